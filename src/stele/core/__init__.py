@@ -1,0 +1,1 @@
+"""What a registry is: pure, without clock, input or output."""

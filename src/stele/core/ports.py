@@ -1,0 +1,191 @@
+"""The doors through which the pure core meets the world: schema formats above it, the log below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import msgspec
+
+from stele.core.findings import Finding
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# --- formats --------------------------------------------------------------------------------------------------------
+
+
+class Form(Enum):
+    """The texts a parsed schema can be printed as; each is stable for ever."""
+
+    PRINTED = "printed"
+    """Same meaning, same member order, no insignificant white space: what the Confluent dialect stores and returns."""
+    NORMALIZED = "normalized"
+    """PRINTED, and everything whose order has no meaning is sorted: equal for schemas that differ in style only."""
+    CANONICAL = "canonical"
+    """Only what a reader of data needs (Avro: parsing canonical form). Source of fingerprints."""
+
+
+class Field(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One field of a schema, at any depth.
+
+    path is dotted from the root (`address.city`; `[]` enters an array, `{}` a map); type is the format's own short word;
+    default is JSON text or None when there is none.
+    """
+
+    path: str
+    type: str
+    default: str | None = None
+    doc: str = ""
+
+
+@runtime_checkable
+class Parsed(Protocol):
+    """A schema after parsing: opaque to everyone but its own format, immutable, safe to share between threads."""
+
+    @property
+    def type_name(self) -> str:
+        """Full name of the top type (Avro full name, first Protobuf message, JSON title), or ''."""
+        ...
+
+
+class Codec(Protocol):
+    """Encodes, decodes and validates single data of one schema. Payload only: no frame, no schema id."""
+
+    def encode(self, datum: Any) -> bytes:
+        """Bytes of one datum. Raises `EncodeError`."""
+        ...
+
+    def decode(self, data: bytes) -> Any:
+        """One datum, resolved to the reader's schema when the codec has one. Raises `DecodeError`, also for left-over bytes."""
+        ...
+
+    def validate(self, datum: Any) -> list[str]:
+        """Why the datum does not fit, one sentence each with its path; empty when it fits."""
+        ...
+
+    def example(self) -> Any:
+        """A small datum that fits."""
+        ...
+
+
+P = TypeVar("P", bound=Parsed)
+
+
+class Format(Protocol[P]):
+    """One schema language. Entry point group `stele.formats`; the built-in ones come in by the same door."""
+
+    @property
+    def name(self) -> str:
+        """Lower-case name, unique: `avro`, `protobuf`, `json`, `opaque` …"""
+        ...
+
+    @property
+    def media_types(self) -> Sequence[str]:
+        """Media types of schema documents of this format, preferred one first."""
+        ...
+
+    @property
+    def rulesets(self) -> Sequence[str]:
+        """Names of the compatibility rulesets; the first is the default. Empty: nothing can be compared."""
+        ...
+
+    def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> P:
+        """Parse one document.
+
+        references maps reference names (Avro full name, import path, `$ref` target) to document texts, dependencies
+        before dependants, the transitive closure flattened. name is the document's own file name, for imports.
+        strict=False accepts what an older registry stored (bad names, bad defaults) as long as it has a meaning.
+        Raises `MalformedSchema` with the place, `UnresolvedReference`; never anything else, in bounded time.
+        """
+        ...
+
+    def canonical(self, parsed: P, form: Form) -> bytes:
+        """The schema printed in one of its stable texts."""
+        ...
+
+    def render(self, parsed: P, style: str) -> str | None:
+        """Another representation (`resolved`, `serialized`, `ignore_extensions` …); None when the style is unknown here."""
+        ...
+
+    def fingerprints(self, parsed: P) -> Mapping[str, bytes]:
+        """Digests of the CANONICAL form by kind (`rabin` is 8 bytes big-endian, `md5` 16, `sha256` 32)."""
+        ...
+
+    def check(self, reader: P, writer: P, ruleset: str = "") -> list[Finding]:
+        """Whether the reader's schema can read data of the writer's: no finding of level ERROR means yes.
+
+        ruleset '' is the default. Raises `UnknownRuleset`.
+        """
+        ...
+
+    def fields(self, parsed: P) -> list[Field]:
+        """All fields, depth first, for search, pages and lint."""
+        ...
+
+    def arrow_schema(self, parsed: P) -> pa.Schema:
+        """The table shape of data of this schema. Raises `NotInstalled` without pyarrow."""
+        ...
+
+    def codec(self, writer: P, reader: P | None = None) -> Codec:
+        """A codec for data of writer, resolved to reader on decoding when given."""
+        ...
+
+
+# --- the log --------------------------------------------------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """One record of the log: seq counts from 1 without gaps."""
+
+    seq: int
+    record: bytes
+
+
+class Log(Protocol):
+    """A totally ordered, durable sequence of records. A driver knows no rules; it only keeps order and bytes.
+
+    Every method may raise `StoreError` or `StoreTimeout`.
+    """
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        """Write records at expected+1 … atomically and durably; False, and nothing written, when the head has moved."""
+        ...
+
+    async def tail(self, after: int, limit: int) -> Sequence[Entry]:
+        """At most limit entries with seq > after, in order, dense."""
+        ...
+
+    async def head(self) -> int:
+        """Sequence number of the last durable record, 0 when empty: a linearizable barrier."""
+        ...
+
+    def changed(self) -> bool:
+        """A cheap, synchronous, never falsely negative hint: may another process have appended since the last call?"""
+        ...
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Fairness between writers of several processes. Correctness never depends on it."""
+        ...
+
+    async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
+        """Return when the head may be past `after`, or when timeout seconds have gone."""
+        ...
+
+    async def save_snapshot(self, seq: int, data: bytes) -> None:
+        """Keep a state snapshot taken after record seq; older ones may be dropped."""
+        ...
+
+    async def load_snapshot(self) -> tuple[int, bytes] | None:
+        """The newest snapshot as (seq, data), or None."""
+        ...
+
+    async def erase(self, seq: int, record: bytes) -> None:
+        """Overwrite the record at seq with a redacted one, for bodies purged on purpose; order and seq stay."""
+        ...
+
+    async def close(self) -> None:
+        """Release files and threads; the log stays on its medium."""
+        ...

@@ -1,0 +1,328 @@
+"""The whole error tree on one page.
+
+Every error a caller can meet derives from `SteleError`; a dialect's `faults.py` finds the answer by walking the class tree,
+so a new error gets the answer of its nearest ancestor until it has one of its own.
+
+    SteleError
+    ├── NotFound
+    │   ├── SpaceNotFound · SubjectNotFound · VersionNotFound · ContentNotFound · SettingNotFound
+    │   └── CodecNotFound · EncodingNotFound · BindingNotFound
+    ├── Conflict
+    │   ├── Incompatible                  a policy refused the schema; carries the findings
+    │   ├── AlreadyExists · InUse · NotEmpty · PreconditionFailed
+    │   └── AlreadyRetired · NotRetired   soft deletion out of order
+    ├── Invalid
+    │   ├── MalformedSchema               the text is no schema; carries the place
+    │   │   └── UnresolvedReference
+    │   ├── FormatMismatch · UnknownFormat · UnknownRuleset · UnknownPolicy · UnknownMode
+    │   ├── InvalidName · InvalidVersion · InvalidRuleSet · InvalidRequest · IdMismatch
+    │   └── TooLarge
+    ├── Refused
+    │   ├── ReadOnly                      the mode in force forbids the write
+    │   ├── ModeChangeRefused
+    │   └── Unauthenticated · Forbidden
+    ├── Unavailable
+    │   ├── StoreError · StoreTimeout
+    │   └── RegistryUnreachable           a client could not reach any server
+    ├── DataError                         bytes or a datum do not fit a schema
+    │   └── EncodeError · DecodeError · FrameError
+    └── NotInstalled                      an optional part is missing; says what to install
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stele.core.findings import Finding
+
+
+class SteleError(Exception):
+    """Root of everything Stele raises on purpose; `str()` is a sentence a person can act on."""
+
+
+# --- something is not there -----------------------------------------------------------------------------------------
+
+
+class NotFound(SteleError):
+    """The thing named in the request does not exist, or is not visible to this kind of request."""
+
+
+class SpaceNotFound(NotFound):
+    """No space of that name holds anything."""
+
+
+class SubjectNotFound(NotFound):
+    """The subject has never been created, or has no version visible to this request."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"Subject '{subject}' not found.")
+        self.subject = subject
+
+
+class VersionNotFound(NotFound):
+    """The subject exists, the version does not (or is deleted)."""
+
+    def __init__(self, version: int | str) -> None:
+        super().__init__(f"Version {version} not found.")
+        self.version = version
+
+
+class ContentNotFound(NotFound):
+    """No schema has that id, digest or text here."""
+
+    def __init__(self, what: int | str | None = None) -> None:
+        super().__init__("Schema not found" if what is None else f"Schema {what} not found")
+        self.what = what
+
+
+class SettingNotFound(NotFound):
+    """The subject or space has no policy or mode of its own."""
+
+    def __init__(self, subject: str, setting: str) -> None:
+        super().__init__(f"Subject '{subject}' does not have subject-level {setting} configured")
+        self.subject = subject
+        self.setting = setting
+
+
+class CodecNotFound(NotFound):
+    """The subject has no codec of that name."""
+
+
+class EncodingNotFound(NotFound):
+    """The subject never handed out that encoding id."""
+
+
+class BindingNotFound(NotFound):
+    """The resource is not bound to a subject."""
+
+
+# --- the request contradicts what is stored -------------------------------------------------------------------------
+
+
+class Conflict(SteleError):
+    """The request is well formed, but the present state does not allow it."""
+
+
+class Incompatible(Conflict):
+    """The policy in force refuses the schema; `findings` say where and why, and how to mend it."""
+
+    def __init__(self, subject: str, findings: Sequence[Finding], *, against: int | None = None) -> None:
+        place = f", version {against}" if against is not None else ""
+        super().__init__(f'the schema is incompatible with an earlier schema of subject "{subject}"{place}')
+        self.subject = subject
+        self.findings = tuple(findings)
+        self.against = against
+
+
+class AlreadyExists(Conflict):
+    """The thing to create is there already."""
+
+
+class InUse(Conflict):
+    """Other schemas refer to the version, so it cannot go."""
+
+    def __init__(self, subject: str, version: int) -> None:
+        super().__init__(f"One or more references exist to version {version} of subject '{subject}'")
+        self.subject = subject
+        self.version = version
+
+
+class NotEmpty(Conflict):
+    """A space that still holds subjects cannot be removed."""
+
+    def __init__(self, space: str) -> None:
+        super().__init__(f"The space '{space}' is not empty.")
+        self.space = space
+
+
+class PreconditionFailed(Conflict):
+    """A conditional write found another value than the one it expected."""
+
+
+class AlreadyRetired(Conflict):
+    """Soft-deleted twice; ask for permanent deletion instead."""
+
+    def __init__(self, subject: str, version: int | None = None) -> None:
+        place = "" if version is None else f" Version {version}"
+        super().__init__(f"Subject '{subject}'{place} was soft deleted. Set permanent=true to delete permanently")
+        self.subject = subject
+        self.version = version
+
+
+class NotRetired(Conflict):
+    """Permanent deletion before soft deletion."""
+
+    def __init__(self, subject: str, version: int | None = None) -> None:
+        place = "" if version is None else f" Version {version}"
+        super().__init__(f"Subject '{subject}'{place} was not deleted first before being permanently deleted")
+        self.subject = subject
+        self.version = version
+
+
+# --- the request itself is wrong ------------------------------------------------------------------------------------
+
+
+class Invalid(SteleError):
+    """The request can never succeed as it stands."""
+
+
+class InvalidRequest(Invalid):
+    """The body or a parameter has the wrong shape."""
+
+
+class MalformedSchema(Invalid):
+    """The text is not a schema of its format.
+
+    `line` and `column` count from 1; `path` is a JSON Pointer (JSON formats) or a dotted name. Each is None where it
+    has no meaning; `expected` says what would have been right.
+    """
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        path: str | None = None,
+        expected: str | None = None,
+    ) -> None:
+        place = f"line {line}, column {column}: " if line is not None else f"{path}: " if path else ""
+        wanted = f" (expected {expected})" if expected else ""
+        super().__init__(f"{place}{why}{wanted}")
+        self.why = why
+        self.line = line
+        self.column = column
+        self.path = path
+        self.expected = expected
+
+
+class UnresolvedReference(MalformedSchema):
+    """A schema names another one that is neither built in nor among its references."""
+
+
+class FormatMismatch(Invalid):
+    """The subject or space takes schemas of another format."""
+
+
+class UnknownFormat(Invalid):
+    """No format of that name is installed."""
+
+
+class UnknownRuleset(Invalid):
+    """The format has no ruleset of that name."""
+
+
+class UnknownPolicy(Invalid):
+    """The word names no compatibility policy."""
+
+
+class UnknownMode(Invalid):
+    """The word names no mode."""
+
+
+class InvalidName(Invalid):
+    """The name is empty where it must not be, reserved, or has control characters."""
+
+    def __init__(self, name: str, why: str = "is not a valid name") -> None:
+        super().__init__(f"{name!r} {why}")
+        self.name = name
+
+
+class InvalidVersion(Invalid):
+    """The text is no version number."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"'{version}' is not a version: a number between 1 and 2^31-1, or 'latest'")
+        self.version = version
+
+
+class InvalidRuleSet(Invalid):
+    """A rule set breaks its own rules (names, kinds, modes)."""
+
+
+class IdMismatch(Invalid):
+    """An imported id contradicts the id the same schema already has, or belongs to another schema."""
+
+
+class TooLarge(Invalid):
+    """A limit of the settings is exceeded; the sentence names it."""
+
+
+# --- the request is understood and refused --------------------------------------------------------------------------
+
+
+class Refused(SteleError):
+    """The registry will not do this for this caller or in this mode."""
+
+
+class ReadOnly(Refused):
+    """The mode in force forbids the write."""
+
+    def __init__(self, message: str, *, subject: str = "", space: str = "") -> None:
+        super().__init__(message)
+        self.subject = subject
+        self.space = space
+
+
+class ModeChangeRefused(Refused):
+    """The mode may not change to the one asked for, now or ever."""
+
+
+class Unauthenticated(Refused):
+    """Nobody proved who is asking."""
+
+
+class Forbidden(Refused):
+    """The caller is known and may not do this."""
+
+
+# --- something below does not answer --------------------------------------------------------------------------------
+
+
+class Unavailable(SteleError):
+    """Not the caller's fault; trying again may help."""
+
+
+class StoreError(Unavailable):
+    """The log could not be read or written."""
+
+
+class StoreTimeout(StoreError):
+    """The log did not answer in time; the outcome of a write was looked up and is unknown still."""
+
+
+class RegistryUnreachable(Unavailable):
+    """No server of the list answered within the retries."""
+
+
+# --- data and schema do not fit -------------------------------------------------------------------------------------
+
+
+class DataError(SteleError):
+    """Bytes or a datum contradict the schema they are used with."""
+
+
+class EncodeError(DataError):
+    """The datum does not fit the schema."""
+
+
+class DecodeError(DataError):
+    """The bytes are not data of the schema; `offset` is where it showed, counted in the payload, or None."""
+
+    def __init__(self, why: str, *, offset: int | None = None) -> None:
+        super().__init__(why if offset is None else f"{why} at byte {offset}")
+        self.why = why
+        self.offset = offset
+
+
+class FrameError(DataError):
+    """The bytes carry no schema id in the expected wire format."""
+
+
+class NotInstalled(SteleError):
+    """An optional part is missing."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} is not installed: pip install 'stele-registry[{extra}]'")

@@ -1,0 +1,1 @@
+"""The schema languages, and the catalogue that finds them by name."""
