@@ -1,0 +1,42 @@
+"""Where the log lives: one driver per kind of store, found by the scheme of a URL.
+
+    memory:                     in this process, gone with it
+    sqlite:///relative.db       one file, shared by all processes of a machine
+    sqlite:////absolute.db
+
+A driver keeps order and bytes (`stele.core.ports.Log`) and knows no rule of a registry. Every driver passes
+`stele.testing.log_suite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
+from typing import cast
+
+from stele.core.ports import Log
+from stele.errors import InvalidRequest
+
+__all__ = ["DRIVERS", "open_log"]
+
+DRIVERS: Mapping[str, str] = {
+    "memory": "stele.storage.memory:open_url",
+    "sqlite": "stele.storage.sqlite:open_url",
+}
+"""Scheme → `module:function`; the function takes the URL and is awaited for the `Log`. Imported when asked for."""
+
+
+async def open_log(url: str) -> Log:
+    """Open the log a URL names, creating it when there is none; the caller closes it.
+
+    Raises `InvalidRequest` for an unknown scheme or a malformed URL, `StoreError` when the store cannot be opened and
+    `NotInstalled` when its client library is missing. No message repeats the URL, which may hold a password.
+    """
+    scheme, colon, _ = url.partition(":")
+    driver = DRIVERS.get(scheme.lower())
+    if not colon or driver is None:
+        named = f"'{scheme}:' is no kind of store" if colon else "The store has no scheme"
+        raise InvalidRequest(f"{named}; known are {', '.join(f'{known}:' for known in sorted(DRIVERS))}")
+    module, _, function = driver.partition(":")
+    opener = cast("Callable[[str], Awaitable[Log]]", getattr(import_module(module), function))
+    return await opener(url)

@@ -1,0 +1,102 @@
+"""The log in memory: for tests, demonstrations and registries that may be forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+
+from stele.core.ports import Entry
+from stele.errors import InvalidRequest, StoreError
+
+__all__ = ["MemoryLog", "MemoryStore", "open_url"]
+
+
+class MemoryStore:
+    """What several `MemoryLog` handles share, as several processes share a file. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self.records: list[bytes] = []
+        self.snapshot: tuple[int, bytes] | None = None
+        self.turn = asyncio.Lock()
+        self.moved = asyncio.Event()
+
+
+class MemoryLog:
+    """A `Log` over a `MemoryStore`: its own, or one shared with other handles to play several nodes in one process."""
+
+    def __init__(self, shared: MemoryStore | None = None) -> None:
+        self._store = MemoryStore() if shared is None else shared
+        self._seen = -1
+        self._closed = False
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        """Write records at expected+1 …; False, and nothing written, when the head is not expected."""
+        store = self._live()
+        if len(store.records) != expected:
+            return False
+        if records:
+            store.records.extend(bytes(record) for record in records)
+            # Waiters hold the old event; whoever waits from now on gets a fresh one.
+            store.moved.set()
+            store.moved = asyncio.Event()
+        return True
+
+    async def tail(self, after: int, limit: int) -> Sequence[Entry]:
+        """At most limit entries with seq > after, in order, dense."""
+        first = max(after, 0)
+        found = self._live().records[first : first + max(limit, 0)]
+        return [Entry(seq, record) for seq, record in enumerate(found, first + 1)]
+
+    async def head(self) -> int:
+        """Sequence number of the last record, 0 when empty."""
+        return len(self._live().records)
+
+    def changed(self) -> bool:
+        """Whether the log grew since the last call; True on the first call and after own appends, too."""
+        seen, self._seen = self._seen, len(self._live().records)
+        return seen != self._seen
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """First come, first served among all handles of the store. Not re-entrant."""
+        return self._live().turn
+
+    async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
+        """Return once the head is past `after`, or when timeout seconds have gone."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while len(self._live().records) <= after:
+                    await self._store.moved.wait()
+
+    async def save_snapshot(self, seq: int, data: bytes) -> None:
+        """Keep the snapshot unless a later one is there."""
+        store = self._live()
+        if store.snapshot is None or store.snapshot[0] <= seq:
+            store.snapshot = (seq, bytes(data))
+
+    async def load_snapshot(self) -> tuple[int, bytes] | None:
+        """The newest snapshot as (seq, data), or None."""
+        return self._live().snapshot
+
+    async def erase(self, seq: int, record: bytes) -> None:
+        """Overwrite the record at seq. Raises `StoreError` when there is none."""
+        records = self._live().records
+        if not 1 <= seq <= len(records):
+            raise StoreError(f"The log has no record {seq} to erase")
+        records[seq - 1] = bytes(record)
+
+    async def close(self) -> None:
+        """Detach this handle; other handles of the store go on."""
+        self._closed = True
+
+    def _live(self) -> MemoryStore:
+        if self._closed:
+            raise StoreError("The log in memory is closed")
+        return self._store
+
+
+async def open_url(url: str) -> MemoryLog:
+    """A new, empty log for `memory:`. Raises `InvalidRequest` when anything follows the scheme."""
+    if url.partition(":")[2].strip("/"):
+        raise InvalidRequest("A store in memory has no name or place: write 'memory:'")
+    return MemoryLog()

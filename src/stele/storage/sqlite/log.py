@@ -1,0 +1,239 @@
+"""The log over one SQLite file.
+
+Three connections, so that nobody waits for the wrong thing: `hint` answers on the event loop in microseconds (head,
+changed, short tails), `writer` and `reader` have a thread each for what may take longer (fsync; long tails).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from stele.core.ports import Entry
+from stele.errors import StoreError
+from stele.storage.sqlite.file import connect, lock_path, prepare, resolve, store_error, transaction
+from stele.storage.sqlite.turn import FileTurn
+
+__all__ = ["SqliteLog"]
+
+_LOGGER = logging.getLogger(__name__)
+
+_HEAD = "SELECT coalesce(max(seq), 0) FROM log"
+_TAIL = "SELECT seq, record FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
+
+_INLINE = 64
+"""Tails of at most this many records are read on the event loop: a hop to a thread costs more than reading them."""
+
+_POLL = (0.001, 0.05)
+"""Seconds between two looks of `wait`: the first, and the longest."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SqliteLog:
+    """A `Log` in a SQLite file, made by `SqliteLog.open`. Belongs to one event loop of one process.
+
+    Processes that fork open their own handle afterwards; a handle used on the other side of a fork says so.
+    An append that is cancelled may still be written: its outcome is found by reading the log.
+    """
+
+    def __init__(self, path: Path, busy_timeout: float, patience: float) -> None:
+        """Opens a file that `prepare` has made sure of; callers use `open`."""
+        self._path = path
+        self._hint = connect(path, busy_timeout)
+        self._writer = _Worker(path, busy_timeout, "stele-log-writer")
+        self._reader = _Worker(path, busy_timeout, "stele-log-reader")
+        self._turn = FileTurn(lock_path(path), patience)
+        self._seen = -1
+        self._owner = os.getpid()
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: str | Path, *, busy_timeout: float = 10.0, patience: float = 10.0) -> SqliteLog:
+        """Open the file, making it and its folder when missing.
+
+        busy_timeout: seconds to wait for another program's write lock before giving up with `StoreError`.
+        patience: seconds to wait for a turn before going on without one.
+        Raises `StoreError` when the file is damaged, foreign, of a newer layout, or out of reach.
+        """
+
+        def start() -> SqliteLog:
+            # Resolved: a later chdir must not move the log, and whoever comes by a symbolic link shares the lock file.
+            place = resolve(path)
+            prepare(place, busy_timeout)
+            return SqliteLog(place, busy_timeout, patience)
+
+        return await asyncio.to_thread(start)
+
+    async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+        """Write records at expected+1 … in one durable transaction; False, and nothing written, on any other head."""
+        self._live()
+        return await self._writer.run(_append, expected, records)
+
+    async def tail(self, after: int, limit: int) -> Sequence[Entry]:
+        """At most limit entries with seq > after, in order, dense. Raises `StoreError` when records are missing."""
+        after, limit = max(after, 0), max(limit, 0)
+        expected = min(self._ask(_HEAD) - after, limit)
+        if expected <= 0:
+            return []
+        if expected > _INLINE:
+            return await self._reader.run(_tail, self._path, after, limit)
+        try:
+            return _tail(self._hint, self._path, after, limit)
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
+
+    async def head(self) -> int:
+        """Sequence number of the last committed record, 0 when empty. Sees every append finished before the call."""
+        return self._ask(_HEAD)
+
+    def changed(self) -> bool:
+        """Whether any connection committed since the last call: True on the first call and after own writes, too."""
+        # https://sqlite.org/pragma.html#pragma_data_version
+        seen, self._seen = self._seen, self._ask("PRAGMA data_version")
+        return seen != self._seen
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """One writer at a time among all processes of the file; given up waiting for after `patience` seconds."""
+        self._live()
+        return self._turn.hold()
+
+    async def wait(self, after: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the driver's contract
+        """Return once the head is past `after`, seen within 50 ms of the commit, or when timeout seconds have gone."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + timeout
+        pause, longest = _POLL
+        while self._ask(_HEAD) <= after and (left := deadline - clock()) > 0:
+            await asyncio.sleep(min(pause, left))
+            pause = min(pause * 1.5, longest)
+
+    async def save_snapshot(self, seq: int, data: bytes) -> None:
+        """Keep the snapshot and drop older ones, in one transaction; nothing happens when a later one is there."""
+        self._live()
+        await self._writer.run(_save_snapshot, seq, data)
+
+    async def load_snapshot(self) -> tuple[int, bytes] | None:
+        """The newest snapshot as (seq, data); None when there is none or its checksum is wrong: the log has it all."""
+        self._live()
+        return await self._reader.run(_load_snapshot, self._path)
+
+    async def erase(self, seq: int, record: bytes) -> None:
+        """Overwrite the record at seq and scrub its old bytes from the database and its write-ahead log.
+
+        Raises `StoreError` when there is no such record, and when a reader elsewhere keeps the old bytes in the
+        write-ahead log; the record is overwritten then, and erasing again finishes the scrubbing.
+        """
+        self._live()
+        await self._writer.run(_erase, self._path, seq, record)
+
+    async def close(self) -> None:
+        """Finish what is under way and release files and threads. Closing twice is fine."""
+        if self._closed:
+            return
+        self._live()
+        self._closed = True
+        self._hint.close()
+        await self._reader.close()
+        await self._writer.close()  # last: closing the last connection folds the write-ahead log into the database
+
+    def _ask(self, question: str) -> int:
+        """One number, on the event loop."""
+        self._live()
+        try:
+            # fetchall, not fetchone: an unfinished statement would pin the connection to an old view of the log.
+            answer: int = self._hint.execute(question).fetchall()[0][0]
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
+        return answer
+
+    def _live(self) -> None:
+        if self._closed:
+            raise StoreError(f"The log {self._path} is closed")
+        if self._owner != os.getpid():
+            raise StoreError(f"The log {self._path} was opened before a fork: open it again in the new process")
+
+
+class _Worker:
+    """A connection and the one thread that uses it."""
+
+    def __init__(self, path: Path, busy_timeout: float, name: str) -> None:
+        self._path = path
+        self._connection = connect(path, busy_timeout)
+        self._thread = ThreadPoolExecutor(1, name)
+
+    async def run(self, job: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await asyncio.wrap_future(self._thread.submit(job, self._connection, *args, **kwargs))
+        except sqlite3.Error as error:
+            raise store_error(self._path, error) from error
+
+    async def close(self) -> None:
+        done = self._thread.submit(self._connection.close)
+        self._thread.shutdown(wait=False)
+        await asyncio.shield(asyncio.wrap_future(done))
+
+
+def _append(connection: sqlite3.Connection, expected: int, records: Sequence[bytes]) -> bool:
+    # A first look without the write lock: a loser need not queue behind the winner's fsync.
+    if _head(connection) != expected:
+        return False
+    if records:
+        with transaction(connection):
+            if _head(connection) != expected:
+                return False
+            connection.executemany("INSERT INTO log (seq, record) VALUES (?, ?)", enumerate(records, expected + 1))
+    return True
+
+
+def _head(connection: sqlite3.Connection) -> int:
+    head: int = connection.execute(_HEAD).fetchall()[0][0]
+    return head
+
+
+def _tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) -> list[Entry]:
+    entries = [Entry(*row) for row in connection.execute(_TAIL, (after, limit)).fetchall()]
+    # seq ascends strictly, so the two ends prove that all between is there.
+    if entries and (entries[0].seq != after + 1 or entries[-1].seq != after + len(entries)):
+        raise StoreError(f"The log {path} has lost records after {after}; restore it from a backup")
+    return entries
+
+
+def _digest(seq: int, data: bytes) -> bytes:
+    return blake2b(data, digest_size=16, salt=seq.to_bytes(8, "big")).digest()
+
+
+def _save_snapshot(connection: sqlite3.Connection, seq: int, data: bytes) -> None:
+    with transaction(connection):
+        if connection.execute("SELECT 1 FROM snapshot WHERE seq > ?", (seq,)).fetchall():
+            return
+        connection.execute("DELETE FROM snapshot")
+        connection.execute("INSERT INTO snapshot (seq, digest, data) VALUES (?, ?, ?)", (seq, _digest(seq, data), data))
+
+
+def _load_snapshot(connection: sqlite3.Connection, path: Path) -> tuple[int, bytes] | None:
+    rows = connection.execute("SELECT seq, digest, data FROM snapshot ORDER BY seq DESC LIMIT 1").fetchall()
+    for seq, digest, data in rows:
+        if digest == _digest(seq, data):
+            return seq, data
+        _LOGGER.warning("the snapshot after record %d in %s is damaged; replaying the whole log instead", seq, path)
+    return None
+
+
+def _erase(connection: sqlite3.Connection, path: Path, seq: int, record: bytes) -> None:
+    with transaction(connection):
+        if connection.execute("UPDATE log SET record = ? WHERE seq = ?", (record, seq)).rowcount != 1:
+            raise StoreError(f"The log {path} has no record {seq} to erase")
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
+    if busy:
+        raise StoreError(
+            f"Record {seq} is overwritten, but a long reader still keeps its old bytes in {path}-wal: erase it again"
+        )

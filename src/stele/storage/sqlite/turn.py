@@ -1,0 +1,118 @@
+"""A turn for one writer at a time among all processes that share a log: flock on a file of its own.
+
+Nothing depends on it but fairness, so a turn is never waited for for ever: when its holder hangs, the others go on
+without, and the primary key of the log decides as it always does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from io import FileIO
+from pathlib import Path
+
+from stele.errors import StoreError
+
+__all__ = ["FileTurn"]
+
+
+class FileTurn:
+    """Turns of one handle. Tasks of the handle queue first come, first served; handles and processes by the kernel.
+
+    A free lock is taken on the spot. Waiting is done by a daemon thread (at most one per handle), which blocks neither
+    the event loop nor the end of the process. A task that is cancelled leaves the thread's request standing: the next
+    task inherits it, and without one the lock is given back as soon as it is granted.
+    """
+
+    def __init__(self, path: Path, patience: float) -> None:
+        self._path = path
+        self._patience = patience
+        self._queue = asyncio.Lock()
+        self._heir: asyncio.Future[FileIO | None] | None = None
+        self._asking = False
+        self._overdue = False
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Wait for the turn, at most `patience` seconds, and keep it for the block. Not re-entrant."""
+        async with self._queue:
+            lock = await self._take()
+            try:
+                yield
+            finally:
+                if lock is not None:
+                    _release(lock)
+
+    async def _take(self) -> FileIO | None:
+        """The locked file, or None to go on without a turn."""
+        try:
+            lock = FileIO(self._path, "a")
+        except OSError as error:
+            raise StoreError(f"The lock file {self._path} cannot be opened ({error.strerror})") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return await self._wait(lock)
+        except OSError as error:
+            lock.close()
+            raise StoreError(f"The lock file {self._path} cannot be locked ({error.strerror})") from error
+        return lock
+
+    async def _wait(self, lock: FileIO) -> FileIO | None:
+        loop = asyncio.get_running_loop()
+        if self._asking:
+            lock.close()
+        else:
+            self._asking = True
+            threading.Thread(target=self._ask, args=(loop, lock), name="stele-turn", daemon=True).start()
+        if self._overdue:
+            return None
+        self._heir = heir = loop.create_future()
+        try:
+            async with asyncio.timeout(self._patience):
+                return await _claim(heir)
+        except TimeoutError:
+            self._overdue = True
+            return None
+        finally:
+            self._heir = None
+
+    def _ask(self, loop: asyncio.AbstractEventLoop, lock: FileIO) -> None:
+        """In the thread: block until the lock is granted, then tell the loop."""
+        granted: FileIO | None = lock
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:  # the kernel has no locks left: go on without
+            lock.close()
+            granted = None
+        try:
+            loop.call_soon_threadsafe(self._granted, granted)
+        except RuntimeError:  # the loop has been closed meanwhile
+            lock.close()
+
+    def _granted(self, lock: FileIO | None) -> None:
+        self._asking = self._overdue = False
+        if self._heir is not None and not self._heir.done():
+            self._heir.set_result(lock)
+        elif lock is not None:
+            _release(lock)
+
+
+async def _claim(heir: asyncio.Future[FileIO | None]) -> FileIO | None:
+    try:
+        return await heir
+    except asyncio.CancelledError:
+        if heir.done() and not heir.cancelled() and (lock := heir.result()) is not None:
+            _release(lock)  # granted in the very moment of the cancellation
+        raise
+
+
+def _release(lock: FileIO) -> None:
+    # Unlocking explicitly: a forked child may hold a copy of the descriptor, and closing alone would leave its lock.
+    try:
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    finally:
+        lock.close()
