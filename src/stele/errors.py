@@ -258,12 +258,13 @@ class Refused(SteleError):
 
 
 class ReadOnly(Refused):
-    """The mode in force forbids the write."""
+    """The mode in force forbids the write; `how` is the part of the sentence that says which mode."""
 
-    def __init__(self, message: str, *, subject: str = "", space: str = "") -> None:
+    def __init__(self, message: str, *, subject: str = "", space: str = "", how: str = "in read-only mode") -> None:
         super().__init__(message)
         self.subject = subject
         self.space = space
+        self.how = how
 
 
 class ModeChangeRefused(Refused):

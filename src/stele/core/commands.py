@@ -1,0 +1,271 @@
+"""What callers ask of the registry. A command carries wishes; `decide` turns it into events or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from stele.core.governance import Metadata, RuleSet
+from stele.core.model import (
+    Binding,
+    Document,
+    Level,
+    Mode,
+    Numbering,
+    Reference,
+    Scope,
+    Settings,
+    SubjectKey,
+)
+from stele.core.policy import Policy
+
+
+class Equality(Enum):
+    """When a registration is the same as an earlier one of its subject (MODEL C7)."""
+
+    IDENTITY = "identity"
+    """Text and attachments are equal."""
+    TEXT = "text"
+    """The raw text is equal."""
+    DIGEST = "digest"
+    """A digest of `equality_digest` kind is equal, in the same lane."""
+    NEVER = "never"
+    """Every registration is a new version."""
+
+
+class Check(Enum):
+    """Whether the policy in force is asked."""
+
+    POLICY = "policy"
+    SKIP = "skip"
+
+
+class Removal(Enum):
+    """Ways to delete."""
+
+    RETIRE = "retire"
+    """Soft: hidden, still readable by id, numbers not reused."""
+    PURGE = "purge"
+    """Hard: only what is retired already."""
+    CLOSE = "close"
+    """The whole incarnation ends; a next one starts at number 1 (Pravega, CNCF, RocketMQ)."""
+
+
+class SubjectDefaults(msgspec.Struct, frozen=True):
+    """How a dialect creates subjects: written into the creating event once, in force for ever."""
+
+    numbering: Numbering = Numbering.CONTINUE
+    scope: Scope = Scope.SUBJECT
+    policy: Policy | None = None
+    format: str = ""
+    create: bool = True
+    """False: registering in a subject that does not exist is an error."""
+
+
+CONTINUING = SubjectDefaults()
+
+
+class Register(msgspec.Struct, frozen=True):
+    """Register a document as the next version of a subject.
+
+    document None takes text, format and references of the newest live version (only attachments change).
+    ordinal and gid are explicit numbers: ordinal None or the next one, gid only in IMPORT mode.
+    latest is a condition: the newest live ordinal the caller knows of (0: none).
+    """
+
+    key: SubjectKey
+    document: Document | None
+    references: tuple[Reference, ...] = ()
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    equality: Equality = Equality.IDENTITY
+    equality_digest: str = ""
+    check: Check = Check.POLICY
+    ordinal: int | None = None
+    gid: int | None = None
+    latest: int | None = None
+    defaults: SubjectDefaults = CONTINUING
+    description: str = ""
+    labels: dict[str, str] | None = None
+    media_type: str = ""
+    origin_uri: str | None = None
+    ancestor: int | None = None
+    ext: dict[str, Any] | None = None
+
+
+class DeleteVersion(msgspec.Struct, frozen=True):
+    """Delete one version; ordinal None means the newest live one."""
+
+    key: SubjectKey
+    ordinal: int | None
+    removal: Removal = Removal.RETIRE
+
+
+class DeleteSubject(msgspec.Struct, frozen=True):
+    """Delete all versions of a subject."""
+
+    key: SubjectKey
+    removal: Removal = Removal.RETIRE
+
+
+class CreateSpace(msgspec.Struct, frozen=True):
+    """Create a space, or change its attributes when it exists and `replace` is set."""
+
+    space: str
+    replace: bool = False
+    format: str = ""
+    description: str = ""
+    labels: dict[str, str] | None = None
+    ext: dict[str, Any] | None = None
+
+
+class DeleteSpace(msgspec.Struct, frozen=True):
+    """Remove a space that holds no subject, not even a soft-deleted one."""
+
+    space: str
+
+
+class CreateSubject(msgspec.Struct, frozen=True):
+    """Create a subject before its first version."""
+
+    key: SubjectKey
+    defaults: SubjectDefaults = CONTINUING
+    description: str = ""
+    labels: dict[str, str] | None = None
+    ext: dict[str, Any] | None = None
+
+
+class ChangeSubject(msgspec.Struct, frozen=True):
+    """Replace a subject's describing attributes."""
+
+    key: SubjectKey
+    description: str = ""
+    labels: dict[str, str] | None = None
+    ext: dict[str, Any] | None = None
+    default_version: int | None = None
+
+
+class ChangeSettings(msgspec.Struct, frozen=True):
+    """Merge changes into a level's settings: a name present replaces the value, None clears it.
+
+    expected, when given, is the policy that must be in force at that level now.
+    """
+
+    level: Level
+    changes: Mapping[str, Any]
+    expected: Policy | None = None
+
+
+class ClearSettings(msgspec.Struct, frozen=True):
+    """Remove a level's settings altogether."""
+
+    level: Level
+
+
+class SetMode(msgspec.Struct, frozen=True):
+    """Set or (None) remove a level's mode. force allows IMPORT over existing versions."""
+
+    level: Level
+    mode: Mode | None
+    force: bool = False
+
+
+class ClearMode(msgspec.Struct, frozen=True):
+    """Remove a level's mode, and with recursive those of every subject below it."""
+
+    level: Level
+    recursive: bool = False
+
+
+class AddCodec(msgspec.Struct, frozen=True):
+    """Make a codec known to a subject."""
+
+    key: SubjectKey
+    name: str
+    properties: dict[str, str] = {}
+
+
+class AssignEncoding(msgspec.Struct, frozen=True):
+    """Ask for the encoding id of a version with a codec; the same pair gets the same id for ever."""
+
+    key: SubjectKey
+    ordinal: int
+    codec: str = ""
+
+
+class Bind(msgspec.Struct, frozen=True):
+    """Bind a resource to a subject."""
+
+    binding: Binding
+
+
+class Unbind(msgspec.Struct, frozen=True):
+    """End a binding; key is (cluster, resource type, resource, role)."""
+
+    key: tuple[str, str, str, str]
+
+
+Command = (
+    Register
+    | DeleteVersion
+    | DeleteSubject
+    | CreateSpace
+    | DeleteSpace
+    | CreateSubject
+    | ChangeSubject
+    | ChangeSettings
+    | ClearSettings
+    | SetMode
+    | ClearMode
+    | AddCodec
+    | AssignEncoding
+    | Bind
+    | Unbind
+)
+
+
+# --- what a decision answers ----------------------------------------------------------------------------------------
+
+
+class Registration(msgspec.Struct, frozen=True):
+    """Outcome of `Register`: the numbers of the version, and whether this command made it."""
+
+    key: SubjectKey
+    ordinal: int
+    gid: int
+    uid: int
+    created: bool
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """Outcome of a deletion: the ordinals that went, ascending."""
+
+    ordinals: tuple[int, ...]
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """Outcome of a settings command: the settings after it (before it, for `ClearSettings`)."""
+
+    settings: Settings | None
+
+
+class ModeSet(msgspec.Struct, frozen=True):
+    """Outcome of a mode command: the mode after it (before it, for `ClearMode`)."""
+
+    mode: Mode | None
+
+
+class Encoded(msgspec.Struct, frozen=True):
+    """Outcome of `AssignEncoding`."""
+
+    encoding: int
+
+
+class Done(msgspec.Struct, frozen=True):
+    """Outcome of a command that has nothing to tell."""
+
+
+Outcome = Registration | Removed | Changed | ModeSet | Encoded | Done

@@ -1,0 +1,118 @@
+"""Spaces, subjects, codecs, encodings and bindings: everything beside versions and settings."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from stele.core import commands as cmd
+from stele.core import events as ev
+from stele.core import queries
+from stele.core.decide.decision import Decision, checked_name, creation, writable
+from stele.core.events import Stamp
+from stele.core.model import DEFAULT_SPACE, Level, Subject, SubjectKey
+from stele.core.state import State, uid_bytes
+from stele.errors import (
+    AlreadyExists,
+    BindingNotFound,
+    CodecNotFound,
+    InvalidRequest,
+    NotEmpty,
+    SpaceNotFound,
+    SubjectNotFound,
+)
+
+
+def create_space(state: State, command: cmd.CreateSpace, stamp: Stamp) -> Decision:
+    """Create a space; with replace, change the one that is there."""
+    checked_name(command.space)
+    known = state.space(command.space)
+    exists = known is not None and not known.hidden and (known.explicit or bool(known.subjects))
+    if exists and not command.replace:
+        raise AlreadyExists(f"the space '{command.space}' exists already")
+    writable(state, Level(command.space))
+    shape = ev.SpaceChanged if exists else ev.SpaceCreated
+    event = shape(command.space, command.format, command.description, command.labels, command.ext)
+    return Decision((event,), cmd.Done())
+
+
+def delete_space(state: State, command: cmd.DeleteSpace, stamp: Stamp) -> Decision:
+    """Remove an empty space."""
+    space = state.space(command.space)
+    if space is None or space.hidden:
+        raise SpaceNotFound(f"The space '{command.space}' does not exist.")
+    if space.subjects or command.space == DEFAULT_SPACE:
+        raise NotEmpty(command.space)
+    writable(state, Level(command.space))
+    return Decision((ev.SpaceDeleted(command.space),), cmd.Done())
+
+
+def create_subject(state: State, command: cmd.CreateSubject, stamp: Stamp) -> Decision:
+    """Create an empty subject."""
+    if state.subject(command.key) is not None:
+        raise AlreadyExists(f"the subject '{command.key.name}' exists already")
+    writable(state, Level(*command.key))
+    event = creation(state, command.key, stamp, command.defaults)
+    event = replace(event, description=command.description, labels=command.labels, ext=command.ext)
+    return Decision((event,), cmd.Done())
+
+
+def change_subject(state: State, command: cmd.ChangeSubject, stamp: Stamp) -> Decision:
+    """Replace what describes a subject."""
+    _subject(state, command.key)
+    if command.default_version is not None:
+        queries.version(state, command.key, command.default_version)
+    event = ev.SubjectChanged(command.key, command.description, command.labels, command.ext, command.default_version)
+    return Decision((event,), cmd.Done())
+
+
+def add_codec(state: State, command: cmd.AddCodec, stamp: Stamp) -> Decision:
+    """Add a codec; the same one again changes nothing, other properties are refused."""
+    subject = _subject(state, command.key)
+    known = (subject.codecs or {}).get(checked_name(command.name))
+    if known is not None:
+        if known != command.properties:
+            raise AlreadyExists(f"the codec '{command.name}' has other properties")
+        return Decision((), cmd.Done())
+    return Decision((ev.CodecAdded(command.key, command.name, command.properties),), cmd.Done())
+
+
+def assign_encoding(state: State, command: cmd.AssignEncoding, stamp: Stamp) -> Decision:
+    """The encoding id of (version, codec), given now if it was never given. The codec '' needs no registration."""
+    subject = _subject(state, command.key)
+    if command.codec and command.codec not in (subject.codecs or {}):
+        raise CodecNotFound(f"The codec '{command.codec}' is not known to '{command.key.name}'.")
+    version = queries.version(state, command.key, command.ordinal)
+    given = subject.encodings or []
+    if (version.uid, command.codec) in given:
+        return Decision((), cmd.Encoded(given.index((version.uid, command.codec)) + 1))
+    number = len(given) + 1
+    event = ev.EncodingAssigned(command.key, number, uid_bytes(version.uid), command.codec)
+    return Decision((event,), cmd.Encoded(number))
+
+
+def bind(state: State, command: cmd.Bind, stamp: Stamp) -> Decision:
+    """Bind a resource to a live subject; a frozen binding cannot move."""
+    binding = command.binding
+    _subject(state, binding.subject)
+    if binding.ordinal is not None:
+        queries.version(state, binding.subject, binding.ordinal)
+    known = state.bindings.get(binding.key)
+    if known == binding:
+        return Decision((), cmd.Done())
+    if known is not None and known.frozen:
+        raise InvalidRequest(f"the binding of '{binding.resource}' is frozen")
+    return Decision((ev.Bound(binding),), cmd.Done())
+
+
+def unbind(state: State, command: cmd.Unbind, stamp: Stamp) -> Decision:
+    """End a binding."""
+    if command.key not in state.bindings:
+        raise BindingNotFound(f"'{command.key[2]}' is not bound.")
+    return Decision((ev.Unbound(command.key),), cmd.Done())
+
+
+def _subject(state: State, key: SubjectKey) -> Subject:
+    subject = state.subject(key)
+    if subject is None:
+        raise SubjectNotFound(key.name)
+    return subject

@@ -1,0 +1,67 @@
+"""Deletion in two steps (retire, then purge), and the closing of an incarnation."""
+
+from __future__ import annotations
+
+from stele.core import queries
+from stele.core.commands import DeleteSubject, DeleteVersion, Removal, Removed
+from stele.core.decide.decision import Decision, writable
+from stele.core.events import Stamp, SubjectClosed, VersionsPurged, VersionsRetired
+from stele.core.model import Level, Life, Subject, SubjectKey, Version
+from stele.core.state import State
+from stele.errors import AlreadyRetired, InUse, InvalidRequest, NotRetired, SubjectNotFound
+
+
+def delete_version(state: State, command: DeleteVersion, stamp: Stamp) -> Decision:
+    """Retire a live version, or purge a retired one."""
+    key = command.key
+    lives = queries.VISIBLE if command.ordinal is None else queries.KEPT
+    version = queries.version(state, key, command.ordinal, lives)
+    if command.removal is Removal.CLOSE:
+        raise InvalidRequest("a single version can be retired or purged, not closed")
+    if command.removal is Removal.RETIRE and version.life is Life.RETIRED:
+        raise AlreadyRetired(key.name, version.ordinal)
+    if command.removal is Removal.PURGE and version.life is Life.LIVE:
+        raise NotRetired(key.name, version.ordinal)
+    writable(state, Level(*key))
+    _require_unreferred(state, key, [version], command.removal, among_itself=True)
+    event = VersionsRetired if command.removal is Removal.RETIRE else VersionsPurged
+    return Decision((event(key, (version.ordinal,)),), Removed((version.ordinal,)))
+
+
+def delete_subject(state: State, command: DeleteSubject, stamp: Stamp) -> Decision:
+    """Retire all live versions, purge all retired ones, or close the incarnation."""
+    key = command.key
+    subject = state.subject(key)
+    kept = queries.versions(subject, queries.KEPT)
+    if subject is None or (not kept and command.removal is not Removal.CLOSE):
+        raise SubjectNotFound(key.name)
+    live = queries.versions(subject)
+    if command.removal is Removal.RETIRE and not live:
+        raise AlreadyRetired(key.name)
+    if command.removal is Removal.PURGE and live:
+        raise NotRetired(key.name)
+    writable(state, Level(*key))
+    going = live if command.removal is Removal.RETIRE else kept
+    _require_unreferred(state, key, going, command.removal, among_itself=False)
+    return _deleted(key, subject, tuple(row.ordinal for row in going), command.removal)
+
+
+def _deleted(key: SubjectKey, subject: Subject, ordinals: tuple[int, ...], removal: Removal) -> Decision:
+    match removal:
+        case Removal.RETIRE:
+            return Decision((VersionsRetired(key, ordinals),), Removed(ordinals))
+        case Removal.PURGE:
+            return Decision((VersionsPurged(key, ordinals),), Removed(ordinals))
+        case Removal.CLOSE:
+            return Decision((SubjectClosed(subject.key),), Removed(ordinals))
+
+
+def _require_unreferred(
+    state: State, key: SubjectKey, rows: list[Version], removal: Removal, *, among_itself: bool
+) -> None:
+    """Retiring asks for live referrers, everything else for any; a whole subject may refer to itself."""
+    lives = queries.VISIBLE if removal is Removal.RETIRE else queries.KEPT
+    for row in rows:
+        for referrer in queries.referrers(state, key, row.ordinal, lives):
+            if among_itself or referrer.subject.key != key:
+                raise InUse(key.name, row.ordinal)

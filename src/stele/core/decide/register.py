@@ -1,0 +1,234 @@
+"""Registration: the one command every dialect has, in one order of steps.
+
+Same as before? → mode → conditions → references → policy → numbers → events. The look-up comes before the mode, so that
+a client that re-registers what is there keeps working while a subject is read-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from stele.core import queries
+from stele.core.commands import Check, Equality, Register, Registration
+from stele.core.decide.compatibility import require_compatible
+from stele.core.decide.decision import Decision, creation, refused, writable
+from stele.core.digests import digest_key
+from stele.core.events import Event, Registered, Stamp
+from stele.core.fold import find_version, next_lane_version
+from stele.core.governance import RuleSet
+from stele.core.model import (
+    MAX_INT32,
+    Attachments,
+    Document,
+    GlobalId,
+    Lane,
+    Level,
+    Life,
+    Mode,
+    Subject,
+    SubjectKey,
+    Version,
+)
+from stele.core.policy import Policy
+from stele.core.questions import Verdicts
+from stele.core.state import State, uid_of
+from stele.errors import (
+    FormatMismatch,
+    IdMismatch,
+    InvalidRequest,
+    InvalidVersion,
+    PreconditionFailed,
+    SubjectNotFound,
+    TooLarge,
+)
+
+
+def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) -> Decision:
+    """Register a document, or find that it is registered already."""
+    key = command.key
+    subject = state.subject(key)
+    document, attachments = _completed(state, command)
+    same = _find_same(state, command, document, attachments)
+    importing = _importing(state, key)
+    if same is not None and (not importing or _import_repeats(command, same)):
+        return Decision((), _told(key, same))
+    if importing:
+        _require_importable(state, command, document, attachments)
+    else:
+        _require_writable(state, command, subject)
+    _require_fitting(state, command, subject, document)
+    queries.closure(state, attachments.references, queries.KEPT if importing else queries.VISIBLE)
+    policy = queries.policy_for(state, key) if subject or command.defaults.policy is None else command.defaults.policy
+    if not importing and command.check is Check.POLICY:
+        require_compatible(state, command, document, attachments, policy, verdicts)
+    return _decision(state, command, stamp, document, attachments, policy)
+
+
+# --- what is registered ---------------------------------------------------------------------------------------------
+
+
+def _completed(state: State, command: Register) -> tuple[Document, Attachments]:
+    """The document, taken from the newest version when the command brings none, and its attachments filled in."""
+    own = Attachments(
+        command.references, command.metadata.ordered() if command.metadata else None, command.rule_set or None
+    )
+    document = command.document
+    if document is None:
+        before = queries.latest(state.subject(command.key))
+        if before is None:
+            raise InvalidRequest("Empty schema")
+        text = state.text(before.content)
+        document = Document(text, before.content.sha, before.lane.format, before.lane.type)
+        own = Attachments(before.schema.attachments.references, own.metadata, own.rule_set)
+    attachments = queries.filled(state, command.key, own)
+    if isinstance(attachments.rule_set, RuleSet):
+        attachments.rule_set.validate()
+    return document, attachments
+
+
+def _find_same(state: State, command: Register, document: Document, attachments: Attachments) -> Version | None:
+    digest = b""
+    if command.equality is Equality.DIGEST:
+        digest = digest_key(command.equality_digest, document.digests[command.equality_digest])
+    return queries.find_same(
+        state,
+        command.key,
+        document.sha,
+        attachments,
+        equality=command.equality,
+        digest=digest,
+        lane=Lane(document.format, document.type),
+    )
+
+
+def _told(key: SubjectKey, version: Version) -> Registration:
+    return Registration(key, version.ordinal, version.schema.gid, version.uid, created=False)
+
+
+# --- importing ------------------------------------------------------------------------------------------------------
+
+
+def _importing(state: State, key: SubjectKey) -> bool:
+    return queries.mode_for(state, Level(*key)) is Mode.IMPORT
+
+
+def _import_repeats(command: Register, same: Version) -> bool:
+    """Whether an import brings nothing new: same numbers, same schema."""
+    return command.gid in (None, same.schema.gid) and command.ordinal in (None, same.ordinal)
+
+
+def _require_importable(state: State, command: Register, document: Document, attachments: Attachments) -> None:
+    level = Level(*command.key)
+    if command.gid is None:
+        raise refused(level, "not in read-write mode")
+    if not 0 < command.gid <= MAX_INT32:
+        raise InvalidRequest(f"id {command.gid} is not between 1 and {MAX_INT32}")
+    space = state.space(command.key.space)
+    holder = None if space is None else space.gids.get(command.gid)
+    if holder is not None and (holder.content.sha != document.sha or holder.attachments != attachments):
+        raise IdMismatch(f"Overwrite new schema with id {command.gid} in space '{command.key.space}' is not permitted.")
+    known = queries.known_id(state, command.key.space, document.sha, attachments)
+    if known is not None and known.gid != command.gid:
+        raise IdMismatch(f"The same schema has id {known.gid} in space '{command.key.space}', not {command.gid}")
+    subject = state.subject(command.key)
+    if command.ordinal and subject is not None and (taken := find_version(subject, command.ordinal)) is not None:
+        raise IdMismatch(f"Version {taken.ordinal} of subject '{command.key.name}' is another schema already")
+
+
+# --- gates ----------------------------------------------------------------------------------------------------------
+
+
+def _require_writable(state: State, command: Register, subject: Subject | None) -> None:
+    level = Level(*command.key)
+    writable(state, level)
+    if command.gid is not None:
+        raise refused(level, "not in import mode")
+    expected = (subject.ordinal_high if subject is not None else 0) + 1
+    if command.ordinal not in (None, expected):
+        raise InvalidRequest(
+            f"Version is not one more than previous version: expected {expected}, got {command.ordinal}"
+        )
+    if expected > MAX_INT32:
+        raise TooLarge(f"subject '{command.key.name}' has no version number left")
+
+
+def _require_fitting(state: State, command: Register, subject: Subject | None, document: Document) -> None:
+    if command.ordinal is not None and not 0 < command.ordinal <= MAX_INT32:
+        raise InvalidVersion(str(command.ordinal))
+    if subject is None and not command.defaults.create:
+        raise SubjectNotFound(command.key.name)
+    newest = queries.latest(subject)
+    if command.latest is not None and command.latest != (newest.ordinal if newest else 0):
+        raise PreconditionFailed(f"the latest version is {newest.ordinal if newest else 0}, not {command.latest}")
+    space = state.space(command.key.space)
+    gates = [subject.format if subject is not None else command.defaults.format, space.format if space else ""]
+    for gate in gates:
+        if gate and gate != document.format:
+            raise FormatMismatch(f"'{command.key.name}' takes {gate} schemas, not {document.format}")
+
+
+# --- the events -----------------------------------------------------------------------------------------------------
+
+
+def _decision(
+    state: State, command: Register, stamp: Stamp, document: Document, attachments: Attachments, policy: Policy
+) -> Decision:
+    subject = state.subject(command.key)
+    events: list[Event] = []
+    if subject is None:
+        events.append(creation(state, command.key, stamp, command.defaults))
+    known = queries.known_id(state, command.key.space, document.sha, attachments)
+    gid = known.gid if known is not None else command.gid or _next_gid(state, command.key.space)
+    lane = Lane(document.format, document.type)
+    ordinal = command.ordinal or (subject.ordinal_high if subject is not None else 0) + 1
+    registered = Registered(
+        key=command.key,
+        uid=stamp.uid,
+        ordinal=ordinal,
+        lane_version=next_lane_version(subject, lane) if subject is not None else 1,
+        gid=gid,
+        sha=document.sha,
+        format=document.format,
+        type=document.type,
+        text=None if document.sha in state.contents else document.text,
+        digests={} if document.sha in state.contents else dict(document.digests),
+        references=attachments.references,
+        metadata=attachments.metadata,
+        rule_set=attachments.rule_set,
+        policy=policy,
+        replaces=_replaced(state, command.key, known),
+        description=command.description,
+        labels=command.labels,
+        media_type=command.media_type,
+        origin_uri=command.origin_uri,
+        ancestor=command.ancestor,
+        ext=command.ext,
+    )
+    outcome = Registration(command.key, ordinal, gid, uid_of(stamp.uid), created=True)
+    return Decision((*events, registered), outcome)
+
+
+def _next_gid(state: State, space_name: str) -> int:
+    space = state.space(space_name)
+    gid = (space.gid_high if space is not None else 0) + 1
+    if gid > MAX_INT32:
+        raise TooLarge(f"space '{space_name}' has no schema id left")
+    return gid
+
+
+def _replaced(state: State, key: SubjectKey, known: GlobalId | None) -> tuple[int, ...]:
+    """Retired versions of the same schema, which a registration takes the place of unless something refers to them."""
+    if known is None:
+        return ()
+    return tuple(
+        row.ordinal
+        for row in queries.versions(state.subject(key), queries.RETIRED)
+        if row.schema is known
+        and row.life is Life.RETIRED
+        and not queries.referrers(state, key, row.ordinal, queries.KEPT)
+    )
+
+
+def document_of(text: bytes, format_name: str, type_name: str = "") -> Document:
+    """A document whose only digest is its SHA-256."""
+    return Document(text, hashlib.sha256(text).digest(), format_name, type_name)

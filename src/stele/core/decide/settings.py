@@ -1,0 +1,99 @@
+"""Settings and modes of the three levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from stele.core import queries
+from stele.core.commands import Changed, ChangeSettings, ClearMode, ClearSettings, ModeSet, SetMode
+from stele.core.decide.decision import Decision, checked_name, writable
+from stele.core.events import Event, ModeChanged, SettingsChanged, Stamp, VersionsPurged
+from stele.core.governance import RuleSet
+from stele.core.model import Level, Mode, Settings, Space, Subject
+from stele.core.state import OWN, State
+from stele.errors import ModeChangeRefused, PreconditionFailed, SettingNotFound
+
+
+def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Decision:
+    """Merge the changes into what the level has."""
+    level = _checked(command.level)
+    writable(state, level)
+    before = state.settings_at(level) or Settings()
+    if command.expected is not None and before.policy != command.expected:
+        raise PreconditionFailed("the policy has changed since it was read")
+    after = replace(before, **command.changes)
+    for rule_set in (after.default_rule_set, after.override_rule_set):
+        if isinstance(rule_set, RuleSet):
+            rule_set.validate()
+    if after == before and state.settings_at(level) is not None:
+        return Decision((), Changed(after))
+    return Decision((SettingsChanged(level, after),), Changed(after))
+
+
+def clear_settings(state: State, command: ClearSettings, stamp: Stamp) -> Decision:
+    """Remove the level's settings; the outcome is what they were. Raises `SettingNotFound` below the registry's spaces."""
+    before = state.settings_at(command.level)
+    if before is None and command.level.subject is not None:
+        raise SettingNotFound(command.level.subject, "compatibility")
+    writable(state, command.level)
+    events = () if before is None else (SettingsChanged(command.level, None),)
+    return Decision(events, Changed(before))
+
+
+def set_mode(state: State, command: SetMode, stamp: Stamp) -> Decision:
+    """Set or remove the level's mode. Entering IMPORT needs an empty scope, or force; soft-deleted left-overs go."""
+    level = _checked(command.level)
+    if command.mode is Mode.FORWARD and level.space is not None:
+        raise ModeChangeRefused("FORWARD is a mode of the whole registry")
+    events: list[Event] = []
+    if command.mode is Mode.IMPORT and queries.mode_for(state, level) is not Mode.IMPORT and not command.force:
+        events.extend(_emptied(state, level))
+    if state.mode_at(level) is not command.mode:
+        events.append(ModeChanged(level, command.mode))
+    return Decision(tuple(events), ModeSet(command.mode))
+
+
+def clear_mode(state: State, command: ClearMode, stamp: Stamp) -> Decision:
+    """Remove the level's mode, with recursive those of the subjects below too; the outcome is what it was."""
+    before = state.mode_at(command.level)
+    if before is None and command.level.subject is not None and not command.recursive:
+        raise SettingNotFound(command.level.subject, "mode")
+    events = [ModeChanged(command.level, None)] if before is not None else []
+    if command.recursive and command.level.subject is None:
+        for space in _spaces(state, command.level):
+            events.extend(ModeChanged(Level(space.name, name), None) for name in space.modes if name != OWN)
+            if command.level.space is None and OWN in space.modes:
+                events.append(ModeChanged(Level(space.name), None))
+    return Decision(tuple(events), ModeSet(before))
+
+
+def _checked(level: Level) -> Level:
+    for name in level:
+        if name is not None:
+            checked_name(name)
+    return level
+
+
+def _spaces(state: State, level: Level) -> list[Space]:
+    if level.space is None:
+        return list(state.spaces.values())
+    space = state.space(level.space)
+    return [] if space is None else [space]
+
+
+def _subjects(state: State, level: Level) -> Iterator[Subject]:
+    for space in _spaces(state, level):
+        for subject in space.subjects.values():
+            if level.subject is None or subject.key.name == level.subject:
+                yield subject
+
+
+def _emptied(state: State, level: Level) -> Iterator[Event]:
+    subjects = list(_subjects(state, level))
+    if any(queries.versions(subject) for subject in subjects):
+        raise ModeChangeRefused("Cannot import since found existing subjects")
+    for subject in subjects:
+        if subject.versions:
+            yield VersionsPurged(subject.key, tuple(row.ordinal for row in subject.versions))

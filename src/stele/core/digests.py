@@ -1,0 +1,40 @@
+"""Digests of a content, packed: one short byte string instead of a dict per schema.
+
+Kinds that are looked up get a code; digests of other kinds live in the log only and are derived again when wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KINDS = {"rabin": 1, "normalized": 2, "print": 3, "descriptor": 4}
+"""Kinds kept in memory. rabin: 8 bytes big-endian, CRC-64-AVRO of the parsing canonical form; others: SHA-256 prefixes."""
+
+_KEPT = 16
+"""Bytes kept of a digest: 128 bits make an accidental collision hopeless; equality is confirmed on the text."""
+
+
+def pack_digests(digests: Mapping[str, bytes]) -> bytes:
+    """(code, length, bytes)… in the order of codes."""
+    packed = bytearray()
+    for name, code in KINDS.items():
+        if name in digests:
+            digest = digests[name][:_KEPT]
+            packed += bytes((code, len(digest)))
+            packed += digest
+    return bytes(packed)
+
+
+def digest_keys(packed: bytes) -> list[bytes]:
+    """The index keys of packed digests, one per kind."""
+    keys, position = [], 0
+    while position < len(packed):
+        end = position + 2 + packed[position + 1]
+        keys.append(packed[position:end])
+        position = end
+    return keys
+
+
+def digest_key(kind: str, digest: bytes) -> bytes:
+    """The index key of a digest. Raises KeyError for a kind that is not kept."""
+    return bytes((KINDS[kind], len(digest[:_KEPT]))) + digest[:_KEPT]

@@ -1,0 +1,388 @@
+"""Events into state: the only code that changes a `State`. Total, deterministic, and ignorant of schema languages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from stele.core import events as ev
+from stele.core.digests import digest_keys, pack_digests
+from stele.core.model import (
+    PLAIN,
+    Attachments,
+    Content,
+    Extra,
+    GlobalId,
+    Lane,
+    Life,
+    Numbering,
+    Space,
+    Subject,
+    SubjectKey,
+    Version,
+)
+from stele.core.state import State, slot, uid_of
+
+
+def fold_record(state: State, seq: int, record: ev.Record) -> None:
+    """Apply one log entry."""
+    for event in record.events:
+        fold(state, event, record.stamp, seq)
+    state.change(state, seq=seq)
+
+
+def fold(state: State, event: ev.Event, stamp: ev.Stamp, seq: int) -> None:
+    """Apply one event."""
+    _FOLDS[type(event)](state, event, stamp, seq)
+
+
+def find_version(subject: Subject, ordinal: int) -> Version | None:
+    """The version of that number in this incarnation, whatever its life; versions are kept in ascending order."""
+    rows = subject.versions
+    if 0 < ordinal <= len(rows) and rows[ordinal - 1].ordinal == ordinal:
+        return rows[ordinal - 1]
+    low, high = 0, len(rows)
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle].ordinal < ordinal:
+            low = middle + 1
+        else:
+            high = middle
+    return rows[low] if low < len(rows) and rows[low].ordinal == ordinal else None
+
+
+def next_lane_version(subject: Subject, lane: Lane) -> int:
+    """The number a new version gets in its lane."""
+    if subject.lane is None or (subject.lane == lane and subject.lane_high is None):
+        return subject.ordinal_high + 1
+    return 1 if subject.lane_high is None else subject.lane_high.get(lane, 0) + 1
+
+
+def _space(state: State, name: str, at: int) -> Space:
+    space = state.spaces.get(name)
+    if space is None:
+        space = Space(name, at)
+        state.put(state.spaces, name, space)
+    return space
+
+
+def _present(state: State, key: SubjectKey) -> Subject:
+    return state.spaces[key.space].subjects[key.name]
+
+
+# --- spaces and subjects --------------------------------------------------------------------------------------------
+
+
+def _space_created(state: State, event: ev.SpaceCreated, stamp: ev.Stamp, seq: int) -> None:
+    state.change(_space(state, event.space, stamp.at), explicit=True)
+    _describe(state, _space(state, event.space, stamp.at), event, ("format", "description", "labels", "ext"))
+
+
+def _space_changed(state: State, event: ev.SpaceChanged, stamp: ev.Stamp, seq: int) -> None:
+    _describe(state, state.spaces[event.space], event, ("format", "description", "labels", "ext"))
+
+
+def _space_deleted(state: State, event: ev.SpaceDeleted, stamp: ev.Stamp, seq: int) -> None:
+    space = state.spaces[event.space]
+    # The counters stay behind, so that a space of the same name never gives an id twice.
+    heir = Space(space.name, stamp.at, gid_high=space.gid_high, gids=space.gids, incarnations=space.incarnations)
+    heir.hidden = True
+    state.put(state.spaces, event.space, heir)
+
+
+def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.Stamp, seq: int) -> None:
+    space = _space(state, event.key.space, stamp.at)
+    subject = Subject(
+        key=event.key,
+        uid=uid_of(event.uid),
+        serial=event.serial,
+        incarnation=event.incarnation,
+        at=stamp.at,
+        numbering=event.numbering,
+        scope=event.scope,
+        default_policy=state.intern(event.default_policy),
+        format=event.format,
+        description=event.description,
+        labels=event.labels,
+        ext=event.ext,
+    )
+    state.put(space.subjects, event.key.name, subject)
+    state.put(space.incarnations, event.key.name, event.incarnation)
+    state.change(space, hidden=False)
+    state.change(state, serial=event.serial)
+
+
+def _subject_changed(state: State, event: ev.SubjectChanged, stamp: ev.Stamp, seq: int) -> None:
+    _describe(state, _present(state, event.key), event, ("description", "labels", "ext", "default_version"))
+
+
+def _subject_closed(state: State, event: ev.SubjectClosed, stamp: ev.Stamp, seq: int) -> None:
+    subject = _present(state, event.key)
+    state.change(subject, closed=True)
+    for version in subject.versions:
+        _unrefer(state, version)
+        state.change(version, life=Life.GONE)
+    state.push(state.closed, subject)
+    _forget_subject(state, event.key)
+
+
+def _describe(state: State, target: Space | Subject, event: Any, names: tuple[str, ...]) -> None:
+    state.change(target, epoch=target.epoch + 1, **{name: getattr(event, name) for name in names})
+
+
+def _forget_subject(state: State, key: SubjectKey) -> None:
+    space = state.spaces[key.space]
+    state.drop(space.subjects, key.name)
+    state.drop(space.settings, key.name)
+    state.drop(space.modes, key.name)
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+def _registered(state: State, event: ev.Registered, stamp: ev.Stamp, seq: int) -> None:
+    space = state.spaces[event.key.space]
+    subject = space.subjects[event.key.name]
+    schema = _global_id(state, space, event, seq)
+    version = Version(
+        uid=uid_of(event.uid),
+        ordinal=event.ordinal,
+        lane=state.intern(Lane(event.format, event.type)),
+        lane_version=event.lane_version,
+        schema=schema,
+        subject=subject,
+        at=stamp.at,
+        seq=seq,
+        policy=state.intern(event.policy),
+        extra=_extra(event, stamp),
+        next_use=schema.uses,
+    )
+    state.change(schema, uses=version)
+    _insert(state, subject, version)
+    for reference in schema.attachments.references:
+        row = state.referrers.setdefault((reference.space, reference.subject, reference.ordinal), [])
+        state.push(row, version)
+    if state.by_uid is not None:
+        state.put(state.by_uid, version.uid, version)
+    if event.replaces:
+        _purge(state, subject, event.replaces)
+
+
+def _global_id(state: State, space: Space, event: ev.Registered, seq: int) -> GlobalId:
+    known = space.gids.get(event.gid)
+    if known is not None:
+        return known
+    content = state.contents.get(event.sha)
+    if content is None:
+        content = Content(event.sha, event.text, state.intern(event.format), pack_digests(event.digests), seq=seq)
+        state.put(state.contents, event.sha, content)
+        state.keep(content)
+        if state.by_digest is not None:
+            for key in digest_keys(content.digests):
+                state.put(state.by_digest, key, content)
+    schema = GlobalId(space.name, event.gid, content, _attachments(state, event), next=content.ids)
+    state.change(content, ids=schema)
+    state.put(space.gids, event.gid, schema)
+    state.change(space, gid_high=max(space.gid_high, event.gid))
+    return schema
+
+
+def _attachments(state: State, event: ev.Registered) -> Attachments:
+    if event.metadata is None and event.rule_set is None:
+        return state.intern(Attachments(event.references)) if event.references else PLAIN
+    return Attachments(event.references, event.metadata, event.rule_set)
+
+
+def _extra(event: ev.Registered, stamp: ev.Stamp) -> Extra | None:
+    plain = not (event.description or event.labels or event.media_type or event.origin_uri or stamp.actor)
+    if plain and event.ancestor is None and event.ext is None:
+        return None
+    return Extra(
+        description=event.description,
+        labels=event.labels,
+        media_type=event.media_type,
+        origin_uri=event.origin_uri,
+        created_by=stamp.actor,
+        ancestor=event.ancestor,
+        ext=event.ext,
+    )
+
+
+def _insert(state: State, subject: Subject, version: Version) -> None:
+    rows = subject.versions
+    if not rows or rows[-1].ordinal < version.ordinal:
+        state.push(rows, version)
+    else:
+        state.change(subject, versions=sorted([*rows, version], key=lambda row: row.ordinal))
+    if subject.lane is None:
+        state.change(subject, lane=version.lane)
+    elif subject.lane_high is None and subject.lane != version.lane:
+        state.change(subject, lane_high={subject.lane: subject.ordinal_high})
+    if subject.lane_high is not None:
+        high = max(subject.lane_high.get(version.lane, 0), version.lane_version)
+        state.put(subject.lane_high, version.lane, high)
+    state.change(subject, ordinal_high=max(subject.ordinal_high, version.ordinal), epoch=subject.epoch + 1)
+
+
+def _versions_retired(state: State, event: ev.VersionsRetired, stamp: ev.Stamp, seq: int) -> None:
+    subject = _present(state, event.key)
+    for ordinal in event.ordinals:
+        version = find_version(subject, ordinal)
+        if version is not None:
+            state.change(version, life=Life.RETIRED)
+    state.change(subject, epoch=subject.epoch + 1)
+
+
+def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.Stamp, seq: int) -> None:
+    subject = _present(state, event.key)
+    _purge(state, subject, event.ordinals)
+    if not subject.versions:
+        _forget_subject(state, event.key)
+    elif subject.numbering is Numbering.CONTINUE:
+        state.change(subject, ordinal_high=subject.versions[-1].ordinal, epoch=subject.epoch + 1)
+        _recount_lanes(state, subject)
+
+
+def _recount_lanes(state: State, subject: Subject) -> None:
+    if subject.lane_high is None:
+        return
+    high: dict[Lane, int] = {}
+    for version in subject.versions:
+        high[version.lane] = max(high.get(version.lane, 0), version.lane_version)
+    state.change(subject, lane_high=high)
+
+
+def _purge(state: State, subject: Subject, ordinals: tuple[int, ...]) -> None:
+    going = [version for version in subject.versions if version.ordinal in ordinals]
+    state.change(subject, versions=[version for version in subject.versions if version.ordinal not in ordinals])
+    for version in going:
+        _unrefer(state, version)
+        _unuse(state, version)
+        if state.by_uid is not None:
+            state.drop(state.by_uid, version.uid)
+
+
+def _unrefer(state: State, version: Version) -> None:
+    for reference in version.schema.attachments.references:
+        key = (reference.space, reference.subject, reference.ordinal)
+        left = [row for row in state.referrers.get(key, ()) if row is not version]
+        if left:
+            state.put(state.referrers, key, left)
+        else:
+            state.drop(state.referrers, key)
+
+
+def _unuse(state: State, version: Version) -> None:
+    """Take the version out of its gid; the last one takes the gid and perhaps the content with it."""
+    schema = version.schema
+    if schema.uses is version:
+        state.change(schema, uses=version.next_use)
+    else:
+        before = schema.uses
+        while before is not None and before.next_use is not version:
+            before = before.next_use
+        if before is not None:
+            state.change(before, next_use=version.next_use)
+    if schema.uses is not None:
+        return
+    state.drop(state.spaces[schema.space].gids, schema.gid)
+    content = schema.content
+    rest = [other for other in ids_of(content) if other is not schema]
+    for position, other in enumerate(rest):
+        state.change(other, next=rest[position + 1] if position + 1 < len(rest) else None)
+    state.change(content, ids=rest[0] if rest else None)
+    if not rest:
+        state.drop(state.contents, content.sha)
+        for key in digest_keys(content.digests):
+            if state.by_digest is not None and state.by_digest.get(key) is content:
+                state.drop(state.by_digest, key)
+        if not state.drafting:
+            _erase(state, content)
+
+
+def _erase(state: State, content: Content) -> None:
+    if isinstance(content.text, int):
+        state.texts.drop(content.text)
+    content.text = None
+
+
+def ids_of(content: Content) -> list[GlobalId]:
+    """Every gid of a content, in all spaces, newest first."""
+    found, schema = [], content.ids
+    while schema is not None:
+        found.append(schema)
+        schema = schema.next
+    return found
+
+
+def uses_of(schema: GlobalId) -> list[Version]:
+    """Every version a gid stands for, newest first."""
+    found, version = [], schema.uses
+    while version is not None:
+        found.append(version)
+        version = version.next_use
+    return found
+
+
+# --- settings, codecs, bindings -------------------------------------------------------------------------------------
+
+
+def _settings_changed(state: State, event: ev.SettingsChanged, stamp: ev.Stamp, seq: int) -> None:
+    if event.level.space is None:
+        state.change(state, settings=event.settings)
+        return
+    table = _space(state, event.level.space, stamp.at).settings
+    if event.settings is None:
+        state.drop(table, slot(event.level))
+    else:
+        state.put(table, slot(event.level), replace(event.settings, policy=state.intern(event.settings.policy)))
+
+
+def _mode_changed(state: State, event: ev.ModeChanged, stamp: ev.Stamp, seq: int) -> None:
+    if event.level.space is None:
+        state.change(state, mode=event.mode)
+        return
+    table = _space(state, event.level.space, stamp.at).modes
+    if event.mode is None:
+        state.drop(table, slot(event.level))
+    else:
+        state.put(table, slot(event.level), event.mode)
+
+
+def _codec_added(state: State, event: ev.CodecAdded, stamp: ev.Stamp, seq: int) -> None:
+    subject = _present(state, event.key)
+    state.change(subject, codecs={**(subject.codecs or {}), event.name: event.properties}, epoch=subject.epoch + 1)
+
+
+def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.Stamp, seq: int) -> None:
+    subject = _present(state, event.key)
+    state.change(subject, encodings=[*(subject.encodings or ()), (uid_of(event.version), event.codec)])
+
+
+def _bound(state: State, event: ev.Bound, stamp: ev.Stamp, seq: int) -> None:
+    state.put(state.bindings, event.binding.key, event.binding)
+
+
+def _unbound(state: State, event: ev.Unbound, stamp: ev.Stamp, seq: int) -> None:
+    state.drop(state.bindings, event.key)
+
+
+_FOLDS: dict[type, Callable[[State, Any, ev.Stamp, int], None]] = {
+    ev.SpaceCreated: _space_created,
+    ev.SpaceChanged: _space_changed,
+    ev.SpaceDeleted: _space_deleted,
+    ev.SubjectCreated: _subject_created,
+    ev.SubjectChanged: _subject_changed,
+    ev.SubjectClosed: _subject_closed,
+    ev.Registered: _registered,
+    ev.VersionsRetired: _versions_retired,
+    ev.VersionsPurged: _versions_purged,
+    ev.SettingsChanged: _settings_changed,
+    ev.ModeChanged: _mode_changed,
+    ev.CodecAdded: _codec_added,
+    ev.EncodingAssigned: _encoding_assigned,
+    ev.Bound: _bound,
+    ev.Unbound: _unbound,
+}

@@ -1,0 +1,135 @@
+"""Metadata and rule sets that travel with a schema version, and the settings that fill them in.
+
+Shapes as the field's clients exchange them (data contracts: tags, properties, rules); member names are therefore camel case
+on every wire, snake case in Python.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from stele.errors import InvalidRuleSet
+
+_RULE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,255}\Z")
+_KINDS = {"TRANSFORM", "CONDITION"}
+_MIGRATION_MODES = {"UPGRADE", "DOWNGRADE", "UPDOWN"}
+_DATA_MODES = {"WRITE", "READ", "WRITEREAD"}
+_PAIR_MODES = {"WRITEREAD", "UPDOWN"}
+_ENABLE_AT = {"ALL", "CLIENT", "GATEWAY", "SERVER", "NONE"}
+
+
+class Metadata(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Tags by schema path, free properties, and the names of properties that are sensitive."""
+
+    tags: dict[str, tuple[str, ...]] | None = None
+    properties: dict[str, str] | None = None
+    sensitive: tuple[str, ...] | None = None
+
+    def ordered(self) -> Metadata:
+        """The same with every map sorted and every set sorted without repeats: the form that is stored and compared."""
+        return Metadata(
+            tags={path: tuple(sorted(set(self.tags[path]))) for path in sorted(self.tags)} if self.tags else None,
+            properties=dict(sorted(self.properties.items())) if self.properties else None,
+            sensitive=tuple(sorted(set(self.sensitive))) if self.sensitive else None,
+        )
+
+
+class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One condition or transformation on data or between versions; see the Confluent data-contract rules."""
+
+    name: str | None = None
+    doc: str | None = None
+    kind: str = "TRANSFORM"
+    mode: str = "WRITEREAD"
+    type: str | None = None
+    tags: tuple[str, ...] | None = None
+    params: dict[str, str] | None = None
+    expr: str | None = None
+    on_success: str | None = None
+    on_failure: str | None = None
+    disabled: bool = False
+
+
+class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The rules of one version by phase."""
+
+    migration_rules: tuple[Rule, ...] | None = None
+    domain_rules: tuple[Rule, ...] | None = None
+    encoding_rules: tuple[Rule, ...] | None = None
+    enable_at: str | None = None
+
+    def validate(self) -> None:
+        """Raise `InvalidRuleSet` naming the first rule that is wrong."""
+        if self.enable_at is not None and self.enable_at not in _ENABLE_AT:
+            raise InvalidRuleSet(f"enableAt must be one of {', '.join(sorted(_ENABLE_AT))}, not {self.enable_at!r}")
+        seen: set[str] = set()
+        phases = (
+            (self.migration_rules, _MIGRATION_MODES, "migration"),
+            (self.domain_rules, _DATA_MODES, "domain"),
+            (self.encoding_rules, _DATA_MODES, "encoding"),
+        )
+        for rules, modes, phase in phases:
+            for rule in rules or ():
+                _validate_rule(rule, modes, phase)
+                name = rule.name or ""
+                if name in seen:
+                    raise InvalidRuleSet(f"Found rule with duplicate name '{name}'")
+                seen.add(name)
+
+
+def _validate_rule(rule: Rule, modes: set[str], phase: str) -> None:
+    if not rule.name:
+        raise InvalidRuleSet("Missing rule name")
+    if not _RULE_NAME.match(rule.name):
+        raise InvalidRuleSet(
+            f"Invalid rule name {rule.name[:300]!r}: a letter or '_', then letters, digits, '_' or '-', 256 at most"
+        )
+    if not rule.type:
+        raise InvalidRuleSet(f"Missing type of rule '{rule.name}'")
+    if rule.kind not in _KINDS:
+        raise InvalidRuleSet(f"Rule '{rule.name}' has kind {rule.kind!r}; known: {', '.join(sorted(_KINDS))}")
+    if rule.mode not in modes:
+        allowed = ", ".join(sorted(modes))
+        raise InvalidRuleSet(f"Rule '{rule.name}' has mode {rule.mode!r}; {phase} rules take {allowed}")
+    for action in (rule.on_success, rule.on_failure):
+        if action and "," in action and rule.mode not in _PAIR_MODES:
+            raise InvalidRuleSet(f"Rule '{rule.name}': a pair of actions needs mode WRITEREAD or UPDOWN")
+
+
+def merge_metadata(base: Metadata | None, over: Metadata | None) -> Metadata | None:
+    """Both, with `over` winning where a key is in both."""
+    if base is None or over is None:
+        return over if base is None else base
+    return Metadata(
+        tags=_union(base.tags, over.tags),
+        properties=_union(base.properties, over.properties),
+        sensitive=tuple(sorted({*(base.sensitive or ()), *(over.sensitive or ())})) or None,
+    ).ordered()
+
+
+def merge_rule_sets(base: RuleSet | None, over: RuleSet | None) -> RuleSet | None:
+    """Rules of both by name, `over` winning; the order of `base` first."""
+    if base is None or over is None:
+        return over if base is None else base
+    return RuleSet(
+        migration_rules=_merge_rules(base.migration_rules, over.migration_rules),
+        domain_rules=_merge_rules(base.domain_rules, over.domain_rules),
+        encoding_rules=_merge_rules(base.encoding_rules, over.encoding_rules),
+        enable_at=over.enable_at or base.enable_at,
+    )
+
+
+def _union(base: Mapping[str, Any] | None, over: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return {**(base or {}), **(over or {})} or None
+
+
+def _merge_rules(base: tuple[Rule, ...] | None, over: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
+    named = {rule.name: rule for rule in base or ()}
+    for rule in over or ():
+        named.pop(rule.name, None)
+        named[rule.name] = rule
+    return tuple(named.values()) or None

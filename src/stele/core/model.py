@@ -1,0 +1,288 @@
+"""What a registry is made of: spaces, subjects, lanes, versions, contents and the ids that point at them.
+
+Two containers above a version, in every dialect: a *space* holds *subjects*; the subject owns order, policy and numbers.
+Four families of ids are allocated side by side, none computed from another: the space-wide `gid`, the subject's `ordinal`,
+the lane's `lane_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here are mutable only through
+`State`, which can undo what it did (see `state`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple, NewType
+
+import msgspec
+
+from stele.core.governance import Metadata, RuleSet
+from stele.core.policy import Policy
+
+Seq = NewType("Seq", int)
+"""Position in the log, from 1."""
+Gid = NewType("Gid", int)
+"""Space-wide id of a schema with its attachments, from 1 to 2^31-1."""
+Ordinal = NewType("Ordinal", int)
+"""Version number inside a subject, from 1."""
+Uid = NewType("Uid", int)
+"""128-bit name of one version or subject incarnation, never given twice."""
+
+MAX_INT32 = 2**31 - 1
+
+DEFAULT_SPACE = ""
+"""Name of the space every dialect starts in (`.`, `default` and the like are aliases, MODEL C12)."""
+
+
+class SubjectKey(NamedTuple):
+    """A subject's full name."""
+
+    space: str
+    name: str
+
+
+class Mode(Enum):
+    """What may be written."""
+
+    READWRITE = "READWRITE"
+    READONLY = "READONLY"
+    READONLY_OVERRIDE = "READONLY_OVERRIDE"
+    """READONLY that no lower level can lift."""
+    IMPORT = "IMPORT"
+    """Registrations bring their own ids and numbers and are not checked for compatibility."""
+    FORWARD = "FORWARD"
+    """Writes come from a replication link only; for the whole registry."""
+
+
+class Life(Enum):
+    """States of a version: LIVE → RETIRED (soft-deleted, still readable by id) → GONE."""
+
+    LIVE = "live"
+    RETIRED = "retired"
+    GONE = "gone"
+    """Of a closed incarnation: resolvable by gid, uid and encoding only, for data already written."""
+
+
+class Numbering(Enum):
+    """What happens to the numbers of purged versions; fixed by the dialect that creates the subject."""
+
+    CONTINUE = "continue"
+    """The next number is one above the highest that is left (a fully purged subject starts at 1)."""
+    NEVER_REUSE = "never_reuse"
+
+
+class Scope(Enum):
+    """Which versions of a subject a policy compares with."""
+
+    SUBJECT = "subject"
+    LANE = "lane"
+
+
+class Reference(msgspec.Struct, frozen=True, array_like=True):
+    """A dependency on another version: `name` is what the text calls it (full name, import path, `$ref` target)."""
+
+    name: str
+    space: str
+    subject: str
+    ordinal: int
+
+    @property
+    def key(self) -> SubjectKey:
+        """The subject referred to."""
+        return SubjectKey(self.space, self.subject)
+
+
+class Attachments(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What belongs to the identity of a registered schema beside its text."""
+
+    references: tuple[Reference, ...] = ()
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+
+
+PLAIN = Attachments()
+
+
+class Lane(NamedTuple):
+    """Format and type of versions; Pravega numbers versions per lane."""
+
+    format: str
+    type: str
+
+
+class Content(msgspec.Struct, gc=False):
+    """One text, stored once. `text` is the raw bytes, or the handle of packed ones (see `texts`)."""
+
+    sha: bytes
+    text: bytes | int | None
+    format: str
+    digests: bytes = b""
+    ids: GlobalId | None = None
+    seq: int = 0
+
+
+class GlobalId(msgspec.Struct):
+    """A gid of one space: content with attachments. `next` chains the ids of one content, `uses` its versions."""
+
+    space: str
+    gid: int
+    content: Content
+    attachments: Attachments
+    next: GlobalId | None = None
+    uses: Version | None = None
+
+
+class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Rare attributes of a version.
+
+    labels are free properties outside identity; ext holds what a dialect sent and gets back unchanged, by dialect.
+    """
+
+    description: str = ""
+    labels: dict[str, str] | None = None
+    media_type: str = ""
+    origin_uri: str | None = None
+    created_by: str = ""
+    ancestor: int | None = None
+    ext: dict[str, Any] | None = None
+
+
+class Version(msgspec.Struct):
+    """One registration in a subject. `at` is milliseconds since 1970 UTC, `policy` the one in force at registration."""
+
+    uid: int
+    ordinal: int
+    lane: Lane
+    lane_version: int
+    schema: GlobalId
+    subject: Subject
+    at: int
+    seq: int
+    policy: Policy | None = None
+    life: Life = Life.LIVE
+    extra: Extra | None = None
+    next_use: Version | None = None
+
+    @property
+    def content(self) -> Content:
+        """The text's record."""
+        return self.schema.content
+
+    @property
+    def record_id(self) -> int:
+        """64-bit id with the ordinal in its low 14 bits (RIP-42); the rest names the subject's incarnation."""
+        return self.subject.serial << 14 | self.ordinal
+
+
+class Subject(msgspec.Struct):
+    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1 (MODEL C5)."""
+
+    key: SubjectKey
+    uid: int
+    serial: int
+    incarnation: int
+    at: int
+    numbering: Numbering = Numbering.CONTINUE
+    scope: Scope = Scope.SUBJECT
+    default_policy: Policy | None = None
+    format: str = ""
+    """Only schemas of this format are taken; '' takes all."""
+    versions: list[Version] = []
+    ordinal_high: int = 0
+    lane: Lane | None = None
+    lane_high: dict[Lane, int] | None = None
+    """Kept only once there are two lanes; with one lane, lane numbers are the ordinals."""
+    codecs: dict[str, dict[str, str]] | None = None
+    encodings: list[tuple[int, str]] | None = None
+    """Encoding ids from 1: (version uid, codec name)."""
+    default_version: int | None = None
+    epoch: int = 0
+    description: str = ""
+    labels: dict[str, str] | None = None
+    ext: dict[str, Any] | None = None
+    closed: bool = False
+
+
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is set at one level (subject, space or registry); None means "ask the level above".
+
+    ruleset        compatibility ruleset preferred where the format knows it
+    normalize      register the normalised text instead of the author's
+    alias          requests for this subject act on that one
+    group          metadata property: only versions with an equal value are compared
+    validate_*     stricter checks of new schemas
+    default_* / override_*  metadata and rules filled in below / above what a registration brings
+    """
+
+    policy: Policy | None = None
+    ruleset: str | None = None
+    normalize: bool | None = None
+    alias: str | None = None
+    group: str | None = None
+    validate_fields: bool | None = None
+    validate_new_schemas: bool | None = None
+    validate_rules: bool | None = None
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
+    ext: dict[str, Any] | None = None
+
+
+class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A resource of a data system bound to a subject. ordinal None follows the latest version."""
+
+    cluster: str
+    resource_type: str
+    resource: str
+    role: str
+    subject: SubjectKey
+    ordinal: int | None = None
+    lifecycle: str = "WEAK"
+    frozen: bool = False
+    resource_id: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What is unique: (cluster, resource type, resource, role)."""
+        return self.cluster, self.resource_type, self.resource, self.role
+
+
+class Space(msgspec.Struct):
+    """A namespace of subjects with its own gid counter; settings and modes are kept by name, so they can precede a subject."""
+
+    name: str
+    at: int
+    subjects: dict[str, Subject] = {}
+    gids: dict[int, GlobalId] = {}
+    gid_high: int = 0
+    settings: dict[str, Settings] = {}
+    modes: dict[str, Mode] = {}
+    incarnations: dict[str, int] = {}
+    format: str = ""
+    epoch: int = 0
+    description: str = ""
+    labels: dict[str, str] | None = None
+    ext: dict[str, Any] | None = None
+    explicit: bool = False
+    """Created by a command of its own, not by the first registration."""
+    hidden: bool = False
+    """Deleted: only the counters are kept."""
+
+
+class Level(NamedTuple):
+    """A place settings and modes can be attached to; both None is the registry, subject None the space."""
+
+    space: str | None = None
+    subject: str | None = None
+
+
+REGISTRY = Level()
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A schema as a command brings it: text, its SHA-256, format, lane type and derived digests by kind."""
+
+    text: bytes
+    sha: bytes
+    format: str
+    type: str = ""
+    digests: Mapping[str, bytes] = {}

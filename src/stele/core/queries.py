@@ -1,0 +1,267 @@
+"""Questions to a state. Pure reads: nothing here changes anything but the lazily built indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import asdict
+
+from stele.core.commands import Equality
+from stele.core.digests import digest_key, digest_keys
+from stele.core.fold import find_version, ids_of, uses_of
+from stele.core.governance import merge_metadata, merge_rule_sets
+from stele.core.model import (
+    REGISTRY,
+    Attachments,
+    Content,
+    GlobalId,
+    Lane,
+    Level,
+    Life,
+    Mode,
+    Reference,
+    Settings,
+    Space,
+    Subject,
+    SubjectKey,
+    Version,
+)
+from stele.core.policy import BACKWARD, Policy
+from stele.core.state import State
+from stele.errors import (
+    ContentNotFound,
+    EncodingNotFound,
+    SubjectNotFound,
+    UnresolvedReference,
+    VersionNotFound,
+)
+
+VISIBLE = frozenset({Life.LIVE})
+KEPT = frozenset({Life.LIVE, Life.RETIRED})
+RETIRED = frozenset({Life.RETIRED})
+
+# --- levels ---------------------------------------------------------------------------------------------------------
+
+
+def levels(key: SubjectKey) -> tuple[Level, Level, Level]:
+    """Where settings and modes of a subject come from, nearest first."""
+    return Level(key.space, key.name), Level(key.space), REGISTRY
+
+
+def settings_for(state: State, level: Level) -> Settings:
+    """The settings in force at a level: each one from the nearest level that has it."""
+    merged: dict[str, object] = {}
+    for place in _upwards(level):
+        own = state.settings_at(place)
+        if own is not None:
+            merged = {**asdict(own), **{name: value for name, value in merged.items() if value is not None}}
+    return Settings(**merged)  # type: ignore[arg-type]  # asdict gives the members back under their names
+
+
+def _upwards(level: Level) -> Iterator[Level]:
+    yield level
+    if level.subject is not None:
+        yield Level(level.space)
+    if level.space is not None:
+        yield REGISTRY
+
+
+def policy_for(state: State, key: SubjectKey) -> Policy:
+    """The policy in force: the subject's, else the one it was created with, else its space's, the registry's, BACKWARD."""
+    own = state.settings_at(Level(*key))
+    if own is not None and own.policy is not None:
+        return own.policy
+    subject = state.subject(key)
+    if subject is not None and subject.default_policy is not None:
+        return subject.default_policy
+    return settings_for(state, Level(key.space)).policy or BACKWARD
+
+
+def mode_for(state: State, level: Level) -> Mode:
+    """The mode in force at a level. READONLY_OVERRIDE on the registry or a space wins over everything below."""
+    chain = [mode for place in _upwards(level) if (mode := state.mode_at(place)) is not None]
+    if Mode.READONLY_OVERRIDE in chain:
+        return Mode.READONLY_OVERRIDE
+    return chain[0] if chain else Mode.READWRITE
+
+
+# --- subjects and versions ------------------------------------------------------------------------------------------
+
+
+def versions(subject: Subject | None, lives: frozenset[Life] = VISIBLE) -> list[Version]:
+    """Versions of those lives, ascending."""
+    return [] if subject is None else [version for version in subject.versions if version.life in lives]
+
+
+def latest(subject: Subject | None) -> Version | None:
+    """The newest live version."""
+    return next((v for v in reversed(subject.versions) if v.life is Life.LIVE), None) if subject is not None else None
+
+
+def version(state: State, key: SubjectKey, ordinal: int | None, lives: frozenset[Life] = VISIBLE) -> Version:
+    """One version; ordinal None is the newest of those lives. Raises `SubjectNotFound`, `VersionNotFound`."""
+    subject = state.subject(key)
+    if not versions(subject, KEPT):
+        raise SubjectNotFound(key.name)
+    assert subject is not None
+    if ordinal is None:
+        found = next((v for v in reversed(subject.versions) if v.life in lives), None)
+        if found is None:
+            raise VersionNotFound("latest")
+        return found
+    found = find_version(subject, ordinal)
+    if found is None or found.life not in lives:
+        raise VersionNotFound(ordinal)
+    return found
+
+
+def subjects(state: State, spaces: Iterable[Space], lives: frozenset[Life] = VISIBLE) -> list[Subject]:
+    """Subjects with at least one version of those lives, sorted by space and name."""
+    found = [
+        subject
+        for space in spaces
+        for subject in space.subjects.values()
+        if any(row.life in lives for row in subject.versions)
+    ]
+    return sorted(found, key=lambda subject: subject.key)
+
+
+def shown_spaces(state: State) -> list[Space]:
+    """Spaces that were not deleted and hold or once held something; the default one always; sorted by name."""
+    shown = [s for s in state.spaces.values() if not s.hidden and (not s.name or s.explicit or s.gid_high)]
+    return sorted(shown, key=lambda space: space.name)
+
+
+def schema(state: State, space: str, gid: int) -> GlobalId:
+    """What a gid stands for. Raises `ContentNotFound`."""
+    place = state.spaces.get(space)
+    found = None if place is None else place.gids.get(gid)
+    if found is None:
+        raise ContentNotFound(gid)
+    return found
+
+
+def referrers(state: State, key: SubjectKey, ordinal: int, lives: frozenset[Life] = VISIBLE) -> list[Version]:
+    """Versions of those lives that refer to a version, in order of registration."""
+    return [row for row in state.referrers.get((*key, ordinal), ()) if row.life in lives]
+
+
+def by_uid(state: State, uid: int) -> Version | None:
+    """The version with that uid, of a closed incarnation too; None after a purge."""
+    if state.by_uid is None:
+        all_subjects = [*state.closed, *(s for space in state.spaces.values() for s in space.subjects.values())]
+        state.by_uid = {row.uid: row for subject in all_subjects for row in subject.versions}
+    return state.by_uid.get(uid)
+
+
+def by_digest(state: State, kind: str, digest: bytes) -> Content | None:
+    """A content with that digest. Kinds: see `digests.KINDS`."""
+    if state.by_digest is None:
+        state.by_digest = {key: c for c in state.contents.values() for key in digest_keys(c.digests)}
+    return state.by_digest.get(digest_key(kind, digest))
+
+
+def encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
+    """The version and codec an encoding id of a subject stands for. Raises `SubjectNotFound`, `EncodingNotFound`."""
+    subject = state.subject(key)
+    if subject is None:
+        raise SubjectNotFound(key.name)
+    rows = subject.encodings or []
+    if not 0 < number <= len(rows):
+        raise EncodingNotFound(f"Encoding {number} not found.")
+    uid, codec = rows[number - 1]
+    found = by_uid(state, uid)
+    if found is None:
+        raise EncodingNotFound(f"The version of encoding {number} was purged.")
+    return found, codec
+
+
+# --- references -----------------------------------------------------------------------------------------------------
+
+
+def closure(
+    state: State, references: Iterable[Reference], lives: frozenset[Life] = KEPT
+) -> tuple[tuple[str, bytes], ...]:
+    """(name, SHA-256 of the text) of all references, theirs too, dependencies first. Raises `UnresolvedReference`."""
+    found: dict[tuple[str, bytes], None] = {}
+    pending = [(reference, False) for reference in reversed(list(references))]
+    seen: set[tuple[str, str, str, int]] = set()
+    while pending:
+        reference, expanded = pending.pop()
+        target = _target(state, reference, lives)
+        if expanded:
+            found[reference.name, target.content.sha] = None
+            continue
+        identity = (reference.name, reference.space, reference.subject, reference.ordinal)
+        if identity in seen:
+            continue
+        seen.add(identity)
+        pending.append((reference, True))
+        pending.extend((inner, False) for inner in reversed(target.schema.attachments.references))
+    return tuple(found)
+
+
+def _target(state: State, reference: Reference, lives: frozenset[Life]) -> Version:
+    subject = state.subject(reference.key)
+    target = None if subject is None else find_version(subject, reference.ordinal)
+    if target is None or target.life not in lives:
+        raise UnresolvedReference(
+            f'No schema reference found for subject "{reference.subject}" and version {reference.ordinal}'
+        )
+    return target
+
+
+# --- equality -------------------------------------------------------------------------------------------------------
+
+
+def find_same(
+    state: State,
+    key: SubjectKey,
+    sha: bytes,
+    attachments: Attachments,
+    *,
+    equality: Equality = Equality.IDENTITY,
+    digest: bytes = b"",
+    lane: Lane | None = None,
+    lives: frozenset[Life] = VISIBLE,
+) -> Version | None:
+    """The version of a subject that equals a document: the newest under IDENTITY, else the lowest live one (MODEL C7)."""
+    if equality is Equality.NEVER:
+        return None
+    if equality is Equality.DIGEST:
+        rows = versions(state.subject(key), lives)
+        return next((row for row in rows if row.lane == lane and digest in digest_keys(row.content.digests)), None)
+    found = [
+        use
+        for known in same_text(state, sha)
+        if equality is Equality.TEXT or known.attachments == attachments
+        for use in uses_of(known)
+        if use.subject.key == key and use.life in lives and not use.subject.closed
+    ]
+    if equality is Equality.IDENTITY:
+        return max(found, key=lambda use: use.ordinal, default=None)
+    return min(found, key=lambda use: use.ordinal, default=None)
+
+
+def same_text(state: State, sha: bytes) -> list[GlobalId]:
+    """Every gid, in any space, whose text has that SHA-256."""
+    content = state.contents.get(sha)
+    return [] if content is None else ids_of(content)
+
+
+def known_id(state: State, space: str, sha: bytes, attachments: Attachments) -> GlobalId | None:
+    """The gid a space already gave to a text with those attachments."""
+    return next((g for g in same_text(state, sha) if g.space == space and g.attachments == attachments), None)
+
+
+def filled(state: State, key: SubjectKey, attachments: Attachments) -> Attachments:
+    """Attachments as registered: what is absent comes from the newest version, all between defaults and overrides."""
+    settings = settings_for(state, Level(*key))
+    before = latest(state.subject(key))
+    metadata, rule_set = attachments.metadata, attachments.rule_set
+    if before is not None:
+        metadata = metadata if metadata is not None else before.schema.attachments.metadata
+        rule_set = rule_set if rule_set is not None else before.schema.attachments.rule_set
+    metadata = merge_metadata(merge_metadata(settings.default_metadata, metadata), settings.override_metadata)
+    rule_set = merge_rule_sets(merge_rule_sets(settings.default_rule_set, rule_set), settings.override_rule_set)
+    return Attachments(attachments.references, metadata.ordered() if metadata else None, rule_set)

@@ -1,0 +1,39 @@
+"""How deciding asks for what it cannot know: whether one schema reads another's data.
+
+`decide` is pure and knows no schema language. Where a verdict is missing it raises `Undecided` with the questions; the
+shell answers them, off the event loop, remembers the answers (they never change) and decides again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from stele.core.findings import Finding
+
+
+class Source(NamedTuple):
+    """A schema by the SHA-256 of its text, with the names and texts of all it refers to, dependencies first."""
+
+    sha: bytes
+    references: tuple[tuple[str, bytes], ...] = ()
+
+
+class Question(NamedTuple):
+    """Can `reader` read what `writer` wrote, by that ruleset ('' is the format's default)?"""
+
+    format: str
+    ruleset: str
+    reader: Source
+    writer: Source
+
+
+Verdicts = Mapping[Question, tuple[Finding, ...]]
+
+
+class Undecided(Exception):
+    """Verdicts are missing; the most urgent question first."""
+
+    def __init__(self, questions: tuple[Question, ...]) -> None:
+        super().__init__(f"{len(questions)} verdicts missing")
+        self.questions = questions

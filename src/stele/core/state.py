@@ -1,0 +1,176 @@
+"""The registry's state in memory: what folding the log gives, and nothing that the log does not say.
+
+State changes only through the small methods below, which can record how to undo themselves. That lets a writer decide a
+whole batch of commands, each seeing the ones before it, and take it all back before anything is durable: readers never
+see what might yet be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from stele.core.model import (
+    DEFAULT_SPACE,
+    Binding,
+    Content,
+    Level,
+    Mode,
+    Settings,
+    Space,
+    Subject,
+    SubjectKey,
+    Version,
+)
+from stele.core.texts import BLOCK_BYTES, Texts
+
+OWN = "\0"
+"""Slot of a space's own settings and mode among those of its subjects: no subject can have this name."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class State:
+    """Everything the log says, indexed for reading. Mutated by `fold` alone; not safe across threads."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.settings: Settings | None = None
+        self.mode: Mode | None = None
+        self.spaces: dict[str, Space] = {DEFAULT_SPACE: Space(DEFAULT_SPACE, 0)}
+        self.contents: dict[bytes, Content] = {}
+        self.referrers: dict[tuple[str, str, int], list[Version]] = {}
+        self.bindings: dict[tuple[str, str, str, str], Binding] = {}
+        self.closed: list[Subject] = []
+        self.serial = 0
+        self.texts = Texts()
+        self.loose: list[Content] = []
+        self.interned: dict[Any, Any] = {}
+        self.by_uid: dict[int, Version] | None = None
+        self.by_digest: dict[bytes, Content] | None = None
+        """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
+        self._loose_bytes = 0
+        self._undo: list[Callable[[], object]] | None = None
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def space(self, name: str) -> Space | None:
+        """The space, or None when nothing was ever in it."""
+        return self.spaces.get(name)
+
+    def subject(self, key: SubjectKey) -> Subject | None:
+        """The present incarnation of a subject, or None."""
+        space = self.spaces.get(key.space)
+        return None if space is None else space.subjects.get(key.name)
+
+    def text(self, content: Content) -> bytes:
+        """The raw bytes of a content; empty when they were purged."""
+        held = content.text
+        if isinstance(held, int):
+            return self.texts.get(held)
+        return held or b""
+
+    def settings_at(self, level: Level) -> Settings | None:
+        """The settings attached to exactly this level."""
+        if level.space is None:
+            return self.settings
+        space = self.spaces.get(level.space)
+        return None if space is None else space.settings.get(slot(level))
+
+    def mode_at(self, level: Level) -> Mode | None:
+        """The mode attached to exactly this level."""
+        if level.space is None:
+            return self.mode
+        space = self.spaces.get(level.space)
+        return None if space is None else space.modes.get(slot(level))
+
+    # --- changing, for `fold` ---------------------------------------------------------------------------------------
+
+    def change(self, target: Any, **values: Any) -> None:
+        """Set attributes of a struct (or of this state)."""
+        if self._undo is not None:
+            old = {name: getattr(target, name) for name in values}
+            self._undo.append(lambda: _assign(target, old))
+        _assign(target, values)
+
+    def put(self, table: dict[K, V], key: K, value: V) -> None:
+        """table[key] = value."""
+        if self._undo is not None:
+            if key in table:
+                old = table[key]
+                self._undo.append(lambda: table.__setitem__(key, old))
+            else:
+                self._undo.append(lambda: table.__delitem__(key))
+        table[key] = value
+
+    def drop(self, table: dict[K, V], key: K) -> None:
+        """Remove the key if it is there."""
+        if key not in table:
+            return
+        if self._undo is not None:
+            old = table[key]
+            self._undo.append(lambda: table.__setitem__(key, old))
+        del table[key]
+
+    def push(self, row: list[V], value: V) -> None:
+        """row.append(value)."""
+        if self._undo is not None:
+            self._undo.append(row.pop)
+        row.append(value)
+
+    def keep(self, content: Content) -> None:
+        """Take note of a content whose text is not packed yet."""
+        self.push(self.loose, content)
+        self.change(self, _loose_bytes=self._loose_bytes + len(content.text or b""))  # type: ignore[arg-type]  # raw here
+
+    def intern(self, value: V) -> V:
+        """The first value equal to this one: equal attachments and policies are stored once."""
+        return self.interned.setdefault(value, value)  # type: ignore[no-any-return]  # keys are their own values
+
+    # --- drafts and housekeeping ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Start recording how to undo changes."""
+        self._undo = []
+
+    @property
+    def drafting(self) -> bool:
+        """Whether changes are being recorded."""
+        return self._undo is not None
+
+    def rollback(self) -> None:
+        """Undo everything since `begin`."""
+        for undo in reversed(self._undo or ()):
+            undo()
+        self._undo = None
+
+    def pack(self, *, rest: bool = False) -> None:
+        """Move loose texts into compressed blocks; only full blocks unless rest is set. Never within a draft."""
+        if self._undo is not None or not self.loose or (self._loose_bytes < BLOCK_BYTES and not rest):
+            return
+        contents = [content for content in self.loose if isinstance(content.text, bytes)]
+        for content, handle in zip(contents, self.texts.pack([self.text(c) for c in contents]), strict=True):
+            content.text = handle
+        self.loose.clear()
+        self._loose_bytes = 0
+
+
+def _assign(target: Any, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(target, name, value)
+
+
+def slot(level: Level) -> str:
+    """Where a level below the registry keeps its settings and mode in its space."""
+    return OWN if level.subject is None else level.subject
+
+
+def uid_of(data: bytes) -> int:
+    """A 16-byte uid as the integer the model keeps."""
+    return int.from_bytes(data, "big")
+
+
+def uid_bytes(uid: int) -> bytes:
+    """Inverse of `uid_of`."""
+    return uid.to_bytes(16, "big")
