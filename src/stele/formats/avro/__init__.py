@@ -1,0 +1,84 @@
+"""Apache Avro (specification 1.12): parsing, canonical texts, compatibility, fields, Arrow schema and data.
+
+`AVRO` is the `stele.core.ports.Format`; everything else here is how it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from stele.core.findings import Finding
+from stele.core.ports import Field, Form
+from stele.errors import UnknownRuleset
+from stele.formats.avro import canonical as _canonical
+from stele.formats.avro import compat as _compat
+from stele.formats.avro import fields as _fields
+from stele.formats.avro import fingerprint as _fingerprint
+from stele.formats.avro import parse as _parse
+from stele.formats.avro.model import AvroSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stele.formats.avro.codec import AvroCodec
+
+__all__ = ["AVRO", "AvroFormat", "AvroSchema"]
+
+
+class AvroFormat:
+    """Avro behind the port of formats. Stateless, safe to share between threads."""
+
+    name: str = "avro"
+    media_types: Sequence[str] = (
+        "application/vnd.apache.avro+json",
+        "application/vnd.apache.avro.schema+json",
+        "application/json",
+    )
+    rulesets: Sequence[str] = ("avro", "confluent", "avro-ruby")
+    """avro and confluent are the rules of Java's SchemaCompatibility; for avro-ruby see `stele.formats.avro.compat`."""
+
+    def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> AvroSchema:
+        """Parse a schema document; references map full names to documents, dependencies first. name has no meaning.
+
+        Raises `MalformedSchema` and `UnresolvedReference` with line and column (JSON) or JSON Pointer (schema).
+        """
+        return _parse.parse(text, references, strict=strict)
+
+    def canonical(self, parsed: AvroSchema, form: Form) -> bytes:
+        """PRINTED as Java prints it, NORMALIZED, or Parsing Canonical Form; see `stele.formats.avro.canonical`."""
+        return _canonical.canonical(parsed, form)
+
+    def render(self, parsed: AvroSchema, style: str) -> str | None:
+        """`resolved`: printed with the references inlined. None for any other style."""
+        return _canonical.resolved(parsed).decode() if style == "resolved" else None
+
+    def fingerprints(self, parsed: AvroSchema) -> Mapping[str, bytes]:
+        """rabin (8 bytes, big-endian; single-object encoding wants them reversed), md5 and sha256."""
+        return _fingerprint.fingerprints(_canonical.canonical(parsed, Form.CANONICAL))
+
+    def check(self, reader: AvroSchema, writer: AvroSchema, ruleset: str = "") -> list[Finding]:
+        """Why data of writer cannot be read with reader; see `stele.formats.avro.compat`. Raises `UnknownRuleset`."""
+        if ruleset and ruleset not in self.rulesets:
+            raise UnknownRuleset(f"avro has no ruleset {ruleset!r}; it has {', '.join(self.rulesets)}")
+        return _compat.check(reader, writer, ruby=ruleset == "avro-ruby")
+
+    def fields(self, parsed: AvroSchema) -> list[Field]:
+        """All fields, depth first (10 000 at most)."""
+        return _fields.fields(parsed)
+
+    def arrow_schema(self, parsed: AvroSchema) -> pa.Schema:
+        """The table shape of the data. Raises `NotInstalled` without pyarrow, `Invalid` when there is no such shape."""
+        from stele.formats.avro.arrow import arrow_schema
+
+        return arrow_schema(parsed)
+
+    def codec(self, writer: AvroSchema, reader: AvroSchema | None = None) -> AvroCodec:
+        """Encodes and decodes data; see `stele.formats.avro.codec`."""
+        from stele.formats.avro.codec import AvroCodec
+
+        return AvroCodec(writer, reader)
+
+
+AVRO = AvroFormat()
+"""The format, as the entry point `stele.formats` names it."""

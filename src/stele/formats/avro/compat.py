@@ -1,0 +1,306 @@
+"""Whether data of a writer's schema can be read with a reader's schema.
+
+The verdicts are those of `SchemaCompatibility` of the Java library 1.12 (its rules: names compare without namespace, or
+by a full alias of the reader; a reader's enum default absorbs unknown symbols; the first fitting branch of a union is
+enough; a pair met again inside itself counts as compatible). So are rule names and paths: a path leads through the
+reader's schema, types followed through their names, and a number right after a union counts the *writer's* branches.
+
+Added here: a finding for a reader's field that matches two fields of the writer (Java throws), warnings for changes of
+a logical type, which the binary format cannot show and which turn values silently into others, and a limit: pairs of
+schemas made to explode end with a finding of level UNKNOWN instead of a stack overflow.
+
+Ruleset `avro-ruby` differs in two points: decimals of equal precision and scale resolve whatever holds them, and
+inside unions full names must match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from stele.core.findings import Finding, Level
+from stele.formats.avro.explain import explain
+from stele.formats.avro.model import (
+    NO_DEFAULT,
+    AvroSchema,
+    EnumType,
+    Fixed,
+    Named,
+    Primitive,
+    Record,
+    RecordField,
+    Type,
+    Union,
+    short,
+)
+
+MAX_DEPTH: Final = 300
+"""Comparisons inside comparisons; recursive types of coprime periods reach any depth."""
+
+MAX_PAIRS: Final = 300_000
+"""Comparisons in one check: well under a second."""
+
+PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "long": frozenset({"int"}),
+    "float": frozenset({"int", "long"}),
+    "double": frozenset({"int", "long", "float"}),
+    "string": frozenset({"bytes"}),
+    "bytes": frozenset({"string"}),
+}
+"""By the reader's type, the writer's types it also reads (spec, "Schema Resolution")."""
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+class Issue(NamedTuple):
+    """A finding before it is put into words. extra depends on the rule, see `explain`."""
+
+    rule: str
+    path: str
+    reader: str
+    writer: str
+    extra: str = ""
+
+
+class Verdict(NamedTuple):
+    """Whether a pair is compatible, and its issues: one, or a list of lists that may be shared between verdicts."""
+
+    fits: bool
+    issues: Issues
+
+
+Issues = Issue | list["Issues"] | None
+
+_FITS: Final = Verdict(True, None)
+
+
+class _TooMuch(Exception):
+    """A limit was reached."""
+
+
+def check(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list[Finding]:
+    """Findings in the order of the reader's schema, each once; none of level ERROR means compatible."""
+    checker = _Checker(ruby=ruby)
+    try:
+        verdict = checker.compare(reader.root, writer.root)
+    except _TooMuch:
+        why = "The two schemas are nested, or refer to each other, in too many ways to be compared in bounded time."
+        fix = "Split the schema, or make its recursion simpler."
+        return [Finding("TOO_COMPLEX", "/", short(reader.root), short(writer.root), why, fix, level=Level.UNKNOWN)]
+    return [] if verdict.issues is None else [explain(*issue) for issue in _flat(verdict.issues)]
+
+
+def _flat(issues: Issues) -> list[Issue]:
+    """Leaves in order, each once; iterative, and every shared list entered once."""
+    found: dict[Issue, None] = {}
+    entered: set[int] = set()
+    waiting: list[Issues] = [issues]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Issue):
+            found[item] = None
+        elif item is not None and id(item) not in entered:
+            entered.add(id(item))
+            waiting.extend(reversed(item))
+    return list(found)
+
+
+class _Checker:
+    """One check: what was compared already, and where it is now."""
+
+    def __init__(self, *, ruby: bool) -> None:
+        self.ruby = ruby
+        self.done: dict[tuple[int, int], Verdict] = {}
+        self.path: list[str] = []
+        self.depth = 0
+        self.pairs = 0
+
+    def compare(self, reader: Type, writer: Type) -> Verdict:
+        """The verdict on one pair, remembered; optimistic while the pair is still being looked at."""
+        if type(reader) is Primitive and type(writer) is Primitive:
+            return self._primitives(reader, writer)
+        key = (id(reader), id(writer))
+        known = self.done.get(key)
+        if known is not None:
+            return known
+        self.pairs += 1
+        self.depth += 1
+        if self.depth > MAX_DEPTH or self.pairs > MAX_PAIRS:
+            raise _TooMuch
+        self.done[key] = _FITS
+        verdict = self.done[key] = self._compare(reader, writer)
+        self.depth -= 1
+        return verdict
+
+    def at(self, token: str, reader: Type, writer: Type) -> Verdict:
+        """The verdict on a pair one step further down."""
+        self.path.append(token)
+        verdict = self.compare(reader, writer)
+        self.path.pop()
+        return verdict
+
+    def _compare(self, reader: Type, writer: Type) -> Verdict:
+        if reader.kind == writer.kind:
+            match reader.kind:
+                case "record":
+                    return self._records(reader, writer)  # type: ignore[arg-type]  # equal kinds: both are records
+                case "enum":
+                    return self._enums(reader, writer)  # type: ignore[arg-type]  # both are enums
+                case "fixed":
+                    return self._fixed(reader, writer)  # type: ignore[arg-type]  # both are fixed
+                case "array":
+                    return self.at("items", reader.items, writer.items)  # type: ignore[union-attr]  # both are arrays
+                case "map":
+                    return self.at("values", reader.values, writer.values)  # type: ignore[union-attr]  # both are maps
+                case _:
+                    return self._unions(reader, writer)  # type: ignore[arg-type]  # nothing else is left
+        if isinstance(writer, Union):
+            verdicts = [self.at(str(index), reader, branch) for index, branch in enumerate(writer.branches)]
+            return _merge(verdicts)
+        if isinstance(reader, Union):
+            return self._into_union(reader, writer)
+        if self.ruby and _decimals_agree(reader, writer):
+            return _FITS
+        return self._fails("TYPE_MISMATCH", short(reader), short(writer))
+
+    # --- rules ------------------------------------------------------------------------------------------------------
+
+    def _primitives(self, reader: Primitive, writer: Primitive) -> Verdict:
+        if reader.kind != writer.kind and writer.kind not in PROMOTIONS.get(reader.kind, _NONE):
+            return self._fails("TYPE_MISMATCH", short(reader), short(writer))
+        return _FITS if reader.logical is None or writer.logical is None else self._logical(reader, writer)
+
+    def _logical(self, reader: Primitive | Fixed, writer: Primitive | Fixed) -> Verdict:
+        """A warning when both sides read the same bytes as different things; a precision may grow."""
+        ours, theirs = reader.logical, writer.logical
+        if ours is None or theirs is None or ours == theirs:
+            return _FITS
+        same = ours.name == theirs.name and ours.scale == theirs.scale
+        if same and ours.precision >= theirs.precision:
+            return _FITS
+        return Verdict(True, self._issue("LOGICAL_TYPE_CHANGED", str(ours), str(theirs)))
+
+    def _names(self, reader: Named, writer: Named) -> Verdict:
+        if reader.name.rpartition(".")[2] == writer.name.rpartition(".")[2] or writer.name in reader.aliases:
+            return _FITS
+        return self._fails("NAME_MISMATCH", reader.name, writer.name, leaf="name")
+
+    def _fixed(self, reader: Fixed, writer: Fixed) -> Verdict:
+        if self.ruby and _decimals_agree(reader, writer):
+            return _FITS
+        size = _FITS
+        if reader.size != writer.size:
+            size = self._fails(
+                "FIXED_SIZE_MISMATCH", str(reader.size), str(writer.size), leaf="size", extra=reader.name
+            )
+        return _merge([self._names(reader, writer), size, self._logical(reader, writer)])
+
+    def _enums(self, reader: EnumType, writer: EnumType) -> Verdict:
+        names = self._names(reader, writer)
+        if reader.default is not None:
+            return names
+        missing = sorted(set(writer.symbols).difference(reader.symbols))
+        if not missing:
+            return names
+        extra = f"[{', '.join(missing)}]"
+        fails = self._fails("MISSING_ENUM_SYMBOLS", reader.name, writer.name, leaf="symbols", extra=extra)
+        return _merge([names, fails])
+
+    def _records(self, reader: Record, writer: Record) -> Verdict:
+        fits, names = self._names(reader, writer)
+        issues: list[Issues] = [] if names is None else [names]
+        path = self.path
+        path += ("fields", "")
+        for index, field in enumerate(reader.fields):
+            other = writer.by_name.get(field.name)
+            if other is not None and not field.aliases:
+                if field.type is other.type and type(other.type) is Primitive:
+                    continue  # the commonest case by far: a shared plain primitive
+                path[-1] = str(index)
+                verdict = self.at("type", field.type, other.type)
+            else:
+                path[-1] = str(index)
+                verdict = self._aliased(field, reader, writer)
+            fits = fits and verdict.fits
+            if verdict.issues is not None:
+                issues.append(verdict.issues)
+        del path[-2:]
+        return Verdict(fits, issues) if issues else (_FITS if fits else Verdict(False, None))
+
+    def _aliased(self, field: RecordField, reader: Record, writer: Record) -> Verdict:
+        """A field of the reader that is not simply there under its own name."""
+        names = dict.fromkeys((field.name, *field.aliases))
+        matches = [writer.by_name[name] for name in names if name in writer.by_name]
+        if len(matches) == 1:
+            return self.at("type", field.type, matches[0].type)
+        if matches:
+            found = ", ".join(match.name for match in matches)
+            return self._fails("READER_FIELD_AMBIGUOUS", field.name, found, extra=reader.name)
+        if field.default is not NO_DEFAULT:
+            return _FITS
+        return self._fails("READER_FIELD_MISSING_DEFAULT_VALUE", field.name, writer.name, extra=short(field.type))
+
+    def _unions(self, reader: Union, writer: Union) -> Verdict:
+        fits = True
+        issues: list[Issues] = []
+        for index, branch in enumerate(writer.branches):
+            self.path.append(str(index))
+            verdict = self.compare(reader, branch)
+            if not verdict.fits:
+                fits = False
+                issues.append(
+                    self._issue("MISSING_UNION_BRANCH", short(reader), short(branch), self._nearest(reader, branch))
+                )
+            elif verdict.issues is not None:
+                issues.append(verdict.issues)
+            self.path.pop()
+        return Verdict(fits, issues) if issues else _FITS
+
+    def _into_union(self, reader: Union, writer: Type) -> Verdict:
+        for branch in reader.branches:
+            if self.ruby and not _full_names_match(branch, writer):
+                continue
+            verdict = self.compare(branch, writer)
+            if verdict.fits:
+                return verdict
+        return self._fails("MISSING_UNION_BRANCH", short(reader), short(writer), extra=self._nearest(reader, writer))
+
+    def _nearest(self, reader: Union, writer: Type) -> str:
+        """Why the branch that was probably meant (same kind and name) does not fit: rule and path, or ''."""
+        for branch in reader.branches:
+            same = branch.kind == writer.kind
+            if same and isinstance(branch, Named) and isinstance(writer, Named):
+                same = self._names(branch, writer).fits
+            verdict = self.done.get((id(branch), id(writer)))
+            if same and verdict is not None and not verdict.fits:
+                issue = next((issue for issue in _flat(verdict.issues)), None)
+                return f"{issue.rule} at {issue.path}" if issue else ""
+        return ""
+
+    # --- issues -----------------------------------------------------------------------------------------------------
+
+    def _issue(self, rule: str, reader: str, writer: str, extra: str = "") -> Issue:
+        return Issue(rule, "/" + "/".join(self.path), reader, writer, extra)
+
+    def _fails(self, rule: str, reader: str, writer: str, *, leaf: str = "", extra: str = "") -> Verdict:
+        issue = self._issue(rule, reader, writer, extra)
+        if leaf:
+            issue = issue._replace(path=f"{issue.path}/{leaf}" if self.path else f"/{leaf}")
+        return Verdict(False, issue)
+
+
+def _merge(verdicts: list[Verdict]) -> Verdict:
+    issues: list[Issues] = [verdict.issues for verdict in verdicts if verdict.issues is not None]
+    fits = all(verdict.fits for verdict in verdicts)
+    return Verdict(fits, issues) if issues else Verdict(fits, None)
+
+
+def _decimals_agree(reader: Type, writer: Type) -> bool:
+    ours, theirs = reader.logical, writer.logical
+    return ours is not None and ours.name == "decimal" and ours == theirs
+
+
+def _full_names_match(reader: Type, writer: Type) -> bool:
+    if not (isinstance(reader, Named) and isinstance(writer, Named)):
+        return True
+    return reader.name == writer.name or writer.name in reader.aliases or _decimals_agree(reader, writer)

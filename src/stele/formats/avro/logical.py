@@ -1,0 +1,60 @@
+"""Which logical types exist, on what they may sit, and whether one is valid there (Avro 1.12, "Logical Types")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor, log10
+from typing import Final
+
+from stele.formats.avro.model import Logical, Props
+
+PLAIN: Final[Mapping[str, str]] = {
+    "date": "int",
+    "time-millis": "int",
+    "time-micros": "long",
+    "timestamp-millis": "long",
+    "timestamp-micros": "long",
+    "timestamp-nanos": "long",
+    "local-timestamp-millis": "long",
+    "local-timestamp-micros": "long",
+    "local-timestamp-nanos": "long",
+    "uuid": "string",
+    "big-decimal": "bytes",
+}
+"""Logical types without attributes, and the primitive they belong on. `uuid` also sits on fixed(16)."""
+
+_NAMES: Final[Mapping[str, Logical]] = {name: Logical(name) for name in (*PLAIN, "duration")}
+_FIXED_SIZES: Final[Mapping[str, int]] = {"uuid": 16, "duration": 12}
+
+
+def read_logical(kind: str, props: Props, size: int = 0) -> Logical | None:
+    """The logical type of a node of that kind, or None when there is none, or it is unknown or invalid there."""
+    name = props.get("logicalType")
+    if not isinstance(name, str):
+        return None
+    if name == "decimal":
+        return None if decimal_fault(kind, props, size) else Logical(name, props["precision"], props.get("scale", 0))
+    if PLAIN.get(name) == kind or (kind == "fixed" and _FIXED_SIZES.get(name) == size):
+        return _NAMES[name]
+    return None
+
+
+def decimal_fault(kind: str, props: Props, size: int = 0) -> str | None:
+    """What is wrong with the attributes of a decimal on a node of that kind; None when they are fine."""
+    if kind not in ("bytes", "fixed"):
+        return f"a decimal sits on bytes or fixed, not on {kind}"
+    precision, scale = props.get("precision"), props.get("scale", 0)
+    if type(precision) is not int or precision < 1:
+        return "a decimal needs a precision that is a positive integer"
+    if type(scale) is not int or scale < 0:
+        return "the scale of a decimal is an integer, 0 or more"
+    if scale > precision:
+        return f"scale {scale} is greater than precision {precision}"
+    if kind == "fixed" and precision > digits_in(size):
+        return f"{size} bytes hold {digits_in(size)} digits at most, not {precision}"
+    return None
+
+
+def digits_in(size: int) -> int:
+    """Decimal digits every two's-complement number of that many bytes can hold."""
+    return floor(log10(2) * (8 * size - 1)) if size > 0 else 0
