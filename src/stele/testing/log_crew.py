@@ -1,0 +1,151 @@
+"""Several `log_worker` processes on one log: started together, killed at will, and checked afterwards."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import msgspec
+
+from stele.core.ports import Entry, Log
+from stele.testing.log_worker import Report, record_of
+
+__all__ = ["Crew", "Member", "Verdict", "examine", "read_all"]
+
+
+class Member(NamedTuple):
+    """One worker process, its name (unique in the log) and its file of acknowledgements."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    acks: Path
+
+
+class Verdict(NamedTuple):
+    """What `examine` found; a log that keeps its promises has nothing in the last three lists."""
+
+    records: int
+    acknowledged: int
+    lost: Sequence[str]
+    doubled: Sequence[str]
+    spoilt: Sequence[str]
+
+
+class Crew:
+    """Starts workers on the log at url. Use as a context manager: it leaves no process behind."""
+
+    def __init__(
+        self, url: str, folder: Path, *, turn: bool = True, batch: int = 1, size: int = 0, seconds: float = 0
+    ) -> None:
+        self.members: list[Member] = []
+        self._folder = folder
+        self._command = [sys.executable, "-m", "stele.testing.log_worker", "--url", url]
+        self._command += ["--batch", str(batch), "--size", str(size), "--seconds", str(seconds)]
+        self._command += ["--turn"] if turn else []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for member in self.members:
+            self.kill(member)
+
+    def hire(self) -> Member:
+        """Start one more worker; it waits for `go`."""
+        name = f"w{len(self.members)}"
+        acks = self._folder / f"{name}.acks"
+        command = [*self._command, "--name", name, "--acks", str(acks)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.members.append(Member(name, process, acks))
+        return self.members[-1]
+
+    def go(self, members: Sequence[Member]) -> None:
+        """Let them start together, once all are ready."""
+        for _, process, _ in members:
+            if process.stdout is None or process.stdout.readline() != b"ready\n":
+                raise RuntimeError("a worker did not get ready; its own message is on standard error")
+        for _, process, _ in members:
+            if process.stdin is not None:
+                process.stdin.write(b"go\n")
+                process.stdin.flush()
+
+    def reports(self, timeout: float = 60) -> list[Report]:
+        """Wait for all to end by themselves."""
+        outputs = [process.communicate(timeout=timeout)[0] for _, process, _ in self.members]
+        return [msgspec.json.decode(output, type=Report) for output in outputs]
+
+    def kill(self, member: Member) -> None:
+        """SIGKILL, as the out-of-memory killer or a power button would."""
+        member.process.send_signal(signal.SIGKILL)
+        member.process.communicate()
+
+    def rampage(self, seconds: float, workers: int, seed: int) -> int:
+        """Keep some workers appending, killing and replacing a random one at random moments; the number of kills."""
+        chance = random.Random(seed)  # noqa: S311 - reproducible, not secret
+        alive = [self.hire() for _ in range(workers)]
+        self.go(alive)
+        spare = self.hire()  # started ahead: the time between kills is spent appending, not importing
+        end = time.monotonic() + seconds
+        kills = 0
+        while time.monotonic() < end:
+            time.sleep(chance.uniform(0, 0.15))
+            victim = alive.pop(chance.randrange(workers))
+            if victim.process.poll() is not None:
+                raise RuntimeError(f"worker {victim.name} ended by itself with {victim.process.returncode}")
+            self.kill(victim)
+            kills += 1
+            self.go([spare])
+            alive.append(spare)
+            spare = self.hire()
+        for member in (*alive, spare):
+            self.kill(member)
+        return kills
+
+
+async def read_all(log: Log, limit: int = 1000) -> list[Entry]:
+    """Every record of the log. Raises AssertionError when the sequence is not 1, 2, 3 …"""
+    entries: list[Entry] = []
+    while more := await log.tail(len(entries), limit):
+        entries += more
+    assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1)), "the log has gaps"
+    assert await log.head() == len(entries)
+    return entries
+
+
+async def examine(log: Log, members: Sequence[Member], size: int = 0) -> Verdict:
+    """Compare the log with what its writers were promised.
+
+    lost: acknowledged, but not at the promised place; doubled: written twice, acknowledged or not; spoilt: bytes that
+    no worker wrote. A record may be there without acknowledgement: its writer was killed between the two.
+    """
+    entries = await read_all(log)
+    doubled, spoilt, lost = [], [], []
+    seen: set[bytes] = set()
+    for seq, record in entries:
+        head = record.partition(b"\n")[0]
+        name, _, number = head.decode(errors="replace").partition(" ")
+        if not number.isdigit() or record != record_of(name, int(number), size):
+            spoilt.append(f"record {seq}")
+        if head in seen:
+            doubled.append(f"record {seq}: {head!r}")
+        seen.add(head)
+    promises = [promise for member in members for promise in _promises(member)]
+    for seq, name, i in promises:
+        if seq > len(entries) or entries[seq - 1].record != record_of(name, i, size):
+            lost.append(f"record {seq}: {name} {i}")
+    return Verdict(len(entries), len(promises), lost, doubled, spoilt)
+
+
+def _promises(member: Member) -> Iterator[tuple[int, str, int]]:
+    """(seq, name, number) of each acknowledged record."""
+    # A line without its end was being written at the time of death: not a promise yet.
+    lines = member.acks.read_text().split("\n")[:-1] if member.acks.exists() else []
+    for line in lines:
+        seq, number, count = map(int, line.split())
+        yield from ((seq + i, member.name, number + i) for i in range(count))

@@ -1,0 +1,69 @@
+"""The contract of `stele.core.ports.Log` as tests over several processes, some of which are killed.
+
+    class TestMyLogProcesses(LogProcessConformance):
+        @pytest.fixture
+        def url(self, tmp_path): ...    # of a new, empty log, for stele.storage.open_log in any process
+
+Set `STELE_KILL_SECONDS` to go on killing for longer than five seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from stele.storage import open_log
+from stele.testing.log_crew import Crew, Verdict, examine
+
+__all__ = ["LogProcessConformance"]
+
+
+class LogProcessConformance:
+    """What a log promises to several processes, some of which die."""
+
+    fair: ClassVar[float] = 0.7
+    """With turns, the least share a writer may get, as a part of the mean share."""
+
+    @pytest.mark.parametrize("turn", [True, False], ids=["turn", "no turn"])
+    def test_contending_writers(self, url: str, tmp_path: Path, turn: bool) -> None:
+        """Eight processes at once lose nothing, double nothing, leave no gap; in turns each gets its share."""
+        with Crew(url, tmp_path, turn=turn, seconds=2) as crew:
+            crew.go([crew.hire() for _ in range(8)])
+            reports = crew.reports()
+            verdict = self._examine(url, crew)
+        shares = [report.acknowledged for report in reports]
+        assert verdict == (sum(shares), sum(shares), [], [], [])
+        assert sum(shares) > 0
+        if turn:
+            assert min(shares) >= self.fair * statistics.mean(shares), shares
+
+    def test_killed_writers(self, url: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+        """However often writers are killed in the middle of appends, what was acknowledged is there, once, unspoilt."""
+        seconds = float(os.environ.get("STELE_KILL_SECONDS", "5"))
+        seed = int.from_bytes(os.urandom(4))
+        with Crew(url, tmp_path, batch=3) as crew:
+            kills = crew.rampage(seconds, workers=3, seed=seed)
+            verdict = self._examine(url, crew)
+        record_property("kills", kills)
+        record_property("acknowledged", verdict.acknowledged)
+        assert (verdict.lost, verdict.doubled, verdict.spoilt) == ([], [], []), f"seed {seed}"
+        assert verdict.records % 3 == 0, "a batch was torn"
+        assert verdict.records >= verdict.acknowledged > 0
+        assert kills >= seconds
+
+    @staticmethod
+    def _examine(url: str, crew: Crew) -> Verdict:
+        async def look() -> Verdict:
+            log = await open_log(url)
+            try:
+                return await examine(log, crew.members)
+            finally:
+                await log.close()
+
+        return asyncio.run(look())

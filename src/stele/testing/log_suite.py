@@ -1,0 +1,382 @@
+"""The contract of `stele.core.ports.Log` as tests; every driver runs them.
+
+    class TestMyLog(LogConformance):
+        @pytest.fixture
+        def opener(self, tmp_path): ...     # () -> Awaitable[Log]: another handle on the one log of this test
+
+The log starts empty for each test. Drivers that several processes can share also run `log_process_suite`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, ClassVar
+
+import pytest
+import pytest_asyncio
+
+from stele.core.ports import Entry, Log
+from stele.errors import StoreError
+from stele.testing.log_crew import read_all
+
+__all__ = ["LogConformance", "Opener"]
+
+Opener = Callable[[], Awaitable[Log]]
+
+
+async def _append_until_written(log: Log, records: list[bytes]) -> int:
+    """As a node does: on a conflict look again, and retry. The number of conflicts."""
+    conflicts = 0
+    while not await log.append(await log.head(), records):
+        conflicts += 1
+        await asyncio.sleep(0)
+    return conflicts
+
+
+@pytest.mark.asyncio
+class LogConformance:
+    """What a log promises within one process, over one or several handles."""
+
+    settles: ClassVar[bool] = True
+    """False for a driver whose `changed` cannot know and always says yes."""
+
+    durable: ClassVar[bool] = True
+    """False for a driver whose log is gone with its last handle."""
+
+    @pytest_asyncio.fixture
+    async def another(self, opener: Opener) -> AsyncIterator[Opener]:
+        """Open one more handle on this test's log; closed after the test."""
+        handles: list[Log] = []
+
+        async def open_one() -> Log:
+            handles.append(await opener())
+            return handles[-1]
+
+        yield open_one
+        for handle in handles:
+            await handle.close()
+
+    @pytest_asyncio.fixture
+    async def log(self, another: Opener) -> Log:
+        """The first handle."""
+        return await another()
+
+    # --- append and tail --------------------------------------------------------------------------------------------
+
+    async def test_starts_empty(self, log: Log) -> None:
+        """A new log has head 0, no entries and no snapshot."""
+        assert await log.head() == 0
+        assert list(await log.tail(0, 10)) == []
+        assert await log.load_snapshot() is None
+
+    async def test_is_dense_from_one(self, log: Log) -> None:
+        """Records get the numbers 1, 2, 3 … however they are batched."""
+        assert await log.append(0, [b"a"])
+        assert await log.append(1, [b"b", b"c"])
+        assert await log.append(3, [b"d"])
+        assert list(await log.tail(0, 10)) == [Entry(1, b"a"), Entry(2, b"b"), Entry(3, b"c"), Entry(4, b"d")]
+        assert await log.head() == 4
+
+    @pytest.mark.parametrize("expected", [-1, 0, 1, 3, 4, 2**40])
+    async def test_refuses_any_other_head(self, log: Log, expected: int) -> None:
+        """An append that expects a head before or after the real one returns False and writes none of its records."""
+        assert await log.append(0, [b"a", b"b"])
+        assert await log.append(expected, [b"x", b"y", b"z"]) is False
+        assert await read_all(log) == [(1, b"a"), (2, b"b")]
+        assert await log.append(2, [b"c"])
+
+    async def test_refuses_what_another_handle_overtook(self, log: Log, another: Opener) -> None:
+        """The first writer wins over all handles; the loser succeeds after catching up."""
+        other = await another()
+        assert await other.append(0, [b"first"])
+        assert await log.append(0, [b"second", b"third"]) is False
+        assert await other.head() == 1
+        assert await log.append(1, [b"second", b"third"])
+        assert [entry.record for entry in await other.tail(0, 9)] == [b"first", b"second", b"third"]
+
+    async def test_one_of_many_simultaneous_appends_wins(self, log: Log, another: Opener) -> None:
+        """Of appends racing for the same place, through one handle and several, exactly one is written, whole."""
+        handles = [log, log, *[await another() for _ in range(4)]]
+        batches = [[b"%d-%d" % (i, j) for j in range(3)] for i in range(len(handles))]
+        won = await asyncio.gather(*(handle.append(0, batch) for handle, batch in zip(handles, batches, strict=True)))
+        assert sum(won) == 1
+        assert [entry.record for entry in await read_all(log)] == batches[won.index(True)]
+
+    async def test_batches_appear_whole(self, log: Log, another: Opener) -> None:
+        """A reader sees all of a batch or nothing of it, at any moment."""
+        other = await another()
+        writing = asyncio.create_task(self._write_batches(log, batches=20, size=50))
+        heads = []
+        while not writing.done():
+            heads.append(len(await other.tail(0, 10_000)))
+            await asyncio.sleep(0)
+        await writing
+        assert [head for head in heads if head % 50] == []
+        assert await other.head() == 1000
+
+    @staticmethod
+    async def _write_batches(log: Log, batches: int, size: int) -> None:
+        for i in range(batches):
+            assert await log.append(i * size, [b"%d" % i] * size)
+
+    async def test_appends_nothing(self, log: Log) -> None:
+        """An empty batch writes nothing, and still says whether the head is as expected."""
+        assert await log.append(0, [])
+        assert await log.append(1, []) is False
+        assert await log.head() == 0
+        assert await log.append(0, [b"a"])
+        assert await log.append(1, [])
+        assert await log.append(0, []) is False
+
+    async def test_keeps_every_byte(self, log: Log) -> None:
+        """Records come back as they went in: empty, all byte values, text, line ends."""
+        records = [b"", bytes(range(256)), "Ünïcode ✓".encode(), b"\0\0", b"a\r\nb\n", b'{"a": 1}']
+        assert await log.append(0, records)
+        assert [entry.record for entry in await log.tail(0, 99)] == records
+
+    async def test_takes_big_records(self, log: Log, another: Opener) -> None:
+        """Ten megabytes in one record, between small ones, survive."""
+        big = bytes(os.urandom(1 << 20)) * 10
+        assert await log.append(0, [b"before", big, b"after"])
+        assert await (await another()).tail(0, 9) == [(1, b"before"), (2, big), (3, b"after")]
+
+    async def test_tail_keeps_its_limits(self, log: Log) -> None:
+        """A tail starts after `after`, ends at the limit or at the head, and is empty where nothing is."""
+        assert await log.append(0, [b"%d" % i for i in range(1, 8)])
+
+        async def seqs(after: int, limit: int) -> list[int]:
+            return [entry.seq for entry in await log.tail(after, limit)]
+
+        assert await seqs(0, 3) == [1, 2, 3]
+        assert await seqs(3, 3) == [4, 5, 6]
+        assert await seqs(6, 3) == [7]
+        assert await seqs(0, 7) == await seqs(0, 8) == await seqs(-5, 10**12) == list(range(1, 8))
+        assert await seqs(7, 3) == await seqs(99, 3) == await seqs(0, 0) == await seqs(0, -1) == []
+
+    async def test_tail_pages_through_many(self, log: Log) -> None:
+        """Thousands of records come back in pages of any size without gap or repetition."""
+        records = [b"record %d" % i for i in range(3000)]
+        assert await log.append(0, records)
+        for page in (7, 64, 1000, 5000):
+            assert [entry.record for entry in await read_all(log, page)] == records
+
+    async def test_cancelled_append_is_all_or_nothing(self, log: Log, another: Opener) -> None:
+        """Whoever cancels an append finds either all of its batch or none, and the log goes on."""
+        for i in range(10):
+            head = await log.head()
+            append = asyncio.create_task(log.append(head, [b"%d" % i] * 5))
+            await asyncio.sleep(0.0005 * i)
+            append.cancel()
+            await asyncio.gather(append, return_exceptions=True)
+            assert await log.append(await log.head(), []) in {True, False}  # queues behind what may be under way
+            assert await (await another()).head() in {head, head + 5}
+        await _append_until_written(log, [b"end"])
+        assert (await read_all(log))[-1].record == b"end"
+
+    async def test_many_handles_lose_nothing(self, log: Log, another: Opener) -> None:
+        """Twenty handles that append at once, each retrying after conflicts, have all written exactly once."""
+        handles = [await another() for _ in range(20)]
+
+        async def write(i: int, handle: Log) -> None:
+            for j in range(5):
+                await _append_until_written(handle, [b"%d/%d" % (i, j)])
+
+        await asyncio.gather(*(write(i, handle) for i, handle in enumerate(handles)))
+        records = [entry.record for entry in await read_all(log)]
+        assert sorted(records) == sorted(b"%d/%d" % (i, j) for i in range(20) for j in range(5))
+        for i in range(20):
+            mine = [record for record in records if record.startswith(b"%d/" % i)]
+            assert mine == [b"%d/%d" % (i, j) for j in range(5)]
+
+    # --- head, changed, wait ----------------------------------------------------------------------------------------
+
+    async def test_head_is_a_barrier(self, log: Log, another: Opener) -> None:
+        """Once an append has returned, every handle's head and tail know it."""
+        readers = [await another() for _ in range(3)]
+        for i in range(30):
+            assert await log.append(i, [b"%d" % i])
+            for reader in readers:
+                assert await reader.head() == i + 1
+                assert await reader.tail(i, 5) == [(i + 1, b"%d" % i)]
+
+    async def test_changed_never_misses(self, log: Log, another: Opener) -> None:
+        """Once an append has returned, the next `changed` of other handles says so, whatever they did between."""
+        other = await another()
+        for i in range(30):
+            assert await log.append(i, [b"x"])
+            if i % 3 == 1:
+                await other.head()
+            if i % 3 == 2:
+                await other.wait(i, 1)
+                await other.tail(0, 100)
+            assert other.changed()
+
+    async def test_changed_settles(self, log: Log, another: Opener) -> None:
+        """While nobody writes, `changed` says no: a hint that always says yes would be of no use."""
+        other = await another()
+        assert await log.append(0, [b"x"])
+        other.changed()
+        assert [other.changed() for _ in range(3)] == [not self.settles] * 3
+
+    async def test_wait_ends_at_once_when_there_is_something(self, log: Log) -> None:
+        """Nobody waits for what is already there."""
+        assert await log.append(0, [b"a"])
+        start = time.monotonic()
+        await log.wait(0, 30)
+        assert time.monotonic() - start < 5
+
+    async def test_wait_wakes_up(self, log: Log, another: Opener) -> None:
+        """An append through another handle, or the same, ends the wait long before its time is up."""
+        other = await another()
+        for i, writer in enumerate((other, log)):
+            waiting = asyncio.create_task(log.wait(i, 30))
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+            assert await writer.append(i, [b"a"])
+            await asyncio.wait_for(waiting, 5)
+            assert await log.head() == i + 1
+
+    @pytest.mark.parametrize("timeout", [0.0, 0.2])
+    async def test_wait_gives_up(self, log: Log, timeout: float) -> None:  # noqa: ASYNC109 - it is what is tested
+        """Without an append the wait ends when its time is up, not before, and is no error."""
+        start = time.monotonic()
+        await log.wait(0, timeout)
+        assert timeout * 0.9 <= time.monotonic() - start < timeout + 5
+
+    # --- turns ------------------------------------------------------------------------------------------------------
+
+    async def test_turns_exclude_each_other(self, log: Log, another: Opener) -> None:
+        """No two holders at a time, among tasks of one handle and among handles; everyone's turn comes."""
+        handles = [log, log, log, *[await another() for _ in range(5)]]
+        inside = 0
+        order: list[int] = []
+
+        async def take(i: int, handle: Log) -> None:
+            nonlocal inside
+            for _ in range(10):
+                async with handle.turn():
+                    inside += 1
+                    assert inside == 1
+                    await asyncio.sleep(0.001)
+                    inside -= 1
+                    order.append(i)
+
+        await asyncio.wait_for(asyncio.gather(*(take(i, handle) for i, handle in enumerate(handles))), 30)
+        assert sorted(order) == sorted(list(range(len(handles))) * 10)
+
+    async def test_appends_in_turns_never_conflict(self, log: Log, another: Opener) -> None:
+        """When every writer takes a turn, reads the head and appends within it, no append is refused."""
+        handles = [log, *[await another() for _ in range(4)]]
+
+        async def write(handle: Log) -> None:
+            for _ in range(5):
+                async with handle.turn():
+                    assert await handle.append(await handle.head(), [b"x"])
+
+        await asyncio.gather(*map(write, handles))
+        assert await log.head() == 25
+
+    async def test_turn_is_not_needed(self, log: Log, another: Opener) -> None:
+        """Someone else's turn keeps nobody from appending."""
+        other = await another()
+        async with other.turn():
+            assert await asyncio.wait_for(log.append(0, [b"a"]), 5)
+
+    async def test_failed_turn_is_given_back(self, log: Log, another: Opener) -> None:
+        """An exception within a turn passes through and frees the turn."""
+        other = await another()
+        with pytest.raises(ValueError, match="within"):
+            async with log.turn():
+                raise ValueError("within")
+        async with asyncio.timeout(5), other.turn():
+            assert await other.append(0, [b"a"])
+
+    async def test_cancelled_waiter_leaves_no_lock_behind(self, log: Log, another: Opener) -> None:
+        """A task cancelled while waiting for its turn, at any moment, blocks neither its own handle nor the others."""
+        other, third = await another(), await another()
+
+        async def take(handle: Log) -> None:
+            async with handle.turn():
+                await asyncio.sleep(0)
+
+        for i in range(20):
+            async with log.turn():
+                waiting = [asyncio.create_task(take(other)) for _ in range(3)]
+                await asyncio.sleep(0.0002 * i)
+                waiting[0].cancel()
+                if i % 2:
+                    waiting[1].cancel()
+            if i % 3 == 0:
+                waiting[2].cancel()  # perhaps in the very moment it is granted
+            await asyncio.gather(*waiting, return_exceptions=True)
+            for handle in (third, other, log):
+                await asyncio.wait_for(take(handle), 5)
+
+    # --- snapshots and erasure --------------------------------------------------------------------------------------
+
+    async def test_snapshot_comes_back(self, log: Log, another: Opener) -> None:
+        """The newest snapshot is kept, for every handle; one that comes late does not replace a later one."""
+        assert await log.append(0, [b"x"] * 9)
+        other = await another()
+        big = os.urandom(3 << 20)
+        await log.save_snapshot(3, b"three")
+        assert await other.load_snapshot() == (3, b"three")
+        await other.save_snapshot(7, big)
+        assert await log.load_snapshot() == (7, big)
+        await log.save_snapshot(5, b"late")
+        assert await other.load_snapshot() == (7, big)
+        await log.save_snapshot(7, b"")
+        assert await other.load_snapshot() == (7, b"")
+        assert await log.head() == 9
+
+    async def test_erase_replaces_one_record(self, log: Log, another: Opener) -> None:
+        """An erased record reads as its replacement, shorter or longer; numbers and neighbours stay."""
+        other = await another()
+        assert await log.append(0, [b"a", b"secret" * 1000, b"c", b"d"])
+        await log.erase(2, b"")
+        await other.erase(3, b"longer" * 5000)
+        for handle in (log, other, await another()):
+            assert [entry.record for entry in await read_all(handle)] == [b"a", b"", b"longer" * 5000, b"d"]
+        assert await log.append(4, [b"e"])
+
+    @pytest.mark.parametrize("seq", [-1, 0, 3])
+    async def test_erase_needs_a_record(self, log: Log, seq: int) -> None:
+        """There is nothing to erase outside of the log, and trying to writes nothing."""
+        assert await log.append(0, [b"a", b"b"])
+        with pytest.raises(StoreError):
+            await log.erase(seq, b"x")
+        assert await read_all(log) == [(1, b"a"), (2, b"b")]
+
+    # --- close ------------------------------------------------------------------------------------------------------
+
+    async def test_close_twice(self, log: Log, another: Opener) -> None:
+        """Closing is final for the handle, harmless when repeated, and none of the other handles' business."""
+        other = await another()
+        assert await log.append(0, [b"a"])
+        await log.close()
+        await log.close()
+        assert await other.append(1, [b"b"])
+        uses: list[Awaitable[Any]] = [log.append(2, [b"c"]), log.append(2, []), log.tail(0, 1), log.head()]
+        uses += [log.wait(0, 1), log.save_snapshot(1, b""), log.load_snapshot(), log.erase(1, b"")]
+        for use in uses:
+            with pytest.raises(StoreError):
+                await use
+        with pytest.raises(StoreError):
+            log.changed()
+        assert await other.head() == 2
+
+    async def test_log_outlives_its_handles(self, opener: Opener) -> None:
+        """After the last handle is closed the log is still on its medium."""
+        if not self.durable:
+            pytest.skip("this log is not durable")
+        log = await opener()
+        assert await log.append(0, [b"a", b"b"])
+        await log.save_snapshot(1, b"state")
+        await log.close()
+        again = await opener()
+        assert await read_all(again) == [(1, b"a"), (2, b"b")]
+        assert await again.load_snapshot() == (1, b"state")
+        await again.close()
