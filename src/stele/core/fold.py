@@ -288,6 +288,7 @@ def _unuse(state: State, version: Version) -> None:
     if schema.uses is not None:
         return
     state.drop(state.spaces[schema.space].gids, schema.gid)
+    state.change(state, purges=state.purges + 1)
     content = schema.content
     rest = [other for other in ids_of(content) if other is not schema]
     for position, other in enumerate(rest):
@@ -306,6 +307,7 @@ def _erase(state: State, content: Content) -> None:
     if isinstance(content.text, int):
         state.texts.drop(content.text)
     content.text = None
+    state.erased.append(content)
 
 
 def ids_of(content: Content) -> list[GlobalId]:

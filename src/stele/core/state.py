@@ -50,6 +50,10 @@ class State:
         self.by_uid: dict[int, Version] | None = None
         self.by_digest: dict[bytes, Content] | None = None
         """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
+        self.purges = 0
+        """How many gids went away: what caches of answers by id watch."""
+        self.erased: list[Content] = []
+        """Contents purged since somebody last emptied this list: their texts may be left in the log."""
         self._loose_bytes = 0
         self._undo: list[Callable[[], object]] | None = None
 

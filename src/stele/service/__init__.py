@@ -1,0 +1,1 @@
+"""The one shell with effects: clock, chance, threads and the log around the pure core."""

@@ -1,0 +1,355 @@
+"""A node: the state in memory, the log behind it, and one writer that turns commands into records.
+
+Any node serves any read and any write; nodes of one log agree because the log orders what they wrote. Reads of what
+never changes come from memory and catch up only on a miss; everything else first catches up (`current`), as the Redpanda
+seed asks. Writes that wait while another is made durable go into the log together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+from collections import ChainMap
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import structlog
+
+from stele.core import commands as cmd
+from stele.core import queries
+from stele.core.decide import Decision, decide
+from stele.core.decide.compatibility import find_incompatibilities
+from stele.core.events import Record, Stamp, decode_record, encode_record, redact
+from stele.core.findings import Finding
+from stele.core.fold import fold, fold_record
+from stele.core.model import Attachments, Document, SubjectKey
+from stele.core.policy import Policy
+from stele.core.ports import Entry, Log
+from stele.core.questions import Undecided
+from stele.core.snapshot import dump_state, load_state
+from stele.core.state import State
+from stele.errors import NotFound, SteleError, StoreError, StoreTimeout
+from stele.service.judge import Judge
+from stele.service.limits import Limits
+from stele.service.schemas import Schemas
+
+_logger = structlog.get_logger("stele.registry")
+
+_PAGE = 5000
+"""Log entries read at once."""
+_BATCH = 256
+"""Commands made durable together, at most."""
+_SNAPSHOT_EVERY = 20_000
+"""Records after the last snapshot that make the next one worth its time (at start-up and close)."""
+_POLL_SECONDS = 1.0
+
+T = TypeVar("T")
+
+
+class _Job(NamedTuple):
+    command: cmd.Command
+    stamp: Stamp
+    verdicts: dict[Any, tuple[Finding, ...]]
+    done: asyncio.Future[cmd.Outcome]
+
+
+_Decided = tuple[Record, cmd.Outcome, _Job]
+
+
+class Registry:
+    """One node of a registry. Open with `Registry.open`, close with `close`; belongs to one event loop."""
+
+    def __init__(self, log: Log, limits: Limits | None = None) -> None:
+        self._log = log
+        self.state = State()
+        self.limits = limits or Limits()
+        self.schemas = Schemas(self.limits)
+        self.judge = Judge(self.schemas)
+        self.conflicts = 0
+        self.appended = 0
+        self._snapshot_seq = 0
+        self._folding = asyncio.Lock()
+        self._behind = True
+        self._queue: asyncio.Queue[_Job] = asyncio.Queue()
+        self._writing: frozenset[bytes] = frozenset()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def open(cls, log: Log, limits: Limits | None = None) -> Registry:
+        """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`."""
+        registry = cls(log, limits)
+        await registry._load()
+        registry._tasks = [asyncio.create_task(registry._write()), asyncio.create_task(registry._follow())]
+        return registry
+
+    async def close(self) -> None:
+        """Finish what is being written, keep a snapshot when it pays, and release the log."""
+        await self._queue.join()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await self._snapshot()
+        finally:
+            await self._log.close()
+
+    async def reset(self, log: Log) -> None:
+        """Forget everything and go on with an empty log: for conformance runs on memory stores only."""
+        async with self._folding:
+            self._log = log
+            purges = self.state.purges + 1
+            self.state = State()
+            self.state.purges = purges
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    async def current(self) -> State:
+        """The state with everything in it that was durable when this was called."""
+        if self._folding.locked() or self._behind or self._log.changed():
+            await self._catch_up()
+        return self.state
+
+    def unchanged(self) -> bool:
+        """Whether memory is up to date for sure, without waiting: the gate of prebuilt answers."""
+        if self._folding.locked() or self._behind:
+            return False
+        self._behind = self._log.changed()
+        return not self._behind
+
+    async def find(self, query: Callable[[State], T]) -> T:
+        """Answer from memory; catch up and ask again where memory has nothing. For ids and exact versions."""
+        try:
+            return query(await self.current())
+        except NotFound:
+            await self._catch_up()
+            return query(self.state)
+
+    async def journal(self, after: int, limit: int) -> list[tuple[int, Record]]:
+        """Entries of the log after a sequence number, oldest first."""
+        return [(entry.seq, decode_record(entry.record)) for entry in await self._log.tail(after, limit)]
+
+    async def findings(
+        self,
+        key: SubjectKey,
+        document: Document,
+        attachments: Attachments,
+        *,
+        policy: Policy | None = None,
+        ordinal: int | None = None,
+    ) -> tuple[list[Finding], int | None]:
+        """Why the policy in force (or the given one) would refuse a document, and which version does; ([], None): none.
+
+        ordinal narrows the comparison to one version. Raises `VersionNotFound`.
+        """
+        verdicts: dict[Any, tuple[Finding, ...]] = {}
+        while True:
+            state = await self.current()
+            only = None if ordinal is None else queries.version(state, key, ordinal)
+            try:
+                return find_incompatibilities(
+                    state,
+                    key,
+                    document,
+                    attachments,
+                    policy or queries.policy_for(state, key),
+                    ChainMap(verdicts, self.judge.known),  # type: ignore[arg-type]  # ChainMap only reads the second
+                    only=only,
+                )
+            except Undecided as undecided:
+                verdicts |= await self.judge.answer(state, undecided.questions, {document.sha: document.text})
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    async def execute(self, command: cmd.Command, *, actor: str = "", via: str = "") -> cmd.Outcome:
+        """Carry out a command; returns when it is durable. Raises what the decision raises, or `StoreError`."""
+        stamp = Stamp(os.urandom(16), time.time_ns() // 1_000_000, actor, via)
+        job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
+        decision = await self._decided(job)
+        if not decision.events:
+            return decision.outcome
+        self._queue.put_nowait(job)
+        return await job.done
+
+    async def _decided(self, job: _Job) -> Decision:
+        while True:
+            state = await self.current()
+            try:
+                return decide(state, job.command, job.stamp, self._verdicts(job))
+            except Undecided as undecided:
+                await self._ask(state, job, undecided)
+
+    def _verdicts(self, job: _Job) -> Any:
+        return ChainMap(job.verdicts, self.judge.known)  # type: ignore[arg-type]  # only read
+
+    async def _ask(self, state: State, job: _Job, undecided: Undecided) -> None:
+        extra: dict[bytes, bytes] = {}
+        if isinstance(job.command, cmd.Register) and job.command.document is not None:
+            extra[job.command.document.sha] = job.command.document.text
+        job.verdicts.update(await self.judge.answer(state, undecided.questions, extra))
+
+    async def _write(self) -> None:
+        while True:
+            jobs = [await self._queue.get()]
+            while len(jobs) < _BATCH and not self._queue.empty():
+                jobs.append(self._queue.get_nowait())
+            try:
+                await self._commit(jobs)
+            except SteleError as error:
+                _fail(jobs, error)
+            except Exception as error:
+                # A defect must not take the writer with it: whoever waits hears of it, the next batch goes on.
+                _logger.exception("write failed")
+                _fail(jobs, error)
+            finally:
+                for _ in jobs:
+                    self._queue.task_done()
+
+    async def _commit(self, jobs: list[_Job]) -> None:
+        """Decide jobs in order on top of one another, append them as one batch, answer them."""
+        pending = jobs
+        while pending:
+            async with self._log.turn():
+                await self._catch_up()
+                batch, undecided = self._draft(pending)
+                expected = self.state.seq
+                self._writing = frozenset(job.stamp.uid for _, _, job in batch)
+                if not batch or await self._append(expected, batch):
+                    await self._apply(expected, batch)
+                    pending = [job for job, _ in undecided]
+                else:
+                    self.conflicts += 1
+            for job, question in undecided:
+                await self._ask(self.state, job, question)
+
+    def _draft(self, jobs: list[_Job]) -> tuple[list[_Decided], list[tuple[_Job, Undecided]]]:
+        """Decide every job on the state as the ones before it would leave it; the state itself stays as it was."""
+        batch: list[_Decided] = []
+        undecided: list[tuple[_Job, Undecided]] = []
+        self.state.begin()
+        try:
+            for job in jobs:
+                if job.done.done():
+                    continue
+                try:
+                    decision = decide(self.state, job.command, job.stamp, self._verdicts(job))
+                except Undecided as question:
+                    undecided.append((job, question))
+                    continue
+                except SteleError as error:
+                    job.done.set_exception(error)
+                    continue
+                if decision.events:
+                    record = Record(job.stamp, decision.events)
+                    batch.append((record, decision.outcome, job))
+                    self._fold_draft(record)
+                else:
+                    job.done.set_result(decision.outcome)
+        finally:
+            self.state.rollback()
+        return batch, undecided
+
+    def _fold_draft(self, record: Record) -> None:
+        for event in record.events:
+            fold(self.state, event, record.stamp, self.state.seq + 1)
+
+    async def _append(self, expected: int, batch: list[_Decided]) -> bool:
+        try:
+            return await self._log.append(expected, [encode_record(record) for record, _, _ in batch])
+        except StoreError as error:
+            # Outcome unknown: only the log can tell. Our uid in it settles the matter.
+            await self._require_written(expected, batch[0][2].stamp.uid, error)
+            return True
+
+    async def _require_written(self, expected: int, uid: bytes, error: StoreError) -> None:
+        try:
+            entries = await self._log.tail(expected, 1)
+        except StoreError:
+            raise StoreTimeout(f"the outcome of a write is unknown: {error}") from error
+        if not entries or decode_record(entries[0].record).stamp.uid != uid:
+            raise error
+
+    async def _apply(self, expected: int, batch: list[_Decided]) -> None:
+        for seq, (record, outcome, job) in enumerate(batch, expected + 1):
+            # A reader that caught up in the meantime has folded it already.
+            if seq > self.state.seq:
+                fold_record(self.state, seq, record)
+            if not job.done.done():
+                job.done.set_result(outcome)
+        self.appended += len(batch)
+        self.state.pack()
+        if self.state.erased:
+            await self._erase()
+
+    async def _erase(self) -> None:
+        """Take purged texts out of the log, too: permanent deletion means the bytes are gone."""
+        erased = {content.seq: content.sha for content in self.state.erased}
+        self.state.erased.clear()
+        for seq, sha in erased.items():
+            for entry in await self._log.tail(seq - 1, 1):
+                redacted = redact(decode_record(entry.record), frozenset({sha}))
+                await self._log.erase(entry.seq, encode_record(redacted))
+        if self._snapshot_seq:
+            await self._snapshot(always=True)
+
+    # --- following the log ------------------------------------------------------------------------------------------
+
+    async def _catch_up(self) -> None:
+        async with self._folding:
+            self._behind = True
+            while self._behind:
+                entries = await self._log.tail(self.state.seq, _PAGE)
+                for entry in entries:
+                    self._fold_entry(entry)
+                self.state.pack()
+                self._behind = len(entries) == _PAGE
+
+    def _fold_entry(self, entry: Entry) -> None:
+        if entry.seq <= self.state.seq:
+            return
+        record = decode_record(entry.record)
+        fold_record(self.state, entry.seq, record)
+        if record.stamp.uid not in self._writing:
+            # Whoever wrote a purge takes the text out of the log.
+            self.state.erased.clear()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._log.wait(self.state.seq, _POLL_SECONDS)
+                await self._catch_up()
+            except StoreError as error:
+                _logger.warning("log unavailable", error=str(error))
+                await asyncio.sleep(_POLL_SECONDS)
+
+    async def _load(self) -> None:
+        started = time.perf_counter()
+        gc.disable()
+        try:
+            stored = await self._log.load_snapshot()
+            state = load_state(stored[1]) if stored is not None else None
+            if state is not None and stored is not None and state.seq == stored[0]:
+                self.state, self._snapshot_seq = state, stored[0]
+            await self._catch_up()
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"the log holds a record this version cannot read: {error}") from error
+        finally:
+            gc.enable()
+            gc.freeze()
+        await self._snapshot()
+        seconds = round(time.perf_counter() - started, 3)
+        _logger.info("loaded", seq=self.state.seq, schemas=len(self.state.contents), seconds=seconds)
+
+    async def _snapshot(self, *, always: bool = False) -> None:
+        if not always and self.state.seq - self._snapshot_seq < _SNAPSHOT_EVERY:
+            return
+        await self._log.save_snapshot(self.state.seq, dump_state(self.state))
+        self._snapshot_seq = self.state.seq
+
+
+def _fail(jobs: Sequence[_Job], error: BaseException) -> None:
+    for job in jobs:
+        if not job.done.done():
+            job.done.set_exception(error)

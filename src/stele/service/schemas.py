@@ -1,0 +1,141 @@
+"""Texts into documents: parsing, canonical texts, digests and references, remembered by content."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stele.core import queries
+from stele.core.model import Document, Reference, Version
+from stele.core.ports import Form, Format, Parsed
+from stele.core.questions import Source
+from stele.core.state import State
+from stele.errors import SteleError, UnresolvedReference, VersionNotFound
+from stele.formats import catalogue
+from stele.service.limits import Limits
+
+LATEST = -1
+"""Ordinal of a reference to whatever is newest when it is registered."""
+
+_REMEMBERED = 2000
+"""Parsed schemas kept: 5 to 10 KiB each."""
+
+
+class Prepared(NamedTuple):
+    """A text that is a schema: the document to register, its resolved references, and its parsed form."""
+
+    document: Document
+    references: tuple[Reference, ...]
+    source: Source
+    parsed: Parsed
+    format: Format[Any]
+
+
+class Texts(NamedTuple):
+    """The texts of one source: its own and those of its references by name, dependencies first."""
+
+    text: bytes
+    references: Mapping[str, bytes]
+
+
+class Schemas:
+    """Parses texts off the event loop and remembers what it parsed; safe to use from several threads."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self._parsed: OrderedDict[tuple[str, Source, bool], Parsed] = OrderedDict()
+
+    async def prepare(
+        self,
+        state: State,
+        format_name: str,
+        text: bytes,
+        references: Sequence[Reference] = (),
+        *,
+        form: Form | None = None,
+        strict: bool = True,
+    ) -> Prepared:
+        """Parse a text as a new schema.
+
+        form None registers the author's bytes, a Form the schema printed so. Raises `UnknownFormat`, `MalformedSchema`,
+        `UnresolvedReference`, `TooLarge`.
+        """
+        self.limits.check_text(text)
+        fmt = catalogue.get(format_name)
+        resolved = tuple(resolve(state, reference) for reference in references)
+        closure = queries.closure(state, resolved, queries.VISIBLE if strict else queries.KEPT)
+        self.limits.check_references(len(closure))
+        texts = {name: state.text(state.contents[sha]) for name, sha in closure}
+        return await asyncio.to_thread(self._prepare, fmt, text, resolved, closure, texts, form, strict)
+
+    def _prepare(
+        self,
+        fmt: Format[Any],
+        text: bytes,
+        references: tuple[Reference, ...],
+        closure: tuple[tuple[str, bytes], ...],
+        texts: Mapping[str, bytes],
+        form: Form | None,
+        strict: bool,
+    ) -> Prepared:
+        parsed = self.parsed(fmt, Source(hashlib.sha256(text).digest(), closure), Texts(text, texts), strict=strict)
+        if form is not None:
+            text = fmt.canonical(parsed, form)
+        sha = hashlib.sha256(text).digest()
+        document = Document(text, sha, fmt.name, parsed.type_name, digests_of(fmt, parsed))
+        return Prepared(document, references, Source(sha, closure), parsed, fmt)
+
+    def parsed(self, fmt: Format[Any], source: Source, texts: Texts, *, strict: bool = False) -> Parsed:
+        """The parsed form of a source, remembered; parses in the calling thread."""
+        key = (fmt.name, source, strict)
+        known = self._parsed.get(key)
+        if known is None:
+            known = fmt.parse(texts.text, texts.references, strict=strict)
+            self._parsed[key] = known
+            while len(self._parsed) > _REMEMBERED:
+                self._parsed.popitem(last=False)
+        return known
+
+    async def parsed_version(self, state: State, version: Version) -> tuple[Format[Any], Parsed]:
+        """The parsed form of a registered version."""
+        return await self.parsed_schema(
+            state, version.lane.format, version.content.sha, version.schema.attachments.references
+        )
+
+    async def parsed_schema(
+        self, state: State, format_name: str, sha: bytes, references: Sequence[Reference]
+    ) -> tuple[Format[Any], Parsed]:
+        """The parsed form of a registered text with its references."""
+        fmt = catalogue.get(format_name)
+        source = Source(sha, queries.closure(state, references))
+        return fmt, await asyncio.to_thread(self.parsed, fmt, source, texts_of(state, source))
+
+
+def resolve(state: State, reference: Reference) -> Reference:
+    """The reference with its number filled in. Raises `UnresolvedReference`."""
+    if reference.ordinal != LATEST:
+        return reference
+    try:
+        newest = queries.version(state, reference.key, None)
+    except (VersionNotFound, SteleError):
+        raise UnresolvedReference(
+            f'No schema reference found for subject "{reference.subject}" and version latest'
+        ) from None
+    return Reference(reference.name, reference.space, reference.subject, newest.ordinal)
+
+
+def texts_of(state: State, source: Source, extra: Mapping[bytes, bytes] | None = None) -> Texts:
+    """The texts behind a source; extra holds texts that are not registered, by SHA-256."""
+    own = (extra or {}).get(source.sha)
+    text = own if own is not None else state.text(state.contents[source.sha])
+    return Texts(text, {name: state.text(state.contents[sha]) for name, sha in source.references})
+
+
+def digests_of(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
+    """Every digest of a schema that other registries look up by."""
+    digests = dict(fmt.fingerprints(parsed))
+    digests["normalized"] = hashlib.sha256(fmt.canonical(parsed, Form.NORMALIZED)).digest()
+    return digests
