@@ -1,0 +1,218 @@
+"""What the SQLite log adds to the contract: real erasure, checked snapshots, forks, a loop that never waits."""
+
+import asyncio
+import logging
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from stele.errors import StoreError
+from stele.storage.sqlite import SqliteLog
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[SqliteLog]:
+    """A handle on a new file."""
+    log = await SqliteLog.open(tmp_path / "log.db", busy_timeout=2)
+    yield log
+    await log.close()
+
+
+def _holding(folder: Path, needle: str) -> list[str]:
+    """Files whose bytes hold the needle. In another process: closing the file here would drop SQLite's locks."""
+    code = "import sys; from pathlib import Path\nfor p in Path(sys.argv[1]).iterdir():\n"
+    code += "    if sys.argv[2].encode() in p.read_bytes(): print(p.name)"
+    return subprocess.run(
+        [sys.executable, "-c", code, str(folder), needle], check=True, capture_output=True, text=True
+    ).stdout.split()
+
+
+async def test_erased_bytes_are_gone(log: SqliteLog, tmp_path: Path) -> None:
+    """After an erasure no file of the log holds the old body any more, short or spread over many pages."""
+    for body in (b"the-secret", b"the-secret " * 3000):
+        head = await log.head()
+        assert await log.append(head, [b"before", body, b"after" * 500])
+        assert _holding(tmp_path, "the-secret")
+        await log.erase(head + 2, b"purged")
+        assert _holding(tmp_path, "the-secret") == []
+        assert (await log.tail(head + 1, 1))[0].record == b"purged"
+
+
+async def test_erasure_says_when_a_reader_keeps_the_bytes(log: SqliteLog, tmp_path: Path) -> None:
+    """A long reader elsewhere keeps the old bytes: the erasure says so, and a second one scrubs them."""
+    log._writer._connection.execute("PRAGMA busy_timeout = 100")
+    assert await log.append(0, [b"the-secret"])
+    with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM log").fetchall()
+        with pytest.raises(StoreError, match="erase it again"):
+            await log.erase(1, b"purged")
+        assert await log.tail(0, 1) == [(1, b"purged")]
+        assert _holding(tmp_path, "the-secret")
+    await log.erase(1, b"purged")
+    assert _holding(tmp_path, "the-secret") == []
+
+
+async def test_replaced_snapshot_is_gone(log: SqliteLog, tmp_path: Path) -> None:
+    """Only the newest snapshot is kept, and the next scrubbing removes the bytes of the others."""
+    assert await log.append(0, [b"a", b"b"])
+    await log.save_snapshot(1, b"the-secret " * 1000)
+    await log.save_snapshot(2, b"state")
+    await log.erase(1, b"purged")
+    assert _holding(tmp_path, "the-secret") == []
+
+
+@pytest.mark.parametrize("damage", ["data = x'00'", "digest = x'00'", "seq = seq - 1"])
+async def test_damaged_snapshot_is_ignored(
+    log: SqliteLog, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A snapshot that is not what was saved, after that very record, is as good as none, with a warning."""
+    assert await log.append(0, [b"a", b"b"])
+    await log.save_snapshot(2, b"state")
+    with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as connection:
+        connection.execute(f"UPDATE snapshot SET {damage}")
+    with caplog.at_level(logging.WARNING):
+        assert await log.load_snapshot() is None
+    assert "replaying the whole log" in caplog.text
+
+
+async def test_waiting_for_a_lock_does_not_block_the_loop(log: SqliteLog, tmp_path: Path) -> None:
+    """While an append and a turn wait for other programs, the event loop goes on, and so do reads."""
+    other = await SqliteLog.open(tmp_path / "log.db")
+    assert await log.append(0, [b"a"])
+    with closing(sqlite3.connect(tmp_path / "log.db", isolation_level=None)) as program:
+        program.execute("BEGIN IMMEDIATE")
+        async with other.turn():
+            append = asyncio.create_task(log.append(1, [b"b"]))
+            turn = asyncio.create_task(_take(log))
+            worst = 0.0
+            for _ in range(100):
+                start = time.perf_counter()
+                await asyncio.sleep(0.001)
+                assert await log.tail(0, 9) == [(1, b"a")]
+                worst = max(worst, time.perf_counter() - start)
+            assert not append.done()
+            assert not turn.done()
+        program.execute("ROLLBACK")
+    assert await append
+    await turn
+    assert worst < 0.2
+    await other.close()
+
+
+async def _take(log: SqliteLog) -> None:
+    async with log.turn():
+        pass
+
+
+async def test_hanging_holder_is_overtaken(log: SqliteLog, tmp_path: Path) -> None:
+    """A holder that hangs delays the others once, by their patience; afterwards they go on until it lets go."""
+    hasty = await SqliteLog.open(tmp_path / "log.db", patience=0.2)
+    async with log.turn():
+        start = time.monotonic()
+        await _take(hasty)
+        first = time.monotonic() - start
+        assert 0.15 < first < 5
+        start = time.monotonic()
+        for _ in range(20):
+            await _take(hasty)
+        assert time.monotonic() - start < 0.2
+    await asyncio.sleep(0.1)
+    async with hasty.turn():  # a real one again
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(_take(log), 0.1)
+    await hasty.close()
+
+
+async def test_turn_of_a_killed_process_ends_with_it(log: SqliteLog, tmp_path: Path) -> None:
+    """The kernel gives back the turn of a process that dies within it, and rolls back what it was writing."""
+    code = (
+        "import asyncio, sys, time; from stele.storage.sqlite import SqliteLog\n"
+        "async def main():\n"
+        "    log = await SqliteLog.open(sys.argv[1])\n"
+        "    async with log.turn():\n"
+        "        c = log._writer._connection; c.execute('BEGIN IMMEDIATE')\n"
+        "        c.execute('INSERT INTO log VALUES (1, x\\'00\\')'); print('in', flush=True); time.sleep(60)\n"
+        "asyncio.run(main())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "log.db")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: ASYNC220 - it is killed below
+    assert process.stdout is not None
+    process.stdout.readline()
+    waiting = asyncio.create_task(_take(log))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    process.kill()
+    process.communicate()
+    await asyncio.wait_for(waiting, 5)
+    assert await log.append(0, [b"mine"])
+    assert await log.tail(0, 9) == [(1, b"mine")]
+
+
+async def test_forked_handle_says_so(log: SqliteLog) -> None:
+    """Using a handle on the other side of a fork is refused with the remedy, and the parent's handle is unharmed."""
+    assert await log.append(0, [b"a"])
+    child = os.fork()
+    if child == 0:
+        try:
+            log.changed()
+        except StoreError as error:
+            os._exit(7 if "open it again" in str(error) else 8)
+        finally:
+            os._exit(9)
+    _, status = os.waitpid(child, 0)  # noqa: ASYNC222 - the child ends at once
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert await log.append(1, [b"b"])
+
+
+async def test_close_waits_for_what_is_under_way(tmp_path: Path) -> None:
+    """An append that was started before the close is finished by it."""
+    log = await SqliteLog.open(tmp_path / "log.db")
+    append = asyncio.create_task(log.append(0, [b"x" * 100] * 5000))
+    await asyncio.sleep(0)
+    await log.close()
+    assert await append
+    again = await SqliteLog.open(tmp_path / "log.db")
+    assert await again.head() == 5000
+    await again.close()
+
+
+async def test_close_leaves_nothing_open(tmp_path: Path) -> None:
+    """Closing gives back every descriptor and thread."""
+
+    def open_files() -> int:
+        return len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+
+    async def use() -> None:
+        log = await SqliteLog.open(tmp_path / "log.db")
+        await log.append(await log.head(), [b"x"])
+        await _take(log)
+        await log.close()
+
+    await use()
+    before = open_files()
+    for _ in range(5):
+        await use()
+    assert open_files() <= before
+
+
+async def test_wait_stays_cheap(log: SqliteLog) -> None:
+    """A waiter that finds nothing looks less and less often: a second of waiting costs few looks at the file."""
+    looks = 0
+    ask = log._ask
+
+    def counting(question: str) -> int:
+        nonlocal looks
+        looks += 1
+        return ask(question)
+
+    log._ask = counting  # type: ignore[method-assign]  # counts calls
+    await log.wait(0, 1.0)
+    assert 10 < looks < 45
