@@ -1,0 +1,85 @@
+"""Talk to a schema registry: ours, or any which speaks the Confluent API.
+
+    with SchemaRegistryClient("http://localhost:8081") as registry:
+        registered = registry.register("orders-value", Schema('{"type": "string"}'))
+        registry.version("orders-value").text
+
+`SchemaRegistryClient` blocks, `AsyncSchemaRegistryClient` is awaited, `SchemaSnapshot` needs no server at all.
+`stele.client.serdes` turns values into framed bytes and back.
+"""
+
+from stele.client.aio import AsyncSchemaRegistryClient
+from stele.client.connection import Bearer
+from stele.client.errors import Failure, ResponseError
+from stele.client.exchange import Retry
+from stele.client.names import (
+    QualifiedName,
+    SubjectNaming,
+    qualify,
+    record_name,
+    split,
+    topic_name,
+    topic_record_name,
+)
+from stele.client.request import Effect, Lifetime, Plan, Request
+from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, SchemaSource
+from stele.client.sync import SchemaRegistryClient
+from stele.client.types import (
+    CheckResult,
+    ClusterId,
+    Compatibility,
+    Config,
+    ConfigUpdate,
+    ContextId,
+    Metadata,
+    Older,
+    ReferenceText,
+    RegisteredSchema,
+    Rule,
+    RuleSet,
+    Schema,
+    SchemaReference,
+    ServerVersion,
+    SubjectVersion,
+    Version,
+)
+
+__all__ = [
+    "AsyncSchemaRegistryClient",
+    "Bearer",
+    "CheckResult",
+    "ClusterId",
+    "Compatibility",
+    "Config",
+    "ConfigUpdate",
+    "ContextId",
+    "Effect",
+    "Failure",
+    "Lifetime",
+    "Metadata",
+    "Older",
+    "Plan",
+    "QualifiedName",
+    "ReferenceText",
+    "RegisteredSchema",
+    "Request",
+    "ResolvedSchema",
+    "ResponseError",
+    "Retry",
+    "Rule",
+    "RuleSet",
+    "Schema",
+    "SchemaReference",
+    "SchemaRegistryClient",
+    "SchemaSnapshot",
+    "SchemaSource",
+    "ServerVersion",
+    "SubjectNaming",
+    "SubjectVersion",
+    "Version",
+    "qualify",
+    "record_name",
+    "split",
+    "topic_name",
+    "topic_record_name",
+]

@@ -1,0 +1,94 @@
+"""The client for asyncio; the same methods as the blocking one, to be awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from stele.client.api import Api
+from stele.client.cache import AnswerCache
+from stele.client.connection import Auth, Servers, lost, options, reply
+from stele.client.exchange import Outcome, Pause, Retry, Step, answer
+from stele.client.request import Plan, Request
+from stele.errors import SteleError
+
+T = TypeVar("T")
+
+
+class AsyncSchemaRegistryClient(Api):
+    """Talks to a schema registry without blocking. Arguments and errors are those of `SchemaRegistryClient`."""
+
+    def __init__(
+        self,
+        urls: str | Sequence[str],
+        *,
+        auth: Auth = None,
+        timeout: float = 10.0,
+        retry: Retry | None = None,
+        cache_size: int = 10_000,
+        cache_ttl: float = 30.0,
+        verify: ssl.SSLContext | bool = True,
+        headers: dict[str, str] | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._servers = Servers(urls, auth)
+        self._retry = retry or Retry()
+        self._cache = AnswerCache(cache_size, cache_ttl)
+        self._sleep = sleep
+        self._http = httpx.AsyncClient(transport=transport, **options(timeout=timeout, verify=verify, headers=headers))
+
+    async def send(self, request: Request[T]) -> T:
+        """The result of one request: the way in for calls this client has no method for."""
+        return await _drive(answer(request, self._servers.nodes, self._retry, self._cache), self._perform)
+
+    async def run(self, plan: Plan[T]) -> T:
+        """The result of several requests which build on one another."""
+        return await _drive(plan, self.send)
+
+    def forget(self) -> None:
+        """Empty the cache."""
+        self._cache.clear()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _perform(self, step: Step) -> Outcome:
+        if isinstance(step, Pause):
+            await self._sleep(step.seconds)
+            return None
+        request = self._servers.request(self._http, step)
+        try:
+            return reply(await self._http.send(request, auth=self._servers.auth(step.base)))
+        except httpx.RequestError as error:
+            return lost(error)
+
+
+async def _drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]) -> T:
+    """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
+    result: Any = None
+    failure: SteleError | None = None
+    while True:
+        try:
+            step = steps.send(result) if failure is None else steps.throw(failure)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        try:
+            result, failure = await perform(step), None
+        except SteleError as error:
+            failure = error

@@ -1,0 +1,81 @@
+"""Answers kept by a client: immutable ones for as long as there is room, others for a time. Safe between threads."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from enum import Enum
+from math import inf
+from threading import Lock
+from typing import Any, Final
+
+from stele.client.request import Effect, Lifetime
+
+
+class Missing(Enum):
+    """The type of `MISSING`."""
+
+    MISSING = "missing"
+
+
+MISSING: Final = Missing.MISSING
+"""What a cache answers when it does not know; None may be an answer."""
+
+
+class AnswerCache:
+    """A bounded map that drops what was used longest ago.
+
+    capacity  answers kept
+    ttl       seconds a changeable answer holds; 0 keeps none
+    clock     monotonic seconds
+    """
+
+    def __init__(self, capacity: int = 10_000, ttl: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._capacity = capacity
+        self._ttl = ttl
+        self._clock = clock
+        self._answers: OrderedDict[Hashable, tuple[float, Any]] = OrderedDict()
+        self._lock = Lock()
+        self._epoch = 0
+
+    @property
+    def epoch(self) -> int:
+        """Counts the client's own writes. Read it before asking and hand it to `put`."""
+        return self._epoch
+
+    def get(self, key: Hashable) -> Any | Missing:
+        """The answer, or MISSING."""
+        with self._lock:
+            expires, answer = self._answers.get(key, (-inf, None))
+            if expires <= self._clock():
+                return MISSING
+            self._answers.move_to_end(key)
+            return answer
+
+    def put(self, key: Hashable, answer: Any, lifetime: Lifetime, epoch: int) -> None:
+        """Keep an answer, unless the client has written since it asked: the answer may be older than the write."""
+        seconds = {Lifetime.NEVER: 0.0, Lifetime.WHILE: self._ttl, Lifetime.EVER: inf}[lifetime]
+        with self._lock:
+            if seconds <= 0 or epoch != self._epoch:
+                return
+            self._answers[key] = (self._clock() + seconds, answer)
+            self._answers.move_to_end(key)
+            while len(self._answers) > self._capacity:
+                self._answers.popitem(last=False)
+
+    def wrote(self, effect: Effect) -> None:
+        """Forget what the client's own write may have changed: a deletion everything, other writes the changeable."""
+        if effect is Effect.READ:
+            return
+        with self._lock:
+            self._epoch += 1
+            if effect is Effect.DELETE:
+                self._answers.clear()
+            else:
+                kept = {key: entry for key, entry in self._answers.items() if entry[0] == inf}
+                self._answers = OrderedDict(kept)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.wrote(Effect.DELETE)

@@ -1,0 +1,324 @@
+"""Calls about schemas, each a function that builds its request. The clients offer them all as methods.
+
+The first line of each is its route; `settings` has the rest. Nowhere yet: associations, data encryption keys,
+exporters. Subjects may be qualified (`:.context:subject`) everywhere.
+
+Source: reference notes on the Confluent API, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+import msgspec
+
+from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, nothing, path, query
+from stele.client.types import (
+    ClusterId,
+    ContextId,
+    RegisteredSchema,
+    Schema,
+    ServerVersion,
+    SubjectVersion,
+    Version,
+)
+
+_integers = decoder(list[int])
+_integer = decoder(int)
+_strings = decoder(list[str])
+_registered = decoder(RegisteredSchema)
+_schemas = decoder(list[RegisteredSchema])
+_places = decoder(list[SubjectVersion])
+_context_ids = decoder(list[ContextId])
+_server_version = decoder(ServerVersion)
+_object = decoder(dict[str, Any])
+
+
+# --- the server -----------------------------------------------------------------------------------------------------
+
+
+def ping() -> Request[None]:
+    # GET /
+    """Do nothing; raises when no server answers."""
+    return Request("GET", "/", nothing)
+
+
+def server_version() -> Request[ServerVersion]:
+    # GET /v1/metadata/version
+    """Version and commit of the server."""
+    return Request("GET", "/v1/metadata/version", _server_version)
+
+
+def cluster_id() -> Request[ClusterId]:
+    # GET /v1/metadata/id
+    """Id of the server's cluster and of the clusters behind it."""
+    return Request("GET", "/v1/metadata/id", _cluster)
+
+
+def deployment() -> Request[list[str]]:
+    # GET /v1/metadata/deployment
+    """Attributes of the deployment."""
+    return Request(
+        "GET", "/v1/metadata/deployment", lambda body: msgspec.convert(_object(body)["attributes"], list[str])
+    )
+
+
+# --- schemas by id and guid -----------------------------------------------------------------------------------------
+
+
+def schemas(
+    *,
+    subject_prefix: str | None = None,
+    deleted: bool = False,
+    latest_only: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Request[list[RegisteredSchema]]:
+    # GET /schemas?subjectPrefix&deleted&latestOnly&offset&limit
+    """All schemas, by subject and version; `:.context:` or `:*:` as prefix chooses contexts."""
+    parameters = {
+        "subjectPrefix": subject_prefix,
+        "deleted": deleted,
+        "latestOnly": latest_only,
+        "offset": offset,
+        "limit": limit,
+    }
+    return Request("GET", "/schemas", _schemas, query(parameters))
+
+
+def schema_types() -> Request[list[str]]:
+    # GET /schemas/types
+    """Types of schema the server knows: AVRO, JSON, PROTOBUF …"""
+    return Request("GET", "/schemas/types", _strings)
+
+
+def schema_by_id(
+    schema_id: int,
+    *,
+    subject: str | None = None,
+    style: str | None = None,
+    reference_format: str | None = None,
+) -> Request[RegisteredSchema]:
+    # GET /schemas/ids/{id}?subject&format&referenceFormat
+    """The schema with that id; subject says in which context, and which subject and version to report."""
+    parameters = {"subject": subject, "format": style, "referenceFormat": reference_format}
+
+    def read(body: bytes) -> RegisteredSchema:
+        return msgspec.structs.replace(_registered(body), id=schema_id)
+
+    route = path("schemas", "ids", schema_id)
+    return Request("GET", route, read, query(parameters), lifetime=Lifetime.EVER, subject=subject or "")
+
+
+def schema_text_by_id(
+    schema_id: int,
+    *,
+    subject: str | None = None,
+    style: str | None = None,
+) -> Request[str]:
+    # GET /schemas/ids/{id}/schema?subject&format
+    """Only the text of the schema with that id."""
+    parameters = {"subject": subject, "format": style}
+    return Request("GET", path("schemas", "ids", schema_id, "schema"), _text, query(parameters), lifetime=Lifetime.EVER)
+
+
+def subjects_of_id(
+    schema_id: int,
+    *,
+    subject: str | None = None,
+    deleted: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Request[list[str]]:
+    # GET /schemas/ids/{id}/subjects?subject&deleted&offset&limit
+    """Subjects that hold the schema with that id."""
+    parameters = {"subject": subject, "deleted": deleted, "offset": offset, "limit": limit}
+    return Request("GET", path("schemas", "ids", schema_id, "subjects"), _strings, query(parameters))
+
+
+def versions_of_id(
+    schema_id: int,
+    *,
+    subject: str | None = None,
+    deleted: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Request[list[SubjectVersion]]:
+    # GET /schemas/ids/{id}/versions?subject&deleted&offset&limit
+    """Subjects and versions that hold the schema with that id."""
+    parameters = {"subject": subject, "deleted": deleted, "offset": offset, "limit": limit}
+    return Request("GET", path("schemas", "ids", schema_id, "versions"), _places, query(parameters))
+
+
+def schema_by_guid(guid: UUID | str, *, style: str | None = None) -> Request[RegisteredSchema]:
+    # GET /schemas/guids/{guid}?format
+    """The schema with that guid, in whichever context."""
+    route = path("schemas", "guids", str(guid))
+    return Request("GET", route, _registered, query({"format": style}), lifetime=Lifetime.EVER)
+
+
+def ids_of_guid(guid: UUID | str) -> Request[list[ContextId]]:
+    # GET /schemas/guids/{guid}/ids
+    """The ids the schema with that guid has, by context."""
+    return Request("GET", path("schemas", "guids", str(guid), "ids"), _context_ids)
+
+
+# --- subjects and their versions ------------------------------------------------------------------------------------
+
+
+def subjects(
+    *,
+    subject_prefix: str | None = None,
+    deleted: bool = False,
+    deleted_only: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Request[list[str]]:
+    # GET /subjects?subjectPrefix&deleted&deletedOnly&offset&limit
+    """Names of all subjects, those of other contexts qualified."""
+    parameters = {
+        "subjectPrefix": subject_prefix,
+        "deleted": deleted,
+        "deletedOnly": deleted_only,
+        "offset": offset,
+        "limit": limit,
+    }
+    return Request("GET", "/subjects", _strings, query(parameters))
+
+
+def lookup(
+    subject: str, schema: Schema, *, normalize: bool = False, deleted: bool = False
+) -> Request[RegisteredSchema]:
+    # POST /subjects/{subject}?normalize&deleted
+    """Id and version of a schema within a subject. Raises `SubjectNotFound` or `ContentNotFound`."""
+    parameters = {"normalize": normalize, "deleted": deleted}
+    return Request(
+        "POST",
+        path("subjects", subject),
+        _registered,
+        query(parameters),
+        encode(schema),
+        lifetime=Lifetime.WHILE,
+        subject=subject,
+    )
+
+
+def delete_subject(subject: str, *, permanent: bool = False) -> Request[list[int]]:
+    # DELETE /subjects/{subject}?permanent
+    """Hide all versions of a subject, or remove them for good once they are hidden; the numbers of those versions."""
+    return delete(path("subjects", subject), _integers, query({"permanent": permanent}), subject=subject)
+
+
+def versions(
+    subject: str,
+    *,
+    deleted: bool = False,
+    deleted_only: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Request[list[int]]:
+    # GET /subjects/{subject}/versions?deleted&deletedOnly&offset&limit
+    """Numbers of the subject's versions, ascending."""
+    parameters = {"deleted": deleted, "deletedOnly": deleted_only, "offset": offset, "limit": limit}
+    return Request("GET", path("subjects", subject, "versions"), _integers, query(parameters), subject=subject)
+
+
+def register(subject: str, schema: Schema, *, normalize: bool = False) -> Request[RegisteredSchema]:
+    # POST /subjects/{subject}/versions?normalize
+    """Add a schema to a subject, unless it is there already, and say its id. Raises `Incompatible`, `MalformedSchema` …
+
+    Servers before 8.0 say the id only.
+    """
+    route = path("subjects", subject, "versions")
+    parameters = query({"normalize": normalize})
+    return Request("POST", route, _registered, parameters, encode(schema), effect=Effect.WRITE, subject=subject)
+
+
+def version(
+    subject: str,
+    number: Version = "latest",
+    *,
+    deleted: bool = False,
+    style: str | None = None,
+    reference_format: str | None = None,
+) -> Request[RegisteredSchema]:
+    # GET /subjects/{subject}/versions/{version}?deleted&format&referenceFormat
+    """One version of a subject, by default the newest. Raises `SubjectNotFound` or `VersionNotFound`."""
+    parameters = {"deleted": deleted, "format": style, "referenceFormat": reference_format}
+    return Request(
+        "GET",
+        path("subjects", subject, "versions", number),
+        _registered,
+        query(parameters),
+        lifetime=Lifetime.WHILE if deleted else _lifetime(number),
+        subject=subject,
+        version=str(number),
+    )
+
+
+def version_text(
+    subject: str,
+    number: Version = "latest",
+    *,
+    deleted: bool = False,
+    style: str | None = None,
+) -> Request[str]:
+    # GET /subjects/{subject}/versions/{version}/schema?deleted&format
+    """Only the text of one version of a subject."""
+    return Request(
+        "GET",
+        path("subjects", subject, "versions", number, "schema"),
+        _text,
+        query({"deleted": deleted, "format": style}),
+        lifetime=Lifetime.WHILE if deleted else _lifetime(number),
+        subject=subject,
+        version=str(number),
+    )
+
+
+def referenced_by(subject: str, number: Version, *, deleted: bool = False) -> Request[list[int]]:
+    # GET /subjects/{subject}/versions/{version}/referencedby?deleted
+    """Ids of the schemas which refer to that version."""
+    route = path("subjects", subject, "versions", number, "referencedby")
+    return Request("GET", route, _integers, query({"deleted": deleted}), subject=subject, version=str(number))
+
+
+def delete_version(subject: str, number: Version, *, permanent: bool = False) -> Request[int]:
+    # DELETE /subjects/{subject}/versions/{version}?permanent
+    """Hide one version, or remove it for good once it is hidden; its number."""
+    route = path("subjects", subject, "versions", number)
+    return delete(route, _integer, query({"permanent": permanent}), subject=subject, version=str(number))
+
+
+def latest_with_metadata(
+    subject: str, properties: Mapping[str, str], *, deleted: bool = False
+) -> Request[RegisteredSchema]:
+    # GET /subjects/{subject}/metadata?key&value&deleted
+    """The newest version whose metadata has all these properties. Raises `ContentNotFound`."""
+    pairs = [f"key={quote(key, safe='')}&value={quote(value, safe='')}" for key, value in properties.items()]
+    parameters = "&".join(part for part in (*pairs, query({"deleted": deleted})) if part)
+    route = path("subjects", subject, "metadata")
+    return Request("GET", route, _registered, parameters, lifetime=Lifetime.WHILE, subject=subject)
+
+
+# --- shared -----------------------------------------------------------------------------------------------------------
+
+
+def _lifetime(number: Version) -> Lifetime:
+    return Lifetime.EVER if isinstance(number, int) and number > 0 else Lifetime.WHILE
+
+
+def _text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"the text is not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def _cluster(body: bytes) -> ClusterId:
+    answer = _object(body)
+    scope = answer.get("scope") or {}
+    return msgspec.convert({"id": answer.get("id", ""), "clusters": scope.get("clusters", {})}, ClusterId)

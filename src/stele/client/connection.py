@@ -1,0 +1,87 @@
+"""What both clients share: their settings, and the way between `exchange` and httpx."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import httpx
+
+import stele
+from stele.client.exchange import Lost, Nodes, Reply, Send
+from stele.errors import InvalidRequest
+
+ACCEPT = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5"
+"""The media types of the API, preferred one first."""
+
+Auth = httpx.Auth | tuple[str, str] | None
+"""User and password, a `Bearer`, or any other scheme httpx has."""
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Bearer(httpx.Auth):
+    """A bearer token; a function is asked for one before each request, so it can renew it."""
+
+    def __init__(self, token: str | Callable[[], str]) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Put the token into the request (httpx calls this)."""
+        token = self._token if isinstance(self._token, str) else self._token()
+        request.headers["Authorization"] = f"Bearer {token}"
+        yield request
+
+
+class Servers:
+    """The servers' addresses, each with its credentials. User and password may stand in an address of their own.
+
+    Raises `InvalidRequest` for something that is no http address.
+    """
+
+    def __init__(self, urls: str | Sequence[str], auth: Auth) -> None:
+        listed = urls.split(",") if isinstance(urls, str) else urls
+        self._auths: dict[str, Auth] = {}
+        for text in listed:
+            base, own = _address(text.strip())
+            self._auths[base] = own or auth
+        if not self._auths:
+            raise InvalidRequest("a client needs the address of a registry")
+        self.nodes = Nodes(list(self._auths))
+
+    def request(self, client: httpx.Client | httpx.AsyncClient, send: Send) -> httpx.Request:
+        """The httpx request for one sending."""
+        headers = {"Content-Type": send.media} if send.body is not None else {}
+        return client.build_request(send.method, send.base + send.target, content=send.body, headers=headers)
+
+    def auth(self, base: str) -> Auth:
+        """The credentials for one server."""
+        return self._auths[base]
+
+
+def options(*, timeout: float, verify: ssl.SSLContext | bool, headers: dict[str, str] | None) -> dict[str, Any]:
+    """The settings of an httpx client, sync or async."""
+    ours = {"Accept": ACCEPT, "User-Agent": f"stele-client/{stele.__version__}"}
+    return {"timeout": timeout, "verify": verify, "headers": ours | (headers or {}), "follow_redirects": False}
+
+
+def reply(response: httpx.Response) -> Reply:
+    """An answer that arrived."""
+    return Reply(response.status_code, response.headers, response.content)
+
+
+def lost(error: httpx.RequestError) -> Lost:
+    """An answer that did not arrive."""
+    return Lost(str(error) or type(error).__name__, reached=not isinstance(error, _NEVER_SENT))
+
+
+def _address(text: str) -> tuple[str, tuple[str, str] | None]:
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL as error:
+        raise InvalidRequest(f"{text!r} is no address of a registry: {error}") from error
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise InvalidRequest(f"{text!r} is no address of a registry: http(s)://host[:port][/path] is")
+    own = (url.username, url.password) if url.userinfo else None
+    return str(url.copy_with(userinfo=b"", query=None, fragment=None)).rstrip("/"), own

@@ -1,0 +1,217 @@
+"""Answers that refuse, as exceptions of the family they belong to.
+
+A server says what went wrong by a status, an `error_code` and a sentence. `response_error` makes of them one exception
+which is both a `ResponseError`, with all the server said, and the domain error the code stands for, so that `except
+SubjectNotFound` works the same against the library, a server of ours, or another vendor's.
+
+Source: reference notes on the Confluent API, section 3 (the table of codes); other servers' habits in sections 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, cast
+
+import msgspec
+
+from stele import errors
+from stele.errors import SteleError
+
+_EXCERPT = 300  # characters of a body that is not JSON
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What is known about a refused request.
+
+    error_code   the server's own code; the status where the body has none
+    message      the server's sentence, or the beginning of its body
+    url          without user and password
+    body         as received
+    subject      the subject, or context, the request named
+    version      the version the request named, '' when none
+    retry_after  seconds the server asks to wait, or None
+    """
+
+    method: str
+    url: str
+    status: int
+    error_code: int
+    message: str
+    body: bytes = b""
+    subject: str = ""
+    version: str = ""
+    retry_after: float | None = None
+
+
+class ResponseError(SteleError):
+    """The server answered, and refused. Its subclasses are made by `response_error`; catch the domain error or this."""
+
+    def __init__(self, failure: Failure) -> None:
+        code = "" if failure.error_code == failure.status else f", code {failure.error_code}"
+        # Not super(): the domain error would come next, and `response_error` has run its constructor already.
+        SteleError.__init__(self, f"{failure.message} ({failure.method} {failure.url}: {failure.status}{code})")
+        self.failure = failure
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.failure.status
+
+    @property
+    def error_code(self) -> int:
+        """The server's own code, or the status."""
+        return self.failure.error_code
+
+    @property
+    def message(self) -> str:
+        """The server's sentence."""
+        return self.failure.message
+
+    @property
+    def method(self) -> str:
+        """Method of the request."""
+        return self.failure.method
+
+    @property
+    def url(self) -> str:
+        """Address of the request."""
+        return self.failure.url
+
+    @property
+    def body(self) -> bytes:
+        """The answer as received."""
+        return self.failure.body
+
+    def __reduce__(self) -> tuple[Callable[[Failure], ResponseError], tuple[Failure]]:
+        return response_error, (self.failure,)
+
+
+def read_failure(
+    body: bytes, *, method: str, url: str, status: int, subject: str, version: str, retry_after: float | None
+) -> Failure:
+    """Understand the body of a refusal; one that is not the API's (a proxy's page) is quoted in its beginning."""
+    error_code: object = None
+    message: object = None
+    try:
+        answer = msgspec.json.decode(body)
+    except msgspec.MsgspecError:
+        message = body.decode(errors="replace").strip()[:_EXCERPT]
+    else:
+        if isinstance(answer, dict):
+            error_code, message = answer.get("error_code"), answer.get("message")
+        elif isinstance(answer, str):
+            message = answer
+    return Failure(
+        method=method,
+        url=url,
+        status=status,
+        error_code=error_code if isinstance(error_code, int) else status,
+        message=_sentence(message) or _phrase(status),
+        body=body,
+        subject=subject,
+        version=version,
+        retry_after=retry_after,
+    )
+
+
+def response_error(failure: Failure) -> ResponseError:
+    """The exception for a refusal: of the class its code stands for, else its status, else a plain `ResponseError`."""
+    domain, arguments = _CODES.get(failure.error_code) or _STATUSES.get(failure.status) or _fallback(failure.status)
+    kind = _joined(domain)
+    error = kind.__new__(kind)
+    cast("Any", domain).__init__(error, *arguments(failure))
+    ResponseError.__init__(error, failure)
+    return error
+
+
+_KINDS: dict[type[SteleError], type[ResponseError]] = {SteleError: ResponseError}
+
+
+def _joined(domain: type[SteleError]) -> type[ResponseError]:
+    """A class that is both; made once, so that two errors of one kind have one class."""
+    if domain not in _KINDS:
+        namespace = {"__module__": __name__, "__doc__": domain.__doc__}
+        _KINDS.setdefault(domain, type(domain.__name__, (ResponseError, domain), namespace))
+    return _KINDS[domain]
+
+
+def _sentence(message: object) -> str:
+    """Most servers say a string; Karapace says a list of objects when fields are missing."""
+    if message is None:
+        return ""
+    return message if isinstance(message, str) else msgspec.json.encode(message).decode()
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "the server gave no reason"
+
+
+_Arguments = Callable[[Failure], tuple[Any, ...]]
+_Entry = tuple[type[SteleError], _Arguments]
+
+
+def _number(failure: Failure) -> int | None:
+    return int(failure.version) if failure.version.isdecimal() else None
+
+
+def _message(failure: Failure) -> tuple[Any, ...]:
+    return (failure.message,)
+
+
+def _subject(failure: Failure) -> tuple[Any, ...]:
+    return (failure.subject,)
+
+
+def _place(failure: Failure) -> tuple[Any, ...]:
+    return failure.subject, _number(failure)
+
+
+_CODES: dict[int, _Entry] = {
+    409: (errors.Incompatible, lambda failure: (failure.subject, ())),  # registration: Karapace, Redpanda, before 8.2
+    40401: (errors.SubjectNotFound, _subject),
+    40402: (errors.VersionNotFound, lambda failure: (_number(failure) or failure.version,)),
+    40403: (errors.ContentNotFound, lambda _: ()),
+    40404: (errors.AlreadyRetired, _subject),
+    40405: (errors.NotRetired, _subject),
+    40406: (errors.AlreadyRetired, _place),
+    40407: (errors.NotRetired, _place),
+    40408: (errors.SettingNotFound, lambda failure: (failure.subject, "compatibility")),
+    40409: (errors.SettingNotFound, lambda failure: (failure.subject, "mode")),
+    40410: (errors.BindingNotFound, _message),
+    40901: (errors.Incompatible, lambda failure: (failure.subject, ())),
+    42201: (errors.MalformedSchema, _message),
+    42202: (errors.InvalidVersion, lambda failure: (failure.version,)),
+    42203: (errors.UnknownPolicy, _message),
+    42204: (errors.UnknownMode, _message),
+    42205: (errors.ReadOnly, _message),
+    42206: (errors.InUse, lambda failure: (failure.subject, _number(failure) or 0)),
+    42207: (errors.IdMismatch, _message),
+    42208: (errors.InvalidName, _subject),
+    42209: (errors.TooLarge, _message),
+    42210: (errors.InvalidRuleSet, _message),
+    42211: (errors.NotEmpty, _subject),
+    50001: (errors.StoreError, _message),
+    50002: (errors.StoreTimeout, _message),
+}
+
+_STATUSES: dict[int, _Entry] = {
+    401: (errors.Unauthenticated, _message),
+    403: (errors.Forbidden, _message),
+    404: (errors.NotFound, _message),
+    409: (errors.Conflict, _message),
+    412: (errors.PreconditionFailed, _message),
+    413: (errors.TooLarge, _message),
+    429: (errors.Unavailable, _message),
+}
+
+
+def _fallback(status: int) -> _Entry:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return errors.Unavailable, _message
+    if status >= HTTPStatus.BAD_REQUEST:
+        return errors.InvalidRequest, _message
+    return SteleError, _message

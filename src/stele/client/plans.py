@@ -1,0 +1,104 @@
+"""Questions that take several requests: a schema together with every document it refers to, and snapshots of many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from stele.client import calls
+from stele.client.names import qualify, split
+from stele.client.request import Plan
+from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
+from stele.client.types import RegisteredSchema, Schema, SchemaReference, Version
+from stele.errors import TooLarge
+
+MAX_REFERENCES = 1000
+"""Documents one schema may draw in; a registry that says more is not followed."""
+
+
+def resolve(schema: int | UUID, *, context: str = "") -> Plan[ResolvedSchema]:
+    # GET /schemas/ids/{id}?subject
+    # GET /schemas/guids/{guid}
+    """The schema with that id or guid, and all it refers to. context: where the id counts, '' for the default one.
+
+    Raises `ContentNotFound`.
+    """
+    if isinstance(schema, UUID):
+        found = yield calls.schema_by_guid(schema)
+    else:
+        found = yield calls.schema_by_id(schema, subject=qualify("", context) or None)
+    return (yield from _resolved(found, context))
+
+
+def resolve_version(subject: str, number: Version = "latest") -> Plan[ResolvedSchema]:
+    # GET /subjects/{subject}/versions/{version}
+    """One version of a subject, by default the newest, and all it refers to."""
+    found = yield calls.version(subject, number)
+    return (yield from _resolved(found, split(subject).context))
+
+
+def resolve_schema(schema: Schema, *, context: str = "") -> Plan[ResolvedSchema]:
+    # GET /subjects/{subject}/versions/{version}
+    """A schema at hand, registered or not, and all it refers to."""
+    references = yield from _closure(schema.references, context)
+    return ResolvedSchema(schema.text, schema.schema_type, references, context=context)
+
+
+def snapshot(*, subjects: Iterable[str] = (), ids: Iterable[int] = (), context: str = "") -> Plan[SchemaSnapshot]:
+    # GET /subjects/{subject}/versions
+    # GET /subjects/{subject}/versions/{version}
+    # GET /schemas/ids/{id}?subject
+    """All live versions of these subjects and the schemas with these ids, and what they refer to, as one source.
+
+    context holds for ids and for subjects which are not qualified.
+    """
+    pinned = []
+    for name in subjects:
+        subject = qualify(name, context)
+        for number in (yield calls.versions(subject)):
+            pinned.append((yield from resolve_version(subject, number)))  # noqa: PERF401 - comprehensions cannot yield
+    for schema_id in ids:
+        pinned.append((yield from resolve(schema_id, context=context)))  # noqa: PERF401 - comprehensions cannot yield
+    return SchemaSnapshot(tuple(pinned))
+
+
+def _resolved(found: RegisteredSchema, context: str) -> Plan[ResolvedSchema]:
+    references = yield from _closure(found.references, context)
+    return ResolvedSchema(
+        found.text,
+        found.schema_type,
+        references,
+        id=found.id,
+        guid=found.guid,
+        subject=qualify(found.subject, context) if found.subject else "",
+        version=found.version,
+        context=context,
+    )
+
+
+def _closure(references: Sequence[SchemaReference], context: str) -> Plan[dict[str, str]]:
+    """Texts by reference name, dependencies before dependants; the first document of a name wins, as elsewhere.
+
+    Walks with a stack of its own: a chain of references is as deep as a registry likes. References which are not
+    qualified count in the context of the schema that holds them.
+    """
+    texts: dict[str, str] = {}
+    seen: set[str] = set()
+    stack = [(reference, context, False) for reference in reversed(references)]
+    bodies: dict[str, str] = {}
+    while stack:
+        reference, where, entered = stack.pop()
+        if entered:
+            texts[reference.name] = bodies.pop(reference.name)
+            continue
+        if reference.name in seen:
+            continue
+        seen.add(reference.name)
+        if len(seen) > MAX_REFERENCES:
+            raise TooLarge(f"a schema refers to more than {MAX_REFERENCES} others")
+        subject = qualify(reference.subject, where)
+        found = yield calls.version(subject, reference.version, deleted=True)
+        bodies[reference.name] = found.text
+        stack.append((reference, where, True))
+        stack += [(inner, split(subject).context, False) for inner in reversed(found.references)]
+    return texts

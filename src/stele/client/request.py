@@ -1,0 +1,126 @@
+"""One request as a value: what to send, how to read the answer, and what may be done with both.
+
+Nothing here does I/O. The functions of `calls` build requests; `exchange` decides when and whither they go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+T = TypeVar("T")
+
+CONFLUENT = "application/vnd.schemaregistry.v1+json"
+"""Media type of bodies in the Confluent dialect."""
+JSON = "application/json"
+"""Media type of bodies in Stele's own API."""
+
+ParamValue = str | int | bool | None
+"""A query parameter; None and False are left out, as every flag of the API is off unless said otherwise."""
+
+
+class Lifetime(Enum):
+    """How long an answer holds."""
+
+    NEVER = "never"
+    """Ask every time."""
+    WHILE = "while"
+    """May change; good for the client's time to live, and until the client itself writes."""
+    EVER = "ever"
+    """Never changes as long as nobody deletes for good; the client forgets it when it deletes something itself."""
+
+
+class Effect(Enum):
+    """What sending a request does to the registry, hence whether it may be sent twice."""
+
+    READ = "read"
+    """Nothing."""
+    WRITE = "write"
+    """Something, but twice is the same as once: registration, settings."""
+    DELETE = "delete"
+    """Twice differs from once: `versions/latest` deletes another version, others answer "not found" the second time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """A call of the registry's API.
+
+    method, path    path is percent-encoded and begins with a slash
+    read            turns the body of a successful answer into the result; raises `msgspec.MsgspecError` if it cannot
+    query           encoded query string without the question mark
+    body            JSON bytes, or None
+    media           media type of the body
+    lifetime        see `Lifetime`; the request without its `read` is the key of the cache
+    effect          see `Effect`
+    subject         whom errors are about, as given by the caller
+    version         likewise
+    """
+
+    method: str
+    path: str
+    read: Callable[[bytes], T]
+    query: str = ""
+    body: bytes | None = None
+    media: str = CONFLUENT
+    lifetime: Lifetime = Lifetime.NEVER
+    effect: Effect = Effect.READ
+    subject: str = ""
+    version: str = ""
+
+    @property
+    def target(self) -> str:
+        """Path and query."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+    @property
+    def key(self) -> tuple[str, str, bytes | None]:
+        """Equal for requests with equal answers."""
+        return self.method, self.target, self.body
+
+
+Plan = Generator[Request[Any], Any, T]
+"""Several requests which build on one another: yields each, is sent its result, returns the whole's result."""
+
+
+def path(*segments: str | int) -> str:
+    """A path of literal text and names, every segment percent-encoded whole.
+
+    `/`, `%`, blanks and letters beyond ASCII are data in a name; a name of dots only must not look like a step upwards.
+    """
+    return "".join(f"/{_segment(str(segment))}" for segment in segments)
+
+
+def _segment(name: str) -> str:
+    return name.replace(".", "%2E") if name in {".", ".."} else quote(name, safe="")
+
+
+def query(parameters: Mapping[str, ParamValue]) -> str:
+    """A query string in the order given."""
+    said = {key: value for key, value in parameters.items() if value is not None and value is not False}
+    return "&".join(f"{key}={'true' if value is True else quote(str(value), safe='')}" for key, value in said.items())
+
+
+def decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """A reader of JSON bodies of one type. It raises `msgspec.MsgspecError` for anything else."""
+    return msgspec.json.Decoder(kind).decode
+
+
+def encode(body: object) -> bytes:
+    """A JSON body."""
+    return msgspec.json.encode(body)
+
+
+def nothing(_: bytes) -> None:
+    """Reader of answers whose body says nothing."""
+
+
+def delete(
+    route: str, read: Callable[[bytes], T], parameters: str = "", *, subject: str = "", version: str = ""
+) -> Request[T]:
+    """A DELETE request."""
+    return Request("DELETE", route, read, parameters, effect=Effect.DELETE, subject=subject, version=version)

@@ -1,0 +1,163 @@
+"""Calls about rules and settings: compatibility, config, mode, contexts. See `calls` for how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from stele.client.request import JSON, Effect, Request, decoder, delete, encode, nothing, path, query
+from stele.client.types import (
+    CheckResult,
+    Compatibility,
+    Config,
+    ConfigUpdate,
+    Older,
+    ReferenceText,
+    Schema,
+    Version,
+)
+
+_strings = decoder(list[str])
+_compatibility = decoder(Compatibility)
+_check = decoder(CheckResult)
+_object = decoder(dict[str, Any])
+
+
+# --- compatibility --------------------------------------------------------------------------------------------------
+
+
+def check_compatibility(
+    subject: str, schema: Schema, number: Version | None = None, *, normalize: bool = False, verbose: bool = True
+) -> Request[Compatibility]:
+    # POST /compatibility/subjects/{subject}/versions?normalize&verbose
+    # POST /compatibility/subjects/{subject}/versions/{version}?normalize&verbose
+    """Would the schema be accepted: against one version, or, with number None, as registration would decide?"""
+    route = path("compatibility", "subjects", subject, "versions", *([] if number is None else [number]))
+    parameters = query({"normalize": normalize, "verbose": verbose})
+    return Request(
+        "POST", route, _compatibility, parameters, encode(schema), subject=subject, version=str(number or "")
+    )
+
+
+def check(
+    schema_format: str,
+    schema: str,
+    against: Sequence[Older],
+    *,
+    references: Sequence[ReferenceText] = (),
+    policy: str | None = None,
+    ruleset: str | None = None,
+) -> Request[CheckResult]:
+    # POST /api/check
+    """Stele's stateless check: compare documents that need not be registered, and get every reason.
+
+    schema_format is Stele's name (`avro`, `protobuf`, `json`); against is oldest first; policy a word like BACKWARD or
+    FULL_TRANSITIVE; ruleset one of the format's rule sets. Raises `UnknownFormat`, `UnknownPolicy`, `MalformedSchema`.
+    """
+    said = {"format": schema_format, "schema": schema, "policy": policy, "ruleset": ruleset}
+    body = {key: value for key, value in said.items() if value is not None}
+    documents = {"references": list(references), "against": list(against)}
+    return Request("POST", "/api/check", _check, body=encode(body | documents), media=JSON)
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+def config(subject: str | None = None, *, default_to_global: bool = False) -> Request[Config]:
+    # GET /config?defaultToGlobal
+    # GET /config/{subject}?defaultToGlobal
+    """Settings of a subject, or of the registry. Raises `SettingNotFound` when the subject has none of its own."""
+    return Request(
+        "GET",
+        _setting("config", subject),
+        _config,
+        query({"defaultToGlobal": default_to_global}),
+        subject=subject or "",
+    )
+
+
+def set_config(update: ConfigUpdate | str, subject: str | None = None) -> Request[Config]:
+    # PUT /config
+    # PUT /config/{subject}
+    """Change settings of a subject, or of the registry; a word alone sets the compatibility level. The new settings."""
+    change = ConfigUpdate(compatibility=update) if isinstance(update, str) else update
+    return Request(
+        "PUT", _setting("config", subject), _config, body=encode(change), effect=Effect.WRITE, subject=subject or ""
+    )
+
+
+def delete_config(subject: str | None = None) -> Request[Config]:
+    # DELETE /config
+    # DELETE /config/{subject}
+    """Drop the settings of a subject, or of the registry; what they were."""
+    return delete(_setting("config", subject), _config, subject=subject or "")
+
+
+def mode(subject: str | None = None, *, default_to_global: bool = False) -> Request[str]:
+    # GET /mode?defaultToGlobal
+    # GET /mode/{subject}?defaultToGlobal
+    """READWRITE, READONLY, IMPORT …: of a subject, or of the registry. Raises `SettingNotFound`."""
+    return Request(
+        "GET", _setting("mode", subject), _mode, query({"defaultToGlobal": default_to_global}), subject=subject or ""
+    )
+
+
+def set_mode(mode: str | None, subject: str | None = None, *, force: bool = False) -> Request[str]:
+    # PUT /mode?force
+    # PUT /mode/{subject}?force
+    """Change the mode of a subject, or of the registry; None removes the setting. force: IMPORT although not empty."""
+    return Request(
+        "PUT",
+        _setting("mode", subject),
+        _mode,
+        query({"force": force}),
+        encode({"mode": mode}),
+        effect=Effect.WRITE,
+        subject=subject or "",
+    )
+
+
+def delete_mode(subject: str | None = None, *, recursive: bool = False) -> Request[str]:
+    # DELETE /mode?recursive
+    # DELETE /mode/{subject}?recursive
+    """Drop the mode of a subject, or of the registry; recursive: also those of a context's subjects. What it was."""
+    return delete(_setting("mode", subject), _mode, query({"recursive": recursive}), subject=subject or "")
+
+
+# --- contexts -------------------------------------------------------------------------------------------------------
+
+
+def contexts(
+    *, context_prefix: str | None = None, offset: int | None = None, limit: int | None = None
+) -> Request[list[str]]:
+    # GET /contexts?contextPrefix&offset&limit
+    """Names of all contexts, each with its dot; `.` is the default one."""
+    parameters = {"contextPrefix": context_prefix, "offset": offset, "limit": limit}
+    return Request("GET", "/contexts", _strings, query(parameters))
+
+
+def delete_context(context: str) -> Request[None]:
+    # DELETE /contexts/{context}
+    """Remove an empty context. Raises `NotEmpty`."""
+    return delete(path("contexts", context), nothing, subject=context)
+
+
+# --- shared -----------------------------------------------------------------------------------------------------------
+
+
+def _setting(kind: str, subject: str | None) -> str:
+    return path(kind) if subject is None else path(kind, subject)
+
+
+def _config(body: bytes) -> Config:
+    """GET and DELETE say `compatibilityLevel`, PUT says `compatibility`."""
+    answer = _object(body)
+    level = answer.pop("compatibilityLevel", None)
+    return msgspec.convert({"compatibility": level} | answer, Config)
+
+
+def _mode(body: bytes) -> str:
+    """`{"mode": null}` answers the removal of a setting."""
+    return msgspec.convert(_object(body).get("mode") or "", str)

@@ -1,0 +1,108 @@
+"""The blocking client."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Generator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from stele.client.api import Api
+from stele.client.cache import AnswerCache
+from stele.client.connection import Auth, Servers, lost, options, reply
+from stele.client.exchange import Outcome, Pause, Retry, Step, answer
+from stele.client.request import Plan, Request
+from stele.errors import SteleError
+
+T = TypeVar("T")
+
+
+class SchemaRegistryClient(Api):
+    """Talks to a schema registry of any make which speaks the Confluent API. Safe between threads.
+
+    urls       one address, several with commas between, or a list: all servers of one registry
+    auth       (user, password), `Bearer(...)`, or another httpx scheme; an address may bring its own user:password@
+    timeout    seconds for each of connecting, sending and receiving
+    retry      see `Retry`
+    cache_size, cache_ttl   answers kept; seconds a changeable one (`latest`, look-ups) holds
+    verify     a TLS context, or False to trust anybody
+    headers    sent with every request
+    transport, sleep        for tests: an httpx transport, and what to do instead of sleeping
+
+    What it does not do: find servers by itself, follow redirects, or share its cache with other processes.
+
+    Every method may raise `ResponseError` (with the domain error's class) or `RegistryUnreachable`.
+    """
+
+    def __init__(
+        self,
+        urls: str | Sequence[str],
+        *,
+        auth: Auth = None,
+        timeout: float = 10.0,
+        retry: Retry | None = None,
+        cache_size: int = 10_000,
+        cache_ttl: float = 30.0,
+        verify: ssl.SSLContext | bool = True,
+        headers: dict[str, str] | None = None,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._servers = Servers(urls, auth)
+        self._retry = retry or Retry()
+        self._cache = AnswerCache(cache_size, cache_ttl)
+        self._sleep = sleep
+        self._http = httpx.Client(transport=transport, **options(timeout=timeout, verify=verify, headers=headers))
+
+    def send(self, request: Request[T]) -> T:
+        """The result of one request: the way in for calls this client has no method for."""
+        return _drive(answer(request, self._servers.nodes, self._retry, self._cache), self._perform)
+
+    def run(self, plan: Plan[T]) -> T:
+        """The result of several requests which build on one another."""
+        return _drive(plan, self.send)
+
+    def forget(self) -> None:
+        """Empty the cache."""
+        self._cache.clear()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _perform(self, step: Step) -> Outcome:
+        if isinstance(step, Pause):
+            self._sleep(step.seconds)
+            return None
+        request = self._servers.request(self._http, step)
+        try:
+            return reply(self._http.send(request, auth=self._servers.auth(step.base)))
+        except httpx.RequestError as error:
+            return lost(error)
+
+
+def _drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
+    """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
+    result: Any = None
+    failure: SteleError | None = None
+    while True:
+        try:
+            step = steps.send(result) if failure is None else steps.throw(failure)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        try:
+            result, failure = perform(step), None
+        except SteleError as error:
+            failure = error

@@ -1,0 +1,54 @@
+"""The order of servers and the arithmetic of pauses."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from stele.client.exchange import Nodes, Retry, retry_after
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_failed_servers_go_last_and_come_back() -> None:
+    """A server rests after a failure, the longest rested first, and is as good as others when its time is over."""
+    clock = Clock()
+    nodes = Nodes(["a", "b", "c"], cool_down=30, clock=clock)
+    nodes.failed("a")
+    clock.now = 10
+    nodes.failed("b")
+    assert nodes.order() == ["c", "a", "b"]
+    clock.now = 30
+    assert nodes.order() == ["a", "c", "b"]
+    nodes.answered("b")
+    assert nodes.order() == ["b", "a", "c"]
+
+
+def test_pauses_double_up_to_the_cap() -> None:
+    """Exponential back-off, bounded; a million rounds do not overflow."""
+    retry = Retry(base=1, cap=5, jitter=lambda: 1.0)
+    assert [retry.pause(number, 0) for number in (0, 1, 2, 3, 10**6)] == [1, 2, 4, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("7", 7.0), ("0", 0.0), ("-3", 0.0), ("", None), ("soon", None), ("nan", None)]
+)
+def test_retry_after_numbers(value: str, seconds: float | None) -> None:
+    """Whole seconds count; anything else says nothing."""
+    assert retry_after(value) == seconds
+
+
+def test_retry_after_dates() -> None:
+    """A date counts from now; one that has passed asks for nothing."""
+    now = datetime.now(UTC)
+    assert retry_after(format_datetime(now + timedelta(seconds=60), usegmt=True)) == pytest.approx(60, abs=2)
+    assert retry_after(format_datetime(now - timedelta(seconds=60), usegmt=True)) == 0

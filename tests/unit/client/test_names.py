@@ -1,0 +1,62 @@
+"""Subjects, contexts and naming strategies."""
+
+from __future__ import annotations
+
+import pytest
+
+from stele.client import QualifiedName, qualify, record_name, split, topic_name, topic_record_name
+from stele.errors import InvalidName
+
+
+@pytest.mark.parametrize(
+    ("subject", "context", "full"),
+    [
+        ("s", "", "s"),
+        ("s", "team", ":.team:s"),
+        ("s", ".team", ":.team:s"),
+        ("", "team", ":.team:"),
+        (":.other:s", "team", ":.other:s"),
+    ],
+)
+def test_qualify(subject: str, context: str, full: str) -> None:
+    """A context goes in front, with or without its dot; a qualified name keeps its own."""
+    assert qualify(subject, context) == full
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "subject"),
+    [
+        ("s", "", "s"),
+        (":.team:s", "team", "s"),
+        (":.team:a:b", "team", "a:b"),
+        (":.team", "", ":.team"),
+        ("a:b", "", "a:b"),
+    ],
+)
+def test_split(name: str, context: str, subject: str) -> None:
+    """The second colon ends the context; other colons belong to the subject."""
+    assert split(name) == QualifiedName(context, subject)
+    assert str(split(name)) == name
+
+
+def test_contexts_have_no_colon() -> None:
+    """A colon would move the border between context and subject."""
+    with pytest.raises(InvalidName):
+        qualify("s", "a:b")
+
+
+def test_strategies() -> None:
+    """The three naming strategies every client knows."""
+    assert topic_name("t", "key", "r.R") == "t-key"
+    assert record_name("t", "key", "r.R") == "r.R"
+    assert topic_record_name("t", "key", "r.R") == "t-r.R"
+
+
+def test_missing_parts_are_said() -> None:
+    """No subject is invented when topic or record type are unknown."""
+    with pytest.raises(InvalidName, match="topic"):
+        topic_name("", "value", "r.R")
+    with pytest.raises(InvalidName, match="record type"):
+        record_name("t", "value", "")
+    with pytest.raises(InvalidName, match="record type"):
+        topic_record_name("t", "value", "")

@@ -1,0 +1,139 @@
+"""Plans: what they ask, in which order, and what they make of it. No client, no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+import pytest
+
+from stele.client import Plan, RegisteredSchema, ResolvedSchema, Schema, SchemaReference, SchemaSnapshot, plans
+from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, TooLarge, VersionNotFound
+
+T = TypeVar("T")
+GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
+
+
+def run(plan: Plan[T], answers: dict[str, Any]) -> T:
+    """The plan's result, with answers by target."""
+    result = None
+    while True:
+        try:
+            request = plan.send(result)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        result = answers[request.target]
+
+
+def document(text: str, *names: str, **more: Any) -> RegisteredSchema:
+    """A registered schema which refers to others by subject `name`, version 1."""
+    references = tuple(SchemaReference(name, name, 1) for name in names)
+    return RegisteredSchema(text, references=references, **more)
+
+
+def old(name: str) -> str:
+    """How a plan asks for a reference."""
+    return f"/subjects/{name}/versions/1?deleted=true"
+
+
+def test_references_come_with_their_own_dependencies_first() -> None:
+    """The closure is flat, each document once, none before what it needs."""
+    answers = {
+        "/schemas/ids/1": document("root", "a", "b", id=1),
+        old("a"): document("A", "c"),
+        old("b"): document("B", "c"),
+        old("c"): document("C"),
+    }
+    found = run(plans.resolve(1), answers)
+    assert list(found.references.items()) == [("c", "C"), ("a", "A"), ("b", "B")]
+
+
+def test_references_in_a_circle_end() -> None:
+    """A registry that lets documents refer to each other does not hang its readers."""
+    answers = {"/schemas/ids/1": document("root", "a"), old("a"): document("A", "b"), old("b"): document("B", "a")}
+    assert set(run(plans.resolve(1), answers).references) == {"a", "b"}
+
+
+def test_deep_chains_are_followed_and_endless_ones_are_not() -> None:
+    """Depth is bounded by a limit with a clear error, not by the interpreter's stack."""
+    answers = {"/schemas/ids/1": document("root", "n0")}
+    answers |= {old(f"n{number}"): document(str(number), f"n{number + 1}") for number in range(1001)}
+    with pytest.raises(TooLarge, match="1000"):
+        run(plans.resolve(1), answers)
+    answers[old("n999")] = document("999")
+    assert len(run(plans.resolve(1), answers).references) == 1000
+
+
+def test_a_context_is_kept_through_references() -> None:
+    """Unqualified references count in the context of the schema which holds them; qualified ones where they say."""
+    references = (SchemaReference("a", "a", 1), SchemaReference("b", ":.other:b", 1))
+    answers = {
+        "/schemas/ids/1?subject=%3A.team%3A": RegisteredSchema("root", references=references, id=1),
+        "/subjects/%3A.team%3Aa/versions/1?deleted=true": document("A"),
+        "/subjects/%3A.other%3Ab/versions/1?deleted=true": document("B", "c"),
+        "/subjects/%3A.other%3Ac/versions/1?deleted=true": document("C"),
+    }
+    found = run(plans.resolve(1, context="team"), answers)
+    assert (set(found.references), found.context) == ({"a", "b", "c"}, "team")
+
+
+def test_guids_need_no_context() -> None:
+    """A guid is looked up as such."""
+    assert run(plans.resolve(GUID), {f"/schemas/guids/{GUID}": document("x", guid=str(GUID))}).text == "x"
+
+
+def test_a_schema_at_hand_is_resolved_without_being_registered() -> None:
+    """Only its references are asked for."""
+    schema = Schema("root", "JSON", (SchemaReference("a.json", "a", 1),))
+    found = run(plans.resolve_schema(schema), {old("a"): document("A")})
+    assert (found.text, found.schema_type, found.references) == ("root", "JSON", {"a.json": "A"})
+
+
+@pytest.fixture
+def snapshot() -> SchemaSnapshot:
+    """Two versions of one subject in a context, and one schema by id alone."""
+    answers = {
+        "/subjects/%3A.team%3As/versions": [1, 2],
+        "/subjects/%3A.team%3As/versions/1": document("one", id=1, version=1, subject=":.team:s"),
+        "/subjects/%3A.team%3As/versions/2": document("two", "a", id=2, version=2, subject=":.team:s", guid=str(GUID)),
+        "/subjects/%3A.team%3Aa/versions/1?deleted=true": document("A"),
+        "/schemas/ids/9?subject=%3A.team%3A": document("nine", id=9),
+    }
+    return run(plans.snapshot(subjects=["s"], ids=[9], context="team"), answers)
+
+
+def test_snapshot_answers_like_a_client(snapshot: SchemaSnapshot) -> None:
+    """By id in its context, by guid, by subject and version, and by newest version."""
+    assert snapshot.resolve(1, context="team").text == "one"
+    assert snapshot.resolve(9, context="team").text == "nine"
+    assert snapshot.resolve(GUID).references == {"a": "A"}
+    assert snapshot.resolve_version(":.team:s", 1).text == "one"
+    assert snapshot.resolve_version(":.team:s").text == "two"
+
+
+def test_snapshot_says_what_it_lacks(snapshot: SchemaSnapshot) -> None:
+    """It never asks anybody, and an id of another context is another id."""
+    with pytest.raises(ContentNotFound):
+        snapshot.resolve(1)
+    with pytest.raises(ContentNotFound):
+        snapshot.resolve(UUID(int=0))
+    with pytest.raises(SubjectNotFound):
+        snapshot.resolve_version("s")
+    with pytest.raises(VersionNotFound):
+        snapshot.resolve_version(":.team:s", 3)
+
+
+def test_snapshot_survives_a_file(snapshot: SchemaSnapshot, tmp_path: Path) -> None:
+    """What is saved is what is loaded."""
+    snapshot.save(tmp_path / "schemas.json")
+    again = SchemaSnapshot.load(tmp_path / "schemas.json")
+    assert again == snapshot
+    assert isinstance(again.resolve(9, context="team"), ResolvedSchema)
+
+
+def test_other_files_are_refused() -> None:
+    """A wrong file is an error of this library, not of its parser."""
+    with pytest.raises(InvalidRequest, match="snapshot"):
+        SchemaSnapshot.from_json(b'{"schemas": 1}')

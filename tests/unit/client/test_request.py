@@ -1,0 +1,168 @@
+"""Requests as values: what each call sends, and how names survive the address."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from stele.client import ConfigUpdate, Metadata, Older, ReferenceText, Schema, SchemaReference, calls, settings
+from stele.client.request import Effect, Lifetime, Request, path, query
+
+AVRO = Schema('"string"')
+GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
+
+
+@pytest.mark.parametrize(
+    ("name", "segment"),
+    [
+        ("orders-value", "orders-value"),
+        ("a/b", "a%2Fb"),
+        ("100%", "100%25"),
+        ("%2F", "%252F"),
+        ("two words", "two%20words"),
+        ("naïve-ключ-键", "na%C3%AFve-%D0%BA%D0%BB%D1%8E%D1%87-%E9%94%AE"),
+        (":.team:orders", "%3A.team%3Aorders"),
+        ("a?b#c;d", "a%3Fb%23c%3Bd"),
+        ("..", "%2E%2E"),
+        (".", "%2E"),
+        ("", ""),
+    ],
+)
+def test_names_are_data_in_a_path(name: str, segment: str) -> None:
+    """Whatever a subject is called, it stays one segment of the path."""
+    assert path("subjects", name, "versions") == f"/subjects/{segment}/versions"
+
+
+def test_query_leaves_out_what_was_not_said() -> None:
+    """None and False are left out; '' and 0 are values."""
+    assert query({"a": None, "b": False, "c": "", "d": 0, "e": True, "f": "x y&z"}) == "c=&d=0&e=true&f=x%20y%26z"
+
+
+@pytest.mark.parametrize(
+    ("request_", "method", "target"),
+    [
+        (calls.ping(), "GET", "/"),
+        (calls.server_version(), "GET", "/v1/metadata/version"),
+        (calls.cluster_id(), "GET", "/v1/metadata/id"),
+        (calls.deployment(), "GET", "/v1/metadata/deployment"),
+        (
+            calls.schemas(subject_prefix=":*:", latest_only=True),
+            "GET",
+            "/schemas?subjectPrefix=%3A%2A%3A&latestOnly=true",
+        ),
+        (calls.schema_types(), "GET", "/schemas/types"),
+        (calls.schema_by_id(7), "GET", "/schemas/ids/7"),
+        (calls.schema_by_id(7, style="serialized"), "GET", "/schemas/ids/7?format=serialized"),
+        (calls.schema_text_by_id(7, subject="s"), "GET", "/schemas/ids/7/schema?subject=s"),
+        (calls.subjects_of_id(7, deleted=True), "GET", "/schemas/ids/7/subjects?deleted=true"),
+        (calls.versions_of_id(7), "GET", "/schemas/ids/7/versions"),
+        (calls.schema_by_guid(GUID), "GET", f"/schemas/guids/{GUID}"),
+        (calls.ids_of_guid(GUID), "GET", f"/schemas/guids/{GUID}/ids"),
+        (calls.subjects(subject_prefix="", deleted_only=True), "GET", "/subjects?subjectPrefix=&deletedOnly=true"),
+        (calls.lookup("s", AVRO, normalize=True), "POST", "/subjects/s?normalize=true"),
+        (calls.delete_subject("s", permanent=True), "DELETE", "/subjects/s?permanent=true"),
+        (calls.versions("s", offset=2, limit=3), "GET", "/subjects/s/versions?offset=2&limit=3"),
+        (calls.register("s", AVRO), "POST", "/subjects/s/versions"),
+        (calls.version("s"), "GET", "/subjects/s/versions/latest"),
+        (calls.version("s", 3, deleted=True), "GET", "/subjects/s/versions/3?deleted=true"),
+        (calls.version_text("s", 3), "GET", "/subjects/s/versions/3/schema"),
+        (calls.referenced_by("s", 3), "GET", "/subjects/s/versions/3/referencedby"),
+        (calls.delete_version("s", 3), "DELETE", "/subjects/s/versions/3"),
+        (
+            calls.latest_with_metadata("s", {"a b": "1", "c": "2"}, deleted=True),
+            "GET",
+            "/subjects/s/metadata?key=a%20b&value=1&key=c&value=2&deleted=true",
+        ),
+        (settings.check_compatibility("s", AVRO), "POST", "/compatibility/subjects/s/versions?verbose=true"),
+        (settings.check_compatibility("s", AVRO, 2, verbose=False), "POST", "/compatibility/subjects/s/versions/2"),
+        (settings.config(), "GET", "/config"),
+        (settings.config("s", default_to_global=True), "GET", "/config/s?defaultToGlobal=true"),
+        (settings.set_config("FULL", "s"), "PUT", "/config/s"),
+        (settings.delete_config("s"), "DELETE", "/config/s"),
+        (settings.mode(), "GET", "/mode"),
+        (settings.set_mode("IMPORT", force=True), "PUT", "/mode?force=true"),
+        (settings.delete_mode(":.team:", recursive=True), "DELETE", "/mode/%3A.team%3A?recursive=true"),
+        (settings.contexts(context_prefix=".t"), "GET", "/contexts?contextPrefix=.t"),
+        (settings.delete_context(".team"), "DELETE", "/contexts/.team"),
+        (settings.check("avro", "{}", []), "POST", "/api/check"),
+    ],
+)
+def test_routes(request_: Request[Any], method: str, target: str) -> None:
+    """Each call goes where the API has it."""
+    assert (request_.method, request_.target) == (method, target)
+
+
+def body(request: Request[Any]) -> Any:
+    """The JSON a request carries."""
+    assert request.body is not None
+    return msgspec.json.decode(request.body)
+
+
+def test_registration_body_has_only_what_was_said() -> None:
+    """Old servers meet no fields they do not know."""
+    assert body(calls.register("s", AVRO)) == {"schema": '"string"'}
+
+
+def test_registration_body_in_full() -> None:
+    """Type, references and metadata travel under the API's names."""
+    schema = Schema("{}", "JSON", (SchemaReference("a.json", "a", 1),), Metadata(properties={"owner": "me"}))
+    assert body(calls.register("s", schema)) == {
+        "schema": "{}",
+        "schemaType": "JSON",
+        "references": [{"name": "a.json", "subject": "a", "version": 1}],
+        "metadata": {"properties": {"owner": "me"}},
+    }
+
+
+def test_config_updates_tell_clearing_from_leaving() -> None:
+    """None clears a setting, silence keeps it, a bare word is the level."""
+    assert body(settings.set_config("FULL")) == {"compatibility": "FULL"}
+    assert body(settings.set_config(ConfigUpdate(alias=None, normalize=True))) == {"alias": None, "normalize": True}
+
+
+def test_mode_removal_says_null() -> None:
+    """No mode at all is written as null."""
+    assert body(settings.set_mode(None, "s")) == {"mode": None}
+
+
+def test_check_body() -> None:
+    """The stateless check carries every document with its references."""
+    request = settings.check(
+        "avro", "{}", [Older("[]", (ReferenceText("r", "1"),))], references=[ReferenceText("q", "2")], policy="FULL"
+    )
+    assert body(request) == {
+        "format": "avro",
+        "schema": "{}",
+        "policy": "FULL",
+        "references": [{"name": "q", "schema": "2"}],
+        "against": [{"schema": "[]", "references": [{"name": "r", "schema": "1"}]}],
+    }
+    assert request.media == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("request_", "lifetime"),
+    [
+        (calls.schema_by_id(1), Lifetime.EVER),
+        (calls.schema_by_guid(GUID), Lifetime.EVER),
+        (calls.version("s", 1), Lifetime.EVER),
+        (calls.version("s", 1, deleted=True), Lifetime.WHILE),
+        (calls.version("s"), Lifetime.WHILE),
+        (calls.lookup("s", AVRO), Lifetime.WHILE),
+        (calls.versions("s"), Lifetime.NEVER),
+        (calls.register("s", AVRO), Lifetime.NEVER),
+    ],
+)
+def test_lifetimes(request_: Request[Any], lifetime: Lifetime) -> None:
+    """Ids and numbered versions never change; `latest` and look-ups may; lists are asked for every time."""
+    assert request_.lifetime is lifetime
+
+
+def test_effects() -> None:
+    """A look-up by POST writes nothing, settings may be sent twice, deletions may not."""
+    assert calls.lookup("s", AVRO).effect is Effect.READ
+    assert settings.set_mode("READONLY").effect is Effect.WRITE
+    assert settings.delete_mode("s").effect is Effect.DELETE
