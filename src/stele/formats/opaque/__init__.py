@@ -1,0 +1,110 @@
+"""Schemas of a language nobody here knows: stored and returned byte for byte, never read, never compared.
+
+Pravega's `Custom` and `Any` types and RocketMQ's unknown ones end up here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from stele.core.ports import Field, Form
+from stele.errors import EncodeError, NotInstalled, UnknownRuleset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["OPAQUE", "OpaqueCodec", "OpaqueFormat", "OpaqueSchema"]
+
+
+class OpaqueSchema(msgspec.Struct, frozen=True):
+    """The bytes, and nothing known about them."""
+
+    text: bytes
+
+    @property
+    def type_name(self) -> str:
+        """Always '': the text is not looked at."""
+        return ""
+
+
+class OpaqueCodec:
+    """Data of an opaque schema is bytes, passed through."""
+
+    def encode(self, datum: Any) -> bytes:
+        """The same bytes. Raises `EncodeError` for anything else."""
+        if not isinstance(datum, (bytes, bytearray, memoryview)):
+            raise EncodeError(f"data of an opaque schema is bytes, not {type(datum).__name__}")
+        return bytes(datum)
+
+    def decode(self, data: bytes) -> bytes:
+        """The same bytes."""
+        return bytes(data)
+
+    def validate(self, datum: Any) -> list[str]:
+        """One sentence when datum is not bytes."""
+        try:
+            self.encode(datum)
+        except EncodeError as error:
+            return [str(error)]
+        return []
+
+    def example(self) -> bytes:
+        """Five bytes."""
+        return b"bytes"
+
+
+class OpaqueFormat:
+    """The format without a language. Stateless, safe to share between threads."""
+
+    name: str = "opaque"
+    media_types: Sequence[str] = ("application/octet-stream",)
+    rulesets: Sequence[str] = ()
+
+    def parse(
+        self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True
+    ) -> OpaqueSchema:
+        """Take any bytes. references, name and strict have no meaning."""
+        return OpaqueSchema(bytes(text))
+
+    def canonical(self, parsed: OpaqueSchema, form: Form) -> bytes:
+        """The bytes themselves, in every form."""
+        return parsed.text
+
+    def render(self, parsed: OpaqueSchema, style: str) -> str | None:
+        """No style is known."""
+        return None
+
+    def fingerprints(self, parsed: OpaqueSchema) -> Mapping[str, bytes]:
+        """md5 and sha256 of the bytes."""
+        return {
+            "md5": hashlib.md5(parsed.text, usedforsecurity=False).digest(),
+            "sha256": hashlib.sha256(parsed.text).digest(),
+        }
+
+    def check(self, reader: OpaqueSchema, writer: OpaqueSchema, ruleset: str = "") -> NoReturn:
+        """Always raises `UnknownRuleset`: what is not understood cannot be compared."""
+        raise UnknownRuleset("opaque schemas cannot be compared; choose a policy that allows or denies every change")
+
+    def fields(self, parsed: OpaqueSchema) -> list[Field]:
+        """None are known."""
+        return []
+
+    def arrow_schema(self, parsed: OpaqueSchema) -> pa.Schema:
+        """One binary column `value`. Raises `NotInstalled` without pyarrow."""
+        try:
+            import pyarrow as pa
+        except ImportError as error:
+            raise NotInstalled("pyarrow", "spark") from error
+        return pa.schema([pa.field("value", pa.binary())])
+
+    def codec(self, writer: OpaqueSchema, reader: OpaqueSchema | None = None) -> OpaqueCodec:
+        """Bytes in, bytes out."""
+        return OpaqueCodec()
+
+
+OPAQUE = OpaqueFormat()
+"""The format, as the entry point `stele.formats` names it."""
