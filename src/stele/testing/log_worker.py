@@ -3,7 +3,8 @@
     python -m stele.testing.log_worker --url sqlite:////tmp/log.db --name w1 --acks w1.acks --seconds 2 --turn
 
 It says `ready` on standard output, starts at the first line on standard input, and ends with one line of JSON
-(`Report`). Each acknowledged batch is written to the acks file, and fsynced there, before the next one is tried.
+(`Report`). Each acknowledged batch is written to the acks file, if one is named, and fsynced there before the next one
+is tried.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from hashlib import shake_128
 from io import FileIO
-from pathlib import Path
 
 import msgspec
 
@@ -57,14 +57,15 @@ def record_of(name: str, number: int, size: int = 0) -> bytes:
 
 
 class _Acks:
-    """Remembers, through a crash, what the log has promised: lines of `first_seq first_number count`."""
+    """Remembers, through a crash, what the log has promised: lines of `first_seq first_number count`; '' is no file."""
 
     def __init__(self, path: str) -> None:
-        self._file = FileIO(Path(path), "a")
+        self._file = FileIO(path, "a") if path else None
 
     def write(self, seq: int, number: int, count: int) -> None:
-        self._file.write(b"%d %d %d\n" % (seq, number, count))
-        os.fsync(self._file.fileno())
+        if self._file:
+            self._file.write(b"%d %d %d\n" % (seq, number, count))
+            os.fsync(self._file.fileno())
 
 
 async def work(log: Log, order: Order, acks: _Acks) -> Report:
@@ -118,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m stele.testing.log_worker", description=__doc__)
     parser.add_argument("--url", required=True)
     parser.add_argument("--name", required=True)
-    parser.add_argument("--acks", required=True)
+    parser.add_argument("--acks", default="")
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--size", type=int, default=0)
