@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from stele.formats.avro.model import NO_DEFAULT, Array, EnumType, Fixed, Map, Primitive, Record, Type, Union, short
+from stele.formats.avro.scalars import converter
 
 _RANGES: Final = {"int": range(-(2**31), 2**31), "long": range(-(2**63), 2**63)}
 _NOT_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
-def default_fault(node: Type, value: Any, incomplete: Record) -> str | None:
+def default_fault(node: Type, value: Any, incomplete: Record | None = None) -> str | None:
     """Why value is no default for node, as the end of a sentence; None when it is one.
 
     A union takes a default of any branch (since Avro 1.12; before, of the first). incomplete is the record the field is
@@ -19,10 +20,44 @@ def default_fault(node: Type, value: Any, incomplete: Record) -> str | None:
     return _Defaults(incomplete).fault(node, value)
 
 
+def default_datum(node: Type, value: Any) -> Any:
+    """The Python value a default stands for, newly made: bytes from their characters, logical types, inner defaults.
+
+    A default that does not fit (read leniently) stays the JSON value it is.
+    """
+    match node:
+        case Union():
+            branch = next((branch for branch in node.branches if default_fault(branch, value) is None), None)
+            return value if branch is None else default_datum(branch, value)
+        case Array() if isinstance(value, list):
+            return [default_datum(node.items, item) for item in value]
+        case Map() if isinstance(value, dict):
+            return {key: default_datum(node.values, item) for key, item in value.items()}
+        case Record() if isinstance(value, dict):
+            given = {field.name: value.get(field.name, field.default) for field in node.fields}
+            return {field.name: default_datum(field.type, given[field.name]) for field in node.fields}
+        case Primitive() | Fixed() if default_fault(node, value) is None:
+            return _scalar(node, value)
+    return value
+
+
+def _scalar(node: Primitive | Fixed, value: Any) -> Any:
+    raw = value
+    if node.kind in ("bytes", "fixed"):
+        raw = value.encode("latin-1")
+    elif node.kind in ("float", "double"):
+        raw = float(value)
+    convert = converter(node.logical)
+    try:
+        return raw if convert is None else convert(raw)
+    except (ValueError, OverflowError):
+        return raw
+
+
 class _Defaults:
     """Remembers what it refuted: else nested unions would be tried again and again, exponentially."""
 
-    def __init__(self, incomplete: Record) -> None:
+    def __init__(self, incomplete: Record | None) -> None:
         self.incomplete = incomplete
         self.refuted: dict[tuple[int, int], str] = {}
 

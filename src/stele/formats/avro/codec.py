@@ -1,0 +1,76 @@
+"""Encoding, decoding and validating single data: payload only, no frame, no schema id."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from stele.errors import DecodeError, EncodeError
+from stele.formats.avro import decode as _decode
+from stele.formats.avro import encode as _encode
+from stele.formats.avro.example import example
+from stele.formats.avro.model import AvroSchema
+
+
+class AvroCodec:
+    """A codec for data of writer, resolved to reader on decoding when given. Safe to share between threads.
+
+    Python types are those of `stele.formats.avro.scalars`; records are dicts. See `decode` and `encode` for what is
+    refused; nothing that is accepted changes its value on the way.
+    """
+
+    def __init__(self, writer: AvroSchema, reader: AvroSchema | None = None) -> None:
+        self.writer = writer
+        self.reader = reader or writer
+
+    def encode(self, datum: Any) -> bytes:
+        """Bytes of one datum of the writer's schema. Raises `EncodeError` with the path of what does not fit."""
+        out = bytearray()
+        try:
+            self._write(out, datum)
+        except _encode.Misfit as misfit:
+            raise EncodeError(misfit.sentence()) from None
+        except RecursionError:
+            raise EncodeError("the datum is nested too deeply") from None
+        return bytes(out)
+
+    def decode(self, data: bytes) -> Any:
+        """One datum. Raises `DecodeError` with the offset, also for bytes that are left over."""
+        read, counts_empties = self._read
+        data = _decode.Data(data) if counts_empties else bytes(data)
+        try:
+            value, end = read(data, 0)
+        except _decode.Broken as broken:
+            raise broken.public() from None
+        except IndexError:
+            raise DecodeError("the data end in the middle of a value", offset=len(data)) from None
+        except RecursionError:
+            raise DecodeError("the data are nested too deeply") from None
+        if end != len(data):
+            raise DecodeError(f"{len(data) - end} bytes are left over after the datum", offset=end)
+        return value
+
+    def validate(self, datum: Any) -> list[str]:
+        """Why the datum does not fit the writer's schema, a sentence with its path each (100 at most)."""
+        found: list[str] = []
+        try:
+            for sentence in _encode.problems(self.writer.root, datum):
+                found.append(sentence)
+                if len(found) == _encode.MAX_PROBLEMS:
+                    break
+        except RecursionError:
+            found.append("the datum is nested too deeply")
+        return found
+
+    def example(self) -> Any:
+        """A small datum that fits the writer's schema. Raises `Invalid` when there is no finite one."""
+        return example(self.writer.root)
+
+    @cached_property
+    def _write(self) -> _encode.Write:
+        return _encode.Builder().build(self.writer.root)
+
+    @cached_property
+    def _read(self) -> tuple[_decode.Read, bool]:
+        builder = _decode.Builder()
+        return builder.build(self.writer.root, self.reader.root), builder.counts_empties

@@ -1,0 +1,418 @@
+"""Bytes into Python values, resolved to a reader's schema (Avro 1.12, "Binary Encoding" and "Schema Resolution").
+
+A schema becomes a tree of small functions `(data, position) -> (value, position)`, built once per codec. They accept
+what the specification allows and nothing else: no over-long integers, no index outside an enum or union, no length
+beyond the data, so that a damaged record is an error and not another value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final
+
+from stele.errors import DecodeError
+from stele.formats.avro.compat import PROMOTIONS
+from stele.formats.avro.defaults import default_datum
+from stele.formats.avro.model import (
+    NO_DEFAULT,
+    Array,
+    EnumType,
+    Fixed,
+    Logical,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    RecordField,
+    Type,
+    Union,
+    short,
+)
+from stele.formats.avro.scalars import converter
+
+Read = Callable[[bytes, int], tuple[Any, int]]
+"""Reads one value at a position; raises `Broken`, or IndexError at the end of the data."""
+
+MAX_EMPTY_ITEMS: Final = 100_000
+"""Items of a type without bytes (null, an empty record) in one datum: their number is not bounded by the data."""
+
+
+class Broken(Exception):
+    """The data contradict the schema at offset."""
+
+    def __init__(self, why: str, offset: int) -> None:
+        super().__init__(why)
+        self.why = why
+        self.offset = offset
+
+    def public(self) -> DecodeError:
+        """The error callers see."""
+        return DecodeError(self.why, offset=self.offset)
+
+
+class Data(bytes):
+    """The bytes of one datum, with what is left of MAX_EMPTY_ITEMS."""
+
+    empties = MAX_EMPTY_ITEMS
+
+
+# --- primitives -----------------------------------------------------------------------------------------------------
+
+
+def read_long(data: bytes, at: int) -> tuple[int, int]:
+    """A zig-zag variable-length integer of 64 bits."""
+    byte = data[at]
+    if byte < 128:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    value, shift, start = byte & 127, 7, at
+    at += 1
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+        if shift > 63:
+            raise Broken("an integer is longer than 10 bytes", start)
+    if value >> 64:
+        raise Broken("an integer does not fit into 64 bits", start)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _read_int(data: bytes, at: int) -> tuple[int, int]:
+    value, end = read_long(data, at)
+    if not -(2**31) <= value < 2**31:
+        raise Broken("an int does not fit into 32 bits", at)
+    return value, end
+
+
+def _read_null(data: bytes, at: int) -> tuple[None, int]:
+    return None, at
+
+
+def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
+    byte = data[at]
+    if byte > 1:
+        raise Broken("a boolean is neither 0 nor 1", at)
+    return byte == 1, at + 1
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, start = read_long(data, at)
+    end = start + size
+    if size < 0 or end > len(data):
+        raise Broken(f"a length of {size} is negative or beyond the end of the data", at)
+    return bytes(data[start:end]), end
+
+
+def _read_string(data: bytes, at: int) -> tuple[str, int]:
+    size, start = read_long(data, at)
+    end = start + size
+    if size < 0 or end > len(data):
+        raise Broken(f"a length of {size} is negative or beyond the end of the data", at)
+    try:
+        return str(data[start:end], "utf-8"), end
+    except UnicodeDecodeError as error:
+        raise Broken("a string is not UTF-8", start + error.start) from None
+
+
+def _number(code: str) -> Read:
+    layout = Struct(code)
+    unpack, size = layout.unpack_from, layout.size
+
+    def read(data: bytes, at: int) -> tuple[float, int]:
+        end = at + size
+        if end > len(data):
+            raise IndexError
+        return unpack(data, at)[0], end
+
+    return read
+
+
+_PRIMITIVES: Final[dict[str, Read]] = {
+    "null": _read_null,
+    "boolean": _read_boolean,
+    "int": _read_int,
+    "long": read_long,
+    "float": _number("<f"),
+    "double": _number("<d"),
+    "bytes": _read_bytes,
+    "string": _read_string,
+}
+
+
+def _then(read: Read, convert: Callable[[Any], Any]) -> Read:
+    """read, and its value converted; what the conversion refuses is broken data."""
+
+    def converted(data: bytes, at: int) -> tuple[Any, int]:
+        raw, end = read(data, at)
+        try:
+            return convert(raw), end
+        except (ValueError, OverflowError) as error:
+            raise Broken(str(error), at) from None
+
+    return converted
+
+
+# --- building -------------------------------------------------------------------------------------------------------
+
+
+class Builder:
+    """Builds the functions for pairs of types, each pair once, so that recursive types end."""
+
+    def __init__(self) -> None:
+        self.built: dict[tuple[int, int], Read] = {}
+        self.counts_empties = False
+        """Whether the functions want `Data` instead of bytes."""
+
+    def build(self, writer: Type, reader: Type) -> Read:
+        """What reads data of writer as values of reader. Data that cannot be resolved raise when they are met."""
+        if isinstance(writer, Primitive) and isinstance(reader, Primitive):
+            return self._scalar(writer, reader)
+        key = (id(writer), id(reader))
+        known = self.built.get(key)
+        if known is not None:
+            return known
+
+        def later(data: bytes, at: int) -> tuple[Any, int]:
+            return self.built[key](data, at)
+
+        self.built[key] = later  # for the pair met again inside itself
+        read = self.built[key] = self._build(writer, reader)
+        return read
+
+    def _build(self, writer: Type, reader: Type) -> Read:
+        if isinstance(writer, Union):
+            return self._union([self.build(branch, reader) for branch in writer.branches])
+        if isinstance(reader, Union):
+            branch = best_branch(writer, reader)
+            return _unreadable(writer, reader) if branch is None else self.build(writer, branch)
+        match writer, reader:
+            case Record(), Record():
+                return self._record(writer, reader)
+            case Array(), Array():
+                return self._array(writer, reader)
+            case Map(), Map():
+                return self._map(writer, reader)
+            case EnumType(), EnumType():
+                return self._enum(writer, reader)
+            case Fixed(), Fixed() if writer.size == reader.size:
+                return _convert(_sized(writer.size), writer.logical, reader.logical)
+        return _unreadable(writer, reader)
+
+    def _scalar(self, writer: Primitive, reader: Primitive) -> Read:
+        read = _PRIMITIVES[writer.kind]
+        if writer.kind != reader.kind:
+            if writer.kind not in PROMOTIONS.get(reader.kind, ()):
+                return _unreadable(writer, reader)
+            if reader.kind in ("float", "double"):
+                read = _then(read, float)
+            elif reader.kind == "string":
+                read = _read_string
+            elif reader.kind == "bytes":
+                read = _read_bytes
+        return _convert(read, writer.logical, reader.logical)
+
+    def _union(self, branches: list[Read]) -> Read:
+        count = len(branches)
+
+        def read(data: bytes, at: int) -> tuple[Any, int]:
+            index, start = read_long(data, at)
+            if not 0 <= index < count:
+                raise Broken(f"the union has no branch {index}", at)
+            return branches[index](data, start)
+
+        return read
+
+    def _record(self, writer: Record, reader: Record) -> Read:
+        sources = _sources(writer, reader)
+        if isinstance(sources, str):
+            return _always_broken(sources)
+        steps = [
+            (target.name, self.build(field.type, target.type)) if target else ("", self.build(field.type, field.type))
+            for field in writer.fields
+            for target in [sources.get(field.name)]
+        ]
+        if writer is reader:
+
+            def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+                out = {}
+                for name, step in steps:
+                    out[name], at = step(data, at)
+                return out, at
+
+            return read
+        given = {target.name for target in sources.values()}
+        defaults = [(field.name, _factory(field)) for field in reader.fields if field.name not in given]
+        order = [field.name for field in reader.fields]
+
+        def resolve(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+            out = dict.fromkeys(order)
+            for name, step in steps:
+                value, at = step(data, at)
+                if name:
+                    out[name] = value
+            for name, make in defaults:
+                out[name] = make()
+            return out, at
+
+        return resolve
+
+    def _array(self, writer: Array, reader: Array) -> Read:
+        step = self.build(writer.items, reader.items)
+        empty = is_empty(writer.items)
+        self.counts_empties |= empty
+
+        def read(data: bytes, at: int) -> tuple[list[Any], int]:
+            out: list[Any] = []
+            while True:
+                count, at = _block(data, at, empty=empty)
+                if not count:
+                    return out, at
+                for _ in range(count):
+                    value, at = step(data, at)
+                    out.append(value)
+
+        return read
+
+    def _map(self, writer: Map, reader: Map) -> Read:
+        step = self.build(writer.values, reader.values)
+
+        def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+            out: dict[str, Any] = {}
+            while True:
+                count, at = _block(data, at, empty=False)
+                if not count:
+                    return out, at
+                for _ in range(count):
+                    key, at = _read_string(data, at)
+                    out[key], at = step(data, at)
+
+        return read
+
+    def _enum(self, writer: EnumType, reader: EnumType) -> Read:
+        known = set(reader.symbols)
+        symbols = [symbol if symbol in known else reader.default for symbol in writer.symbols]
+
+        def read(data: bytes, at: int) -> tuple[str, int]:
+            index, end = read_long(data, at)
+            if not 0 <= index < len(symbols):
+                raise Broken(f"the enum {writer.name} has no symbol {index}", at)
+            symbol = symbols[index]
+            if symbol is None:
+                raise Broken(f"the reader's enum {reader.name} has no symbol {writer.symbols[index]!r}", at)
+            return symbol, end
+
+        return read
+
+
+def _block(data: bytes, at: int, *, empty: bool) -> tuple[int, int]:
+    """Number of items in the next block, 0 at the end of an array or map; a negative one is followed by its bytes."""
+    count, end = read_long(data, at)
+    if count < 0:
+        count = -count
+        size, end = read_long(data, end)
+        if size < 0 or end + size > len(data):
+            raise Broken(f"a block of {size} bytes is negative or goes beyond the end of the data", at)
+    if not empty:
+        if count > len(data) - end:
+            raise Broken(f"a block of {count} items goes beyond the end of the data", at)
+        return count, end
+    assert isinstance(data, Data)
+    data.empties -= count
+    if data.empties < 0:
+        raise Broken(f"more than {MAX_EMPTY_ITEMS} items without content", at)
+    return count, end
+
+
+def _factory(field: RecordField) -> Callable[[], Any]:
+    """Makes the default of a field; a new one each time when it could be changed by who gets it."""
+    value = default_datum(field.type, field.default)
+    if isinstance(value, (list, dict)):
+        return lambda: default_datum(field.type, field.default)
+    return lambda: value
+
+
+def _sized(size: int) -> Read:
+    def read(data: bytes, at: int) -> tuple[bytes, int]:
+        end = at + size
+        if end > len(data):
+            raise IndexError
+        return bytes(data[at:end]), end
+
+    return read
+
+
+def _convert(read: Read, writer: Logical | None, reader: Logical | None) -> Read:
+    """The reader's logical type, in the writer's unit and scale where both are of one family."""
+    if reader is None:
+        return read
+    family = reader.name.rpartition("-")[0] or reader.name
+    same = writer is not None and family == (writer.name.rpartition("-")[0] or writer.name)
+    convert = converter(writer if same else reader)
+    return read if convert is None else _then(read, convert)
+
+
+def _unreadable(writer: Type, reader: Type) -> Read:
+    return _always_broken(f"{short(writer)} cannot be read as {short(reader)}")
+
+
+def _always_broken(why: str) -> Read:
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        raise Broken(why, at)
+
+    return read
+
+
+# --- resolution -----------------------------------------------------------------------------------------------------
+
+
+def best_branch(writer: Type, reader: Union) -> Type | None:
+    """The branch of a reader's union that takes a writer's type: same full name, same name, alias, then promotion."""
+    for matches in (_same, _renamed, _promoted):
+        for branch in reader.branches:
+            if matches(writer, branch):
+                return branch
+    return None
+
+
+def _same(writer: Type, reader: Type) -> bool:
+    if isinstance(writer, Named) and isinstance(reader, Named):
+        return writer.kind == reader.kind and writer.name == reader.name
+    return writer.kind == reader.kind
+
+
+def _renamed(writer: Type, reader: Type) -> bool:
+    if not (isinstance(writer, Named) and isinstance(reader, Named) and writer.kind == reader.kind):
+        return False
+    return writer.name in reader.aliases or writer.name.rpartition(".")[2] == reader.name.rpartition(".")[2]
+
+
+def _promoted(writer: Type, reader: Type) -> bool:
+    return writer.kind in PROMOTIONS.get(reader.kind, ())
+
+
+def _sources(writer: Record, reader: Record) -> dict[str, RecordField] | str:
+    """The reader's field each of the writer's fields goes to, or why the records cannot be resolved."""
+    sources: dict[str, RecordField] = {}
+    for field in reader.fields:
+        names = dict.fromkeys((field.name, *field.aliases))
+        found = next((name for name in names if name in writer.by_name and name not in sources), None)
+        if found is not None:
+            sources[found] = field
+        elif field.default is NO_DEFAULT:
+            return f"{reader.name} has the field {field.name!r} without a default, and {writer.name} does not have it"
+    return sources
+
+
+def is_empty(node: Type, known: dict[int, bool] | None = None) -> bool:
+    """Whether every value of a type takes no bytes at all."""
+    known = {} if known is None else known
+    if isinstance(node, Record):
+        if id(node) not in known:
+            known[id(node)] = True  # met again inside itself it adds nothing of its own
+            known[id(node)] = all(is_empty(field.type, known) for field in node.fields)
+        return known[id(node)]
+    return node.kind == "null" or (isinstance(node, Fixed) and node.size == 0)

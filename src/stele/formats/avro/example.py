@@ -1,0 +1,113 @@
+"""A small datum that fits a schema, the same one each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from stele.errors import Invalid
+from stele.formats.avro.model import Array, EnumType, Fixed, Map, Primitive, Record, Type, Union
+
+MAX_VALUES: Final = 10_000
+"""Values in one example; a type used twice at each of n levels has 2**n."""
+
+MAX_DEPTH: Final = 3
+"""Records inside records; below, arrays, maps and unions stay empty."""
+
+_MOMENT: Final = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
+_PLAIN: Final[dict[str, Any]] = {
+    "null": None,
+    "boolean": True,
+    "int": 1,
+    "long": 1,
+    "float": 1.5,
+    "double": 1.5,
+    "bytes": b"bytes",
+    "string": "text",
+}
+_LOGICAL: Final[dict[str, Any]] = {
+    "date": date(2024, 1, 31),
+    "time-millis": time(12, 30),
+    "time-micros": time(12, 30),
+    "timestamp-millis": _MOMENT,
+    "timestamp-micros": _MOMENT,
+    "local-timestamp-millis": _MOMENT.replace(tzinfo=None),
+    "local-timestamp-micros": _MOMENT.replace(tzinfo=None),
+    "uuid": UUID("123e4567-e89b-42d3-a456-426614174000"),
+}
+
+
+def example(node: Type) -> Any:
+    """A datum of a type: recursion ends at the first union, array or map that lets it.
+
+    Raises `Invalid` when every datum would be infinite or has more than MAX_VALUES values.
+    """
+    return _Examples().make(node)
+
+
+class _Examples:
+    def __init__(self) -> None:
+        self.open: list[Record] = []
+        self.made = 0
+
+    def make(self, node: Type) -> Any:
+        """A datum; `Invalid` when the node leads back into a record that is being made."""
+        self.made += 1
+        if self.made > MAX_VALUES:
+            raise Invalid(f"an example of this schema would have more than {MAX_VALUES} values")
+        match node:
+            case Primitive() | Fixed():
+                return _scalar(node)
+            case EnumType():
+                if not node.symbols:
+                    raise Invalid(f"the enum {node.name} has no symbols, so no datum fits it")
+                return node.symbols[0]
+            case Array():
+                return self._filled(node.items, list, lambda item: [item])
+            case Map():
+                return self._filled(node.values, dict, lambda item: {"key": item})
+            case Union():
+                return self._union(node)
+            case Record():
+                return self._record(node)
+
+    def _filled(self, node: Type, empty: Callable[[], Any], wrap: Callable[[Any], Any]) -> Any:
+        """One item, or none where that would lead on and on."""
+        if len(self.open) > MAX_DEPTH:
+            return empty()
+        try:
+            return wrap(self.make(node))
+        except Invalid:
+            return empty()
+
+    def _union(self, node: Union) -> Any:
+        """A branch with something in it says more than null, but deep down null ends the recursion."""
+        deep = len(self.open) > MAX_DEPTH
+        refused = Invalid("no datum fits an empty union")
+        for branch in sorted(node.branches, key=lambda branch: (branch.kind == "null") != deep):
+            try:
+                return self.make(branch)
+            except Invalid as error:
+                refused = error
+        raise refused
+
+    def _record(self, node: Record) -> dict[str, Any]:
+        if node in self.open:
+            raise Invalid(f"every datum of {node.name} would contain another one without end")
+        self.open.append(node)
+        try:
+            return {field.name: self.make(field.type) for field in node.fields}
+        finally:
+            self.open.pop()
+
+
+def _scalar(node: Primitive | Fixed) -> Any:
+    logical = node.logical
+    if logical is not None and logical.name == "decimal":
+        return Decimal(1).scaleb(-logical.scale)
+    if logical is not None and logical.name in _LOGICAL:
+        return _LOGICAL[logical.name]
+    return bytes(node.size) if isinstance(node, Fixed) else _PLAIN[node.kind]
