@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 KINDS = {"rabin": 1, "normalized": 2, "print": 3, "descriptor": 4}
-"""Kinds kept in memory. rabin: 8 bytes big-endian, CRC-64-AVRO of the parsing canonical form; others: SHA-256 prefixes."""
+"""Kinds kept in memory. rabin: 8 bytes big-endian, CRC-64-AVRO of the parsing canonical form; others: SHA-256 heads."""
 
 _KEPT = 16
 """Bytes kept of a digest: 128 bits make an accidental collision hopeless; equality is confirmed on the text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from msgspec.structs import replace
@@ -53,10 +53,10 @@ def find_version(subject: Subject, ordinal: int) -> Version | None:
     return rows[low] if low < len(rows) and rows[low].ordinal == ordinal else None
 
 
-def next_lane_version(subject: Subject, lane: Lane) -> int:
-    """The number a new version gets in its lane."""
-    if subject.lane is None or (subject.lane == lane and subject.lane_high is None):
-        return subject.ordinal_high + 1
+def next_lane_version(subject: Subject | None, lane: Lane, ordinal: int) -> int:
+    """The number a new version gets in its lane: its ordinal while there is one lane, else one above the highest."""
+    if subject is None or subject.lane is None or (subject.lane == lane and subject.lane_high is None):
+        return ordinal
     return 1 if subject.lane_high is None else subject.lane_high.get(lane, 0) + 1
 
 
@@ -68,6 +68,14 @@ def _space(state: State, name: str, at: int) -> Space:
     return space
 
 
+def _shown(state: State, name: str, at: int) -> Space:
+    """The space, which a deleted one becomes again."""
+    space = _space(state, name, at)
+    if space.hidden:
+        state.change(space, hidden=False, at=at)
+    return space
+
+
 def _present(state: State, key: SubjectKey) -> Subject:
     return state.spaces[key.space].subjects[key.name]
 
@@ -76,8 +84,9 @@ def _present(state: State, key: SubjectKey) -> Subject:
 
 
 def _space_created(state: State, event: ev.SpaceCreated, stamp: ev.Stamp, seq: int) -> None:
-    state.change(_space(state, event.space, stamp.at), explicit=True)
-    _describe(state, _space(state, event.space, stamp.at), event, ("format", "description", "labels", "ext"))
+    space = _shown(state, event.space, stamp.at)
+    state.change(space, explicit=True)
+    _describe(state, space, event, ("format", "description", "labels", "ext"))
 
 
 def _space_changed(state: State, event: ev.SpaceChanged, stamp: ev.Stamp, seq: int) -> None:
@@ -93,7 +102,7 @@ def _space_deleted(state: State, event: ev.SpaceDeleted, stamp: ev.Stamp, seq: i
 
 
 def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.Stamp, seq: int) -> None:
-    space = _space(state, event.key.space, stamp.at)
+    space = _shown(state, event.key.space, stamp.at)
     subject = Subject(
         key=event.key,
         uid=uid_of(event.uid),
@@ -110,7 +119,6 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.Stamp, se
     )
     state.put(space.subjects, event.key.name, subject)
     state.put(space.incarnations, event.key.name, event.incarnation)
-    state.change(space, hidden=False)
     state.change(state, serial=event.serial)
 
 
@@ -162,8 +170,7 @@ def _registered(state: State, event: ev.Registered, stamp: ev.Stamp, seq: int) -
     state.change(schema, uses=version)
     _insert(state, subject, version)
     for reference in schema.attachments.references:
-        row = state.referrers.setdefault((reference.space, reference.subject, reference.ordinal), [])
-        state.push(row, version)
+        state.refer((reference.space, reference.subject, reference.ordinal), version)
     if state.by_uid is not None:
         state.put(state.by_uid, version.uid, version)
     if event.replaces:
@@ -181,7 +188,7 @@ def _global_id(state: State, space: Space, event: ev.Registered, seq: int) -> Gl
         state.keep(content)
         if state.by_digest is not None:
             for key in digest_keys(content.digests):
-                state.put(state.by_digest, key, content)
+                state.put(state.by_digest, key, (*state.by_digest.get(key, ()), content))
     schema = GlobalId(space.name, event.gid, content, _attachments(state, event), next=content.ids)
     state.change(content, ids=schema)
     state.put(space.gids, event.gid, schema)
@@ -232,7 +239,14 @@ def _versions_retired(state: State, event: ev.VersionsRetired, stamp: ev.Stamp, 
         version = find_version(subject, ordinal)
         if version is not None:
             state.change(version, life=Life.RETIRED)
+    _undefault(state, subject, event.ordinals)
     state.change(subject, epoch=subject.epoch + 1)
+
+
+def _undefault(state: State, subject: Subject, ordinals: Collection[int]) -> None:
+    """A default version that is deleted is none any more: the newest takes its place."""
+    if subject.default_version in ordinals:
+        state.change(subject, default_version=None)
 
 
 def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.Stamp, seq: int) -> None:
@@ -255,9 +269,12 @@ def _recount_lanes(state: State, subject: Subject) -> None:
 
 
 def _purge(state: State, subject: Subject, ordinals: tuple[int, ...]) -> None:
-    going = [version for version in subject.versions if version.ordinal in ordinals]
-    state.change(subject, versions=[version for version in subject.versions if version.ordinal not in ordinals])
-    for version in going:
+    numbers = set(ordinals)
+    going = [version for version in subject.versions if version.ordinal in numbers]
+    state.change(subject, versions=[version for version in subject.versions if version.ordinal not in numbers])
+    _undefault(state, subject, numbers)
+    # Newest first, as the uses of a schema are chained: each one is found at once.
+    for version in reversed(going):
         _unrefer(state, version)
         _unuse(state, version)
         if state.by_uid is not None:
@@ -296,11 +313,19 @@ def _unuse(state: State, version: Version) -> None:
     state.change(content, ids=rest[0] if rest else None)
     if not rest:
         state.drop(state.contents, content.sha)
-        for key in digest_keys(content.digests):
-            if state.by_digest is not None and state.by_digest.get(key) is content:
-                state.drop(state.by_digest, key)
+        if state.by_digest is not None:
+            _undigest(state, state.by_digest, content)
         if not state.drafting:
             _erase(state, content)
+
+
+def _undigest(state: State, index: dict[bytes, tuple[Content, ...]], content: Content) -> None:
+    for key in digest_keys(content.digests):
+        left = tuple(other for other in index.get(key, ()) if other is not content)
+        if left:
+            state.put(index, key, left)
+        else:
+            state.drop(index, key)
 
 
 def _erase(state: State, content: Content) -> None:
@@ -326,6 +351,21 @@ def uses_of(schema: GlobalId) -> list[Version]:
         found.append(version)
         version = version.next_use
     return found
+
+
+def uses_in(subject: Subject | None, schema: GlobalId) -> list[Version]:
+    """The versions of a subject a gid stands for, ascending, in as many steps as the shorter way to them has."""
+    if subject is None:
+        return []
+    found: list[Version] = []
+    use = schema.uses
+    for _ in subject.versions:
+        if use is None:
+            return sorted(found, key=lambda row: row.ordinal)
+        if use.subject is subject:
+            found.append(use)
+        use = use.next_use
+    return [row for row in subject.versions if row.schema is schema]
 
 
 # --- settings, codecs, bindings -------------------------------------------------------------------------------------
@@ -360,7 +400,9 @@ def _codec_added(state: State, event: ev.CodecAdded, stamp: ev.Stamp, seq: int) 
 
 def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.Stamp, seq: int) -> None:
     subject = _present(state, event.key)
-    state.change(subject, encodings=[*(subject.encodings or ()), (uid_of(event.version), event.codec)])
+    if subject.encodings is None:
+        state.change(subject, encodings=[])
+    state.push(subject.encodings or [], (uid_of(event.version), event.codec))
 
 
 def _bound(state: State, event: ev.Bound, stamp: ev.Stamp, seq: int) -> None:

@@ -1,7 +1,7 @@
 """Metadata and rule sets that travel with a schema version, and the settings that fill them in.
 
-Shapes as the field's clients exchange them (data contracts: tags, properties, rules); member names are therefore camel case
-on every wire, snake case in Python.
+Shapes as the field's clients exchange them (data contracts: tags, properties, rules); member names are therefore camel
+case on every wire, snake case in Python.
 """
 
 from __future__ import annotations

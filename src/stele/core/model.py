@@ -1,9 +1,9 @@
 """What a registry is made of: spaces, subjects, lanes, versions, contents and the ids that point at them.
 
-Two containers above a version, in every dialect: a *space* holds *subjects*; the subject owns order, policy and numbers.
-Four families of ids are allocated side by side, none computed from another: the space-wide `gid`, the subject's `ordinal`,
-the lane's `lane_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here are mutable only through
-`State`, which can undo what it did (see `state`).
+Two containers above a version, in every dialect: a *space* holds *subjects*; the subject owns order, policy and
+numbers. Four families of ids are allocated side by side, none computed from another: the space-wide `gid`, the subject's
+`ordinal`, the lane's `lane_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here are mutable
+only through `State`, which can undo what it did (see `state`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import msgspec
 
 from stele.core.governance import Metadata, RuleSet
 from stele.core.policy import Policy
+from stele.errors import TooLarge
 
 Seq = NewType("Seq", int)
 """Position in the log, from 1."""
@@ -168,7 +169,14 @@ class Version(msgspec.Struct):
 
     @property
     def record_id(self) -> int:
-        """64-bit id with the ordinal in its low 14 bits (RIP-42); the rest names the subject's incarnation."""
+        """64-bit id with the ordinal in its low 14 bits (RIP-42); the rest names the subject's incarnation.
+
+        Raises `TooLarge` for an ordinal that does not fit: it would name another subject's version.
+        """
+        if self.ordinal >> 14:
+            raise TooLarge(
+                f"version {self.ordinal} of '{self.subject.key.name}' has no record id: 16383 is the last one"
+            )
         return self.subject.serial << 14 | self.ordinal
 
 
@@ -247,7 +255,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Space(msgspec.Struct):
-    """A namespace of subjects with its own gid counter; settings and modes are kept by name, so they can precede a subject."""
+    """A namespace of subjects with its own gid counter; settings and modes go by name, so they can precede a subject."""
 
     name: str
     at: int

@@ -7,7 +7,7 @@ the AVRO-1124 validators are both inside it).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -34,17 +34,17 @@ class Extent(msgspec.Struct, frozen=True, array_like=True):
     reach: Reach = Reach.NONE
     since: int = 0
 
-    def select(self, newest_first: Sequence[Version]) -> Sequence[Version]:
-        """The versions this direction compares with, newest first."""
+    def reaches(self, position: int, ordinal: int) -> bool:
+        """Whether this direction compares with a version: its position, newest first from 0, and its ordinal."""
         match self.reach:
             case Reach.NONE:
-                return ()
+                return False
             case Reach.LATEST:
-                return newest_first[:1]
+                return position == 0
             case Reach.SINCE:
-                return [version for version in newest_first if version.ordinal >= self.since]
+                return ordinal >= self.since
             case Reach.ALL:
-                return newest_first
+                return True
 
     def covers(self, other: Extent) -> bool:
         """Whether this direction looks at least at everything the other looks at, whatever is registered."""
@@ -80,13 +80,14 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     forward: Extent = NOTHING
     checkers: tuple[str, ...] = ()
 
-    def comparisons(self, newest_first: Sequence[Version]) -> Iterator[tuple[Version, bool, bool]]:
-        """(version, backward, forward) for every version to compare with, newest first."""
-        back = {id(version) for version in self.backward.select(newest_first)}
-        fore = {id(version) for version in self.forward.select(newest_first)}
-        for version in newest_first:
-            if id(version) in back or id(version) in fore:
-                yield version, id(version) in back, id(version) in fore
+    def comparisons(self, newest_first: Iterable[Version]) -> Iterator[tuple[Version, bool, bool]]:
+        """(version, backward, forward) for every version to compare with, newest first; takes no more than it needs."""
+        for position, version in enumerate(newest_first):
+            backward = self.backward.reaches(position, version.ordinal)
+            forward = self.forward.reaches(position, version.ordinal)
+            if not backward and not forward:
+                return  # Positions rise and ordinals fall: no later one is reached either.
+            yield version, backward, forward
 
     @property
     def exact_name(self) -> str | None:
@@ -133,8 +134,3 @@ def policy_named(name: str) -> Policy:
         return POLICIES[name.strip().upper()]
     except KeyError:
         raise UnknownPolicy(f"{name!r} is no compatibility policy; known: {', '.join(POLICIES)}") from None
-
-
-def newest_first(versions: Iterable[Version]) -> list[Version]:
-    """Versions sorted by descending ordinal."""
-    return sorted(versions, key=lambda version: version.ordinal, reverse=True)

@@ -31,7 +31,7 @@ class Form(Enum):
 class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     """One field of a schema, at any depth.
 
-    path is dotted from the root (`address.city`; `[]` enters an array, `{}` a map); type is the format's own short word;
+    path is dotted from the root (`address.city`; `[]` enters an array, `{}` a map); type is the format's short word;
     default is JSON text or None when there is none.
     """
 
@@ -59,7 +59,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, data: bytes) -> Any:
-        """One datum, resolved to the reader's schema when the codec has one. Raises `DecodeError`, also for left-over bytes."""
+        """One datum, resolved to the reader's schema if there is one. Raises `DecodeError`, also for left-over bytes."""
         ...
 
     def validate(self, datum: Any) -> list[str]:
@@ -107,7 +107,7 @@ class Format(Protocol[P]):
         ...
 
     def render(self, parsed: P, style: str) -> str | None:
-        """Another representation (`resolved`, `serialized`, `ignore_extensions` …); None when the style is unknown here."""
+        """Another representation (`resolved`, `serialized`, `ignore_extensions` …); None for a style unknown here."""
         ...
 
     def fingerprints(self, parsed: P) -> Mapping[str, bytes]:

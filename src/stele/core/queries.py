@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
-from stele.core.fold import find_version, ids_of, uses_of
+from stele.core.fold import find_version, ids_of, uses_in
 from stele.core.governance import merge_metadata, merge_rule_sets
 from stele.core.model import (
     REGISTRY,
@@ -67,7 +67,7 @@ def _upwards(level: Level) -> Iterator[Level]:
 
 
 def policy_for(state: State, key: SubjectKey) -> Policy:
-    """The policy in force: the subject's, else the one it was created with, else its space's, the registry's, BACKWARD."""
+    """The policy in force: the subject's, the one it was created with, its space's, the registry's, BACKWARD."""
     own = state.settings_at(Level(*key))
     if own is not None and own.policy is not None:
         return own.policy
@@ -101,9 +101,8 @@ def latest(subject: Subject | None) -> Version | None:
 def version(state: State, key: SubjectKey, ordinal: int | None, lives: frozenset[Life] = VISIBLE) -> Version:
     """One version; ordinal None is the newest of those lives. Raises `SubjectNotFound`, `VersionNotFound`."""
     subject = state.subject(key)
-    if not versions(subject, KEPT):
+    if subject is None or not subject.versions:
         raise SubjectNotFound(key.name)
-    assert subject is not None
     if ordinal is None:
         found = next((v for v in reversed(subject.versions) if v.life in lives), None)
         if found is None:
@@ -128,7 +127,9 @@ def subjects(state: State, spaces: Iterable[Space], lives: frozenset[Life] = VIS
 
 def shown_spaces(state: State) -> list[Space]:
     """Spaces that were not deleted and hold or once held something; the default one always; sorted by name."""
-    shown = [s for s in state.spaces.values() if not s.hidden and (not s.name or s.explicit or s.gid_high)]
+    shown = [
+        s for s in state.spaces.values() if not s.hidden and (not s.name or s.explicit or s.gid_high or s.subjects)
+    ]
     return sorted(shown, key=lambda space: space.name)
 
 
@@ -148,28 +149,46 @@ def referrers(state: State, key: SubjectKey, ordinal: int, lives: frozenset[Life
 
 def by_uid(state: State, uid: int) -> Version | None:
     """The version with that uid, of a closed incarnation too; None after a purge."""
-    if state.by_uid is None:
-        all_subjects = [*state.closed, *(s for space in state.spaces.values() for s in space.subjects.values())]
-        state.by_uid = {row.uid: row for subject in all_subjects for row in subject.versions}
-    return state.by_uid.get(uid)
+    return state.index("by_uid", _uids).get(uid)
+
+
+def _uids(state: State) -> dict[int, Version]:
+    all_subjects = [*state.closed, *(s for space in state.spaces.values() for s in space.subjects.values())]
+    return {row.uid: row for subject in all_subjects for row in subject.versions}
 
 
 def by_digest(state: State, kind: str, digest: bytes) -> Content | None:
-    """A content with that digest. Kinds: see `digests.KINDS`."""
-    if state.by_digest is None:
-        state.by_digest = {key: c for c in state.contents.values() for key in digest_keys(c.digests)}
-    return state.by_digest.get(digest_key(kind, digest))
+    """The content with that digest, the one known for longest if there are several. Kinds: see `digests.KINDS`."""
+    return min(_digested(state, digest_key(kind, digest)), key=lambda content: content.seq, default=None)
+
+
+def _digested(state: State, key: bytes) -> tuple[Content, ...]:
+    return state.index("by_digest", _digests).get(key, ())
+
+
+def _digests(state: State) -> dict[bytes, tuple[Content, ...]]:
+    index: dict[bytes, tuple[Content, ...]] = {}
+    for content in state.contents.values():
+        for key in digest_keys(content.digests):
+            index[key] = (*index.get(key, ()), content)
+    return index
 
 
 def encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
-    """The version and codec an encoding id of a subject stands for. Raises `SubjectNotFound`, `EncodingNotFound`."""
-    subject = state.subject(key)
-    if subject is None:
+    """The version and codec an encoding id of a subject stands for.
+
+    The present incarnation answers first; ids it never gave are looked for in the closed ones, newest first, since
+    data written then is still there. Raises `SubjectNotFound`, `EncodingNotFound`.
+    """
+    present = state.subject(key)
+    past = (subject for subject in reversed(state.closed) if subject.key == key)
+    known = [subject for subject in (present, *past) if subject is not None]
+    if not known:
         raise SubjectNotFound(key.name)
-    rows = subject.encodings or []
-    if not 0 < number <= len(rows):
+    given = next((subject.encodings for subject in known if 0 < number <= len(subject.encodings or ())), None)
+    if given is None:
         raise EncodingNotFound(f"Encoding {number} not found.")
-    uid, codec = rows[number - 1]
+    uid, codec = given[number - 1]
     found = by_uid(state, uid)
     if found is None:
         raise EncodingNotFound(f"The version of encoding {number} was purged.")
@@ -182,13 +201,20 @@ def encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
 def closure(
     state: State, references: Iterable[Reference], lives: frozenset[Life] = KEPT
 ) -> tuple[tuple[str, bytes], ...]:
-    """(name, SHA-256 of the text) of all references, theirs too, dependencies first. Raises `UnresolvedReference`."""
+    """(name, SHA-256 of the text) of all references, theirs too, dependencies first.
+
+    lives are those the targets themselves may have; what they refer to in turn is registered, so it may be retired.
+    Raises `UnresolvedReference`.
+    """
+    direct = list(references)
+    for reference in direct:
+        _target(state, reference, lives)
     found: dict[tuple[str, bytes], None] = {}
-    pending = [(reference, False) for reference in reversed(list(references))]
+    pending = [(reference, False) for reference in reversed(direct)]
     seen: set[tuple[str, str, str, int]] = set()
     while pending:
         reference, expanded = pending.pop()
-        target = _target(state, reference, lives)
+        target = _target(state, reference, KEPT)
         if expanded:
             found[reference.name, target.content.sha] = None
             continue
@@ -225,18 +251,20 @@ def find_same(
     lane: Lane | None = None,
     lives: frozenset[Life] = VISIBLE,
 ) -> Version | None:
-    """The version of a subject that equals a document: the newest under IDENTITY, else the lowest live one (MODEL C7)."""
-    if equality is Equality.NEVER:
+    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest live one (MODEL C7)."""
+    subject = state.subject(key)
+    if equality is Equality.NEVER or subject is None:
         return None
     if equality is Equality.DIGEST:
-        rows = versions(state.subject(key), lives)
-        return next((row for row in rows if row.lane == lane and digest in digest_keys(row.content.digests)), None)
+        known = [schema for content in _digested(state, digest) for schema in ids_of(content)]
+    else:
+        known = same_text(state, sha)
     found = [
         use
-        for known in same_text(state, sha)
-        if equality is Equality.TEXT or known.attachments == attachments
-        for use in uses_of(known)
-        if use.subject.key == key and use.life in lives and not use.subject.closed
+        for schema in known
+        if schema.space == key.space and (equality is not Equality.IDENTITY or schema.attachments == attachments)
+        for use in uses_in(subject, schema)
+        if use.life in lives and (equality is not Equality.DIGEST or use.lane == lane)
     ]
     if equality is Equality.IDENTITY:
         return max(found, key=lambda use: use.ordinal, default=None)

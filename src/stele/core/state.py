@@ -48,7 +48,7 @@ class State:
         self.loose: list[Content] = []
         self.interned: dict[Any, Any] = {}
         self.by_uid: dict[int, Version] | None = None
-        self.by_digest: dict[bytes, Content] | None = None
+        self.by_digest: dict[bytes, tuple[Content, ...]] | None = None
         """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
         self.purges = 0
         """How many gids went away: what caches of answers by id watch."""
@@ -128,6 +128,12 @@ class State:
         self.push(self.loose, content)
         self.change(self, _loose_bytes=self._loose_bytes + len(content.text or b""))  # type: ignore[arg-type]  # raw here
 
+    def refer(self, target: tuple[str, str, int], version: Version) -> None:
+        """Note that a version refers to the target."""
+        if target not in self.referrers:
+            self.put(self.referrers, target, [])
+        self.push(self.referrers[target], version)
+
     def intern(self, value: V) -> V:
         """The first value equal to this one: equal attachments and policies are stored once."""
         return self.interned.setdefault(value, value)  # type: ignore[no-any-return]  # keys are their own values
@@ -148,6 +154,14 @@ class State:
         for undo in reversed(self._undo or ()):
             undo()
         self._undo = None
+
+    def index(self, name: str, build: Callable[[State], dict[K, V]]) -> dict[K, V]:
+        """The lazily built index of that name. One built within a draft is built again once the draft is taken back."""
+        if getattr(self, name) is None:
+            if self._undo is not None:
+                self._undo.insert(0, lambda: setattr(self, name, build(self)))
+            setattr(self, name, build(self))
+        return getattr(self, name)  # type: ignore[no-any-return]  # just set to one
 
     def pack(self, *, rest: bool = False) -> None:
         """Move loose texts into compressed blocks; only full blocks unless rest is set. Never within a draft."""

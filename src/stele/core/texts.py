@@ -1,8 +1,8 @@
 """Schema texts in memory, packed: many small similar texts per compressed block.
 
 Texts of one registry resemble their neighbours (versions of one subject, subjects of one team), so a block of them
-compresses far better than each alone, and one block costs one Python object. A handle is `block << 32 | offset << ...`
-free of meaning for callers.
+compresses far better than each alone, and one block costs one Python object. A handle is a row number in three columns
+(block, start, length), free of meaning for callers.
 """
 
 from __future__ import annotations
@@ -63,10 +63,12 @@ class Texts:
         return self._raw(self._block[handle])[start : start + length]
 
     def drop(self, handle: int) -> None:
-        """Forget a text: its bytes leave memory with the next line."""
+        """Forget a text: its bytes leave memory at once. Raises KeyError the second time."""
         number = self._block[handle]
-        raw = bytearray(self._raw(number))
         start, length = self._start[handle], self._length[handle]
+        if start == _DROPPED:
+            raise KeyError(handle)
+        raw = bytearray(self._raw(number))
         raw[start : start + length] = bytes(length)
         self._blocks[number] = bytes(memoryview(self._compress(bytes(raw))))
         self._cache.pop(number, None)

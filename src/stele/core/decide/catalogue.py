@@ -9,7 +9,7 @@ from stele.core import events as ev
 from stele.core import queries
 from stele.core.decide.decision import Decision, checked_name, creation, writable
 from stele.core.events import Stamp
-from stele.core.model import DEFAULT_SPACE, Level, Subject, SubjectKey
+from stele.core.model import DEFAULT_SPACE, Level, Life, Subject, SubjectKey
 from stele.core.state import State, uid_bytes
 from stele.errors import (
     AlreadyExists,
@@ -19,6 +19,7 @@ from stele.errors import (
     NotEmpty,
     SpaceNotFound,
     SubjectNotFound,
+    VersionNotFound,
 )
 
 
@@ -59,6 +60,7 @@ def create_subject(state: State, command: cmd.CreateSubject, stamp: Stamp) -> De
 def change_subject(state: State, command: cmd.ChangeSubject, stamp: Stamp) -> Decision:
     """Replace what describes a subject."""
     _subject(state, command.key)
+    writable(state, Level(*command.key))
     if command.default_version is not None:
         queries.version(state, command.key, command.default_version)
     event = ev.SubjectChanged(command.key, command.description, command.labels, command.ext, command.default_version)
@@ -73,18 +75,25 @@ def add_codec(state: State, command: cmd.AddCodec, stamp: Stamp) -> Decision:
         if known != command.properties:
             raise AlreadyExists(f"the codec '{command.name}' has other properties")
         return Decision((), cmd.Done())
+    writable(state, Level(*command.key))
     return Decision((ev.CodecAdded(command.key, command.name, command.properties),), cmd.Done())
 
 
 def assign_encoding(state: State, command: cmd.AssignEncoding, stamp: Stamp) -> Decision:
-    """The encoding id of (version, codec), given now if it was never given. The codec '' needs no registration."""
+    """The encoding id of (version, codec), given now if it was never given. The codec '' needs no registration.
+
+    A retired version keeps the ids it has and gets no new ones.
+    """
     subject = _subject(state, command.key)
     if command.codec and command.codec not in (subject.codecs or {}):
         raise CodecNotFound(f"The codec '{command.codec}' is not known to '{command.key.name}'.")
-    version = queries.version(state, command.key, command.ordinal)
+    version = queries.version(state, command.key, command.ordinal, queries.KEPT)
     given = subject.encodings or []
     if (version.uid, command.codec) in given:
         return Decision((), cmd.Encoded(given.index((version.uid, command.codec)) + 1))
+    if version.life is not Life.LIVE:
+        raise VersionNotFound(command.ordinal)
+    writable(state, Level(*command.key))
     number = len(given) + 1
     event = ev.EncodingAssigned(command.key, number, uid_bytes(version.uid), command.codec)
     return Decision((event,), cmd.Encoded(number))
@@ -101,13 +110,16 @@ def bind(state: State, command: cmd.Bind, stamp: Stamp) -> Decision:
         return Decision((), cmd.Done())
     if known is not None and known.frozen:
         raise InvalidRequest(f"the binding of '{binding.resource}' is frozen")
+    writable(state, Level(*binding.subject))
     return Decision((ev.Bound(binding),), cmd.Done())
 
 
 def unbind(state: State, command: cmd.Unbind, stamp: Stamp) -> Decision:
     """End a binding."""
-    if command.key not in state.bindings:
+    binding = state.bindings.get(command.key)
+    if binding is None:
         raise BindingNotFound(f"'{command.key[2]}' is not bound.")
+    writable(state, Level(*binding.subject))
     return Decision((ev.Unbound(command.key),), cmd.Done())
 
 

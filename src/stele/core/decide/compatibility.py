@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from stele.core import queries
 from stele.core.commands import Register
 from stele.core.findings import Finding
-from stele.core.model import Attachments, Document, Level, Scope, SubjectKey, Version
-from stele.core.policy import Kind, Policy, newest_first
+from stele.core.model import Attachments, Document, Lane, Level, Life, Scope, SubjectKey, Version
+from stele.core.policy import Kind, Policy
 from stele.core.questions import Question, Source, Undecided, Verdicts
 from stele.core.state import State
 from stele.errors import Incompatible
@@ -22,7 +24,7 @@ def require_compatible(
     policy: Policy,
     verdicts: Verdicts,
 ) -> None:
-    """Raise `Incompatible` with the findings of the first version that refuses, newest first; `Undecided` when unknown."""
+    """Raise `Incompatible` with what the first version that refuses says, newest first; `Undecided` when unknown."""
     findings, against = find_incompatibilities(state, command.key, document, attachments, policy, verdicts)
     if findings:
         raise Incompatible(command.key.name, findings, against=against)
@@ -42,11 +44,12 @@ def find_incompatibilities(
 
     only narrows the comparison to one version, which then counts as the latest. Raises `Undecided`.
     """
-    candidates = [only] if only is not None else _candidates(state, key, document, attachments)
-    if not candidates or policy.kind is Kind.ALLOW_ANY:
+    if policy.kind is Kind.ALLOW_ANY:
         return [], None
+    candidates = iter([only]) if only is not None else _candidates(state, key, document, attachments)
     if policy.kind is Kind.DENY_ALL:
-        return [_DENIED], candidates[0].ordinal
+        newest = next(candidates, None)
+        return ([_DENIED], newest.ordinal) if newest is not None else ([], None)
     source = Source(document.sha, queries.closure(state, attachments.references))
     ruleset = queries.settings_for(state, Level(*key)).ruleset or ""
     missing: list[Question] = []
@@ -68,17 +71,19 @@ def find_incompatibilities(
     return [], None
 
 
-def _candidates(state: State, key: SubjectKey, document: Document, attachments: Attachments) -> list[Version]:
+def _candidates(state: State, key: SubjectKey, document: Document, attachments: Attachments) -> Iterator[Version]:
     """Live versions the policy may look at: of the same lane or group where the subject says so; newest first."""
     subject = state.subject(key)
-    rows = newest_first(queries.versions(subject))
-    if subject is not None and subject.scope is Scope.LANE:
-        rows = [row for row in rows if (row.lane.format, row.lane.type) == (document.format, document.type)]
+    if subject is None:
+        return
+    lane = Lane(document.format, document.type) if subject.scope is Scope.LANE else None
     group = queries.settings_for(state, Level(*key)).group
-    if group is not None:
-        wanted = _property(attachments, group)
-        rows = [row for row in rows if _property(row.schema.attachments, group) == wanted]
-    return rows
+    wanted = None if group is None else _property(attachments, group)
+    for row in reversed(subject.versions):
+        if row.life is not Life.LIVE or (lane is not None and row.lane != lane):
+            continue
+        if group is None or _property(row.schema.attachments, group) == wanted:
+            yield row
 
 
 def _property(attachments: Attachments, name: str) -> str | None:

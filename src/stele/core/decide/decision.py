@@ -36,9 +36,15 @@ def refused(level: Level, how: str) -> ReadOnly:
 
 
 def checked_name(name: str) -> str:
-    """The name itself. Raises `InvalidName` for control characters: they would break every list it is shown in."""
+    """The name itself.
+
+    Raises `InvalidName` for control characters, which would break every list it is shown in, and for lone surrogates,
+    which no log can write.
+    """
     if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in name):
         raise InvalidName(name, "has control characters")
+    if any(0xD800 <= ord(char) < 0xE000 for char in name):
+        raise InvalidName(name, "is no Unicode text")
     return name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stele.core import queries
 from stele.core.commands import DeleteSubject, DeleteVersion, Removal, Removed
 from stele.core.decide.decision import Decision, writable
-from stele.core.events import Stamp, SubjectClosed, VersionsPurged, VersionsRetired
+from stele.core.events import Event, Stamp, SubjectClosed, Unbound, VersionsPurged, VersionsRetired
 from stele.core.model import Level, Life, Subject, SubjectKey, Version
 from stele.core.state import State
 from stele.errors import AlreadyRetired, InUse, InvalidRequest, NotRetired, SubjectNotFound
@@ -24,8 +24,7 @@ def delete_version(state: State, command: DeleteVersion, stamp: Stamp) -> Decisi
         raise NotRetired(key.name, version.ordinal)
     writable(state, Level(*key))
     _require_unreferred(state, key, [version], command.removal, among_itself=True)
-    event = VersionsRetired if command.removal is Removal.RETIRE else VersionsPurged
-    return Decision((event(key, (version.ordinal,)),), Removed((version.ordinal,)))
+    return _deleted(state, version.subject, (version.ordinal,), command.removal)
 
 
 def delete_subject(state: State, command: DeleteSubject, stamp: Stamp) -> Decision:
@@ -43,17 +42,34 @@ def delete_subject(state: State, command: DeleteSubject, stamp: Stamp) -> Decisi
     writable(state, Level(*key))
     going = live if command.removal is Removal.RETIRE else kept
     _require_unreferred(state, key, going, command.removal, among_itself=False)
-    return _deleted(key, subject, tuple(row.ordinal for row in going), command.removal)
+    return _deleted(state, subject, tuple(row.ordinal for row in going), command.removal)
 
 
-def _deleted(key: SubjectKey, subject: Subject, ordinals: tuple[int, ...], removal: Removal) -> Decision:
+def _deleted(state: State, subject: Subject, ordinals: tuple[int, ...], removal: Removal) -> Decision:
     match removal:
         case Removal.RETIRE:
-            return Decision((VersionsRetired(key, ordinals),), Removed(ordinals))
+            events: tuple[Event, ...] = (VersionsRetired(subject.key, ordinals),)
         case Removal.PURGE:
-            return Decision((VersionsPurged(key, ordinals),), Removed(ordinals))
+            events = purged(state, subject, ordinals)
         case Removal.CLOSE:
-            return Decision((SubjectClosed(subject.key),), Removed(ordinals))
+            events = (SubjectClosed(subject.key), *_unbound(state, subject.key, None))
+    return Decision(events, Removed(ordinals))
+
+
+def purged(state: State, subject: Subject, ordinals: tuple[int, ...]) -> tuple[Event, ...]:
+    """The events of purging versions: whatever was bound to what is gone is bound no more."""
+    all_gone = len(ordinals) == len(subject.versions)
+    return VersionsPurged(subject.key, ordinals), *_unbound(state, subject.key, None if all_gone else ordinals)
+
+
+def _unbound(state: State, key: SubjectKey, ordinals: tuple[int, ...] | None) -> tuple[Event, ...]:
+    """Ends of the bindings to a subject, or only of those to these versions of it."""
+    ending = [
+        name
+        for name, binding in state.bindings.items()
+        if binding.subject == key and (ordinals is None or binding.ordinal in ordinals)
+    ]
+    return tuple(Unbound(name) for name in sorted(ending))
 
 
 def _require_unreferred(

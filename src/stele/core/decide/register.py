@@ -14,7 +14,7 @@ from stele.core.decide.compatibility import require_compatible
 from stele.core.decide.decision import Decision, creation, refused, writable
 from stele.core.digests import digest_key
 from stele.core.events import Event, Registered, Stamp
-from stele.core.fold import find_version, next_lane_version
+from stele.core.fold import find_version, next_lane_version, uses_in
 from stele.core.governance import RuleSet
 from stele.core.model import (
     MAX_INT32,
@@ -50,7 +50,7 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
     document, attachments = _completed(state, command)
     same = _find_same(state, command, document, attachments)
     importing = _importing(state, key)
-    if same is not None and (not importing or _import_repeats(command, same)):
+    if same is not None and _repeats(command, same, importing=importing):
         return Decision((), _told(key, same))
     if importing:
         _require_importable(state, command, document, attachments)
@@ -58,7 +58,7 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
         _require_writable(state, command, subject)
     _require_fitting(state, command, subject, document)
     queries.closure(state, attachments.references, queries.KEPT if importing else queries.VISIBLE)
-    policy = queries.policy_for(state, key) if subject or command.defaults.policy is None else command.defaults.policy
+    policy = _policy(state, command, subject)
     if not importing and command.check is Check.POLICY:
         require_compatible(state, command, document, attachments, policy, verdicts)
     return _decision(state, command, stamp, document, attachments, policy)
@@ -87,15 +87,19 @@ def _completed(state: State, command: Register) -> tuple[Document, Attachments]:
 
 
 def _find_same(state: State, command: Register, document: Document, attachments: Attachments) -> Version | None:
-    digest = b""
-    if command.equality is Equality.DIGEST:
-        digest = digest_key(command.equality_digest, document.digests[command.equality_digest])
+    equality, digest = command.equality, b""
+    if equality is Equality.DIGEST:
+        value = document.digests.get(command.equality_digest)
+        if value is None:  # A format without that digest: its texts are all there is to compare.
+            equality = Equality.TEXT
+        else:
+            digest = digest_key(command.equality_digest, value)
     return queries.find_same(
         state,
         command.key,
         document.sha,
         attachments,
-        equality=command.equality,
+        equality=equality,
         digest=digest,
         lane=Lane(document.format, document.type),
     )
@@ -112,9 +116,11 @@ def _importing(state: State, key: SubjectKey) -> bool:
     return queries.mode_for(state, Level(*key)) is Mode.IMPORT
 
 
-def _import_repeats(command: Register, same: Version) -> bool:
-    """Whether an import brings nothing new: same numbers, same schema."""
-    return command.gid in (None, same.schema.gid) and command.ordinal in (None, same.ordinal)
+def _repeats(command: Register, same: Version, *, importing: bool) -> bool:
+    """Whether a command brings nothing new: the same schema and id, in an import the same number too."""
+    if command.gid not in (None, same.schema.gid):
+        return False
+    return not importing or command.ordinal in (None, same.ordinal)
 
 
 def _require_importable(state: State, command: Register, document: Document, attachments: Attachments) -> None:
@@ -167,6 +173,14 @@ def _require_fitting(state: State, command: Register, subject: Subject | None, d
             raise FormatMismatch(f"'{command.key.name}' takes {gate} schemas, not {document.format}")
 
 
+def _policy(state: State, command: Register, subject: Subject | None) -> Policy:
+    """The policy in force; for a subject about to be created, its dialect's default stands below its own settings."""
+    own = state.settings_at(Level(*command.key))
+    if subject is None and command.defaults.policy is not None and (own is None or own.policy is None):
+        return command.defaults.policy
+    return queries.policy_for(state, command.key)
+
+
 # --- the events -----------------------------------------------------------------------------------------------------
 
 
@@ -185,7 +199,7 @@ def _decision(
         key=command.key,
         uid=stamp.uid,
         ordinal=ordinal,
-        lane_version=next_lane_version(subject, lane) if subject is not None else 1,
+        lane_version=next_lane_version(subject, lane, ordinal),
         gid=gid,
         sha=document.sha,
         format=document.format,
@@ -196,7 +210,7 @@ def _decision(
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,
         policy=policy,
-        replaces=_replaced(state, command.key, known),
+        replaces=_replaced(state, command, known),
         description=command.description,
         labels=command.labels,
         media_type=command.media_type,
@@ -216,16 +230,14 @@ def _next_gid(state: State, space_name: str) -> int:
     return gid
 
 
-def _replaced(state: State, key: SubjectKey, known: GlobalId | None) -> tuple[int, ...]:
+def _replaced(state: State, command: Register, known: GlobalId | None) -> tuple[int, ...]:
     """Retired versions of the same schema, which a registration takes the place of unless something refers to them."""
-    if known is None:
+    if known is None or command.equality is Equality.NEVER:
         return ()
     return tuple(
         row.ordinal
-        for row in queries.versions(state.subject(key), queries.RETIRED)
-        if row.schema is known
-        and row.life is Life.RETIRED
-        and not queries.referrers(state, key, row.ordinal, queries.KEPT)
+        for row in uses_in(state.subject(command.key), known)
+        if row.life is Life.RETIRED and not queries.referrers(state, command.key, row.ordinal, queries.KEPT)
     )
 
 

@@ -9,11 +9,14 @@ from msgspec.structs import replace
 from stele.core import queries
 from stele.core.commands import Changed, ChangeSettings, ClearMode, ClearSettings, ModeSet, SetMode
 from stele.core.decide.decision import Decision, checked_name, writable
-from stele.core.events import Event, ModeChanged, SettingsChanged, Stamp, VersionsPurged
+from stele.core.decide.lifecycle import purged
+from stele.core.events import Event, ModeChanged, SettingsChanged, Stamp
 from stele.core.governance import RuleSet
-from stele.core.model import Level, Mode, Settings, Space, Subject
+from stele.core.model import DEFAULT_SPACE, Level, Mode, Settings, Space, Subject, SubjectKey
+from stele.core.policy import BACKWARD, Policy
+from stele.core.queries import KEPT
 from stele.core.state import OWN, State
-from stele.errors import ModeChangeRefused, PreconditionFailed, SettingNotFound
+from stele.errors import InUse, ModeChangeRefused, PreconditionFailed, SettingNotFound
 
 
 def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Decision:
@@ -21,7 +24,7 @@ def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Deci
     level = _checked(command.level)
     writable(state, level)
     before = state.settings_at(level) or Settings()
-    if command.expected is not None and before.policy != command.expected:
+    if command.expected is not None and _policy_at(state, level) != command.expected:
         raise PreconditionFailed("the policy has changed since it was read")
     after = replace(before, **command.changes)
     for rule_set in (after.default_rule_set, after.override_rule_set):
@@ -32,13 +35,20 @@ def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Deci
     return Decision((SettingsChanged(level, after),), Changed(after))
 
 
+def _policy_at(state: State, level: Level) -> Policy:
+    if level.space is not None and level.subject is not None:
+        return queries.policy_for(state, SubjectKey(level.space, level.subject))
+    return queries.settings_for(state, level).policy or BACKWARD
+
+
 def clear_settings(state: State, command: ClearSettings, stamp: Stamp) -> Decision:
-    """Remove the level's settings; the outcome is what they were. Raises `SettingNotFound` below the registry's spaces."""
-    before = state.settings_at(command.level)
-    if before is None and command.level.subject is not None:
-        raise SettingNotFound(command.level.subject, "compatibility")
-    writable(state, command.level)
-    events = () if before is None else (SettingsChanged(command.level, None),)
+    """Remove the level's settings; the outcome is what they were. A subject without any: `SettingNotFound`."""
+    level = _checked(command.level)
+    before = state.settings_at(level)
+    if before is None and level.subject is not None:
+        raise SettingNotFound(level.subject, "compatibility")
+    writable(state, level)
+    events = () if before is None else (SettingsChanged(level, None),)
     return Decision(events, Changed(before))
 
 
@@ -57,14 +67,15 @@ def set_mode(state: State, command: SetMode, stamp: Stamp) -> Decision:
 
 def clear_mode(state: State, command: ClearMode, stamp: Stamp) -> Decision:
     """Remove the level's mode, with recursive those of the subjects below too; the outcome is what it was."""
-    before = state.mode_at(command.level)
-    if before is None and command.level.subject is not None and not command.recursive:
-        raise SettingNotFound(command.level.subject, "mode")
-    events = [ModeChanged(command.level, None)] if before is not None else []
-    if command.recursive and command.level.subject is None:
-        for space in _spaces(state, command.level):
+    level = _checked(command.level)
+    before = state.mode_at(level)
+    if before is None and level.subject is not None and not command.recursive:
+        raise SettingNotFound(level.subject, "mode")
+    events = [ModeChanged(level, None)] if before is not None else []
+    if command.recursive and level.subject is None:
+        for space in _spaces(state, level):
             events.extend(ModeChanged(Level(space.name, name), None) for name in space.modes if name != OWN)
-            if command.level.space is None and OWN in space.modes:
+            if level.space is None and OWN in space.modes:
                 events.append(ModeChanged(Level(space.name), None))
     return Decision(tuple(events), ModeSet(before))
 
@@ -83,17 +94,23 @@ def _spaces(state: State, level: Level) -> list[Space]:
     return [] if space is None else [space]
 
 
-def _subjects(state: State, level: Level) -> Iterator[Subject]:
-    for space in _spaces(state, level):
-        for subject in space.subjects.values():
-            if level.subject is None or subject.key.name == level.subject:
-                yield subject
+def _subjects(state: State, level: Level) -> list[Subject]:
+    if level.subject is None:
+        return [subject for space in _spaces(state, level) for subject in space.subjects.values()]
+    subject = state.subject(SubjectKey(level.space or DEFAULT_SPACE, level.subject))
+    return [] if subject is None else [subject]
 
 
 def _emptied(state: State, level: Level) -> Iterator[Event]:
-    subjects = list(_subjects(state, level))
-    if any(queries.versions(subject) for subject in subjects):
+    """Purges of everything below the level, which must all be retired and not referred to from elsewhere."""
+    subjects = [subject for subject in _subjects(state, level) if subject.versions]
+    if any(queries.latest(subject) is not None for subject in subjects):
         raise ModeChangeRefused("Cannot import since found existing subjects")
+    going = {subject.key for subject in subjects}
     for subject in subjects:
-        if subject.versions:
-            yield VersionsPurged(subject.key, tuple(row.ordinal for row in subject.versions))
+        for row in subject.versions:
+            if any(
+                other.subject.key not in going for other in queries.referrers(state, subject.key, row.ordinal, KEPT)
+            ):
+                raise InUse(subject.key.name, row.ordinal)
+        yield from purged(state, subject, tuple(row.ordinal for row in subject.versions))
