@@ -15,7 +15,11 @@ from stele.core.model import Binding, Level, Mode, Numbering, Reference, Scope, 
 from stele.core.policy import Policy
 
 
-class SpaceCreated(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True):
+    """What all events share; the tag's name must not be that of a member (`type` is one)."""
+
+
+class SpaceCreated(_Event, frozen=True):
     """A space was created by itself, before anything in it."""
 
     space: str
@@ -25,7 +29,7 @@ class SpaceCreated(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     ext: dict[str, Any] | None = None
 
 
-class SpaceChanged(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class SpaceChanged(_Event, frozen=True):
     """A space's describing attributes are now these."""
 
     space: str
@@ -35,13 +39,13 @@ class SpaceChanged(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     ext: dict[str, Any] | None = None
 
 
-class SpaceDeleted(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class SpaceDeleted(_Event, frozen=True):
     """An empty space went away, with its settings; its gid counter stays, so no id is ever given twice."""
 
     space: str
 
 
-class SubjectCreated(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class SubjectCreated(_Event, frozen=True):
     """A new incarnation of a subject; serial is registry-wide and gives 64-bit record ids their upper part."""
 
     key: SubjectKey
@@ -57,7 +61,7 @@ class SubjectCreated(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     ext: dict[str, Any] | None = None
 
 
-class SubjectChanged(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class SubjectChanged(_Event, frozen=True):
     """A subject's describing attributes are now these."""
 
     key: SubjectKey
@@ -67,13 +71,13 @@ class SubjectChanged(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     default_version: int | None = None
 
 
-class SubjectClosed(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class SubjectClosed(_Event, frozen=True):
     """The incarnation ended: its versions stay resolvable by uid, gid and encoding only."""
 
     key: SubjectKey
 
 
-class Registered(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class Registered(_Event, frozen=True):
     """A version came to be. text is absent when the content is known already (or was purged from the log since)."""
 
     key: SubjectKey
@@ -100,35 +104,35 @@ class Registered(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     ext: dict[str, Any] | None = None
 
 
-class VersionsRetired(msgspec.Struct, frozen=True, tag=True):
+class VersionsRetired(_Event, frozen=True):
     """Versions were soft-deleted."""
 
     key: SubjectKey
     ordinals: tuple[int, ...]
 
 
-class VersionsPurged(msgspec.Struct, frozen=True, tag=True):
+class VersionsPurged(_Event, frozen=True):
     """Versions are gone for good; a subject without versions goes with the last one, and so do its settings."""
 
     key: SubjectKey
     ordinals: tuple[int, ...]
 
 
-class SettingsChanged(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class SettingsChanged(_Event, frozen=True):
     """The settings of a level are now these; None removes them."""
 
     level: Level
     settings: Settings | None = None
 
 
-class ModeChanged(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class ModeChanged(_Event, frozen=True):
     """The mode of a level is now this; None removes it."""
 
     level: Level
     mode: Mode | None = None
 
 
-class CodecAdded(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+class CodecAdded(_Event, frozen=True):
     """A subject knows one more codec for its data."""
 
     key: SubjectKey
@@ -136,7 +140,7 @@ class CodecAdded(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     properties: dict[str, str] = {}
 
 
-class EncodingAssigned(msgspec.Struct, frozen=True, tag=True):
+class EncodingAssigned(_Event, frozen=True):
     """An encoding id of the subject stands for this version with this codec; ids count from 1."""
 
     key: SubjectKey
@@ -145,13 +149,13 @@ class EncodingAssigned(msgspec.Struct, frozen=True, tag=True):
     codec: str
 
 
-class Bound(msgspec.Struct, frozen=True, tag=True):
+class Bound(_Event, frozen=True):
     """A resource is bound to a subject (again)."""
 
     binding: Binding
 
 
-class Unbound(msgspec.Struct, frozen=True, tag=True):
+class Unbound(_Event, frozen=True):
     """A binding ended; key is (cluster, resource type, resource, role)."""
 
     key: tuple[str, str, str, str]

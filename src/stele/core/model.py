@@ -1,9 +1,9 @@
 """What a registry is made of: spaces, subjects, lanes, versions, contents and the ids that point at them.
 
 Two containers above a version, in every dialect: a *space* holds *subjects*; the subject owns order, policy and
-numbers. Four families of ids are allocated side by side, none computed from another: the space-wide `gid`, the subject's
-`ordinal`, the lane's `lane_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here are mutable
-only through `State`, which can undo what it did (see `state`).
+numbers. Four families of ids are allocated side by side, none computed from another: the space-wide `gid`, the
+subject's `ordinal`, the lane's `lane_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here
+are mutable only through `State`, which can undo what it did (see `state`).
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Space(msgspec.Struct):
-    """A namespace of subjects with its own gid counter; settings and modes go by name, so they can precede a subject."""
+    """A namespace of subjects with its own gid counter; settings and modes go by name, so may precede a subject."""
 
     name: str
     at: int

@@ -59,7 +59,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, data: bytes) -> Any:
-        """One datum, resolved to the reader's schema if there is one. Raises `DecodeError`, also for left-over bytes."""
+        """One datum, resolved to a reader's schema if there is one. Raises `DecodeError`, also for left-overs."""
         ...
 
     def validate(self, datum: Any) -> list[str]:
