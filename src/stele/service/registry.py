@@ -1,8 +1,8 @@
 """A node: the state in memory, the log behind it, and one writer that turns commands into records.
 
 Any node serves any read and any write; nodes of one log agree because the log orders what they wrote. Reads of what
-never changes come from memory and catch up only on a miss; everything else first catches up (`current`), as the Redpanda
-seed asks. Writes that wait while another is made durable go into the log together.
+never changes come from memory and catch up only on a miss; everything else first catches up (`current`), as the
+Redpanda seed asks. Writes that wait while another is made durable go into the log together.
 """
 
 from __future__ import annotations

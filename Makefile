@@ -1,0 +1,65 @@
+# Everything a person types here. `make` alone prints this list.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-servers serve check format docs lock bench clean
+
+help: ## Print this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+
+demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data (DEMO_EXIT=1: stop the server at the end)
+	@$(BIN)/python examples/flights/demo.py
+
+test: $(VENV)/dev.stamp ## The tests that need only Python, a JDK and PyPI
+	$(BIN)/python -m pytest -q -m "not servers"
+
+test-servers: $(VENV)/dev.stamp ## The tests against real database, broker and Java clients
+	@$(BIN)/python -m pytest -q -m servers; code=$$?; if [ $$code -eq 5 ]; then echo "No test needs a real server yet."; else exit $$code; fi
+
+serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
+	$(BIN)/stele serve
+
+check: $(VENV)/dev.stamp ## Format, lint, types, layers, docs drift
+	$(BIN)/ruff format --check src tests bench examples tools
+	$(BIN)/ruff check src tests bench examples tools
+	$(BIN)/mypy
+	$(BIN)/python tools/reference.py --check
+	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_exports.py tests/test_docs.py
+
+format: $(VENV)/dev.stamp ## Rewrite sources in the house format
+	$(BIN)/ruff check --fix -q src tests bench examples tools
+	$(BIN)/ruff format src tests bench examples tools
+
+docs: $(VENV)/dev.stamp ## Write the generated reference pages again
+	$(BIN)/python tools/reference.py
+
+lock: $(VENV)/uv.stamp ## Pin every dependency again
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --upgrade pyproject.toml requirements/build.in --extra demo -o requirements/demo.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    pyproject.toml requirements/build.in --extra dev -c requirements/demo.lock -o requirements/dev.lock
+
+bench: $(VENV)/dev.stamp ## Side-by-side benchmarks; results go to bench/results/
+	$(BIN)/python bench/run.py
+
+clean: ## Remove the environment and everything built or stored here
+	rm -rf $(VENV) .stele dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/uv.stamp: requirements/bootstrap.lock
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock
+	@touch $@
+
+$(VENV)/demo.stamp: $(VENV)/uv.stamp requirements/demo.lock pyproject.toml
+	@echo "Installing what the registry and its pipeline need (once; a minute or two) …"
+	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements/demo.lock
+	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/uv.stamp requirements/dev.lock pyproject.toml
+	@echo "Installing what the tests need (once; a minute or two) …"
+	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements/dev.lock
+	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/demo.stamp

@@ -1,0 +1,39 @@
+"""The `stele` command and its parts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stele import __version__
+from stele.cli import check, pipeline, schema, serve, subject
+
+app = typer.Typer(
+    name="stele",
+    help="A schema registry that keeps every version, answers in every dialect, and feeds Spark tables.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(f"stele {__version__}")
+        raise typer.Exit
+
+
+app.command("serve")(serve.serve)
+app.command("check")(check.check)
+app.add_typer(schema.app, name="schema")
+app.add_typer(subject.app, name="subject")
+app.add_typer(pipeline.app, name="pipeline")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,44 @@
+"""`stele serve`: run a registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stele.cli.output import errors, failures
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="TCP port; 8081 unless set elsewhere.")] = None,
+    store: Annotated[str | None, typer.Option(help="sqlite:///file.db (default ./.stele/stele.db) or memory:")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes serving the same log.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with a \\[server] table.")] = None,
+    testing: Annotated[
+        bool | None, typer.Option("--testing", help="SIGUSR1 empties the registry; memory stores only.")
+    ] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
+    log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
+) -> None:
+    """Serve every dialect on one port until SIGTERM or Ctrl-C.
+
+    Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
+    """
+    from stele.server.run import serve as run
+    from stele.server.settings import load_settings
+
+    flags = {
+        "host": host,
+        "port": port,
+        "store": store,
+        "workers": workers,
+        "testing": testing,
+        "log_level": log_level,
+        "log_format": log_format,
+    }
+    with failures():
+        settings = load_settings(flags, config=config)
+        errors.print(f"Stele on http://{settings.host}:{settings.port}, log in {settings.store}", highlight=False)
+        run(settings)

@@ -1,0 +1,100 @@
+"""What the server counts. Labels come from route templates and fixed words, never from a path a client chose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from stele.service.registry import Registry
+
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+UNMATCHED = "unmatched"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class _Bound(NamedTuple):
+    increment: Callable[[], None]
+    observe: Callable[[float], None]
+
+
+class Described(NamedTuple):
+    """A metric as the reference page shows it."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    text: str
+
+
+class Metrics:
+    """The metrics of one process; with a multiprocess directory, of all workers together."""
+
+    def __init__(self, *, multiprocess: bool = False) -> None:
+        self._registry = CollectorRegistry()
+        self._multiprocess = multiprocess
+        labels = ("dialect", "route", "method", "status")
+        self._requests = Counter("stele_requests", "Requests answered.", labels, registry=self._registry)
+        self._seconds = Histogram(
+            "stele_request_seconds",
+            "Time from the first byte of a request to the last of its answer.",
+            ("dialect", "route"),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._gauges = {
+            name: Gauge(f"stele_{name}", text, registry=self._registry, multiprocess_mode="mostrecent")
+            for name, text in (
+                ("log_seq", "Sequence number of the newest record folded."),
+                ("schemas", "Distinct schema texts held."),
+                ("subjects", "Subjects held, those with soft-deleted versions only included."),
+                ("packed_bytes", "Bytes the compressed schema texts take."),
+                ("records_appended", "Records this process appended."),
+                ("append_conflicts", "Appends lost to another node and decided again."),
+            )
+        }
+        self._bound: dict[tuple[str, str, str, int], _Bound] = {}
+
+    def request(self, dialect: str, route: str, method: str, status: int, seconds: float) -> None:
+        """Count one answered request."""
+        if method not in _METHODS:
+            method = "OTHER"
+        bound = self._bound.get((dialect, route, method, status))
+        if bound is None:
+            bound = self._bound[dialect, route, method, status] = _Bound(
+                self._requests.labels(dialect, route, method, status).inc,
+                self._seconds.labels(dialect, route).observe,
+            )
+        bound.increment()
+        bound.observe(seconds)
+
+    def described(self) -> list[Described]:
+        """Every metric, for documentation."""
+        of_requests = [(self._requests, ("dialect", "route", "method", "status")), (self._seconds, ("dialect", "route"))]
+        rows = [*of_requests, *((gauge, ()) for gauge in self._gauges.values())]
+        return [
+            Described(family.name, family.type, labels, family.documentation)
+            for metric, labels in rows
+            for family in metric.describe()
+        ]
+
+    def render(self, registry: Registry) -> tuple[bytes, str]:
+        """The exposition text and its content type."""
+        state = registry.state
+        values = {
+            "log_seq": state.seq,
+            "schemas": len(state.contents),
+            "subjects": sum(len(space.subjects) for space in state.spaces.values()),
+            "packed_bytes": state.texts.packed_bytes,
+            "records_appended": registry.appended,
+            "append_conflicts": registry.conflicts,
+        }
+        for name, value in values.items():
+            self._gauges[name].set(value)
+        if not self._multiprocess:
+            return generate_latest(self._registry), CONTENT_TYPE_LATEST
+        merged = CollectorRegistry()
+        MultiProcessCollector(merged)  # type: ignore[no-untyped-call]  # the library has no annotation here
+        return generate_latest(merged), CONTENT_TYPE_LATEST

@@ -1,0 +1,89 @@
+"""Settings of a server: flags, then `STELE_*` environment variables, then a TOML file, then the defaults here."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from stele.errors import InvalidRequest
+from stele.service.limits import Limits
+
+
+def _says(text: str, **limits: Any) -> msgspec.Meta:
+    return msgspec.Meta(description=text, **limits)
+
+
+Port = Annotated[int, _says("TCP port to listen on; 0 takes a free one.", ge=0, le=65535)]
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything a server can be told; the description of each member is its documentation."""
+
+    store: Annotated[str, _says("Where the log lives: `sqlite:///file.db` or `memory:`.")] = "sqlite:///.stele/stele.db"
+    host: Annotated[str, _says("Address to listen on.")] = "127.0.0.1"
+    port: Port = 8081
+    workers: Annotated[int, _says("Processes serving the same log.", ge=1, le=64)] = 1
+    testing: Annotated[bool, _says("SIGUSR1 empties the registry; memory stores only.")] = False
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _says("Least level that is logged.")] = "info"
+    log_format: Annotated[Literal["console", "json"], _says("Shape of log lines.")] = "console"
+    shutdown_seconds: Annotated[int, _says("How long open requests may finish after SIGTERM.", ge=0)] = 10
+    max_schema_bytes: Annotated[int, _says("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
+    max_request_bytes: Annotated[int, _says("Longest request body, bytes.", ge=1)] = 4 * 1024 * 1024
+    max_references: Annotated[int, _says("Direct and indirect references of one schema.", ge=0)] = 1000
+    mode_mutable: Annotated[bool, _says("Whether modes can be changed through the dialects.")] = True
+    confluent_incompatible_code: Annotated[
+        Literal[409, 40901], _says("`error_code` of a refused schema in the Confluent dialect (HTTP status is 409).")
+    ] = 409
+    confluent_profile: Annotated[
+        Literal["7.9", "8.1"], _says("Release whose visible shapes the Confluent dialect has.")
+    ] = "8.1"
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds the service checks."""
+        return Limits(schema_bytes=self.max_schema_bytes, references=self.max_references)
+
+
+def load_settings(
+    flags: Mapping[str, Any], *, config: Path | None = None, environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """Settings from all sources; a flag that is None was not given.
+
+    config is read when given, else `stele.toml` in the working directory when there is one. Raises `InvalidRequest`
+    with the name of the wrong setting.
+    """
+    values: dict[str, Any] = dict(_from_file(config))
+    for name in Settings.__struct_fields__:
+        variable = f"STELE_{name.upper()}"
+        if variable in environ:
+            values[name] = environ[variable]
+    values.update({name: value for name, value in flags.items() if value is not None})
+    try:
+        settings = msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"settings: {error}") from None
+    if settings.testing and not settings.store.startswith("memory:"):
+        raise InvalidRequest("settings: --testing empties the registry on a signal and is refused on a durable store")
+    if settings.workers > 1 and settings.store.startswith("memory:"):
+        raise InvalidRequest("settings: several workers need a store they share; memory: is one process's own")
+    return settings
+
+
+def _from_file(config: Path | None) -> Mapping[str, Any]:
+    path = config or Path("stele.toml")
+    if config is None and not path.exists():
+        return {}
+    try:
+        with path.open("rb") as file:
+            table = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InvalidRequest(f"settings: {path}: {error}") from None
+    server = table.get("server", {})
+    if not isinstance(server, dict):
+        raise InvalidRequest(f"settings: {path}: [server] is not a table")
+    return server

@@ -1,0 +1,129 @@
+"""The layers of the architecture, walked through the syntax tree of every module: nobody has to remember them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "stele"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+_DATA = {"errors", "core"}
+MAY_IMPORT = {
+    "errors": {"core"},  # for annotations only: see test_errors_import_nothing_at_run_time
+    "core": {"errors"},
+    "formats": _DATA,
+    "wire": _DATA,
+    "storage": _DATA,
+    "service": _DATA | {"formats", "wire", "storage"},
+    "apis": _DATA | {"service"},
+    "ui": _DATA | {"service"},
+    "server": _DATA | {"storage", "service", "apis", "ui"},
+    "client": _DATA | {"formats", "wire"},
+    "spark": _DATA | {"formats", "wire", "client"},
+    "codegen": _DATA | {"formats", "wire", "client"},
+    "cli": _DATA | {"formats", "wire", "client", "spark", "codegen", "service", "server"},
+}
+MAX_FILE_LINES = 420
+MAX_FUNCTION_LINES = 60
+EXCUSE = "# Long because"
+
+
+def part_of(path: Path) -> str:
+    """The top-level part a module belongs to."""
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of everything a module imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_downwards(path: Path) -> None:
+    """A module imports its own part and the parts below it, nothing else of Stele."""
+    part = part_of(path)
+    if part in {"__init__", "testing"}:
+        return
+    allowed = MAY_IMPORT[part] | {part}
+    wrong = [
+        f"{path.name}:{line} imports {name}"
+        for line, name in imports(path)
+        if name.startswith("stele.") and name.split(".")[1] not in allowed and name != "stele.__version__"
+    ]
+    assert not wrong, f"{part} may import {sorted(allowed)} only: {wrong}"
+
+
+def test_errors_import_nothing_at_run_time() -> None:
+    """The error tree stands at the bottom: what it imports of Stele, it imports for type checkers alone."""
+    tree = ast.parse((SOURCE / "errors.py").read_text(encoding="utf-8"))
+    outside = [node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stele")]
+    assert not outside
+
+
+def test_testing_is_imported_by_nobody() -> None:
+    """Test helpers shipped to users stay out of the product."""
+    users = [path.name for path in MODULES if part_of(path) != "testing" for _, n in imports(path) if "stele.testing" in n]
+    assert not users
+
+
+def test_dialects_do_not_import_each_other() -> None:
+    """A dialect knows the core and the service, and no other dialect."""
+    for path in (SOURCE / "apis").rglob("*.py"):
+        parts = path.relative_to(SOURCE / "apis").parts
+        for line, name in imports(path):
+            pieces = name.split(".")
+            if len(parts) > 1 and pieces[:2] == ["stele", "apis"] and (SOURCE / "apis" / pieces[2]).is_dir():
+                assert pieces[2] == parts[0], f"{path}:{line} imports {name}"
+
+
+def test_core_has_no_dialect_words() -> None:
+    """The names of the systems whose dialects are spoken do not appear as identifiers in the core."""
+    dialects = ("confluent", "pravega", "rocketmq", "cncf", "openschema")
+    for path in (SOURCE / "core").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(node, "name", None) or getattr(node, "id", None) or getattr(node, "attr", None)
+            assert not isinstance(name, str) or not any(word in name.lower() for word in dialects), f"{path}: {name}"
+
+
+def test_core_is_pure() -> None:
+    """The core has no clock, input, output, chance or threads."""
+    banned = {"asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "socket", "threading", "time", "uuid"}
+    for path in (SOURCE / "core").rglob("*.py"):
+        used = {name.split(".")[0] for _, name in imports(path)}
+        assert not used & banned, f"{path.name} imports {used & banned}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    """A file holds one idea and a function fits a screen, or a comment says why not."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert len(lines) <= MAX_FILE_LINES or EXCUSE in text, f"{path} has {len(lines)} lines"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            body = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            assert length <= MAX_FUNCTION_LINES or EXCUSE in body, f"{path.name}: {node.name} has {length} lines"
+
+
+def test_broad_catches_say_why() -> None:
+    """`except Exception` stands only where a process must outlive a defect, with a comment in its body."""
+    allowed = {"server/app.py", "service/registry.py"}
+    for path in MODULES:
+        text = path.read_text(encoding="utf-8")
+        if str(path.relative_to(SOURCE)) in allowed or part_of(path) == "testing":
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ExceptHandler):
+                name = getattr(node.type, "id", None)
+                assert name not in {"Exception", "BaseException"}, f"{path}:{node.lineno}"
+                assert node.type is not None, f"{path}:{node.lineno} catches everything"
