@@ -15,7 +15,6 @@ inside unions full names must match.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from stele.core.findings import Finding, Level
@@ -33,21 +32,13 @@ from stele.formats.avro.model import (
     Union,
     short,
 )
+from stele.formats.avro.resolve import PROMOTIONS
 
 MAX_DEPTH: Final = 300
 """Comparisons inside comparisons; recursive types of coprime periods reach any depth."""
 
 MAX_PAIRS: Final = 300_000
 """Comparisons in one check: well under a second."""
-
-PROMOTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "long": frozenset({"int"}),
-    "float": frozenset({"int", "long"}),
-    "double": frozenset({"int", "long", "float"}),
-    "string": frozenset({"bytes"}),
-    "bytes": frozenset({"string"}),
-}
-"""By the reader's type, the writer's types it also reads (spec, "Schema Resolution")."""
 
 _NONE: Final[frozenset[str]] = frozenset()
 

@@ -12,16 +12,13 @@ from struct import Struct
 from typing import Any, Final
 
 from stele.errors import DecodeError
-from stele.formats.avro.compat import PROMOTIONS
 from stele.formats.avro.defaults import default_datum
 from stele.formats.avro.model import (
-    NO_DEFAULT,
     Array,
     EnumType,
     Fixed,
     Logical,
     Map,
-    Named,
     Primitive,
     Record,
     RecordField,
@@ -29,6 +26,7 @@ from stele.formats.avro.model import (
     Union,
     short,
 )
+from stele.formats.avro.resolve import PROMOTIONS, best_branch, is_empty, sources_of
 from stele.formats.avro.scalars import converter
 
 Read = Callable[[bytes, int], tuple[Any, int]]
@@ -227,7 +225,7 @@ class Builder:
         return read
 
     def _record(self, writer: Record, reader: Record) -> Read:
-        sources = _sources(writer, reader)
+        sources = sources_of(writer, reader)
         if isinstance(sources, str):
             return _always_broken(sources)
         steps = [
@@ -364,55 +362,3 @@ def _always_broken(why: str) -> Read:
         raise Broken(why, at)
 
     return read
-
-
-# --- resolution -----------------------------------------------------------------------------------------------------
-
-
-def best_branch(writer: Type, reader: Union) -> Type | None:
-    """The branch of a reader's union that takes a writer's type: same full name, same name, alias, then promotion."""
-    for matches in (_same, _renamed, _promoted):
-        for branch in reader.branches:
-            if matches(writer, branch):
-                return branch
-    return None
-
-
-def _same(writer: Type, reader: Type) -> bool:
-    if isinstance(writer, Named) and isinstance(reader, Named):
-        return writer.kind == reader.kind and writer.name == reader.name
-    return writer.kind == reader.kind
-
-
-def _renamed(writer: Type, reader: Type) -> bool:
-    if not (isinstance(writer, Named) and isinstance(reader, Named) and writer.kind == reader.kind):
-        return False
-    return writer.name in reader.aliases or writer.name.rpartition(".")[2] == reader.name.rpartition(".")[2]
-
-
-def _promoted(writer: Type, reader: Type) -> bool:
-    return writer.kind in PROMOTIONS.get(reader.kind, ())
-
-
-def _sources(writer: Record, reader: Record) -> dict[str, RecordField] | str:
-    """The reader's field each of the writer's fields goes to, or why the records cannot be resolved."""
-    sources: dict[str, RecordField] = {}
-    for field in reader.fields:
-        names = dict.fromkeys((field.name, *field.aliases))
-        found = next((name for name in names if name in writer.by_name and name not in sources), None)
-        if found is not None:
-            sources[found] = field
-        elif field.default is NO_DEFAULT:
-            return f"{reader.name} has the field {field.name!r} without a default, and {writer.name} does not have it"
-    return sources
-
-
-def is_empty(node: Type, known: dict[int, bool] | None = None) -> bool:
-    """Whether every value of a type takes no bytes at all."""
-    known = {} if known is None else known
-    if isinstance(node, Record):
-        if id(node) not in known:
-            known[id(node)] = True  # met again inside itself it adds nothing of its own
-            known[id(node)] = all(is_empty(field.type, known) for field in node.fields)
-        return known[id(node)]
-    return node.kind == "null" or (isinstance(node, Fixed) and node.size == 0)
