@@ -1,0 +1,33 @@
+"""Values to framed bytes and back, in the Confluent wire format, byte for byte as the vendor's own clients do it.
+
+    serialize = AvroSerializer(registry, '{"type": "record", …}')
+    deserialize = Deserializer(registry)                       # any format, by the id in front
+    deserialize(serialize(order, topic="orders"))
+
+Serializers need a `SchemaRegistryClient`; deserializers take a client or a `SchemaSnapshot`. Both may be shared between
+threads, parse every schema once, and ask the registry only for what they have not met. None stays None: a tombstone.
+
+What is not here: running data rules, and picking schemas by metadata.
+"""
+
+from stele.client.serdes.avro import AvroDeserializer, AvroSerializer
+from stele.client.serdes.deserializer import BaseDeserializer
+from stele.client.serdes.framing import Headers, IdPlace
+from stele.client.serdes.generic import Deserializer
+from stele.client.serdes.json import JsonDeserializer, JsonSerializer
+from stele.client.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from stele.client.serdes.serializer import Serializer
+
+__all__ = [
+    "AvroDeserializer",
+    "AvroSerializer",
+    "BaseDeserializer",
+    "Deserializer",
+    "Headers",
+    "IdPlace",
+    "JsonDeserializer",
+    "JsonSerializer",
+    "ProtobufDeserializer",
+    "ProtobufSerializer",
+    "Serializer",
+]

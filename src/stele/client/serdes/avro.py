@@ -1,0 +1,58 @@
+"""Avro records in the Confluent wire format.
+
+A schema that is just `bytes` has its value on the wire bare, without the length Avro puts before it. The vendor's
+clients have always written it so, so readers must expect it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stele.client.serdes.deserializer import BaseDeserializer, Decode
+from stele.client.serdes.schemas import Ready, demand, ready
+from stele.client.serdes.serializer import Encode, Encoded, Serializer
+from stele.client.snapshot import ResolvedSchema
+from stele.errors import EncodeError
+from stele.wire.confluent import Frame
+
+
+class AvroSerializer(Serializer):
+    """Python values to Avro; see `Serializer`."""
+
+    schema_type = "AVRO"
+
+    def encoder(self, schema: Ready) -> Encode:
+        """See `Serializer`."""
+        if _is_bytes(schema):
+            return _bare
+        codec = schema.format.codec(schema.parsed)
+        return lambda value: Encoded(codec.encode(value))
+
+
+class AvroDeserializer(BaseDeserializer):
+    """Avro to Python values, resolved to the reader's schema when there is one; see `BaseDeserializer`."""
+
+    schema_type = "AVRO"
+
+    def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
+        """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
+        demand(schema, self.schema_type)
+        writer = ready(schema)
+        if _is_bytes(writer):
+            return lambda frame: bytes(frame.payload())
+        codec = writer.format.codec(writer.parsed, None if reader is None else ready(reader).parsed)
+
+        def decode(frame: Frame) -> Any:
+            return codec.decode(bytes(frame.payload()))
+
+        return decode
+
+
+def _bare(value: Any) -> Encoded:
+    if not isinstance(value, bytes | bytearray):
+        raise EncodeError(f"{type(value).__name__} is no bytes value")
+    return Encoded(bytes(value))
+
+
+def _is_bytes(schema: Ready) -> bool:
+    return bool(schema.parsed.root.kind == "bytes")

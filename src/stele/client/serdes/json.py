@@ -1,0 +1,116 @@
+"""JSON records in the Confluent wire format: compact UTF-8, members in the order of the value."""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, Unpack
+
+import orjson
+
+from stele.client.names import SubjectNaming, topic_name
+from stele.client.serdes.deserializer import BaseDeserializer, Decode
+from stele.client.serdes.schemas import Ready, demand, ready
+from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
+from stele.client.snapshot import ResolvedSchema, SchemaSource
+from stele.client.sync import SchemaRegistryClient
+from stele.client.types import Schema
+from stele.errors import DecodeError, EncodeError
+from stele.wire.confluent import Frame
+
+
+class JsonSerializer(Serializer):
+    """JSON values to text; see `Serializer`.
+
+    validate  refuse values which do not fit the schema; without, anything that can be written as JSON is
+    """
+
+    schema_type = "JSON"
+
+    def __init__(
+        self,
+        client: SchemaRegistryClient,
+        schema: Schema | str | None = None,
+        *,
+        validate: bool = True,
+        **settings: Unpack[Settings],
+    ) -> None:
+        super().__init__(client, schema, **settings)
+        self._validate = validate
+
+    def encoder(self, schema: Ready) -> Encode:
+        """See `Serializer`."""
+        codec = schema.format.codec(schema.parsed)
+
+        def encode(value: Any) -> Encoded:
+            faults = codec.validate(value) if self._validate else []
+            if faults:
+                raise EncodeError("; ".join(faults))
+            return Encoded(_dump(value))
+
+        return encode
+
+
+class JsonDeserializer(BaseDeserializer):
+    """Text to JSON values; see `BaseDeserializer`.
+
+    validate  refuse values which do not fit the reader's schema, else the writer's
+    """
+
+    schema_type = "JSON"
+
+    def __init__(
+        self,
+        source: SchemaSource,
+        reader: ResolvedSchema | str | None = None,
+        *,
+        validate: bool = True,
+        use_latest: bool = False,
+        naming: SubjectNaming = topic_name,
+        context: str = "",
+    ) -> None:
+        super().__init__(source, reader, use_latest=use_latest, naming=naming, context=context)
+        self._validate = validate
+
+    def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
+        """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
+        demand(schema, self.schema_type)
+        if not self._validate:
+            return _decode
+        writer = ready(schema)
+        codec = writer.format.codec(writer.parsed, None if reader is None else ready(reader).parsed)
+
+        def decode(frame: Frame) -> Any:
+            return codec.decode(bytes(frame.payload()))
+
+        return decode
+
+
+def _dump(value: Any) -> bytes:
+    """Compact JSON, spelled as orjson spells it: what the vendor's Python client writes."""
+    try:
+        data = orjson.dumps(value)
+        if b"null" not in data or not _has_non_finite(value):
+            return data
+        raise EncodeError("the value is no JSON value: JSON has neither NaN nor infinity")  # orjson writes null
+    except orjson.JSONEncodeError as error:
+        try:  # integers beyond 64 bits
+            return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+        except (TypeError, ValueError, RecursionError):
+            raise EncodeError(f"the value is no JSON value: {error}") from None
+
+
+def _has_non_finite(value: Any) -> bool:
+    """Is there a NaN or an infinity inside? Depth is bounded: orjson has written the value."""
+    if isinstance(value, float):
+        return not isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_has_non_finite, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_non_finite, value))
+
+
+def _decode(frame: Frame) -> Any:
+    try:
+        return json.loads(bytes(frame.payload()).decode())
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"not JSON: {error}") from error

@@ -1,0 +1,206 @@
+"""Protobuf records in the Confluent wire format.
+
+The text of a schema made from a generated class is its file descriptor, base64: what the vendor's Python client sends.
+Imports become references; those that every registry has built in (`google/protobuf/…`, `google/type/…`,
+`confluent/…`) do not.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Unpack, cast
+
+from google.protobuf import json_format
+from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.message import DecodeError as ProtobufDecodeError
+from google.protobuf.message import EncodeError as ProtobufEncodeError
+from google.protobuf.message import Message
+
+from stele.client.names import SubjectNaming, qualify, topic_name
+from stele.client.serdes.deserializer import BaseDeserializer, Decode
+from stele.client.serdes.schemas import Ready, demand, ready
+from stele.client.serdes.serializer import KEPT, Encode, Encoded, Serializer, Settings
+from stele.client.snapshot import ResolvedSchema, SchemaSource
+from stele.client.sync import SchemaRegistryClient
+from stele.client.types import Schema, SchemaReference
+from stele.errors import DecodeError, EncodeError, InvalidRequest
+from stele.formats.protobuf.model import indexes_of, message_by_indexes, message_class
+from stele.wire.confluent import Frame
+
+_BUILT_IN = ("google/protobuf/", "google/type/", "confluent/")
+
+
+class ProtobufSerializer(Serializer):
+    """Protobuf messages to bytes; see `Serializer`.
+
+    schema             a generated message class, or a schema as for other formats
+    message            full name of the message to write dicts as; '' is the first of the schema
+    reference_subject  chooses the subject of an import, by its path; for generated classes only
+
+    Values are messages, of whatever class has the right full name, or dicts in the JSON mapping of Protobuf.
+    """
+
+    schema_type = "PROTOBUF"
+
+    def __init__(
+        self,
+        client: SchemaRegistryClient,
+        schema: type[Message] | Schema | str | None = None,
+        *,
+        message: str = "",
+        reference_subject: Callable[[str], str] = str,
+        **settings: Unpack[Settings],
+    ) -> None:
+        generated = schema if isinstance(schema, type) else None
+        super().__init__(client, schema if not isinstance(schema, type) else _text(_file(schema)), **settings)
+        self._generated = generated
+        self._message = message or ("" if generated is None else generated.DESCRIPTOR.full_name)
+        self._reference_subject = reference_subject
+
+    def record_of(self, value: Any) -> str:
+        """Full name of the message."""
+        if isinstance(value, Message):
+            return str(value.DESCRIPTOR.full_name)
+        return self._message or super().record_of(value)
+
+    def own_schema(self) -> Schema:
+        """See `Serializer`; the imports of a generated class are registered, or looked up, first."""
+        schema = super().own_schema()
+        if self._generated is None:
+            return schema
+        return Schema(schema.text, schema.schema_type, self._imports(_file(self._generated)))
+
+    def own_encoder(self) -> Encode:
+        """See `Serializer`; a generated class brings all it takes."""
+        generated = self._generated
+        if generated is None:
+            return super().own_encoder()
+        return _encoder(lambda name: _indexes(_file(generated), name), lambda: generated)
+
+    def encoder(self, schema: Ready) -> Encode:
+        """See `Serializer`."""
+        return _encoder(
+            lambda name: indexes_of(schema.parsed, name), lambda: message_class(schema.parsed, self._message)
+        )
+
+    def _imports(self, file: FileDescriptor) -> tuple[SchemaReference, ...]:
+        found = []
+        for imported in file.dependencies:
+            if imported.name.startswith(_BUILT_IN):
+                continue
+            subject = qualify(self._reference_subject(imported.name), self._context)
+            schema = Schema(_text(imported), self.schema_type, self._imports(imported))
+            if self._auto_register:
+                self._client.register(subject, schema, normalize=self._normalize)
+            known = self._client.lookup(subject, schema, normalize=self._normalize)
+            found.append(SchemaReference(imported.name, subject, known.version))
+        return tuple(found)
+
+
+class ProtobufDeserializer(BaseDeserializer):
+    """Protobuf records to messages; see `BaseDeserializer`.
+
+    message  a generated class every record is read as. Without, each is read as the message its writer used, of a class
+             made from the schema (the reader's, where that has a message of the name)
+    """
+
+    schema_type = "PROTOBUF"
+
+    def __init__(
+        self,
+        source: SchemaSource,
+        reader: ResolvedSchema | str | None = None,
+        *,
+        message: type[Message] | None = None,
+        use_latest: bool = False,
+        naming: SubjectNaming = topic_name,
+        context: str = "",
+    ) -> None:
+        super().__init__(source, reader, use_latest=use_latest, naming=naming, context=context)
+        self._class = message
+
+    def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
+        """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
+        demand(schema, self.schema_type)
+        find = self._finder(schema, reader)
+
+        def decode(frame: Frame) -> Message:
+            indexes, payload = frame.message()
+            message = find(indexes)()
+            try:
+                message.ParseFromString(bytes(payload))
+            except ProtobufDecodeError as error:
+                raise DecodeError(f"no {message.DESCRIPTOR.full_name}: {error}") from error
+            return message
+
+        return decode
+
+    def _finder(
+        self, schema: ResolvedSchema, reader: ResolvedSchema | None
+    ) -> Callable[[tuple[int, ...]], type[Message]]:
+        """The class for a list of message indexes; raises `DecodeError` for one the schema does not have."""
+        chosen = self._class
+        if chosen is not None:
+            return lambda _: chosen
+        written = ready(schema)
+        wanted = None if reader is None else ready(reader)
+
+        @lru_cache(KEPT)
+        def find(indexes: tuple[int, ...]) -> type[Message]:
+            try:
+                name = message_by_indexes(written.parsed, indexes)
+            except InvalidRequest as error:
+                raise DecodeError(str(error)) from error
+            try:
+                return message_class((wanted or written).parsed, name)
+            except InvalidRequest:  # the reader has no such message
+                return message_class(written.parsed, name)
+
+        return find
+
+
+def _encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Callable[[], type[Message]]) -> Encode:
+    """Writes messages of a schema; blank is the class of dicts."""
+    indexes = lru_cache(KEPT)(indexes_by_name)
+
+    def encode(value: Any) -> Encoded:
+        try:
+            message = value if isinstance(value, Message) else _from_dict(value, blank())
+            return Encoded(message.SerializeToString(), indexes(message.DESCRIPTOR.full_name))
+        except (ProtobufEncodeError, InvalidRequest) as error:
+            raise EncodeError(f"the message cannot be written: {error}") from error
+
+    return encode
+
+
+def _from_dict(value: Any, kind: type[Message]) -> Message:
+    if not isinstance(value, dict):
+        raise EncodeError(f"{type(value).__name__} is neither a message nor a dict")
+    try:
+        return json_format.ParseDict(value, kind())
+    except json_format.ParseError as error:
+        raise EncodeError(f"the dict does not fit the message: {error}") from error
+
+
+def _indexes(file: FileDescriptor, full_name: str) -> list[int]:
+    """Where a message stands in a generated file. Raises `InvalidRequest` when it stands in another one."""
+    package = f"{file.package}." if file.package else ""
+    siblings = list(file.message_types_by_name.values())
+    found = []
+    for name in full_name.removeprefix(package).split("."):
+        index = next((number for number, sibling in enumerate(siblings) if sibling.name == name), None)
+        if index is None:
+            raise InvalidRequest(f"{full_name!r} is not a message of {file.name!r}")
+        found.append(index)
+        siblings = list(siblings[index].nested_types)
+    return found
+
+
+def _file(kind: type[Message]) -> FileDescriptor:
+    return cast("FileDescriptor", kind.DESCRIPTOR.file)
+
+
+def _text(file: FileDescriptor) -> str:
+    return b64encode(file.serialized_pb).decode()

@@ -1,0 +1,35 @@
+"""Schemas made ready: from what a registry says to what a format can work with."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from stele.client.snapshot import ResolvedSchema
+from stele.core.ports import Format
+from stele.errors import FormatMismatch
+from stele.formats import catalogue
+
+
+class Ready(NamedTuple):
+    """A schema, its format, and the parsed form only that format understands."""
+
+    schema: ResolvedSchema
+    format: Format[Any]
+    parsed: Any
+
+
+def ready(schema: ResolvedSchema) -> Ready:
+    """Parse a schema. What a registry has accepted once is taken even where today's rules are stricter.
+
+    Raises `UnknownFormat`, `MalformedSchema`.
+    """
+    found = catalogue.get(schema.schema_type)
+    references = {name: text.encode() for name, text in schema.references.items()}
+    return Ready(schema, found, found.parse(schema.text.encode(), references, strict=False))
+
+
+def demand(schema: ResolvedSchema, schema_type: str) -> None:
+    """Raise `FormatMismatch` unless the schema is of that type."""
+    if schema.schema_type != schema_type:
+        what = f"schema {schema.id or schema.guid or schema.subject}"
+        raise FormatMismatch(f"{what} is of type {schema.schema_type}, not {schema_type}")

@@ -1,0 +1,164 @@
+"""What all serializers do: choose the subject, find the schema's id there, frame the payload."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, NamedTuple, TypedDict
+from uuid import UUID
+
+from stele.client.names import SubjectNaming, qualify, topic_name
+from stele.client.serdes.framing import Headers, IdPlace
+from stele.client.serdes.schemas import Ready, demand, ready
+from stele.client.snapshot import ResolvedSchema
+from stele.client.sync import SchemaRegistryClient
+from stele.client.types import Schema
+from stele.errors import EncodeError, InvalidRequest
+from stele.wire import confluent
+from stele.wire.confluent import RecordField
+
+KEPT = 1024
+"""Subjects a serializer, and schemas a deserializer, keeps ready; beyond that the longest unused is made ready anew."""
+
+
+class Encoded(NamedTuple):
+    """One payload, and for Protobuf the indexes of its message."""
+
+    payload: bytes
+    indexes: Sequence[int] | None = None
+
+
+Encode = Callable[[Any], Encoded]
+"""Turns a value into a payload. Raises `EncodeError`."""
+
+
+class Writer(NamedTuple):
+    """A subject's schema, ready to write with; guid is '' when the server does not say it."""
+
+    id: int
+    guid: str
+    encode: Encode
+
+
+class Settings(TypedDict, total=False):
+    """The keyword arguments of `Serializer`, for the signatures of its subclasses."""
+
+    naming: SubjectNaming
+    context: str
+    auto_register: bool
+    use_latest: bool
+    use_id: int | None
+    normalize: bool
+    id_in: IdPlace
+
+
+class Serializer(ABC):
+    """Values of one format to framed bytes.
+
+    client         the registry
+    schema         the writer's schema; its text alone will do. None only with use_latest or use_id
+    naming         topic, field and record type to subject
+    context        context of subjects that are not qualified
+    auto_register  register the schema where it is missing; otherwise a missing schema is an error
+    use_latest     write with the subject's newest version instead of the schema
+    use_id         write with the schema of that id instead
+    normalize      let the server ignore differences of style when it registers or looks up
+    id_in          where the identity goes
+
+    Raises `InvalidRequest` for choices that exclude each other.
+    """
+
+    schema_type: ClassVar[str]
+
+    def __init__(
+        self,
+        client: SchemaRegistryClient,
+        schema: Schema | str | None = None,
+        *,
+        naming: SubjectNaming = topic_name,
+        context: str = "",
+        auto_register: bool = False,
+        use_latest: bool = False,
+        use_id: int | None = None,
+        normalize: bool = False,
+        id_in: IdPlace = IdPlace.PREFIX,
+    ) -> None:
+        if auto_register + use_latest + (use_id is not None) > 1:
+            raise InvalidRequest("a serializer takes one of auto_register, use_latest and use_id")
+        if schema is None and not use_latest and use_id is None:
+            raise InvalidRequest("a serializer needs a schema, or use_latest, or use_id")
+        self._client = client
+        self._schema = Schema(schema, self.schema_type) if isinstance(schema, str) else schema
+        self._naming = naming
+        self._context = context
+        self._auto_register = auto_register
+        self._use_latest = use_latest
+        self._use_id = use_id
+        self._normalize = normalize
+        self._id_in = id_in
+        self._writer = lru_cache(KEPT)(self._find)
+        self._writer_of_version = lru_cache(KEPT)(self._find_version)
+
+    def __call__(
+        self, value: Any, *, topic: str = "", field: RecordField = "value", headers: Headers | None = None
+    ) -> bytes | None:
+        """The value as bytes of a record; None stays None.
+
+        With `IdPlace.HEADER` the identity is appended to headers. Raises `EncodeError` when the value does not fit,
+        `InvalidName` when the naming strategy lacks something, and what the client raises.
+        """
+        if value is None:
+            return None
+        subject = qualify(self._naming(topic, field, self.record_of(value)), self._context)
+        writer = self._latest(subject) if self._use_latest else self._writer(subject)
+        payload, indexes = writer.encode(value)
+        if self._id_in is IdPlace.PREFIX:
+            return confluent.frame(writer.id, payload, indexes)
+        if headers is None:
+            raise EncodeError("the schema's identity goes into the headers, and none were given")
+        if not writer.guid:
+            raise EncodeError(f"the server does not say the guid of schema {writer.id}, so it cannot go into a header")
+        headers.append((confluent.HEADER_NAMES[field], confluent.guid_header(UUID(writer.guid), indexes)))
+        return payload
+
+    def record_of(self, value: Any) -> str:
+        """Full name of the value's type, for the naming strategy; '' when there is none."""
+        del value  # a text schema has one type; Protobuf has one for each message
+        return str(self.own.parsed.type_name) if self._schema is not None else ""
+
+    @abstractmethod
+    def encoder(self, schema: Ready) -> Encode:
+        """Writes with a schema, the one given or one found in the registry."""
+
+    def own_encoder(self) -> Encode:
+        """Writes with the schema given."""
+        return self.encoder(self.own)
+
+    def own_schema(self) -> Schema:
+        """The schema given, as it is registered or looked up."""
+        assert self._schema is not None
+        return self._schema
+
+    @cached_property
+    def own(self) -> Ready:
+        """The schema given, parsed, with what it refers to."""
+        return ready(self._client.resolve_schema(self.own_schema(), context=self._context))
+
+    def _find(self, subject: str) -> Writer:
+        if self._use_id is not None:
+            schema = self._client.resolve(self._use_id, context=self._context)
+            return self._with(schema)
+        call = self._client.register if self._auto_register else self._client.lookup
+        found = call(subject, self.own_schema(), normalize=self._normalize)
+        return Writer(found.id, found.guid, self.own_encoder())
+
+    def _latest(self, subject: str) -> Writer:
+        return self._writer_of_version(subject, self._client.version(subject).version)
+
+    def _find_version(self, subject: str, number: int) -> Writer:
+        return self._with(self._client.resolve_version(subject, number))
+
+    def _with(self, schema: ResolvedSchema) -> Writer:
+        demand(schema, self.schema_type)
+        return Writer(schema.id, schema.guid, self.encoder(ready(schema)))
