@@ -1,0 +1,244 @@
+"""GET /schemas/ids/{id}: Stele's whole server against a bare ASGI app and a FastAPI app, requests per server CPU-second.
+
+All three run uvicorn with uvloop and httptools in one process, answer the same bytes, and have 200 routes mounted (the
+bare app has none to look at). Rounds are interleaved, so a noisy neighbour hits all alike; the figure is requests divided
+by the CPU seconds the server process got, which the load generator's own speed does not change.
+
+    python bench/get_by_id.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from report import report
+
+ROUNDS, SECONDS, CONNECTIONS, SCHEMAS, ROUTES = 5, 3.0, 32, 1000, 200
+KINDS = ("bare", "fastapi", "stele")
+CONTENT_TYPE = b"application/vnd.schemaregistry.v1+json"
+
+
+def schema(number: int) -> str:
+    """An Avro schema text of about 1 KiB."""
+    fields = [{"name": f"field_{i}", "type": "string", "doc": f"attribute {i} of thing {number}"} for i in range(14)]
+    return json.dumps({"type": "record", "name": f"Thing{number}", "namespace": "bench", "fields": fields})
+
+
+# --- the three servers ----------------------------------------------------------------------------------------------
+
+
+def bare_app(bodies: dict[str, bytes]) -> Any:
+    """The least an ASGI application can do for this answer."""
+
+    async def app(scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
+        if scope["type"] != "http":
+            return
+        body = bodies[scope["path"]]
+        headers = [(b"content-type", CONTENT_TYPE), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+def fastapi_app(bodies: dict[str, bytes]) -> Any:
+    """FastAPI with as many routes, answering prebuilt bytes too."""
+    from fastapi import FastAPI, Response
+
+    app = FastAPI()
+
+    def other(name: str) -> str:
+        return name
+
+    for number in range(ROUTES - 1):
+        app.get(f"/other/{number}/{{name}}")(other)
+
+    @app.get("/schemas/ids/{schema_id}")
+    async def by_id(schema_id: int) -> Response:
+        return Response(bodies[f"/schemas/ids/{schema_id}"], media_type=CONTENT_TYPE.decode())
+
+    return app
+
+
+def stele_app() -> Any:
+    """The whole server: front, authentication hook, metrics, all dialects, and routes up to the agreed number."""
+    from litestar import Litestar, get
+
+    from stele.server.app import Server
+    from stele.server.front import Front, Mount
+    from stele.server.settings import Settings
+
+    class Padded(Server):
+        """A server with one more application of many routes."""
+
+        async def start(self) -> Any:
+            """Mount the padding beside the dialects."""
+            registry = await super().start()
+            assert isinstance(self._front, Front)
+
+            @get([f"/other/{number}/{{name:str}}" for number in range(ROUTES)])
+            async def other(name: str) -> str:
+                return name
+
+            self._front._mounts = {**self._front._mounts, "other": Mount("other", Litestar([other]))}
+            return registry
+
+    return Padded(Settings(store="sqlite:///bench.db", log_level="error"))
+
+
+def serve(kind: str, port: int) -> None:
+    """Run one of the servers until killed."""
+    import uvicorn
+
+    if kind == "stele":
+        app = stele_app()
+    else:
+        bodies = {f"/schemas/ids/{n}": body for n, body in enumerate(_bodies(), 1)}
+        app = bare_app(bodies) if kind == "bare" else fastapi_app(bodies)
+    lifespan = "on" if kind == "stele" else "off"
+    uvicorn.run(app, port=port, loop="uvloop", http="httptools", access_log=False, log_level="error", lifespan=lifespan)
+
+
+def _bodies() -> list[bytes]:
+    return [line.encode() for line in Path("bodies.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+# --- the load -------------------------------------------------------------------------------------------------------
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection that asks again as soon as it is answered."""
+
+    def __init__(self, number: int) -> None:
+        self.next = number
+        self.answered = 0
+        self.left = 0
+        self.stopped = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Ask the first question."""
+        self.transport: Any = transport
+        self.ask()
+
+    def ask(self) -> None:
+        """Send one request."""
+        self.next = self.next % SCHEMAS + 1
+        self.transport.write(b"GET /schemas/ids/%d HTTP/1.1\r\nHost: bench\r\n\r\n" % self.next)
+
+    def data_received(self, data: bytes) -> None:
+        """Count a whole answer, then ask again."""
+        if self.left == 0:
+            head, _, body = data.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200"), head
+            length = head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0]
+            self.left = int(length) - len(body)
+        else:
+            self.left -= len(data)
+        if self.left == 0:
+            self.answered += 1
+            if not self.stopped:
+                self.ask()
+
+
+async def load(port: int, seconds: float) -> int:
+    """Requests answered in that time over all connections."""
+    loop = asyncio.get_running_loop()
+    made = [await loop.create_connection(lambda n=n: Connection(n * 31), "127.0.0.1", port) for n in range(CONNECTIONS)]
+    await asyncio.sleep(seconds)
+    for _, connection in made:
+        connection.stopped = True
+    await asyncio.sleep(0.1)
+    for transport, _ in made:
+        transport.close()
+    return sum(connection.answered for _, connection in made)
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time a process got so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def running(kind: str, folder: Path) -> Iterator[tuple[int, int]]:
+    """(port, pid) of a server of that kind."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, str(Path(__file__).resolve()), "serve", kind, str(port)]
+    process = subprocess.Popen(command, cwd=folder)
+    try:
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", port), 0.1).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield port, process.pid
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def fill(port: int, folder: Path) -> None:
+    """Register the schemas and keep the bodies the other servers shall answer."""
+    lines = []
+    for number in range(1, SCHEMAS + 1):
+        body = json.dumps({"schema": schema(number)}).encode()
+        url = f"http://127.0.0.1:{port}/subjects/thing-{number}/versions"
+        headers = {"Content-Type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(url, body, headers)).read()
+        lines.append(urllib.request.urlopen(f"http://127.0.0.1:{port}/schemas/ids/{number}").read().decode())
+    (folder / "bodies.jsonl").write_text("\n".join(lines), encoding="utf-8")
+
+
+def main() -> None:
+    """Fill, then measure in interleaved rounds."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with running("stele", folder) as (port, _):
+            fill(port, folder)
+        with running("bare", folder) as bare, running("fastapi", folder) as fast, running("stele", folder) as stele:
+            servers = dict(zip(KINDS, (bare, fast, stele), strict=True))
+            figures: dict[str, list[float]] = {kind: [] for kind in KINDS}
+            for turn in range(ROUNDS + 1):
+                for kind, (port, pid) in servers.items():
+                    before = cpu_seconds(pid)
+                    answered = uvloop.run(load(port, SECONDS if turn else 0.5))
+                    if turn:
+                        figures[kind].append(answered / (cpu_seconds(pid) - before))
+    ratios = {
+        kind: statistics.median(f / b for f, b in zip(figures[kind], figures["bare"], strict=True)) for kind in KINDS
+    }
+    rows = [
+        {
+            "server": kind,
+            "requests per CPU-second": round(statistics.median(figures[kind])),
+            "ratio": round(ratios[kind], 2),
+        }
+        for kind in KINDS
+    ]
+    report("get_by_id", rows, [f"{ROUTES} routes mounted, {CONNECTIONS} connections, {ROUNDS} interleaved rounds"])
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["serve"]:
+        serve(sys.argv[2], int(sys.argv[3]))
+    else:
+        main()

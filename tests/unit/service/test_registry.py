@@ -1,0 +1,205 @@
+"""A node over a real log: what it answers, what it keeps, and what happens when nodes and writes collide."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from stele.core import queries
+from stele.core.commands import (
+    ChangeSettings,
+    DeleteSubject,
+    DeleteVersion,
+    Register,
+    Registration,
+    Removal,
+)
+from stele.core.model import Attachments, Level, Reference, SubjectKey
+from stele.core.policy import POLICIES
+from stele.core.ports import Form
+from stele.errors import Incompatible, InUse, StoreError, SubjectNotFound, TooLarge, UnresolvedReference
+from stele.service.limits import Limits
+from stele.service.registry import Registry
+from stele.storage import open_log
+from stele.storage.memory import MemoryLog, MemoryStore
+
+KEY = SubjectKey("", "orders-value")
+
+
+def record(*fields: str, name: str = "Order") -> bytes:
+    """An Avro record whose fields are all ints with a default."""
+    shaped = [{"name": field, "type": "int", "default": 0} for field in fields]
+    return json.dumps({"type": "record", "name": name, "fields": shaped}).encode()
+
+
+async def put(registry: Registry, text: bytes, key: SubjectKey = KEY, *references: Reference) -> Registration:
+    """Register an Avro text the way a dialect does."""
+    state = await registry.current()
+    prepared = await registry.schemas.prepare(state, "avro", text, references, form=Form.PRINTED)
+    outcome = await registry.execute(Register(key, prepared.document, prepared.references))
+    assert isinstance(outcome, Registration)
+    return outcome
+
+
+async def test_registration_is_idempotent_and_numbers_count_up() -> None:
+    """The same text gives the same numbers; another one the next."""
+    registry = await Registry.open(MemoryLog())
+    first, again, second = [await put(registry, record(*fields)) for fields in ("a", "a", "ab")]
+    assert (first.ordinal, first.gid, first.created) == (1, 1, True)
+    assert (again.ordinal, again.gid, again.created) == (1, 1, False)
+    assert (second.ordinal, second.gid) == (2, 2)
+    await registry.close()
+
+
+async def test_an_incompatible_schema_is_refused_with_findings_and_changes_nothing() -> None:
+    """The policy in force decides; the refusal says which version, where and how to mend it."""
+    registry = await Registry.open(MemoryLog())
+    await put(registry, record("a"))
+    broken = b'{"type":"record","name":"Order","fields":[{"name":"b","type":"string"}]}'
+    with pytest.raises(Incompatible) as refusal:
+        await put(registry, broken)
+    (finding,) = refusal.value.findings
+    assert finding.rule == "READER_FIELD_MISSING_DEFAULT_VALUE"
+    assert finding.against == 1
+    assert finding.why
+    assert finding.fix
+    assert len(queries.versions((await registry.current()).subject(KEY))) == 1
+    await registry.execute(ChangeSettings(Level(*KEY), {"policy": POLICIES["NONE"]}))
+    assert (await put(registry, broken)).ordinal == 2
+    await registry.close()
+
+
+async def test_concurrent_registrations_of_one_node_share_commits_and_never_share_numbers() -> None:
+    """A hundred commands at once give dense numbers, and identical ones a single version."""
+    registry = await Registry.open(MemoryLog())
+    await registry.execute(ChangeSettings(Level(""), {"policy": POLICIES["NONE"]}))
+    texts = [record(f"f{number % 50}") for number in range(100)]
+    outcomes = await asyncio.gather(*(put(registry, text) for text in texts))
+    assert sorted({outcome.ordinal for outcome in outcomes}) == list(range(1, 51))
+    assert sum(outcome.created for outcome in outcomes) == 50
+    assert {o.ordinal for o in outcomes[:50]} == {o.ordinal for o in outcomes[50:]}
+    await registry.close()
+
+
+async def test_two_nodes_on_one_file_agree(tmp_path: Path) -> None:
+    """Writers on two nodes race for the same texts: one version each, the same answers on both nodes, at once."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    nodes = [await Registry.open(await open_log(url)) for _ in range(2)]
+    await nodes[0].execute(ChangeSettings(Level(""), {"policy": POLICIES["NONE"]}))
+    work = [(nodes[turn % 2], record(f"f{turn // 2}")) for turn in range(60)]
+    outcomes = await asyncio.gather(*(put(node, text) for node, text in work))
+    for first, second in zip(outcomes[::2], outcomes[1::2], strict=True):
+        assert (first.ordinal, first.gid, first.uid) == (second.ordinal, second.gid, second.uid)
+    assert {outcome.gid for outcome in outcomes} == set(range(1, 31))
+    seen = await put(nodes[0], record("last"))
+    assert queries.version(await nodes[1].current(), KEY, seen.ordinal).uid == seen.uid
+    for node in nodes:
+        await node.close()
+
+
+async def test_a_restarted_node_knows_everything(tmp_path: Path) -> None:
+    """State comes back from the log, and from a snapshot plus its tail."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    registry = await Registry.open(await open_log(url))
+    await put(registry, record("a"))
+    await registry._snapshot(always=True)
+    second = await put(registry, record("a", "b"))
+    await registry.close()
+    again = await Registry.open(await open_log(url))
+    assert again._snapshot_seq == 1
+    version = queries.version(again.state, KEY, None)
+    assert (version.ordinal, version.uid) == (second.ordinal, second.uid)
+    assert json.loads(again.state.text(version.content))["fields"][1]["name"] == "b"
+    await again.close()
+
+
+async def test_purged_texts_leave_the_file(tmp_path: Path) -> None:
+    """Permanent deletion removes the bytes from the log file, also from a snapshot taken before."""
+    registry = await Registry.open(await open_log(f"sqlite:///{tmp_path}/log.db"))
+    secret = "very_secret_field_name"
+    await put(registry, record(secret))
+    await registry._snapshot(always=True)
+    await registry.execute(DeleteSubject(KEY, Removal.RETIRE))
+    await registry.execute(DeleteSubject(KEY, Removal.PURGE))
+    with pytest.raises(SubjectNotFound):
+        queries.version(await registry.current(), KEY, None)
+    await registry.close()
+    for path in tmp_path.iterdir():
+        assert secret.encode() not in path.read_bytes(), path.name
+
+
+async def test_references_are_resolved_guarded_and_compared(tmp_path: Path) -> None:
+    """A schema may use another one's type by reference; the other one cannot go while it does."""
+    registry = await Registry.open(MemoryLog())
+    address = SubjectKey("", "address")
+    await put(registry, record("zip", name="Address"), address)
+    text = b'{"type":"record","name":"Person","fields":[{"name":"home","type":"Address"}]}'
+    with pytest.raises(UnresolvedReference):
+        await put(registry, text, SubjectKey("", "person"))
+    latest = Reference("Address", "", "address", -1)
+    outcome = await put(registry, text, SubjectKey("", "person"), latest)
+    version = queries.version(registry.state, SubjectKey("", "person"), outcome.ordinal)
+    assert version.schema.attachments == Attachments((Reference("Address", "", "address", 1),))
+    with pytest.raises(InUse):
+        await registry.execute(DeleteVersion(address, 1))
+    await registry.close()
+
+
+async def test_a_write_of_unknown_outcome_is_looked_up_in_the_log() -> None:
+    """When the store fails after the bytes were written, the command counts as done; when before, it fails; never twice."""
+
+    class Flaky(MemoryLog):
+        fail: str = ""
+
+        async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+            if self.fail == "before":
+                raise StoreError("no answer")
+            won = await super().append(expected, records)
+            if self.fail == "after":
+                raise StoreError("no answer")
+            return won
+
+    log = Flaky()
+    registry = await Registry.open(log)
+    log.fail = "after"
+    assert (await put(registry, record("a"))).ordinal == 1
+    log.fail = "before"
+    with pytest.raises(StoreError):
+        await put(registry, record("a", "b"))
+    log.fail = ""
+    assert (await put(registry, record("a", "b"))).ordinal == 2
+    assert await log.head() == 2
+    await registry.close()
+
+
+async def test_a_reader_never_sees_a_write_before_it_is_durable() -> None:
+    """While an append is under way nobody can read what it brings, and several waiting commands build on one another."""
+    store = MemoryStore()
+    gate = asyncio.Event()
+
+    class Slow(MemoryLog):
+        async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+            await gate.wait()
+            return await super().append(expected, records)
+
+    registry = await Registry.open(Slow(store))
+    jobs = [asyncio.create_task(put(registry, record(*"abc"[: n + 1]))) for n in range(3)]
+    await asyncio.sleep(0.1)
+    assert (await registry.current()).contents == {}
+    assert not any(job.done() for job in jobs)
+    gate.set()
+    assert sorted(outcome.ordinal for outcome in await asyncio.gather(*jobs)) == [1, 2, 3]
+    assert registry.appended == 3
+    await registry.close()
+
+
+async def test_limits_refuse_before_parsing() -> None:
+    """A text over the limit is refused by name of the limit."""
+    registry = await Registry.open(MemoryLog(), Limits(schema_bytes=100))
+    with pytest.raises(TooLarge, match="max_schema_bytes"):
+        await put(registry, record(*(f"field{n}" for n in range(50))))
+    await registry.close()
