@@ -29,8 +29,11 @@ from stele.core.state import State, slot, uid_of
 def fold_record(state: State, seq: int, record: ev.Record) -> None:
     """Apply one log entry."""
     for event in record.events:
-        fold(state, event, record.stamp, seq)
-    state.change(state, seq=seq)
+        _FOLDS[type(event)](state, event, record.stamp, seq)
+    if state.drafting:
+        state.change(state, seq=seq)
+    else:
+        state.seq = seq
 
 
 def fold(state: State, event: ev.Event, stamp: ev.Stamp, seq: int) -> None:
@@ -157,17 +160,18 @@ def _registered(state: State, event: ev.Registered, stamp: ev.Stamp, seq: int) -
     version = Version(
         uid=uid_of(event.uid),
         ordinal=event.ordinal,
-        lane=state.intern(Lane(event.format, event.type)),
+        lane=_lane(state, subject, event),
         lane_version=event.lane_version,
         schema=schema,
         subject=subject,
         at=stamp.at,
         seq=seq,
-        policy=state.intern(event.policy),
-        extra=_extra(event, stamp),
+        policy=event.policy and state.intern(event.policy),
+        extra=_extra(state, event, stamp),
         next_use=schema.uses,
     )
-    state.change(schema, uses=version)
+    state.touch(schema)
+    schema.uses = version
     _insert(state, subject, version)
     for reference in schema.attachments.references:
         state.refer((reference.space, reference.subject, reference.ordinal), version)
@@ -190,9 +194,12 @@ def _global_id(state: State, space: Space, event: ev.Registered, seq: int) -> Gl
             for key in digest_keys(content.digests):
                 state.put(state.by_digest, key, (*state.by_digest.get(key, ()), content))
     schema = GlobalId(space.name, event.gid, content, _attachments(state, event), next=content.ids)
-    state.change(content, ids=schema)
+    state.touch(content)
+    content.ids = schema
     state.put(space.gids, event.gid, schema)
-    state.change(space, gid_high=max(space.gid_high, event.gid))
+    if event.gid > space.gid_high:
+        state.touch(space)
+        space.gid_high = event.gid
     return schema
 
 
@@ -202,10 +209,17 @@ def _attachments(state: State, event: ev.Registered) -> Attachments:
     return Attachments(event.references, event.metadata, event.rule_set)
 
 
-def _extra(event: ev.Registered, stamp: ev.Stamp) -> Extra | None:
-    plain = not (event.description or event.labels or event.media_type or event.origin_uri or stamp.actor)
+def _lane(state: State, subject: Subject, event: ev.Registered) -> Lane:
+    lane = subject.lane
+    if lane is not None and lane.type == event.type and lane.format == event.format:
+        return lane
+    return state.intern(Lane(event.format, event.type))
+
+
+def _extra(state: State, event: ev.Registered, stamp: ev.Stamp) -> Extra | None:
+    plain = not (event.description or event.labels or event.media_type or event.origin_uri)
     if plain and event.ancestor is None and event.ext is None:
-        return None
+        return state.intern(Extra(created_by=stamp.actor)) if stamp.actor else None
     return Extra(
         description=event.description,
         labels=event.labels,
@@ -223,14 +237,16 @@ def _insert(state: State, subject: Subject, version: Version) -> None:
         state.push(rows, version)
     else:
         state.change(subject, versions=sorted([*rows, version], key=lambda row: row.ordinal))
+    state.touch(subject)
     if subject.lane is None:
-        state.change(subject, lane=version.lane)
+        subject.lane = version.lane
     elif subject.lane_high is None and subject.lane != version.lane:
-        state.change(subject, lane_high={subject.lane: subject.ordinal_high})
+        subject.lane_high = {subject.lane: subject.ordinal_high}
     if subject.lane_high is not None:
         high = max(subject.lane_high.get(version.lane, 0), version.lane_version)
         state.put(subject.lane_high, version.lane, high)
-    state.change(subject, ordinal_high=max(subject.ordinal_high, version.ordinal), epoch=subject.epoch + 1)
+    subject.ordinal_high = max(subject.ordinal_high, version.ordinal)
+    subject.epoch += 1
 
 
 def _versions_retired(state: State, event: ev.VersionsRetired, stamp: ev.Stamp, seq: int) -> None:

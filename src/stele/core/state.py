@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from stele.core.model import (
     DEFAULT_SPACE,
     Binding,
@@ -54,7 +56,6 @@ class State:
         """How many gids went away: what caches of answers by id watch."""
         self.erased: list[Content] = []
         """Contents purged since somebody last emptied this list: their texts may be left in the log."""
-        self._loose_bytes = 0
         self._undo: list[Callable[[], object]] | None = None
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -98,6 +99,12 @@ class State:
             self._undo.append(lambda: _assign(target, old))
         _assign(target, values)
 
+    def touch(self, target: msgspec.Struct) -> None:
+        """Announce plain assignments to attributes of a struct: `change` for the paths every registration takes."""
+        if self._undo is not None:
+            old = msgspec.structs.asdict(target)
+            self._undo.append(lambda: _assign(target, old))
+
     def put(self, table: dict[K, V], key: K, value: V) -> None:
         """table[key] = value."""
         if self._undo is not None:
@@ -126,7 +133,6 @@ class State:
     def keep(self, content: Content) -> None:
         """Take note of a content whose text is not packed yet."""
         self.push(self.loose, content)
-        self.change(self, _loose_bytes=self._loose_bytes + len(content.text or b""))  # type: ignore[arg-type]  # raw here
 
     def refer(self, target: tuple[str, str, int], version: Version) -> None:
         """Note that a version refers to the target."""
@@ -165,13 +171,28 @@ class State:
 
     def pack(self, *, rest: bool = False) -> None:
         """Move loose texts into compressed blocks; only full blocks unless rest is set. Never within a draft."""
-        if self._undo is not None or not self.loose or (self._loose_bytes < BLOCK_BYTES and not rest):
+        if self._undo is not None:
             return
-        contents = [content for content in self.loose if isinstance(content.text, bytes)]
-        for content, handle in zip(contents, self.texts.pack([self.text(c) for c in contents]), strict=True):
+        block: list[Content] = []
+        texts: list[bytes] = []
+        size = 0
+        for content in self.loose:
+            if not isinstance(content.text, bytes):  # purged meanwhile
+                continue
+            block.append(content)
+            texts.append(content.text)
+            size += len(content.text)
+            if size >= BLOCK_BYTES:
+                self._pack_block(block, texts)
+                block, texts, size = [], [], 0
+        if block and rest:
+            self._pack_block(block, texts)
+            block = []
+        self.loose[:] = block
+
+    def _pack_block(self, block: list[Content], texts: list[bytes]) -> None:
+        for content, handle in zip(block, self.texts.pack(texts), strict=True):
             content.text = handle
-        self.loose.clear()
-        self._loose_bytes = 0
 
 
 def _assign(target: Any, values: Mapping[str, Any]) -> None:
