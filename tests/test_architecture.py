@@ -65,13 +65,17 @@ def test_imports_go_downwards(path: Path) -> None:
 def test_errors_import_nothing_at_run_time() -> None:
     """The error tree stands at the bottom: what it imports of Stele, it imports for type checkers alone."""
     tree = ast.parse((SOURCE / "errors.py").read_text(encoding="utf-8"))
-    outside = [node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stele")]
+    outside = [
+        node for node in tree.body if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stele")
+    ]
     assert not outside
 
 
 def test_testing_is_imported_by_nobody() -> None:
     """Test helpers shipped to users stay out of the product."""
-    users = [path.name for path in MODULES if part_of(path) != "testing" for _, n in imports(path) if "stele.testing" in n]
+    users = [
+        path.name for path in MODULES if part_of(path) != "testing" for _, n in imports(path) if "stele.testing" in n
+    ]
     assert not users
 
 

@@ -21,7 +21,9 @@ def check(
     against: Annotated[
         list[Path] | None, typer.Option(help="File with an earlier version; repeat it, oldest first.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE.")] = "BACKWARD",
+    policy: Annotated[
+        str, typer.Option(help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE.")
+    ] = "BACKWARD",
     ruleset: Annotated[str | None, typer.Option(help="Ruleset of the format; its default unless given.")] = None,
     schema_format: Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")] = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the others refer to.")] = None,

@@ -33,7 +33,6 @@ UrlOption = Annotated[
 ]
 
 
-
 def print_json(value: Any) -> None:
     """One JSON document, indented, on standard output."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8") + "\n")

@@ -24,9 +24,7 @@ def register(
     subject: Annotated[str, typer.Argument(help="Subject to register under.")],
     file: Annotated[Path, typer.Argument(help="File with the schema.")],
     schema_format: Annotated[str | None, typer.Option("--format", help="avro, protobuf, json; by suffix.")] = None,
-    reference: Annotated[
-        list[str] | None, typer.Option(help="NAME=SUBJECT:VERSION the schema refers to.")
-    ] = None,
+    reference: Annotated[list[str] | None, typer.Option(help="NAME=SUBJECT:VERSION the schema refers to.")] = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Register the normalised text.")] = False,
     url: UrlOption = DEFAULT_URLS,
     output: OutputOption = Output.TEXT,

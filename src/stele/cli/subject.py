@@ -41,7 +41,9 @@ def versions(
 ) -> None:
     """Versions of a subject with their ids."""
     with registry(url) as client:
-        found = [client.version(subject, number, deleted=deleted) for number in client.versions(subject, deleted=deleted)]
+        found = [
+            client.version(subject, number, deleted=deleted) for number in client.versions(subject, deleted=deleted)
+        ]
     rows = [{"version": row.version, "id": row.id, "type": row.schema_type} for row in found]
     print_rows(output, ("version", "id", "type"), rows)
 
@@ -49,7 +51,9 @@ def versions(
 @app.command("policy")
 def policy(
     subject: Subject,
-    level: Annotated[str | None, typer.Argument(help="New compatibility level; shows the one in force if absent.")] = None,
+    level: Annotated[
+        str | None, typer.Argument(help="New compatibility level; shows the one in force if absent.")
+    ] = None,
     url: UrlOption = DEFAULT_URLS,
     output: OutputOption = Output.TEXT,
 ) -> None:

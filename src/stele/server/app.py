@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+
 import msgspec
 import structlog
 

@@ -72,7 +72,10 @@ class Metrics:
 
     def described(self) -> list[Described]:
         """Every metric, for documentation."""
-        of_requests = [(self._requests, ("dialect", "route", "method", "status")), (self._seconds, ("dialect", "route"))]
+        of_requests = [
+            (self._requests, ("dialect", "route", "method", "status")),
+            (self._seconds, ("dialect", "route")),
+        ]
         rows = [*of_requests, *((gauge, ()) for gauge in self._gauges.values())]
         return [
             Described(family.name, family.type, labels, family.documentation)
