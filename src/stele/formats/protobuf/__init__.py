@@ -1,0 +1,124 @@
+"""Protocol Buffers: proto2, proto3 and editions."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from google.protobuf import json_format
+
+from stele.core.findings import Finding
+from stele.core.ports import Field, Form, Format
+from stele.errors import UnknownRuleset
+from stele.formats.protobuf import confluent
+from stele.formats.protobuf.arrow import arrow_schema
+from stele.formats.protobuf.codec import ProtobufCodec
+from stele.formats.protobuf.fields import fields
+from stele.formats.protobuf.model import (
+    ProtobufSchema,
+    file_descriptor_set,
+    indexes_of,
+    message_by_indexes,
+    message_class,
+)
+from stele.formats.protobuf.normalize import descriptor_bytes
+from stele.formats.protobuf.parse import parse
+from stele.formats.protobuf.printer import print_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_RULESETS: Mapping[str, Callable[[ProtobufSchema, ProtobufSchema], list[Finding]]] = {"confluent": confluent.check}
+
+
+class ProtobufFormat:
+    """The port `Format` for Protobuf; see the modules of this package for the details of each method."""
+
+    name = "protobuf"
+    media_types: Sequence[str] = ("application/vnd.google.protobuf", "application/x-protobuf", "text/x-protobuf")
+    rulesets: Sequence[str] = tuple(_RULESETS)
+
+    def parse(
+        self,
+        text: bytes,
+        references: Mapping[str, bytes],
+        *,
+        name: str = "",
+        strict: bool = True,
+    ) -> ProtobufSchema:
+        """Compile source text or a serialized descriptor; references are by import path. See `parse.parse`."""
+        return parse(text, references, name=name)
+
+    def canonical(self, parsed: ProtobufSchema, form: Form) -> bytes:
+        """The schema as `.proto` text without comments.
+
+        PRINTED keeps the order of declarations and the author's spelling of type names. NORMALIZED sorts what has no
+        order (see `normalize.normalized`) and writes full names. CANONICAL is the same text: nothing more can be left
+        out without changing what some reader of data sees (JSON names, features, custom options).
+        """
+        return print_schema(parsed, normal=form is not Form.PRINTED).encode()
+
+    def render(self, parsed: ProtobufSchema, style: str) -> str | None:
+        """Another representation of the schema, None for an unknown style.
+
+        `serialized` is the file's FileDescriptorProto in base64, `ignore_extensions` the text without custom options
+        and `extend` blocks, `descriptor_set` the file with its imports as a FileDescriptorSet in base64, and `json`
+        that set as JSON with the names of descriptor.proto.
+        """
+        if style == "serialized":
+            return base64.b64encode(parsed.proto.SerializeToString(deterministic=True)).decode()
+        if style == "ignore_extensions":
+            return print_schema(parsed, extensions=False)
+        if style == "descriptor_set":
+            return base64.b64encode(file_descriptor_set(parsed).SerializeToString(deterministic=True)).decode()
+        if style == "json":
+            return json_format.MessageToJson(file_descriptor_set(parsed), preserving_proto_field_name=True, indent=None)
+        return None
+
+    def fingerprints(self, parsed: ProtobufSchema) -> Mapping[str, bytes]:
+        """`sha256` and `md5` of the CANONICAL text, `descriptor`: SHA-256 of the normalized descriptors with imports.
+
+        Two schemas of equal text that import different files differ in `descriptor` only.
+        """
+        text = self.canonical(parsed, Form.CANONICAL)
+        return {
+            "sha256": hashlib.sha256(text).digest(),
+            "md5": hashlib.md5(text, usedforsecurity=False).digest(),
+            "descriptor": hashlib.sha256(descriptor_bytes(parsed)).digest(),
+        }
+
+    def check(self, reader: ProtobufSchema, writer: ProtobufSchema, ruleset: str = "") -> list[Finding]:
+        """Why reader cannot read data of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
+        rules = _RULESETS.get(ruleset or self.rulesets[0])
+        if rules is None:
+            raise UnknownRuleset(f"Protobuf has no ruleset {ruleset!r}, only {', '.join(self.rulesets)}")
+        return rules(reader, writer)
+
+    def fields(self, parsed: ProtobufSchema) -> list[Field]:
+        """All fields, depth first. See `fields.fields`."""
+        return fields(parsed)
+
+    def arrow_schema(self, parsed: ProtobufSchema) -> pa.Schema:
+        """The columns of the first message. See `arrow.arrow_schema`, which also takes another message."""
+        return arrow_schema(parsed)
+
+    def codec(self, writer: ProtobufSchema, reader: ProtobufSchema | None = None) -> ProtobufCodec:
+        """A codec for the first message of writer. See `codec.ProtobufCodec`, which also takes another message."""
+        return ProtobufCodec(writer, reader)
+
+
+PROTOBUF: Format[ProtobufSchema] = ProtobufFormat()
+
+__all__ = [
+    "PROTOBUF",
+    "ProtobufCodec",
+    "ProtobufFormat",
+    "ProtobufSchema",
+    "arrow_schema",
+    "file_descriptor_set",
+    "indexes_of",
+    "message_by_indexes",
+    "message_class",
+]

@@ -1,0 +1,95 @@
+"""What only the source text knows: the order of declarations, how the author spelled type names, comments."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from stele.formats.protobuf.model import ProtobufSchema
+
+MAX_LOCATIONS = 400_000
+"""A schema with more places than this is printed as if it had come without source, to bound the time."""
+
+_NAME = re.compile(r"\.?[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_MAP_VALUE = re.compile(rb"map\s*<\s*\w+\s*,\s*([.\w]+)\s*>")
+_TAB = 8
+"""The compiler counts a tab as moving to the next multiple of so many columns."""
+
+Path = tuple[int, ...]
+NOWHERE: tuple[int, ...] = (1 << 31,)
+"""The place of what has none: behind everything."""
+
+
+class Layout:
+    """Answers by path of field numbers and indexes into the FileDescriptorProto; empty for a schema without source."""
+
+    def __init__(self, schema: ProtobufSchema) -> None:
+        locations = schema.source.location
+        self._locations = locations if len(locations) <= MAX_LOCATIONS else ()
+        self._text = schema.text
+
+    @cached_property
+    def _spans(self) -> dict[Path, tuple[int, ...]]:
+        spans: dict[Path, tuple[int, ...]] = {}
+        for location in self._locations:
+            path = tuple(location.path)
+            # A custom option has places for its parts only: they stand in for the whole.
+            for shorter in (path, path[:-1], path[:-2]):
+                spans.setdefault(shorter, tuple(location.span))
+        return spans
+
+    @cached_property
+    def _comments(self) -> dict[Path, str]:
+        return {
+            tuple(location.path): text
+            for location in self._locations
+            if (text := location.leading_comments or location.trailing_comments)
+        }
+
+    @cached_property
+    def _lines(self) -> list[bytes]:
+        return self._text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+
+    def place(self, path: Path) -> tuple[int, ...]:
+        """Where the element starts, for sorting; elements without a place come last."""
+        return self._spans.get(path, NOWHERE)
+
+    def comment(self, path: Path) -> str:
+        """The comment before the element, else the one behind it, without stars and surrounding white space."""
+        lines = (line.strip() for line in self._comments.get(path, "").strip().splitlines())
+        return "\n".join(line.removeprefix("*").strip() if line.startswith("*") else line for line in lines)
+
+    def spelling(self, path: Path) -> str:
+        """The type name at path as the author wrote it; '' when that cannot be told."""
+        text = self._slice(path).decode("ascii", "replace")
+        return text if _NAME.fullmatch(text) else ""
+
+    def map_value(self, path: Path) -> str:
+        """The value type of the map field at path as the author wrote it; '' when that cannot be told."""
+        match = _MAP_VALUE.match(self._slice(path))
+        return match[1].decode() if match else ""
+
+    def _slice(self, path: Path) -> bytes:
+        span = self._spans.get(path)
+        if not self._text or span is None:
+            return b""
+        first, start, *end = span
+        last, stop = (first, *end) if len(end) == 1 else (end[0], end[1])
+        lines = self._lines[first : last + 1]
+        if not lines:
+            return b""
+        lines[-1] = lines[-1][: _offset(lines[-1], stop)]
+        lines[0] = lines[0][_offset(self._lines[first], start) :]
+        return b"\n".join(lines)
+
+
+def _offset(line: bytes, column: int) -> int:
+    """Index of the byte at a column."""
+    if b"\t" not in line:
+        return column
+    at = 0
+    for index, byte in enumerate(line):
+        if at >= column:
+            return index
+        at = (at // _TAB + 1) * _TAB if byte == ord("\t") else at + 1
+    return len(line)

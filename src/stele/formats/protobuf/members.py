@@ -1,0 +1,123 @@
+"""The order in which the declarations of a file or a message can be printed without changing its descriptor.
+
+A descriptor keeps fields, nested messages, enums and extensions in separate lists, yet a map field or a group appends
+its own message to the list of messages where it stands. Fields come before nested types as long as that keeps the list
+of messages as it is; a message that must precede the entry of a map field is moved before the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto
+
+from stele.formats.protobuf.layout import Path
+
+
+@dataclass
+class Member:
+    """One declaration: its kind (`field`, `oneof`, `message`, `enum`, `extend`) and the indexes of what it holds.
+
+    indexes count in the descriptor's list of that kind (fields for a oneof, extensions for an `extend` block); messages
+    are the indexes of the nested messages that it declares itself.
+    """
+
+    kind: str
+    indexes: list[int]
+    messages: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The lists of one scope, its path, and the field numbers of its messages, enums and extensions."""
+
+    path: Path
+    fields: Sequence[FieldDescriptorProto]
+    messages: Sequence[DescriptorProto]
+    enums: Sequence[EnumDescriptorProto]
+    extensions: Sequence[FieldDescriptorProto]
+    tags: tuple[int, int, int]
+
+    def member_path(self, member: Member) -> Path:
+        """Where a nested message or enum is."""
+        return (*self.path, self.tags[0 if member.kind == "message" else 1], member.indexes[0])
+
+
+def ordered(scope: Scope, place: Callable[[Path], tuple[int, ...]]) -> list[Member]:
+    """All declarations of the scope; place tells where the author put a nested type."""
+    names = {message.name: index for index, message in enumerate(scope.messages)}
+    fields = _fields(scope, names)
+    extends = _extends(scope, names)
+    owned = {index for member in (*fields, *extends) for index in member.messages}
+    types = [Member("message", [index], [index]) for index in range(len(scope.messages)) if index not in owned]
+    types += [Member("enum", [index]) for index in range(len(scope.enums))]
+    types.sort(key=lambda member: (*place(scope.member_path(member)), member.kind == "enum", *member.indexes))
+    return list(_merged([fields, types, extends]))
+
+
+def _fields(scope: Scope, names: dict[str, int]) -> list[Member]:
+    members: list[Member] = []
+    oneofs: dict[int, Member] = {}
+    for index, item in enumerate(scope.fields):
+        if item.HasField("oneof_index") and not item.proto3_optional:
+            member = oneofs.get(item.oneof_index)
+            if member is None:
+                member = oneofs[item.oneof_index] = Member("oneof", [])
+                members.append(member)
+            member.indexes.append(index)
+        else:
+            member = Member("field", [index])
+            members.append(member)
+        member.messages += _own_message(item, scope.messages, names)
+    return members
+
+
+def _extends(scope: Scope, names: dict[str, int]) -> list[Member]:
+    """One member for each run of extensions of the same message that no other message interrupts."""
+    members: list[Member] = []
+    for index, item in enumerate(scope.extensions):
+        own = _own_message(item, scope.messages, names)
+        joins = (
+            members
+            and scope.extensions[members[-1].indexes[0]].extendee == item.extendee
+            and (not own or not members[-1].messages or own[0] == members[-1].messages[-1] + 1)
+        )
+        if not joins:
+            members.append(Member("extend", []))
+        members[-1].indexes.append(index)
+        members[-1].messages += own
+    return members
+
+
+def _own_message(item: FieldDescriptorProto, messages: Sequence[DescriptorProto], names: dict[str, int]) -> list[int]:
+    """The index of the map entry or group body that a field declares in its scope, if it does."""
+    if item.type not in {FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_GROUP}:
+        return []
+    index = names.get(item.type_name.rsplit(".", 1)[-1])
+    if index is None:
+        return []
+    is_entry = item.type == FieldDescriptorProto.TYPE_MESSAGE and messages[index].options.map_entry
+    return [index] if is_entry or item.type == FieldDescriptorProto.TYPE_GROUP else []
+
+
+def _merged(sequences: Sequence[Sequence[Member]]) -> Iterator[Member]:
+    """The sequences one after the other, except where a message has to come earlier to keep the order of messages."""
+    queue_of = {index: number for number, members in enumerate(sequences) for m in members for index in m.messages}
+    heads = [0] * len(sequences)
+    emitted: set[int] = set()
+    following = 0
+    for number, members in enumerate(sequences):
+        while heads[number] < len(members):
+            source = number
+            # Follow the messages that are due before this member to the sequence that declares them.
+            while True:
+                member = sequences[source][heads[source]]
+                while following in emitted:
+                    following += 1
+                if not member.messages or following >= min(member.messages) or queue_of[following] == source:
+                    break
+                source = queue_of[following]
+            heads[source] += 1
+            emitted.update(member.messages)
+            yield member

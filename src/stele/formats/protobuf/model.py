@@ -1,0 +1,187 @@
+"""A compiled Protobuf schema and the ways to look into it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.reflection import GeneratedProtocolMessageType
+
+from stele.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+
+
+class ProtobufSchema:
+    """One file with all it imports, in a descriptor pool of its own. Immutable; safe to share between threads.
+
+    files holds the file descriptors, imports before importers and the schema itself last, without source positions;
+    text is the source the schema was compiled from, empty when it came as a descriptor.
+    Raises TypeError when the run-time library refuses the descriptors.
+    """
+
+    def __init__(self, files: Sequence[FileDescriptorProto], text: bytes) -> None:
+        self.text = text
+        self.source = SourceCodeInfo()
+        self.source.CopyFrom(files[-1].source_code_info)
+        for file in files:
+            file.ClearField("source_code_info")
+        for service in files[-1].service:
+            for method in service.method:
+                if not method.options.ByteSize():  # `rpc … {}` means the same as `rpc …;`
+                    method.ClearField("options")
+        self.files = tuple(files)
+        self.proto = files[-1]
+        self.pool = DescriptorPool()
+        serialized = [file.SerializeToString() for file in files]
+        for data in serialized:
+            self.pool.AddSerializedFile(data)
+        self.size = sum(map(len, serialized)) + self.source.ByteSize()
+        self.file: FileDescriptor = self.pool.FindFileByName(self.proto.name)
+        self._lock = threading.Lock()
+        self._classes: dict[str, type[Message]] = {}
+
+    @cached_property
+    def type_name(self) -> str:
+        """Full name of the first top-level message, or ''."""
+        return self.full_name(self.proto.message_type[0].name) if self.proto.message_type else ""
+
+    def full_name(self, name: str) -> str:
+        """A top-level name with the file's package before it."""
+        return f"{self.proto.package}.{name}" if self.proto.package else name
+
+    def label(self, field: FieldDescriptor) -> str:
+        """The label a field of this schema was declared with: optional, required, repeated, or '' for none."""
+        if field.is_repeated:
+            return "repeated"
+        if field.is_required:
+            return "required"
+        return "optional" if field.full_name in self._optional else ""
+
+    def oneof(self, field: FieldDescriptor) -> str:
+        """Name of the oneof the field was declared in, '' for none; the one that proto3 `optional` implies is none."""
+        oneof = field.containing_oneof
+        return "" if oneof is None or field.full_name in self._optional else oneof.name
+
+    @cached_property
+    def _optional(self) -> frozenset[str]:
+        """Full names of all fields that were declared with the word `optional`."""
+        found: list[str] = []
+        for file in self.files:
+            todo = [(file.package, message) for message in file.message_type]
+            proto2 = file.syntax in {"", "proto2"}
+            while todo:
+                scope, message = todo.pop()
+                name = f"{scope}.{message.name}" if scope else message.name
+                for field in message.field:
+                    plain = proto2 and not field.HasField("oneof_index") and field.label == field.LABEL_OPTIONAL
+                    if plain or field.proto3_optional:
+                        found.append(f"{name}.{field.name}")
+                todo += [(name, nested) for nested in message.nested_type]
+        return frozenset(found)
+
+    def messages(self) -> list[Descriptor]:
+        """The file's top-level messages, in the order of the file."""
+        return [self.message(self.full_name(message.name)) for message in self.proto.message_type]
+
+    def message(self, full_name: str = "") -> Descriptor:
+        """A message of the file or its imports; '' is the first one of the file. Raises `InvalidRequest`."""
+        wanted = (full_name or self.type_name).removeprefix(".")
+        if not wanted:
+            raise InvalidRequest("the schema declares no message")
+        try:
+            return self.pool.FindMessageTypeByName(wanted)
+        except KeyError:
+            raise InvalidRequest(f"the schema has no message named {wanted!r}") from None
+
+    @cached_property
+    def message_names(self) -> frozenset[str]:
+        """Full names of the file's messages at any depth, map entries included."""
+        found: list[str] = []
+        todo = [(self.proto.package, message) for message in self.proto.message_type]
+        while todo:
+            scope, message = todo.pop()
+            name = f"{scope}.{message.name}" if scope else message.name
+            found.append(name)
+            todo += [(name, nested) for nested in message.nested_type]
+        return frozenset(found)
+
+    def message_class(self, full_name: str = "") -> type[Message]:
+        """The generated class of a message; the same class for every call. Raises `InvalidRequest`."""
+        return self.class_of(self.message(full_name))
+
+    def class_of(self, descriptor: Descriptor) -> type[Message]:
+        """The generated class of a message of the schema's pool.
+
+        The library's own factory recurses from message to message and forgets the types of extensions; this makes the
+        classes of all that can be reached, one by one.
+        """
+        with self._lock:
+            todo = [descriptor]
+            while todo:
+                at = todo.pop()
+                if at.full_name not in self._classes:
+                    members: dict[str, object] = {"DESCRIPTOR": at, "__module__": None}
+                    made = GeneratedProtocolMessageType(at.name, (Message,), members)
+                    self._classes[at.full_name] = cast("type[Message]", made)
+                    fields = [*at.fields, *self.pool.FindAllExtensions(at)]
+                    todo += [field.message_type for field in fields if field.message_type is not None]
+            return self._classes[descriptor.full_name]
+
+
+def file_descriptor_set(schema: ProtobufSchema) -> FileDescriptorSet:
+    """A copy of the schema's file with everything it imports, imports first, without source positions."""
+    return FileDescriptorSet(file=schema.files)
+
+
+def message_class(schema: ProtobufSchema, full_name: str = "") -> type[Message]:
+    """The generated class of a message of the schema; '' is the first message. Raises `InvalidRequest`."""
+    return schema.message_class(full_name)
+
+
+def message_by_indexes(schema: ProtobufSchema, indexes: Sequence[int]) -> str:
+    """Full name of the message at a path of positions, as Confluent frames carry it.
+
+    `[1, 0]` is the first message inside the second one; empty means `[0]`. Positions count the descriptor's nested
+    types, which include map entries and groups. Raises `InvalidRequest`.
+    """
+    first, *rest = indexes or [0]
+    message = _at(schema.proto.message_type, first, indexes)
+    names = [message.name]
+    for index in rest:
+        message = _at(message.nested_type, index, indexes)
+        names.append(message.name)
+    return schema.full_name(".".join(names))
+
+
+def indexes_of(schema: ProtobufSchema, full_name: str) -> list[int]:
+    """The path of positions that `message_by_indexes` resolves to full_name. Raises `InvalidRequest`."""
+    descriptor = schema.message(full_name)
+    if descriptor.file.name != schema.proto.name:
+        raise InvalidRequest(
+            f"{full_name!r} is declared in the import {descriptor.file.name!r}, not in the schema itself"
+        )
+    names: list[str] = []
+    at: Descriptor | None = descriptor
+    while at is not None:
+        names.insert(0, at.name)
+        at = at.containing_type
+    indexes = []
+    siblings: Sequence[DescriptorProto] = schema.proto.message_type
+    for name in names:
+        index = next(i for i, sibling in enumerate(siblings) if sibling.name == name)
+        indexes.append(index)
+        siblings = siblings[index].nested_type
+    return indexes
+
+
+def _at(messages: Sequence[DescriptorProto], index: int, indexes: Sequence[int]) -> DescriptorProto:
+    if 0 <= index < len(messages):
+        return messages[index]
+    raise InvalidRequest(f"the schema has no message at the indexes {list(indexes)}")

@@ -1,0 +1,313 @@
+"""Between messages and plain Python data.
+
+| Protobuf | Python, when read | also taken when written |
+|---|---|---|
+| integers | int | decimal text, a float without fraction |
+| floats | float | int, "NaN", "Infinity", "-Infinity" |
+| bool, string | bool, str | – |
+| bytes | bytes | base64 text |
+| enum | the name; the number when the schema has no name for it | the number |
+| message, group | dict by field name | JSON name instead of the field's; a Message of that type |
+| repeated, map | list, dict | any sequence but text, any mapping |
+| Timestamp, Duration, FieldMask | JSON text (`2026-01-31T00:00:00.5Z`, `1.5s`, `a,b`) | datetime, timedelta |
+| wrappers | the scalar | – |
+| Struct, Value, ListValue | JSON data | – |
+| extension | under `[pkg.name]` | – |
+
+Read data has every field without presence (with its default) and the set ones of the others; None means unset.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf import json_format
+from google.protobuf.descriptor import FieldDescriptor as F
+from google.protobuf.message import Message
+
+from stele.formats.protobuf.types import (
+    DURATION,
+    TIMESTAMP,
+    WELL_KNOWN,
+    WRAPPERS,
+    descriptor_of,
+    enum_of,
+    is_map,
+    map_parts,
+    set_fields,
+    type_text,
+)
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+MAX_DEPTH = 100
+"""Messages nest no deeper: the limit of Protobuf parsers."""
+
+_RANGES = {
+    **dict.fromkeys((F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32), (-(1 << 31), (1 << 31) - 1)),
+    **dict.fromkeys((F.TYPE_INT64, F.TYPE_SINT64, F.TYPE_SFIXED64), (-(1 << 63), (1 << 63) - 1)),
+    **dict.fromkeys((F.TYPE_UINT32, F.TYPE_FIXED32), (0, (1 << 32) - 1)),
+    **dict.fromkeys((F.TYPE_UINT64, F.TYPE_FIXED64), (0, (1 << 64) - 1)),
+}
+_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_FLOAT_MAX = 3.4028235677973366e38
+"""Doubles from here on round to no finite float."""
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def to_native(message: Message) -> Any:
+    """The message as plain data; its depth is bounded by the parser."""
+    name = message.DESCRIPTOR.full_name
+    if name in WRAPPERS:
+        return message.value  # type: ignore[attr-defined]  # every wrapper has it
+    if name in WELL_KNOWN:
+        return json_format.MessageToDict(message)
+    made: dict[str, Any] = {}
+    for field in descriptor_of(message).fields:
+        if not field.has_presence or message.HasField(field.name):
+            made[field.name] = _read(field, getattr(message, field.name))
+    for field, value in set_fields(message):
+        if field.is_extension:
+            made[f"[{field.full_name}]"] = _read(field, value)
+    return made
+
+
+def _read(field: FieldDescriptor, value: Any) -> Any:
+    if is_map(field):
+        part = map_parts(field)[1]
+        return {key: _read_one(part, value[key]) for key in value}
+    return [_read_one(field, item) for item in value] if field.is_repeated else _read_one(field, value)
+
+
+def _read_one(field: FieldDescriptor, value: Any) -> Any:
+    if field.message_type is not None:
+        return to_native(value)
+    if field.type == F.TYPE_ENUM:
+        known = enum_of(field).values_by_number.get(value)
+        return known.name if known else value
+    return value
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Fills messages from plain data and collects what does not fit, one sentence each, in `problems`."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def fill(self, message: Message, datum: Any, path: str = "", depth: int = 0) -> None:
+        """Set the fields of message; path is where it is in the datum, '' at the top."""
+        descriptor = descriptor_of(message)
+        if depth > MAX_DEPTH:
+            self._bad(path, f"nests deeper than {MAX_DEPTH} messages")
+        elif isinstance(datum, Message):
+            self._copy(message, datum, path)
+        elif descriptor.full_name in WRAPPERS:
+            self._put(message, descriptor.fields_by_name["value"], datum, path)
+        elif descriptor.full_name in WELL_KNOWN:
+            self._well_known(message, datum, path)
+        elif not isinstance(datum, Mapping):
+            self._bad(path, f"{_kind(datum)} is no message {descriptor.full_name}")
+        else:
+            self._fields(message, datum, path, depth)
+
+    def _fields(self, message: Message, datum: Mapping[Any, Any], path: str, depth: int) -> None:
+        oneofs: dict[str, str] = {}
+        for name, value in datum.items():
+            where = f"{path}.{name}" if path else str(name)
+            field = _field(descriptor_of(message), name)
+            if field is None:
+                self._bad(where, f"message {message.DESCRIPTOR.full_name} has no such field")
+            elif value is not None or _takes_null(field):
+                oneof = field.containing_oneof
+                if oneof is not None and oneofs.setdefault(oneof.name, field.name) != field.name:
+                    self._bad(where, f"oneof {oneof.name} has {oneofs[oneof.name]} set already")
+                self._field(message, field, value, where, depth)
+
+    def _field(self, message: Message, field: FieldDescriptor, value: Any, path: str, depth: int) -> None:
+        if is_map(field):
+            self._map(message, field, value, path, depth)
+        elif field.is_repeated:
+            if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray)):
+                self._bad(path, f"{_kind(value)} is no list")
+                return
+            target = _target(message, field)
+            for index, item in enumerate(value):
+                if field.message_type is not None:
+                    self.fill(target.add(), item, f"{path}[{index}]", depth + 1)
+                elif (scalar := self._scalar(field, item, f"{path}[{index}]")) is not None:
+                    target.append(scalar)
+        elif field.message_type is not None:
+            target = _target(message, field)
+            target.SetInParent()
+            self.fill(target, value, path, depth + 1)
+        else:
+            self._put(message, field, value, path)
+
+    def _map(self, message: Message, field: FieldDescriptor, value: Any, path: str, depth: int) -> None:
+        if not isinstance(value, Mapping):
+            self._bad(path, f"{_kind(value)} is no map")
+            return
+        key_field, value_field = map_parts(field)
+        target = _target(message, field)
+        for key, item in value.items():
+            where = f"{path}{{{key}}}"
+            made = self._scalar(key_field, _map_key(key_field, key), where)
+            if made is None:
+                continue
+            if value_field.message_type is not None:
+                self.fill(target[made], item, where, depth + 1)
+            elif (scalar := self._scalar(value_field, item, where)) is not None:
+                target[made] = scalar
+
+    def _put(self, message: Message, field: FieldDescriptor, value: Any, path: str) -> None:
+        scalar = self._scalar(field, value, path)
+        if scalar is None:
+            return
+        if field.is_extension:
+            message.Extensions[field] = scalar  # type: ignore[index]  # the stub knows generated handles only
+        else:
+            setattr(message, field.name, scalar)
+
+    def _scalar(self, field: FieldDescriptor, value: Any, path: str) -> Any:
+        """The value as the field holds it, or None after noting why it does not fit."""
+        made: Any = None
+        if field.type in _RANGES:
+            made = _integer(value, _RANGES[field.type])
+        elif field.type == F.TYPE_BOOL:
+            made = value if isinstance(value, bool) else None
+        elif field.type == F.TYPE_STRING:
+            made = value if isinstance(value, str) and _encodable(value) else None
+        elif field.type == F.TYPE_BYTES:
+            made = _bytes(value)
+        elif field.type == F.TYPE_ENUM:
+            made = _enum(field, value)
+        else:
+            made = _float(value, single=field.type == F.TYPE_FLOAT)
+        if made is None:
+            self._bad(path, f"{_kind(value)} is no {_wanted(field)}")
+        return made
+
+    def _copy(self, message: Message, datum: Message, path: str) -> None:
+        if datum.DESCRIPTOR.full_name != message.DESCRIPTOR.full_name:
+            self._bad(path, f"a message {datum.DESCRIPTOR.full_name} is no {message.DESCRIPTOR.full_name}")
+        else:
+            message.MergeFromString(datum.SerializePartialToString())
+
+    def _well_known(self, message: Message, datum: Any, path: str) -> None:
+        name = message.DESCRIPTOR.full_name
+        try:
+            if name == TIMESTAMP and isinstance(datum, dt.datetime):
+                message.FromDatetime(datum)  # type: ignore[attr-defined]  # mixed in by name
+            elif name == DURATION and isinstance(datum, dt.timedelta):
+                message.FromTimedelta(datum)  # type: ignore[attr-defined]  # mixed in by name
+            else:
+                json_format.ParseDict(datum, message, max_recursion_depth=MAX_DEPTH)
+        except (json_format.ParseError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            self._bad(path, f"{_kind(datum)} is no {name}: {error}")
+
+    def _bad(self, path: str, why: str) -> None:
+        self.problems.append(f"{path or 'datum'}: {why}")
+
+
+def _field(descriptor: Descriptor, name: Any) -> FieldDescriptor | None:
+    """A field by its name, its JSON name, or an extension by its full name in brackets."""
+    if not isinstance(name, str):
+        return None
+    found = descriptor.fields_by_name.get(name) or descriptor.fields_by_camelcase_name.get(name)
+    if found is None and name.startswith("[") and name.endswith("]"):
+        try:
+            extension = descriptor.file.pool.FindExtensionByName(name[1:-1])
+        except KeyError:
+            return None
+        extended = extension.containing_type
+        return extension if extended is not None and extended.full_name == descriptor.full_name else None
+    return found or next((field for field in descriptor.fields if field.json_name == name), None)
+
+
+def _takes_null(field: FieldDescriptor) -> bool:
+    """Whether None is a value of the field; for all others it means unset."""
+    message = field.message_type
+    return message is not None and message.full_name == "google.protobuf.Value" and not field.is_repeated
+
+
+def _target(message: Message, field: FieldDescriptor) -> Any:
+    return message.Extensions[field] if field.is_extension else getattr(message, field.name)  # type: ignore[index]  # see _put
+
+
+def _map_key(field: FieldDescriptor, key: Any) -> Any:
+    """JSON has text keys only: `"true"` and `"false"` are booleans then."""
+    return {"true": True, "false": False}.get(key, key) if field.type == F.TYPE_BOOL and isinstance(key, str) else key
+
+
+def _integer(value: Any, span: tuple[int, int]) -> int | None:
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            return None
+    elif isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if span[0] <= value <= span[1] else None
+
+
+def _float(value: Any, *, single: bool) -> float | None:
+    if isinstance(value, str):
+        return _FLOATS.get(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        made = float(value)
+    except OverflowError:
+        return None
+    return None if single and math.isfinite(made) and abs(made) >= _FLOAT_MAX else made
+
+
+def _bytes(value: Any) -> bytes | None:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            return None
+    return None
+
+
+def _enum(field: FieldDescriptor, value: Any) -> int | None:
+    if isinstance(value, str):
+        known = enum_of(field).values_by_name.get(value)
+        return known.number if known else None
+    number = _integer(value, (-(1 << 31), (1 << 31) - 1))
+    closed = enum_of(field).is_closed
+    return None if number is None or (closed and number not in enum_of(field).values_by_number) else number
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _kind(value: Any) -> str:
+    """A value in an error message: short, and never a page long."""
+    shown = repr(value) if isinstance(value, (str, int, float, bool, bytes)) else type(value).__name__
+    return shown if len(shown) <= 40 else shown[:37] + "..."
+
+
+def _wanted(field: FieldDescriptor) -> str:
+    return type_text(field).removeprefix("repeated ").removeprefix("required ")

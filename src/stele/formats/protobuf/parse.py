@@ -1,0 +1,141 @@
+"""From a document and its references to a compiled schema."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+from stele.errors import MalformedSchema
+from stele.formats.protobuf.compiler import DEADLINE, Compiler
+from stele.formats.protobuf.diagnostics import error_of
+from stele.formats.protobuf.model import ProtobufSchema
+from stele.formats.protobuf.source import read_descriptors
+
+DEFAULT_NAME = "default.proto"
+"""Import path of a document that was not given one."""
+MAX_BYTES = 4 << 20
+"""Limit for a document together with its references, in bytes."""
+CACHE_BYTES = 64 << 20
+"""How many bytes of sources and descriptors the cache of parsed schemas may hold."""
+
+_SAFE_NAME = re.compile(r"(?!.*(^|/)\.{0,2}(/|$))[^\x00-\x1f\x7f\\:]{1,512}")
+
+_Key = tuple[bytes, str, tuple[tuple[str, bytes], ...]]
+
+
+class _Cache:
+    """Schemas by their sources, the least recently used ones given up beyond a number of bytes."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._size = 0
+        self._held: OrderedDict[_Key, ProtobufSchema] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key) -> ProtobufSchema | None:
+        with self._lock:
+            schema = self._held.get(key)
+            if schema is not None:
+                self._held.move_to_end(key)
+            return schema
+
+    def put(self, key: _Key, schema: ProtobufSchema) -> None:
+        with self._lock:
+            if key not in self._held:
+                self._held[key] = schema
+                self._size += self._cost(key, schema)
+            while self._size > self._capacity:
+                self._size -= self._cost(*self._held.popitem(last=False))
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
+            self._size = 0
+
+    @staticmethod
+    def _cost(key: _Key, schema: ProtobufSchema) -> int:
+        return 2048 + len(key[0]) + sum(len(text) for _, text in key[2]) + 4 * schema.size
+
+
+_CACHE = _Cache(CACHE_BYTES)
+_COMPILER = Compiler()
+
+
+def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> ProtobufSchema:
+    """Compile one document.
+
+    It is `.proto` source text (proto2, proto3, editions), or a FileDescriptorProto or FileDescriptorSet, serialized,
+    with or without base64; so are the references, which map import paths to documents. name is the document's own
+    import path; one that no import could name is replaced by `DEFAULT_NAME`. Equal arguments give the same object.
+    Raises `MalformedSchema` with line and column, `UnresolvedReference` for an import that is neither built in nor
+    among the references.
+    """
+    key = (text, name, tuple(references.items()))
+    schema = _CACHE.get(key)
+    if schema is None:
+        schema = _parse(text, references, name)
+        _CACHE.put(key, schema)
+    return schema
+
+
+def clear_cache() -> None:
+    """Forget all parsed schemas (for measurements and tests)."""
+    _CACHE.clear()
+
+
+def _parse(text: bytes, references: Mapping[str, bytes], name: str) -> ProtobufSchema:
+    if len(text) + sum(map(len, references.values())) > MAX_BYTES:
+        raise MalformedSchema(f"the schema and its references are larger than {MAX_BYTES} bytes")
+    descriptors = read_descriptors(text)
+    main = _own_name(name, descriptors)
+    texts, known = _split(references)
+    texts.pop(main, None)
+    if descriptors:
+        own = FileDescriptorProto()
+        own.CopyFrom(descriptors[-1])
+        own.name = main
+        known = [own, *known, *descriptors[:-1]]
+    else:
+        texts[main] = text
+    files = _compile(main, texts, known)
+    try:
+        return ProtobufSchema(files, b"" if descriptors else text)
+    except TypeError as error:  # the run-time library refuses what the compiler took
+        raise MalformedSchema(f"the descriptor cannot be used: {error}") from error
+
+
+def _own_name(name: str, descriptors: Sequence[FileDescriptorProto]) -> str:
+    candidates = (name, descriptors[-1].name if descriptors else "")
+    return next((candidate for candidate in candidates if _SAFE_NAME.fullmatch(candidate)), DEFAULT_NAME)
+
+
+def _split(references: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[FileDescriptorProto]]:
+    """References as source texts and as descriptors; names that no import statement may use are left out."""
+    texts: dict[str, bytes] = {}
+    known: list[FileDescriptorProto] = []
+    for path, document in references.items():
+        if not _SAFE_NAME.fullmatch(path):
+            continue
+        descriptors = read_descriptors(document)
+        if descriptors:
+            own = FileDescriptorProto()
+            own.CopyFrom(descriptors[-1])
+            own.name = path
+            known += [own, *descriptors[:-1]]
+        else:
+            texts[path] = document
+    return texts, known
+
+
+def _compile(main: str, texts: Mapping[str, bytes], known: Sequence[FileDescriptorProto]) -> list[FileDescriptorProto]:
+    given = FileDescriptorSet(file=known).SerializeToString() if known else b""
+    outcome = _COMPILER.run(main, list(texts.items()), given)
+    if outcome is None:
+        raise MalformedSchema(f"the Protobuf compiler gave up on the schema, or needed more than {DEADLINE:g} s")
+    if not outcome.ok:
+        raise error_of(outcome.messages, main)
+    return list(FileDescriptorSet.FromString(outcome.descriptors).file)

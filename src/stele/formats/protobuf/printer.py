@@ -1,0 +1,304 @@
+"""Prints a descriptor as `.proto` text that compiles to the same descriptor.
+
+The layout is the one Confluent's registry stores: two spaces, one blank line between kinds of members, fields before
+nested types. Comments are not printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    Edition,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    MethodDescriptorProto,
+    ServiceDescriptorProto,
+    SymbolVisibility,
+)
+
+from stele.formats.protobuf.layout import NOWHERE, Layout, Path
+from stele.formats.protobuf.members import Member, Scope, ordered
+from stele.formats.protobuf.normalize import normalized
+from stele.formats.protobuf.options import Option, options_of
+from stele.formats.protobuf.values import quoted
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from stele.formats.protobuf.model import ProtobufSchema
+
+_F = FieldDescriptorProto
+_MAX_FIELD = 536870911
+_MAX_ENUM = 2147483647
+_SCALARS = {
+    number: name.removeprefix("TYPE_").lower()
+    for name, number in _F.Type.items()
+    if name not in {"TYPE_MESSAGE", "TYPE_ENUM", "TYPE_GROUP"}
+}
+_LABELS = {_F.LABEL_OPTIONAL: "optional ", _F.LABEL_REQUIRED: "required ", _F.LABEL_REPEATED: "repeated "}
+
+_Lines = list[str]
+
+
+def print_schema(schema: ProtobufSchema, *, normal: bool = False, extensions: bool = True) -> str:
+    """The schema as text.
+
+    normal sorts all that may be sorted and writes full type names; otherwise order and type names are the author's.
+    extensions=False leaves out custom options and `extend` blocks.
+    """
+    if normal:
+        return _Printer(schema, None, extensions=extensions).file(normalized(schema.proto))
+    return _Printer(schema, Layout(schema), extensions=extensions).file(schema.proto)
+
+
+class _Printer:
+    """Prints the parts of one file; each method returns lines without the indentation of what surrounds them."""
+
+    def __init__(self, schema: ProtobufSchema, layout: Layout | None, *, extensions: bool) -> None:
+        self._schema = schema
+        self._layout = layout
+        self._extensions = extensions
+        self._syntax = schema.proto.syntax or "proto2"
+
+    # --- file and message -------------------------------------------------------------------------------------------
+
+    def file(self, file: FileDescriptorProto) -> str:
+        head = [_syntax(file), *([f"package {file.package};"] if file.package else [])]
+        lines = _sections([head, _imports(file), self._statements(file.options, (8,))])
+        scope = Scope((), (), file.message_type, file.enum_type, file.extension, (4, 5, 7))
+        for member in ordered(scope, self._place):
+            for block in self._member(member, scope):
+                lines += ["", *block]
+        for index, service in enumerate(file.service):
+            lines += ["", *self._service(service, (6, index))]
+        return "\n".join(lines) + "\n"
+
+    def _message(self, message: DescriptorProto, path: Path, head: str) -> _Lines:
+        """A message or, with another head, the body of a group. Messages nest at most 32 deep."""
+        scope = Scope(path, message.field, message.nested_type, message.enum_type, message.extension, (3, 4, 6))
+        sections: list[tuple[str, _Lines]] = [
+            ("reserved", _reserved(message, self._syntax, _MAX_FIELD, exclusive=True)),
+            ("option", self._statements(message.options, (*path, 7), but=("map_entry",))),
+        ]
+        extensible = self._extension_ranges(message, path)
+        for member in ordered(scope, self._place):
+            if member.kind not in {"field", "oneof"}:
+                sections.append(("range", extensible))
+                extensible = []
+            oneof = message.oneof_decl[message.field[member.indexes[0]].oneof_index] if member.kind == "oneof" else None
+            blocks = self._oneof(member, scope, oneof.name, oneof.options) if oneof else self._member(member, scope)
+            kind = "type" if member.kind in {"message", "enum"} else member.kind
+            sections += [(kind, block) for block in blocks]
+        sections.append(("range", extensible))
+        return _block(_visibility(message) + head, _joined(sections))
+
+    def _member(self, member: Member, scope: Scope) -> list[_Lines]:
+        """One declaration of a scope, as no or one block."""
+        if member.kind == "field":
+            return [self._field(scope.fields[member.indexes[0]], scope, (*scope.path, 2, member.indexes[0]))]
+        if member.kind == "extend":
+            return [self._extend(member, scope)] if self._extensions else []
+        path = scope.member_path(member)
+        if member.kind == "enum":
+            return [self._enum(scope.enums[member.indexes[0]], path)]
+        message = scope.messages[member.indexes[0]]
+        return [self._message(message, path, f"message {message.name}")]
+
+    def _oneof(self, member: Member, scope: Scope, name: str, options: Message) -> list[_Lines]:
+        position = scope.fields[member.indexes[0]].oneof_index
+        body = self._statements(options, (*scope.path, 8, position, 2))
+        for index in member.indexes:
+            body += self._field(scope.fields[index], scope, (*scope.path, 2, index))
+        return [_block(f"oneof {name}", body)]
+
+    def _extend(self, member: Member, scope: Scope) -> _Lines:
+        body: _Lines = []
+        first = (*scope.path, scope.tags[2], member.indexes[0])
+        for index in member.indexes:
+            body += self._field(scope.extensions[index], scope, (*scope.path, scope.tags[2], index))
+        return _block(f"extend {self._name(scope.extensions[member.indexes[0]].extendee, (*first, 2))}", body)
+
+    def _extension_ranges(self, message: DescriptorProto, path: Path) -> _Lines:
+        lines: _Lines = []
+        for index, item in enumerate(message.extension_range):
+            options = self._options(item.options, (*path, 5, index, 3))
+            lines += _with_options(f"extensions {_range(item.start, item.end - 1, _MAX_FIELD)}", _pairs(options), ";")
+        return lines
+
+    # --- fields -----------------------------------------------------------------------------------------------------
+
+    def _field(self, field: FieldDescriptorProto, scope: Scope, path: Path) -> _Lines:
+        pairs = _own_pairs(field) + _pairs(self._options(field.options, (*path, 8)))
+        index = next((i for i, m in enumerate(scope.messages) if m.name == field.type_name.rsplit(".", 1)[-1]), None)
+        body = scope.messages[index] if index is not None else None
+        if field.type == _F.TYPE_GROUP and body is not None:
+            head = f"{self._label(field)}group {body.name} = {field.number}{_inline(pairs)}"
+            return self._message(body, (*scope.path, scope.tags[0], index or 0), head)
+        if field.type == _F.TYPE_MESSAGE and body is not None and body.options.map_entry:
+            head = f"map<{self._type(body.field[0], ())}, {self._map_value(body.field[1], path)}>"
+        else:
+            head = self._label(field) + self._type(field, path)
+        return _with_options(f"{head} {field.name} = {field.number}", pairs, ";")
+
+    def _label(self, field: FieldDescriptorProto) -> str:
+        """What stands before the type: nothing where the syntax has no word for it."""
+        if field.label == _F.LABEL_REPEATED or field.proto3_optional:
+            return _LABELS[field.label]
+        if self._syntax != "proto2" or field.HasField("oneof_index"):
+            return ""
+        return _LABELS[field.label]
+
+    def _type(self, field: FieldDescriptorProto, path: Path) -> str:
+        return self._name(field.type_name, (*path, 6)) if field.type_name else _SCALARS[field.type]
+
+    def _map_value(self, value: FieldDescriptorProto, path: Path) -> str:
+        spelled = self._layout.map_value(path) if self._layout and value.type_name else ""
+        return spelled or self._type(value, ())
+
+    def _name(self, full_name: str, path: Path) -> str:
+        """A type name as the author spelled it, else in full with its leading dot, which means the same everywhere."""
+        return (self._layout.spelling(path) if self._layout else "") or full_name
+
+    # --- enums and services -----------------------------------------------------------------------------------------
+
+    def _enum(self, enum: EnumDescriptorProto, path: Path) -> _Lines:
+        body = self._statements(enum.options, (*path, 3))
+        for index, value in enumerate(enum.value):
+            pairs = _pairs(self._options(value.options, (*path, 2, index, 3)))
+            body += _with_options(f"{value.name} = {value.number}", pairs, ";")
+        reserved = _reserved(enum, self._syntax, _MAX_ENUM, exclusive=False)
+        return _block(f"{_visibility(enum)}enum {enum.name}", _sections([reserved, body]))
+
+    def _service(self, service: ServiceDescriptorProto, path: Path) -> _Lines:
+        methods: _Lines = []
+        for index, method in enumerate(service.method):
+            methods += self._method(method, (*path, 2, index))
+        return _block(f"service {service.name}", _sections([self._statements(service.options, (*path, 3)), methods]))
+
+    def _method(self, method: MethodDescriptorProto, path: Path) -> _Lines:
+        asked = ("stream " if method.client_streaming else "") + self._name(method.input_type, (*path, 2))
+        given = ("stream " if method.server_streaming else "") + self._name(method.output_type, (*path, 3))
+        head = f"rpc {method.name} ({asked}) returns ({given})"
+        body = self._statements(method.options, (*path, 4))
+        return _block(head, body) if body else [head + ";"]
+
+    # --- options ----------------------------------------------------------------------------------------------------
+
+    def _options(self, options: Message, path: Path) -> list[Option]:
+        found = options_of(
+            options, self._schema, by_name=self._layout is None, place=lambda number: self._place((*path, number))
+        )
+        return [option for option in found if self._extensions or not option.custom]
+
+    def _statements(self, options: Message, path: Path, but: Sequence[str] = ()) -> _Lines:
+        found = self._options(options, path)
+        return [f"option {option.name} = {option.value};" for option in found if option.name not in but]
+
+    def _place(self, path: Path) -> tuple[int, ...]:
+        return self._layout.place(path) if self._layout else NOWHERE
+
+
+def _syntax(file: FileDescriptorProto) -> str:
+    if file.syntax == "editions":
+        return f'edition = "{Edition.Name(file.edition).removeprefix("EDITION_")}";'
+    return f'syntax = "{file.syntax or "proto2"}";'
+
+
+def _imports(file: FileDescriptorProto) -> _Lines:
+    public, weak = set(file.public_dependency), set(file.weak_dependency)
+    lines = []
+    for index, name in enumerate(file.dependency):
+        kind = "public " if index in public else "weak " if index in weak else ""
+        lines.append(f"import {kind}{quoted(name)};")
+    return lines + [f"import option {quoted(name)};" for name in file.option_dependency]
+
+
+def _visibility(item: DescriptorProto | EnumDescriptorProto) -> str:
+    """The word of edition 2024 that exports or hides a type."""
+    if item.visibility == SymbolVisibility.VISIBILITY_UNSET:
+        return ""
+    return "export " if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local "
+
+
+def _own_pairs(field: FieldDescriptorProto) -> list[str]:
+    """What is written like an option and kept elsewhere: the default, and a JSON name that is not the usual one."""
+    pairs = []
+    if field.HasField("default_value"):
+        value = field.default_value
+        if field.type == _F.TYPE_STRING:
+            value = quoted(value)
+        elif field.type == _F.TYPE_BYTES:  # escaped already
+            value = f'"{value}"'
+        pairs.append(f"default = {value}")
+    if field.HasField("json_name") and not field.extendee and field.json_name != usual_json_name(field.name):
+        pairs.append(f"json_name = {quoted(field.json_name)}")
+    return pairs
+
+
+def usual_json_name(name: str) -> str:
+    """The JSON name of a field that declares none: each underscore removed and the letter after it in upper case."""
+    made, upper = [], False
+    for char in name:
+        if char == "_":
+            upper = True
+        else:
+            made.append(char.upper() if upper and char.isascii() else char)
+            upper = False
+    return "".join(made)
+
+
+def _reserved(item: DescriptorProto | EnumDescriptorProto, syntax: str, highest: int, *, exclusive: bool) -> _Lines:
+    """Reserved numbers, then names; the ends of a message's ranges are exclusive in a descriptor, an enum's are not."""
+    ranges = [_range(span.start, span.end - exclusive, highest) for span in item.reserved_range]
+    names = [name if syntax == "editions" else quoted(name) for name in item.reserved_name]
+    return [f"reserved {', '.join(words)};" for words in (ranges, names) if words]
+
+
+def _range(start: int, end: int, highest: int) -> str:
+    if start == end:
+        return str(start)
+    return f"{start} to {'max' if end == highest else end}"
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------
+
+
+def _pairs(options: Iterable[Option]) -> list[str]:
+    return [f"{option.name} = {option.value}" for option in options]
+
+
+def _inline(pairs: Sequence[str]) -> str:
+    return f" [{', '.join(pairs)}]" if pairs else ""
+
+
+def _with_options(head: str, pairs: Sequence[str], end: str) -> _Lines:
+    """A declaration with its options in brackets: one stays on the line, several get a line each."""
+    if len(pairs) < 2:
+        return [head + _inline(pairs) + end]
+    return [head + " [", *(f"  {pair}," for pair in pairs[:-1]), f"  {pairs[-1]}", "]" + end]
+
+
+def _block(head: str, body: Sequence[str]) -> _Lines:
+    if not body:
+        return [head + " {}"]
+    return [head + " {", *("  " + line if line else "" for line in body), "}"]
+
+
+def _sections(sections: Iterable[Sequence[str]]) -> _Lines:
+    """The sections that have lines, with an empty line between them."""
+    return _joined((str(number), section) for number, section in enumerate(sections))
+
+
+def _joined(sections: Iterable[tuple[str, Sequence[str]]]) -> _Lines:
+    """Blocks of lines by kind, with an empty line where the kind changes."""
+    lines: _Lines = []
+    last = ""
+    for kind, section in sections:
+        if section:
+            lines += ["", *section] if lines and kind != last else section
+            last = kind
+    return lines

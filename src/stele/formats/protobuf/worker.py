@@ -1,0 +1,136 @@
+"""The compiler process: run as a script by `compiler.py`, reads jobs on standard input, answers on standard output.
+
+It imports nothing of Stele, so that it starts within 100 ms and needs little memory. A message is a list of byte
+strings: a big-endian uint32 count, then each string behind its own uint32 length.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import struct
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+MEMORY_LIMIT = 3 << 30
+"""Address space of one compiler process, in bytes: a schema that needs more kills the process, not the machine."""
+STDERR_LIMIT = 64 << 10
+"""How much of the compiler's messages is kept, in bytes; a bad file can produce megabytes of them."""
+
+_UINT = struct.Struct(">I")
+
+
+def write_message(stream: BinaryIO, parts: Sequence[bytes]) -> None:
+    """Send one message and flush. Raises OSError when the other side is gone."""
+    stream.write(_UINT.pack(len(parts)))
+    for part in parts:
+        stream.write(_UINT.pack(len(part)))
+        stream.write(part)
+    stream.flush()
+
+
+def read_message(stream: BinaryIO) -> list[bytes]:
+    """Receive one message. Raises EOFError when the other side is gone."""
+    return [_exactly(stream, _uint(stream)) for _ in range(_uint(stream))]
+
+
+def _uint(stream: BinaryIO) -> int:
+    value: int = _UINT.unpack(_exactly(stream, _UINT.size))[0]
+    return value
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def _write_files(folder: Path, names: Sequence[bytes], texts: Sequence[bytes]) -> None:
+    for name, text in zip(names, texts, strict=True):
+        path = folder / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+
+
+def _compile(root: Path, builtins: Mapping[bytes, Path], parts: Sequence[bytes]) -> list[bytes]:
+    """Run one job: [main, descriptor set, name, text, name, text …] to [exit code, messages, descriptor set].
+
+    main is an import path; the descriptor set may be empty. Only built-in files whose name occurs in the job are
+    offered, since reading a set costs the compiler time.
+    """
+    from grpc_tools import _protoc_compiler  # type: ignore[import-untyped]  # the package has no types
+
+    job = root / "job"
+    job.mkdir()
+    main, given, *rest = parts
+    try:
+        _write_files(job, rest[::2], rest[1::2])
+        out, known = root / "out", root / "known"
+        known.write_bytes(given)
+        arguments = [b"protoc", b"-I" + os.fsencode(job), b"--descriptor_set_out=" + os.fsencode(out)]
+        arguments += [b"--include_imports", b"--include_source_info", b"--retain_options"]
+        # A file that is in several places is taken from the first: sources, then given descriptors, then built-in ones.
+        sets = [known, *(path for name, path in builtins.items() if any(name in part for part in parts))]
+        arguments += [b"--descriptor_set_in=" + b":".join(map(os.fsencode, sets))]
+        # A full path keeps a name that looks like an option from being read as one.
+        text_file = job / os.fsdecode(main)
+        arguments.append(os.fsencode(text_file) if text_file.exists() else main)
+        os.ftruncate(2, 0)
+        code = _protoc_compiler.run_main(arguments)
+        messages = (root / "stderr").read_bytes()[:STDERR_LIMIT].replace(os.fsencode(job) + b"/", b"")
+        return [b"%d" % code, messages, out.read_bytes() if code == 0 else b""]
+    except (OSError, ValueError) as error:  # two names that need the same path as a file and as a folder, for example
+        return [b"1", f"a source cannot be stored under its name: {error}".encode("utf-8", "replace"), b""]
+    finally:
+        shutil.rmtree(job, ignore_errors=True)
+
+
+def _precompile(root: Path, parts: Sequence[bytes]) -> dict[bytes, Path]:
+    """Store each built-in file with its imports as descriptors: from source, some would cost each job up to 7 ms."""
+    from grpc_tools import _protoc_compiler
+
+    sources = root / "sources"
+    _write_files(sources, parts[::2], parts[1::2])
+    builtins = {name: root / f"builtin{number}" for number, name in enumerate(parts[::2])}
+    for name, path in builtins.items():
+        options = [b"-I" + os.fsencode(sources), b"--include_imports", b"--retain_options"]
+        _protoc_compiler.run_main([b"protoc", *options, b"--descriptor_set_out=" + os.fsencode(path), name])
+    return builtins
+
+
+def main(jobs: BinaryIO, answers: BinaryIO) -> None:
+    """Serve jobs until standard input ends. The first message holds the built-in files, its answer names the folder."""
+    memory = Path("/dev/shm")  # noqa: S108 - the folder below it is made by mkdtemp, private and unguessable
+    parent = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="stele-protoc-", dir=parent) as name:
+        root = Path(name)
+        os.dup2(os.open(root / "stderr", os.O_CREAT | os.O_RDWR | os.O_APPEND), 2)
+        builtins = _precompile(root, read_message(jobs))
+        write_message(answers, [os.fsencode(root)])
+        while True:
+            write_message(answers, _compile(root, builtins, read_message(jobs)))
+
+
+def _limit_memory() -> None:
+    try:
+        import resource  # POSIX only
+    except ImportError:
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ValueError, OSError):  # a lower limit may be in force already
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+
+
+if __name__ == "__main__":
+    sys.path[:0] = sys.argv[1:]
+    _limit_memory()
+    # The compiler may print to fd 1 too: keep the pipe to ourselves and point fd 1 nowhere.
+    pipe = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    with contextlib.suppress(EOFError, OSError):
+        main(sys.stdin.buffer, pipe)
