@@ -38,7 +38,8 @@ def settings_page() -> str:
     rows = [("setting", "environment", "default", "meaning")]
     for name, hint in hints.items():
         meta = next((extra for extra in get_args(hint)[1:] if isinstance(extra, msgspec.Meta)), None)
-        assert get_origin(hint) is Annotated and meta is not None, name
+        assert get_origin(hint) is Annotated
+        assert meta is not None, name
         rows.append((f"`{name}`", f"`STELE_{name.upper()}`", f"`{defaults[name]}`", _text(meta, hint)))
     return (
         "# Settings\n\nFlags of `stele serve` win over environment variables, those over the `[server]` table of "
@@ -78,10 +79,12 @@ def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Co
 
 def metrics_page() -> str:
     """Every metric the server exposes."""
-    rows = [("metric", "type", "labels", "meaning")]
-    for metric in Metrics().described():
-        rows.append((f"`{metric.name}`", metric.type, ", ".join(metric.labels) or "–", metric.text))
-    return "# Metrics\n\n`GET /metrics`, Prometheus text format.\n\n" + table(*rows)
+    rows = [
+        (f"`{metric.name}`", metric.type, ", ".join(metric.labels) or "–", metric.text)
+        for metric in Metrics().described()
+    ]
+    head = ("metric", "type", "labels", "meaning")
+    return "# Metrics\n\n`GET /metrics`, Prometheus text format.\n\n" + table(head, *rows)
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
@@ -19,7 +19,7 @@ console = Console()
 errors = Console(stderr=True)
 
 
-class Output(str, Enum):
+class Output(StrEnum):
     """Shapes of what a command prints."""
 
     TEXT = "text"

@@ -11,12 +11,12 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, NamedTuple
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 import structlog
 
-from stele.apis.paths import SLASH
+from stele.apis.paths import routed
+from stele.apis.web import PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.service.access import Authenticator, anyone
@@ -28,7 +28,6 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _logger = structlog.get_logger("stele.requests")
-_ENCODED_SLASH = re.compile(rb"%2[fF]")
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _HOT_PREFIX = "/schemas/ids/"
 _HOT_ROUTE = "/schemas/ids/{id}"
@@ -60,7 +59,7 @@ class Front:
         hot: Hot | None = None,
         authenticate: Authenticator = anyone,
     ) -> None:
-        self._mounts = mounts
+        self.mounts = dict(mounts)
         self._fallback = fallback
         self._metrics = metrics
         self._hot = hot
@@ -91,10 +90,10 @@ class Front:
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send, principal: object, started: float) -> None:
         inner = dict(scope)
         inner["path"] = inner_path = _inner_path(scope)
-        inner["state"] = {**scope.get("state", {}), "principal": principal}
-        mount = self._mounts.get(_first_segment(inner_path), self._fallback)
+        inner[PRINCIPAL] = principal
+        mount = self.mounts.get(_first_segment(inner_path), self._fallback)
         if mount is not self._fallback and inner_path.startswith("/_docs/"):
-            mount = self._mounts.get(inner_path.split("/", 3)[2], mount)
+            mount = self.mounts.get(inner_path.split("/", 3)[2], mount)
         answer = _Answer(send, _request_id(scope), head=scope["method"] == "HEAD")
         if answer.head:
             inner["method"] = "GET"
@@ -164,11 +163,7 @@ class _Answer:
 def _inner_path(scope: Scope) -> str:
     """The decoded path, with slashes that belong to a name told apart from those between segments."""
     raw: bytes = scope.get("raw_path") or b""
-    raw = raw.split(b"?", 1)[0]
-    if not _ENCODED_SLASH.search(raw):
-        return str(scope["path"])
-    marked = _ENCODED_SLASH.sub(SLASH.encode("utf-8"), raw)
-    return unquote_to_bytes(marked).decode("utf-8", "replace")
+    return routed(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
 
 
 def _first_segment(path: str) -> str:
