@@ -15,7 +15,9 @@ so a new error gets the answer of its nearest ancestor until it has one of its o
     │   ├── MalformedSchema               the text is no schema; carries the place
     │   │   └── UnresolvedReference
     │   ├── FormatMismatch · UnknownFormat · UnknownRuleset · UnknownPolicy · UnknownMode
-    │   ├── InvalidName · InvalidVersion · InvalidRuleSet · InvalidRequest · IdMismatch
+    │   ├── InvalidName · InvalidVersion · InvalidRuleSet · InvalidRequest
+    │   ├── IdMismatch
+    │   │   └── IdTaken
     │   └── TooLarge
     ├── Refused
     │   ├── ReadOnly                      the mode in force forbids the write
@@ -244,6 +246,15 @@ class InvalidRuleSet(Invalid):
 
 class IdMismatch(Invalid):
     """An imported id contradicts the id the same schema already has, or belongs to another schema."""
+
+
+class IdTaken(IdMismatch):
+    """An imported id stands for another schema already."""
+
+    def __init__(self, gid: int, space: str) -> None:
+        super().__init__(f"id {gid} of space '{space}' belongs to another schema")
+        self.gid = gid
+        self.space = space
 
 
 class TooLarge(Invalid):

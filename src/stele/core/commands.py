@@ -151,6 +151,7 @@ class ChangeSubject(msgspec.Struct, frozen=True):
 class ChangeSettings(msgspec.Struct, frozen=True):
     """Merge changes into a level's settings: a name present replaces the value, None clears it.
 
+    `ext` alone merges one level deeper: its members by dialect and name.
     expected, when given, is the policy that must be in force at that level now.
     """
 

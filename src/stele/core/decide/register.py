@@ -35,6 +35,7 @@ from stele.core.state import State, uid_of
 from stele.errors import (
     FormatMismatch,
     IdMismatch,
+    IdTaken,
     InvalidRequest,
     InvalidVersion,
     PreconditionFailed,
@@ -132,7 +133,7 @@ def _require_importable(state: State, command: Register, document: Document, att
     space = state.space(command.key.space)
     holder = None if space is None else space.gids.get(command.gid)
     if holder is not None and (holder.content.sha != document.sha or holder.attachments != attachments):
-        raise IdMismatch(f"Overwrite new schema with id {command.gid} in space '{command.key.space}' is not permitted.")
+        raise IdTaken(command.gid, command.key.space)
     known = queries.known_id(state, command.key.space, document.sha, attachments)
     if known is not None and known.gid != command.gid:
         raise IdMismatch(f"The same schema has id {known.gid} in space '{command.key.space}', not {command.gid}")

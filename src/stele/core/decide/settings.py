@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -26,7 +27,7 @@ def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Deci
     before = state.settings_at(level) or Settings()
     if command.expected is not None and _policy_at(state, level) != command.expected:
         raise PreconditionFailed("the policy has changed since it was read")
-    after = replace(before, **command.changes)
+    after = replace(before, **_merged(before, command.changes))
     for rule_set in (after.default_rule_set, after.override_rule_set):
         if isinstance(rule_set, RuleSet):
             rule_set.validate()
@@ -78,6 +79,19 @@ def clear_mode(state: State, command: ClearMode, stamp: Stamp) -> Decision:
             if level.space is None and OWN in space.modes:
                 events.append(ModeChanged(Level(space.name), None))
     return Decision(tuple(events), ModeSet(before))
+
+
+def _merged(before: Settings, changes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The changes, with what a dialect keeps in `ext` merged member by member: None removes one."""
+    if not changes.get("ext"):
+        return changes
+    ext = {dialect: dict(members) for dialect, members in (before.ext or {}).items()}
+    for dialect, members in changes["ext"].items():
+        kept = {**ext.pop(dialect, {}), **members}
+        kept = {name: value for name, value in kept.items() if value is not None}
+        if kept:
+            ext[dialect] = kept
+    return {**changes, "ext": ext or None}
 
 
 def _checked(level: Level) -> Level:
