@@ -1,0 +1,29 @@
+"""Runs every benchmark, one after the other; `python bench/run.py NAME …` runs only those."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+HELPERS = {"run", "report"}
+
+
+def main(names: list[str]) -> int:
+    """0 when all of them ended well."""
+    known = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in HELPERS)
+    unknown = set(names) - set(known)
+    if unknown:
+        sys.stderr.write(f"no such benchmark: {', '.join(sorted(unknown))}; known: {', '.join(known)}\n")
+        return 2
+    failed = [
+        name for name in names or known if subprocess.run([sys.executable, str(FOLDER / f"{name}.py")]).returncode
+    ]
+    if failed:
+        sys.stderr.write(f"failed: {', '.join(failed)}\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

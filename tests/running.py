@@ -1,0 +1,89 @@
+"""A real server process for tests: `with serving(...) as url`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Running(NamedTuple):
+    """A server that answers: its base URL and its (first) process."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+
+class Answer(NamedTuple):
+    """Status and decoded JSON body of a request."""
+
+    status: int
+    body: Any
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def call(url: str, method: str = "GET", body: Any = None, raw: bytes | None = None) -> Answer:
+    """One request; error statuses are answers, too."""
+    data = raw if raw is not None else None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return Answer(response.status, _decoded(response.read()))
+    except urllib.error.HTTPError as error:
+        return Answer(error.code, _decoded(error.read()))
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return json.loads(data) if data else None
+    except ValueError:
+        return data.decode()
+
+
+@contextmanager
+def serving(*flags: str, folder: Path, environ: dict[str, str] | None = None) -> Iterator[Running]:
+    """Start `stele serve` with these flags on a free port; stopped with SIGTERM at the end."""
+    port = free_port()
+    command = [sys.executable, "-m", "stele.cli", "serve", "--port", str(port), "--log-level", "warning", *flags]
+    process = subprocess.Popen(command, cwd=folder, env={**os.environ, **(environ or {})}, start_new_session=True)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_ready(url, process)
+        yield Running(url, process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+
+
+def wait_ready(url: str, process: subprocess.Popen[bytes], seconds: float = 30.0) -> None:
+    """Return when the server says that it is ready."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        assert process.poll() is None, f"the server ended with {process.returncode}"
+        try:
+            if call(f"{url}/health/ready").status == 200:
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise TimeoutError("the server did not become ready")

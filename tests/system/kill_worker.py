@@ -1,0 +1,34 @@
+"""One node that registers schemas until it is killed; what was acknowledged goes, line by line, into its own file.
+
+python kill_worker.py STORE_URL ACK_FILE NAME
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+
+from stele.core.commands import Register, Registration
+from stele.core.decide.register import document_of
+from stele.core.model import SubjectKey
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+
+async def main(store: str, ack_file: str, name: str) -> None:
+    """Register texts nobody else registers, in two subjects all nodes share."""
+    registry = await Registry.open(await open_log(store))
+    with open(ack_file, "a", encoding="utf-8") as acks:  # noqa: ASYNC230 - a line of a test's notes
+        for count in range(10**9):
+            text = json.dumps({"type": "fixed", "size": 4, "name": f"N{name}_{os.getpid()}_{count}"})
+            key = SubjectKey("", f"subject-{count % 2}")
+            outcome = await registry.execute(Register(key, document_of(text.encode(), "opaque")))
+            assert isinstance(outcome, Registration)
+            acks.write(json.dumps([key.name, outcome.ordinal, outcome.gid, text]) + "\n")
+            acks.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,195 @@
+"""The server as a process: workers, health, metrics, signals, the front."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import threading
+import time
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import pytest
+from tests.running import call, serving
+
+from stele.errors import InvalidRequest
+from stele.server.settings import load_settings
+
+SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
+
+
+def plain(field: str) -> dict[str, str]:
+    """A record schema with one defaulted field."""
+    return {
+        "schema": json.dumps({"type": "record", "name": "R", "fields": [{"name": field, "type": "int", "default": 0}]})
+    }
+
+
+def test_health_metrics_and_request_ids(tmp_path: Path) -> None:
+    """Live, ready and metrics answer; metrics are labelled by route, never by what a client put into a path."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        assert call(f"{server.url}/health/live").body["status"] == "live"
+        assert call(f"{server.url}/health/ready").body == {"status": "ready"}
+        call(f"{server.url}/subjects/very-private-name/versions", "POST", SCHEMA)
+        call(f"{server.url}/schemas/ids/1")
+        call(f"{server.url}/no/such/path-8731")
+        request = urllib.request.Request(f"{server.url}/subjects", headers={"X-Request-ID": "abc-1"})
+        assert urllib.request.urlopen(request).headers["X-Request-ID"] == "abc-1"
+        text = call(f"{server.url}/metrics").body
+    assert 'route="/schemas/ids/{id}"' in text
+    assert "very-private-name" not in text
+    assert "8731" not in text
+    assert "stele_schemas 1.0" in text
+
+
+def test_several_workers_share_one_log(tmp_path: Path) -> None:
+    """Whichever worker answers, a write acknowledged by one is seen by all, at once, with one numbering."""
+    with serving("--workers", "3", folder=tmp_path) as server:
+        call(f"{server.url}/config", "PUT", {"compatibility": "NONE"})
+        seen: dict[int, str] = {}
+        for number in range(40):
+            body = plain(f"f{number}")
+            answer = call(f"{server.url}/subjects/s/versions", "POST", body)
+            assert answer.status == 200, answer
+            assert answer.body["id"] not in seen
+            seen[answer.body["id"]] = body["schema"]
+            assert call(f"{server.url}/subjects/s/versions").body == list(range(1, number + 2))
+            assert call(f"{server.url}/schemas/ids/{answer.body['id']}").status == 200
+        assert sorted(seen) == list(range(1, 41))
+
+
+def test_concurrent_clients_race_for_the_same_schemas(tmp_path: Path) -> None:
+    """Threads that register the same schemas through several workers get the same ids, each once."""
+    with serving("--workers", "2", folder=tmp_path) as server:
+        call(f"{server.url}/config", "PUT", {"compatibility": "NONE"})
+        ids: list[list[int]] = [[] for _ in range(6)]
+
+        def client(number: int) -> None:
+            for field in range(20):
+                answer = call(f"{server.url}/subjects/s/versions", "POST", plain(f"f{field}"))
+                ids[number].append(answer.body["id"])
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(row == ids[0] for row in ids)
+        assert len(set(ids[0])) == 20
+        assert sorted(call(f"{server.url}/subjects/s/versions").body) == list(range(1, 21))
+
+
+def test_the_testing_signal_empties_a_memory_registry(tmp_path: Path) -> None:
+    """SIGUSR1 forgets subjects, ids, levels and modes, within 30 ms; hot answers too."""
+    with serving("--store", "memory:", "--testing", folder=tmp_path) as server:
+        call(f"{server.url}/subjects/s/versions", "POST", SCHEMA)
+        call(f"{server.url}/config", "PUT", {"compatibility": "FULL"})
+        call(f"{server.url}/mode", "PUT", {"mode": "READONLY"})
+        assert call(f"{server.url}/schemas/ids/1").status == 200
+        os.kill(server.process.pid, signal.SIGUSR1)
+        time.sleep(0.03)
+        assert call(f"{server.url}/subjects").body == []
+        assert call(f"{server.url}/schemas/ids/1").status == 404
+        assert call(f"{server.url}/config").body["compatibilityLevel"] == "BACKWARD"
+        assert call(f"{server.url}/mode").body["mode"] == "READWRITE"
+        assert call(f"{server.url}/subjects/s/versions", "POST", SCHEMA).body["id"] == 1
+
+
+def test_testing_is_refused_on_a_durable_store() -> None:
+    """Nobody empties a durable registry by a signal, and settings say what is wrong."""
+    with pytest.raises(InvalidRequest, match="testing"):
+        load_settings({"testing": True, "store": "sqlite:///x.db"}, environ={})
+    with pytest.raises(InvalidRequest, match="workers"):
+        load_settings({"workers": 2, "store": "memory:"}, environ={})
+    with pytest.raises(InvalidRequest, match="port"):
+        load_settings({}, environ={"STELE_PORT": "many"})
+    assert load_settings({"port": 1}, environ={"STELE_PORT": "2", "STELE_LOG_LEVEL": "error"}).port == 1
+
+
+def test_a_restart_finds_everything(tmp_path: Path) -> None:
+    """After SIGTERM and a new start, the same ids and versions are served."""
+    with serving(folder=tmp_path) as server:
+        first = call(f"{server.url}/subjects/s/versions", "POST", SCHEMA).body
+    assert server.process.returncode == 0
+    with serving(folder=tmp_path) as server:
+        assert call(f"{server.url}/schemas/ids/{first['id']}").body["schema"]
+        assert call(f"{server.url}/subjects/s/versions", "POST", SCHEMA).body["id"] == first["id"]
+
+
+def test_names_survive_the_path(tmp_path: Path) -> None:
+    """Slashes, percent signs, spaces, colons and letters of any script in subject names arrive as they were meant."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        names = ["a/b", "a%2Fb", "a b", "naïve-Ω", "50%", "a?b#c", "x/../y"]
+        for name in names:
+            quoted = urllib.parse.quote(name, safe="")
+            assert call(f"{server.url}/subjects/{quoted}/versions", "POST", SCHEMA).status == 200, name
+            assert call(f"{server.url}/subjects/{quoted}/versions/1").body["subject"] == name
+        assert call(f"{server.url}/subjects").body == sorted(names)
+        control = call(f"{server.url}/subjects/a%00b/versions", "POST", SCHEMA)
+        assert (control.status, control.body["error_code"]) == (422, 42208)
+        assert call(f"{server.url}/subjects").body == sorted(names)
+
+
+def test_head_answers_like_get_without_a_body(tmp_path: Path) -> None:
+    """HEAD has the status and length of GET."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(server.url).netloc)
+        connection.request("HEAD", "/subjects")
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (200, b"")
+        assert answer.headers["content-length"] == "2"
+
+
+def _bad_bodies() -> list[bytes]:
+    deep = b"[" * 1000 + b"]" * 1000
+    nested: str = '"int"'
+    for _ in range(1000):
+        nested = f'{{"type":"array","items":{nested}}}'
+    return [
+        b"",
+        b"{",
+        b'{"schema": 7}',
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        deep,
+        json.dumps({"schema": deep.decode()}).encode(),
+        json.dumps({"schema": nested}).encode(),
+        json.dumps({"schema": '{"type":"record","name":"R"'}).encode(),
+        json.dumps({"schema": '"' + "x" * 10_000_000 + '"'}).encode(),
+        json.dumps({"schema": '"int"', "schemaType": "NOPE"}).encode(),
+        json.dumps({"schema": '"int"', "references": [{"name": "a", "subject": "none", "version": 1}]}).encode(),
+        json.dumps({"schema": '"int"', "references": "x"}).encode(),
+    ]
+
+
+def test_bad_input_gets_the_dialects_own_refusal_and_changes_nothing(tmp_path: Path) -> None:
+    """Truncated, mistyped, oversized and bottomless bodies: 4xx with an error code, quickly, and nothing is stored."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        for body in _bad_bodies():
+            started = time.perf_counter()
+            for path in ("/subjects/s/versions", "/subjects/s", "/compatibility/subjects/s/versions/latest"):
+                answer = call(server.url + path, "POST", raw=body)
+                assert 400 <= answer.status < 500, (path, body[:60], answer)
+                assert set(answer.body) == {"error_code", "message"}, (path, body[:60], answer)
+            assert time.perf_counter() - started < 5, body[:60]
+        bad_version = call(f"{server.url}/subjects/s/versions/0")
+        assert bad_version.status in {404, 422}
+        assert call(f"{server.url}/subjects?deleted=true").body == []
+        assert call(f"{server.url}/subjects/s/versions", "POST", SCHEMA).body["id"] == 1
+
+
+def test_an_occupied_port_is_a_clear_error(tmp_path: Path) -> None:
+    """The second server on a port ends with an error instead of a traceback loop."""
+    import subprocess
+    import sys
+
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        port = urllib.parse.urlsplit(server.url).port
+        command = [sys.executable, "-m", "stele.cli", "serve", "--store", "memory:", "--port", str(port)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+        assert done.returncode != 0
+        assert "address already in use" in done.stderr.lower()
