@@ -22,6 +22,7 @@ from stele.core.model import (
     Subject,
     SubjectKey,
     Version,
+    origin_of,
 )
 from stele.core.state import State, slot, uid_of
 
@@ -121,7 +122,6 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.Stamp, se
         ext=event.ext,
     )
     state.put(space.subjects, event.key.name, subject)
-    state.put(space.incarnations, event.key.name, event.incarnation)
     state.change(state, serial=event.serial)
 
 
@@ -145,6 +145,7 @@ def _describe(state: State, target: Space | Subject, event: Any, names: tuple[st
 
 def _forget_subject(state: State, key: SubjectKey) -> None:
     space = state.spaces[key.space]
+    state.put(space.incarnations, key.name, space.subjects[key.name].incarnation)
     state.drop(space.subjects, key.name)
     state.drop(space.settings, key.name)
     state.drop(space.modes, key.name)
@@ -158,14 +159,12 @@ def _registered(state: State, event: ev.Registered, stamp: ev.Stamp, seq: int) -
     subject = space.subjects[event.key.name]
     schema = _global_id(state, space, event, seq)
     version = Version(
-        uid=uid_of(event.uid),
+        origin=origin_of(uid_of(event.uid), stamp.at, seq),
         ordinal=event.ordinal,
-        lane=_lane(state, subject, event),
+        lane=_lane(subject, event),
         lane_version=event.lane_version,
         schema=schema,
         subject=subject,
-        at=stamp.at,
-        seq=seq,
         policy=event.policy and state.intern(event.policy),
         extra=_extra(state, event, stamp),
         next_use=schema.uses,
@@ -209,11 +208,13 @@ def _attachments(state: State, event: ev.Registered) -> Attachments:
     return Attachments(event.references, event.metadata, event.rule_set)
 
 
-def _lane(state: State, subject: Subject, event: ev.Registered) -> Lane:
+def _lane(subject: Subject, event: ev.Registered) -> Lane:
+    """The lane, as the one object its subject has of it."""
     lane = subject.lane
     if lane is not None and lane.type == event.type and lane.format == event.format:
         return lane
-    return state.intern(Lane(event.format, event.type))
+    lane = Lane(event.format, event.type)
+    return next((known for known in subject.lane_high or () if known == lane), lane)
 
 
 def _extra(state: State, event: ev.Registered, stamp: ev.Stamp) -> Extra | None:

@@ -4,6 +4,9 @@ Two containers above a version, in every dialect: a *space* holds *subjects*; th
 numbers. Four families of ids are allocated side by side, none computed from another: the space-wide `gid`, the
 subject's `ordinal`, the lane's `lane_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here
 are mutable only through `State`, which can undo what it did (see `state`).
+
+Contents, gids and versions are many, so they are lean: the cycle collector does not track them. Purging takes them out
+of every chain they are in, which frees them.
 """
 
 from __future__ import annotations
@@ -120,7 +123,7 @@ class Content(msgspec.Struct, gc=False):
     seq: int = 0
 
 
-class GlobalId(msgspec.Struct):
+class GlobalId(msgspec.Struct, gc=False):
     """A gid of one space: content with attachments. `next` chains the ids of one content, `uses` its versions."""
 
     space: str
@@ -146,21 +149,42 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     ext: dict[str, Any] | None = None
 
 
-class Version(msgspec.Struct):
-    """One registration in a subject. `at` is milliseconds since 1970 UTC, `policy` the one in force at registration."""
+_MASK = 2**56 - 1
 
-    uid: int
+
+def origin_of(uid: int, at: int, seq: int) -> int:
+    """uid, time (ms) and seq of a version in one number: one object instead of three, half the memory."""
+    return uid << 112 | min(max(at, 0), _MASK) << 56 | seq
+
+
+class Version(msgspec.Struct, gc=False):
+    """One registration in a subject; `policy` is the one in force then, `origin` see `origin_of`."""
+
+    origin: int
     ordinal: int
     lane: Lane
     lane_version: int
     schema: GlobalId
     subject: Subject
-    at: int
-    seq: int
     policy: Policy | None = None
     life: Life = Life.LIVE
     extra: Extra | None = None
     next_use: Version | None = None
+
+    @property
+    def uid(self) -> int:
+        """128-bit name, never given twice."""
+        return self.origin >> 112
+
+    @property
+    def at(self) -> int:
+        """Milliseconds since 1970 UTC."""
+        return self.origin >> 56 & _MASK
+
+    @property
+    def seq(self) -> int:
+        """Where in the log it was registered."""
+        return self.origin & _MASK
 
     @property
     def content(self) -> Content:
@@ -265,6 +289,7 @@ class Space(msgspec.Struct):
     settings: dict[str, Settings] = {}
     modes: dict[str, Mode] = {}
     incarnations: dict[str, int] = {}
+    """Of names whose subject is no more: how many it had."""
     format: str = ""
     epoch: int = 0
     description: str = ""

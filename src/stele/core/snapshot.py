@@ -29,12 +29,13 @@ from stele.core.model import (
     Subject,
     SubjectKey,
     Version,
+    origin_of,
 )
 from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
 from stele.core.texts import Texts
 
-LAYOUT = 1
+LAYOUT = 2
 """Raised whenever a row changes its shape."""
 
 T = TypeVar("T")
@@ -241,14 +242,12 @@ def _load_subject(
     subject = Subject(**plain)
     subject.versions = [
         Version(
-            uid_of(v.uid),
+            origin_of(uid_of(v.uid), v.at, v.seq),
             v.ordinal,
             lanes[v.lane],
             v.lane_version,
             schemas[v.schema],
             subject,
-            v.at,
-            v.seq,
             policies[v.policy],
             v.life,
             v.extra,

@@ -27,7 +27,7 @@ class Texts:
         self._block = array("I")
         self._start = array("I")
         self._length = array("I")
-        self._compress = zstandard.ZstdCompressor(level=1).compress
+        self._compress = zstandard.ZstdCompressor(level=3).compress
         self._decompress = zstandard.ZstdDecompressor().decompress
         self._cache: OrderedDict[int, bytes] = OrderedDict()
 
