@@ -10,6 +10,10 @@ FOLDER = Path(__file__).parent
 HELPERS = {"run", "report"}
 
 
+def _run(name: str) -> int:
+    return subprocess.run([sys.executable, str(FOLDER / f"{name}.py")], check=False).returncode
+
+
 def main(names: list[str]) -> int:
     """0 when all of them ended well."""
     known = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in HELPERS)
@@ -17,9 +21,7 @@ def main(names: list[str]) -> int:
     if unknown:
         sys.stderr.write(f"no such benchmark: {', '.join(sorted(unknown))}; known: {', '.join(known)}\n")
         return 2
-    failed = [
-        name for name in names or known if subprocess.run([sys.executable, str(FOLDER / f"{name}.py")]).returncode
-    ]
+    failed = [name for name in names or known if _run(name)]
     if failed:
         sys.stderr.write(f"failed: {', '.join(failed)}\n")
     return 1 if failed else 0

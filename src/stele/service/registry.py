@@ -74,6 +74,7 @@ class Registry:
         self._folding = asyncio.Lock()
         self._behind = True
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
+        self._to_erase: dict[int, bytes] = {}
         self._writing: frozenset[bytes] = frozenset()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -280,19 +281,25 @@ class Registry:
                 job.done.set_result(outcome)
         self.appended += len(batch)
         self.state.pack()
-        if self.state.erased:
-            await self._erase()
+        self._to_erase |= {content.seq: content.sha for content in self.state.erased}
+        self.state.erased.clear()
+        await self._erase()
 
     async def _erase(self) -> None:
-        """Take purged texts out of the log, too: permanent deletion means the bytes are gone."""
-        erased = {content.seq: content.sha for content in self.state.erased}
-        self.state.erased.clear()
-        for seq, sha in erased.items():
-            for entry in await self._log.tail(seq - 1, 1):
-                redacted = redact(decode_record(entry.record), frozenset({sha}))
-                await self._log.erase(entry.seq, encode_record(redacted))
-        if self._snapshot_seq:
-            await self._snapshot(always=True)
+        """Take purged texts out of the log, too: permanent deletion means the bytes are gone.
+
+        The snapshot goes first, so that its old copy is scrubbed with the record. What fails is tried again.
+        """
+        try:
+            if self._to_erase and self._snapshot_seq:
+                await self._snapshot(always=True)
+            for seq, sha in list(self._to_erase.items()):
+                for entry in await self._log.tail(seq - 1, 1):
+                    redacted = redact(decode_record(entry.record), frozenset({sha}))
+                    await self._log.erase(entry.seq, encode_record(redacted))
+                self._to_erase.pop(seq, None)
+        except StoreError as error:
+            _logger.warning("purged texts are still in the log; trying again", error=str(error))
 
     # --- following the log ------------------------------------------------------------------------------------------
 
@@ -320,6 +327,7 @@ class Registry:
             try:
                 await self._log.wait(self.state.seq, _POLL_SECONDS)
                 await self._catch_up()
+                await self._erase()
             except StoreError as error:
                 _logger.warning("log unavailable", error=str(error))
                 await asyncio.sleep(_POLL_SECONDS)
