@@ -78,7 +78,9 @@ def check(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list
         why = "The two schemas are nested, or refer to each other, in too many ways to be compared in bounded time."
         fix = "Split the schema, or make its recursion simpler."
         return [Finding("TOO_COMPLEX", "/", short(reader.root), short(writer.root), why, fix, level=Level.UNKNOWN)]
-    return [] if verdict.issues is None else [explain(*issue) for issue in _flat(verdict.issues)]
+    if verdict.issues is None and not checker.ambiguous:
+        return []
+    return [explain(*issue) for issue in _flat([verdict.issues, checker.ambiguous])]
 
 
 def _flat(issues: Issues) -> list[Issue]:
@@ -105,6 +107,8 @@ class _Checker:
         self.path: list[str] = []
         self.depth = 0
         self.pairs = 0
+        self.ambiguous: list[Issues] = []
+        """Ambiguous fields, also those met in a branch of a union that was tried in vain: Java gives up there."""
 
     def compare(self, reader: Type, writer: Type) -> Verdict:
         """The verdict on one pair, remembered; optimistic while the pair is still being looked at."""
@@ -226,7 +230,9 @@ class _Checker:
             return self.at("type", field.type, matches[0].type)
         if matches:
             found = ", ".join(match.name for match in matches)
-            return self._fails("READER_FIELD_AMBIGUOUS", field.name, found, extra=reader.name)
+            verdict = self._fails("READER_FIELD_AMBIGUOUS", field.name, found, extra=reader.name)
+            self.ambiguous.append(verdict.issues)
+            return verdict
         if field.default is not NO_DEFAULT:
             return _FITS
         return self._fails("READER_FIELD_MISSING_DEFAULT_VALUE", field.name, writer.name, extra=short(field.type))

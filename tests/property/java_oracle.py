@@ -1,0 +1,76 @@
+"""The Java Avro library inside the PySpark wheel, as a second opinion: one JVM for all tests of a session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_JARS = ("avro-1", "jackson-core-2", "jackson-databind-2", "jackson-annotations-2", "slf4j-api-2", "commons-compress-1")
+
+
+class JavaError(Exception):
+    """Java refused the schema; the first line of its message."""
+
+
+class Java:
+    """What the tests ask."""
+
+    def __init__(self, avro: Any) -> None:
+        self._avro = avro
+
+    def parse(self, text: str) -> Any:
+        """A Java schema. Raises `JavaError`."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return self._avro.Schema.Parser().parse(text)
+        except Py4JJavaError as error:
+            raise JavaError(str(error.java_exception).partition("\n")[0]) from error
+
+    def printed(self, text: str) -> str:
+        """`Schema.toString`."""
+        return str(self.parse(text).toString())
+
+    def canonical(self, text: str) -> str:
+        """`SchemaNormalization.toParsingForm`."""
+        return str(self._avro.SchemaNormalization.toParsingForm(self.parse(text)))
+
+    def rabin(self, text: str) -> bytes:
+        """`SchemaNormalization.parsingFingerprint64`, big-endian."""
+        value = self._avro.SchemaNormalization.parsingFingerprint64(self.parse(text))
+        return int(value).to_bytes(8, "big", signed=True)
+
+    def incompatibilities(self, reader: str, writer: str) -> set[tuple[str, str]]:
+        """(type, location) of what `SchemaCompatibility` finds; empty when compatible."""
+        check = self._avro.SchemaCompatibility.checkReaderWriterCompatibility
+        result = check(self.parse(reader), self.parse(writer)).getResult()
+        return {(str(found.getType()), str(found.getLocation())) for found in result.getIncompatibilities()}
+
+
+@cache
+def java() -> Java:
+    """The oracle; the test is skipped where there is no JVM or no PySpark."""
+    pyspark = pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("no java on the path")
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    jars = Path(pyspark.__path__[0]) / "jars"
+    wanted = [str(jar) for prefix in _JARS for jar in sorted(jars.glob(f"{prefix}*.jar"))]
+    bridge = next(iter(sorted(jars.glob("py4j-*.jar"))))
+    # The JVM ends with this process: it watches its standard input (die_on_exit).
+    with Path(os.devnull).open("wb") as nowhere:
+        port, token = launch_gateway(
+            jarpath=str(bridge),
+            classpath=os.pathsep.join(wanted),
+            die_on_exit=True,
+            enable_auth=True,
+            redirect_stderr=nowhere,
+        )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    return Java(gateway.jvm.org.apache.avro)

@@ -1,0 +1,196 @@
+"""Laws of the Avro format, over random schemas, with the Java library and fastavro as second opinions."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import fastavro
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from stele.core.ports import Form
+from stele.errors import DataError, Invalid, MalformedSchema
+from stele.formats.avro import AVRO, AvroSchema
+
+sys.path.insert(0, str(Path(__file__).parent))
+from avro_strategies import related, schemas
+from java_oracle import JavaError, java
+
+FAST = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def parse(value: Any) -> AvroSchema:
+    """Parse a schema given as a JSON value."""
+    return AVRO.parse(json.dumps(value).encode(), {})
+
+
+def standing_alone(value: Any) -> bool:
+    """Whether Parsing Canonical Form loses nothing: it cannot say that a type inside a namespace has none."""
+    return '"namespace": ""' not in json.dumps(value)
+
+
+def rules(reader: Any, writer: Any) -> set[tuple[str, str]]:
+    """(rule, path) of what breaks."""
+    return {(found.rule, found.path) for found in AVRO.check(parse(reader), parse(writer)) if found.breaks}
+
+
+@FAST
+@given(schemas())
+def test_printing_is_stable(schema: Any) -> None:
+    """What was printed parses back to something that prints the same, in every form."""
+    for form in Form if standing_alone(schema) else (Form.PRINTED, Form.NORMALIZED):
+        once = AVRO.canonical(parse(schema), form)
+        assert AVRO.canonical(AVRO.parse(once, {}, strict=False), form) == once
+
+
+@FAST
+@given(schemas())
+def test_every_form_means_the_same(schema: Any) -> None:
+    """Printing in one form does not change what the others, and compatibility, see."""
+    original = parse(schema)
+    for form in (Form.PRINTED, Form.NORMALIZED):
+        again = AVRO.parse(AVRO.canonical(original, form), {})
+        assert AVRO.canonical(again, Form.CANONICAL) == AVRO.canonical(original, Form.CANONICAL)
+        assert AVRO.canonical(again, Form.NORMALIZED) == AVRO.canonical(original, Form.NORMALIZED)
+        assert AVRO.check(again, original) == AVRO.check(original, again) == AVRO.check(original, original)
+
+
+def _without_docs(node: Any) -> Any:
+    if isinstance(node, dict):
+        kept = {
+            key: _without_docs(value) for key, value in node.items() if key not in ("doc", "order", "extra", "color")
+        }
+        return dict(reversed(kept.items()))
+    return [_without_docs(item) for item in node] if isinstance(node, list) else node
+
+
+@FAST
+@given(schemas())
+def test_fingerprints_ignore_style(schema: Any) -> None:
+    """White space, attribute order and docs do not change a fingerprint, nor white space the NORMALIZED text."""
+    plain = parse(schema)
+    spaced = AVRO.parse(json.dumps(schema, indent=3).encode(), {})
+    assert AVRO.fingerprints(plain) == AVRO.fingerprints(spaced) == AVRO.fingerprints(parse(_without_docs(schema)))
+    assert AVRO.canonical(plain, Form.NORMALIZED) == AVRO.canonical(spaced, Form.NORMALIZED)
+
+
+@FAST
+@given(schemas())
+def test_compatibility_is_reflexive(schema: Any) -> None:
+    """A schema reads its own data, without so much as a warning, unless its own aliases confuse its fields."""
+    found = AVRO.check(parse(schema), parse(schema))
+    ambiguous = any(finding.rule == "READER_FIELD_AMBIGUOUS" for finding in found)
+    assert found == [] or (ambiguous and "aliases" in json.dumps(schema))
+
+
+@settings(FAST, max_examples=300)
+@given(related())
+def test_verdicts_are_those_of_java(pair: tuple[Any, Any]) -> None:
+    """Verdict, rules and paths equal those of Java's SchemaCompatibility, in both directions."""
+    for reader, writer in (pair, pair[::-1]):
+        try:
+            ours = rules(reader, writer)
+            theirs = java().incompatibilities(json.dumps(reader), json.dumps(writer))
+        except (MalformedSchema, JavaError) as error:
+            assume(False)
+            raise AssertionError from error
+        except Exception as error:
+            if "matches multiple fields" not in str(error):
+                raise
+            assert "READER_FIELD_AMBIGUOUS" in str(AVRO.check(parse(reader), parse(writer)))
+            continue
+        # Java reports a missing field of an enum type with a default as a mismatch of enum and record.
+        assert bool(ours) == bool(theirs), (ours, theirs)
+        assert {path for rule, path in ours if "FIELD" not in rule} <= {path for _, path in theirs}, (ours, theirs)
+        fields = {path for rule, path in ours if "FIELD" in rule}
+        assert fields <= {path.removesuffix("/type") for _, path in theirs}, (ours, theirs)
+
+
+@FAST
+@given(schemas())
+def test_texts_are_those_of_java(schema: Any) -> None:
+    """PRINTED, CANONICAL and the Rabin fingerprint equal those of the Java library, character for character."""
+    text = json.dumps(schema)
+    try:
+        printed = java().printed(text)
+    except JavaError:
+        assume(False)
+    ours = parse(schema)
+    assert AVRO.canonical(ours, Form.PRINTED).decode() == printed
+    assert AVRO.canonical(ours, Form.CANONICAL).decode() == java().canonical(text)
+    assert AVRO.fingerprints(ours)["rabin"] == java().rabin(text)
+
+
+@FAST
+@given(schemas())
+def test_examples_fit_and_come_back(schema: Any) -> None:
+    """The example of a schema validates, encodes, decodes to itself, and reads the same through fastavro."""
+    parsed = parse(schema)
+    codec = AVRO.codec(parsed)
+    try:
+        datum = codec.example()
+    except Invalid:
+        return
+    assert codec.validate(datum) == []
+    data = codec.encode(datum)
+    assert codec.decode(data) == datum
+    if not standing_alone(schema):
+        return
+    try:
+        known = fastavro.parse_schema(json.loads(AVRO.canonical(parsed, Form.CANONICAL)), named_schemas={})
+    except fastavro.schema.UnknownType:
+        return  # from inside a namespace fastavro does not find types without one
+    raw = fastavro.schemaless_reader(io.BytesIO(data), known, None)
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, known, raw)
+    assert AVRO.codec(AVRO.parse(AVRO.canonical(parsed, Form.CANONICAL), {})).decode(data) == raw
+
+
+@FAST
+@given(schemas(), st.binary(max_size=60))
+def test_damaged_data_are_errors(schema: Any, noise: bytes) -> None:
+    """Any bytes either decode to a datum that encodes to the same value again, or raise a DataError."""
+    codec = AVRO.codec(parse(schema))
+    try:
+        datum = codec.decode(noise)
+    except DataError:
+        return
+    if codec.validate(datum) == []:
+        assert repr(codec.decode(codec.encode(datum))) == repr(datum)
+
+
+@settings(FAST, max_examples=300)
+@given(related())
+def test_compatible_means_readable(pair: tuple[Any, Any]) -> None:
+    """Where the check finds nothing, the writer's example decodes with the reader's schema."""
+    old, new = pair
+    try:
+        writer, reader = parse(old), parse(new)
+        datum = AVRO.codec(writer).example()
+    except (MalformedSchema, Invalid):
+        return
+    if not AVRO.check(reader, writer):
+        AVRO.codec(writer, reader).decode(AVRO.codec(writer).encode(datum))
+
+
+@given(st.binary(max_size=80))
+@settings(max_examples=500, deadline=None)
+def test_any_bytes_parse_or_say_why(text: bytes) -> None:
+    """Arbitrary bytes give a schema or a MalformedSchema, nothing else."""
+    try:
+        AVRO.parse(text, {})
+    except MalformedSchema:
+        return
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+@settings(max_examples=200, deadline=None)
+def test_numbers_survive_printing(value: float) -> None:
+    """A double printed in Java's notation reads back as the same double."""
+    text = json.dumps({"type": "int", "x": value}).encode()
+    printed = AVRO.canonical(AVRO.parse(text, {}), Form.PRINTED)
+    assert json.loads(printed)["x"] == value
