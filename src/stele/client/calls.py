@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
 
-from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, nothing, path, query
+from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, escape, nothing, path, query
 from stele.client.types import (
     ClusterId,
     ContextId,
@@ -298,7 +297,7 @@ def latest_with_metadata(
 ) -> Request[RegisteredSchema]:
     # GET /subjects/{subject}/metadata?key&value&deleted
     """The newest version whose metadata has all these properties. Raises `ContentNotFound`."""
-    pairs = [f"key={quote(key, safe='')}&value={quote(value, safe='')}" for key, value in properties.items()]
+    pairs = [f"key={escape(key)}&value={escape(value)}" for key, value in properties.items()]
     parameters = "&".join(part for part in (*pairs, query({"deleted": deleted})) if part)
     route = path("subjects", subject, "metadata")
     return Request("GET", route, _registered, parameters, lifetime=Lifetime.WHILE, subject=subject)

@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from stele.errors import InvalidName, InvalidRequest
+
 T = TypeVar("T")
 
 CONFLUENT = "application/vnd.schemaregistry.v1+json"
@@ -91,18 +93,27 @@ def path(*segments: str | int) -> str:
     """A path of literal text and names, every segment percent-encoded whole.
 
     `/`, `%`, blanks and letters beyond ASCII are data in a name; a name of dots only must not look like a step upwards.
+    Raises `InvalidName` for a name UTF-8 cannot write.
     """
     return "".join(f"/{_segment(str(segment))}" for segment in segments)
 
 
 def _segment(name: str) -> str:
-    return name.replace(".", "%2E") if name in {".", ".."} else quote(name, safe="")
+    return name.replace(".", "%2E") if name in {".", ".."} else escape(name)
+
+
+def escape(name: str) -> str:
+    """A name as data in an address. Raises `InvalidName` for lone surrogates."""
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError:
+        raise InvalidName(name, "cannot be written in UTF-8") from None
 
 
 def query(parameters: Mapping[str, ParamValue]) -> str:
     """A query string in the order given."""
     said = {key: value for key, value in parameters.items() if value is not None and value is not False}
-    return "&".join(f"{key}={'true' if value is True else quote(str(value), safe='')}" for key, value in said.items())
+    return "&".join(f"{key}={'true' if value is True else escape(str(value))}" for key, value in said.items())
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
@@ -111,8 +122,11 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def encode(body: object) -> bytes:
-    """A JSON body."""
-    return msgspec.json.encode(body)
+    """A JSON body. Raises `InvalidRequest` for text UTF-8 cannot write."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(f"the request holds text that cannot be written in UTF-8: {error.reason}") from None
 
 
 def nothing(_: bytes) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stele.client import ConfigUpdate, Metadata, Older, ReferenceText, Schema, SchemaReference, calls, settings
 from stele.client.request import Effect, Lifetime, Request, path, query
+from stele.errors import InvalidName, InvalidRequest
 
 AVRO = Schema('"string"')
 GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
@@ -34,6 +38,25 @@ GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
 def test_names_are_data_in_a_path(name: str, segment: str) -> None:
     """Whatever a subject is called, it stays one segment of the path."""
     assert path("subjects", name, "versions") == f"/subjects/{segment}/versions"
+
+
+@given(st.text())
+def test_any_name_survives_the_path(name: str) -> None:
+    """Encoding is one to one for every text there is, and leaves nothing that has a meaning in an address."""
+    segment = path(name).removeprefix("/")
+    assert unquote(segment) == name
+    assert not set(segment) & set("/?#&=+; ")
+    assert segment not in {".", ".."}
+
+
+def test_texts_beyond_utf8_are_refused() -> None:
+    """Lone surrogates have no bytes; they are an error of this library wherever they stand."""
+    with pytest.raises(InvalidName):
+        calls.versions("\ud800")
+    with pytest.raises(InvalidName):
+        calls.subjects(subject_prefix="\ud800")
+    with pytest.raises(InvalidRequest):
+        calls.register("s", Schema("\ud800"))
 
 
 def test_query_leaves_out_what_was_not_said() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from stele.wire.confluent import HEADER_NAMES, RecordField
 
-Headers = list[tuple[str, bytes]]
-"""Record headers as Kafka clients take them; a serializer that writes headers appends to the list it is given."""
+Headers = list[tuple[str, str | bytes | None]]
+"""Record headers as confluent-kafka takes them; a serializer that writes headers appends to the list it is given."""
 
-SeenHeaders = Iterable[tuple[str, bytes | str | None]] | None
+SeenHeaders = Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] | None
 """Record headers as Kafka clients hand them out."""
 
 
@@ -28,4 +28,5 @@ def header_of(headers: SeenHeaders, field: RecordField) -> bytes | None:
     if not headers:
         return None
     name = HEADER_NAMES[field]
-    return next((value for key, value in headers if key == name and isinstance(value, bytes)), None)
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return next((value for key, value in pairs if key == name and isinstance(value, bytes)), None)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from stele.client.snapshot import ResolvedSchema
 from stele.core.ports import Format
-from stele.errors import FormatMismatch
+from stele.errors import FormatMismatch, MalformedSchema
 from stele.formats import catalogue
 
 
@@ -24,8 +24,15 @@ def ready(schema: ResolvedSchema) -> Ready:
     Raises `UnknownFormat`, `MalformedSchema`.
     """
     found = catalogue.get(schema.schema_type)
-    references = {name: text.encode() for name, text in schema.references.items()}
-    return Ready(schema, found, found.parse(schema.text.encode(), references, strict=False))
+    references = {name: _utf8(text) for name, text in schema.references.items()}
+    return Ready(schema, found, found.parse(_utf8(schema.text), references, strict=False))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise MalformedSchema(f"the text cannot be written in UTF-8: {error.reason}") from None
 
 
 def demand(schema: ResolvedSchema, schema_type: str) -> None:

@@ -34,9 +34,9 @@ Encode = Callable[[Any], Encoded]
 
 
 class Writer(NamedTuple):
-    """A subject's schema, ready to write with; guid is '' when the server does not say it."""
+    """A subject's schema, ready to write with: what goes before a payload, and the guid, '' when nobody said it."""
 
-    id: int
+    prefix: bytes
     guid: str
     encode: Encode
 
@@ -110,15 +110,17 @@ class Serializer(ABC):
         """
         if value is None:
             return None
-        subject = qualify(self._naming(topic, field, self.record_of(value)), self._context)
+        subject = self._naming(topic, field, self.record_of(value))
+        if self._context:
+            subject = qualify(subject, self._context)
         writer = self._latest(subject) if self._use_latest else self._writer(subject)
         payload, indexes = writer.encode(value)
         if self._id_in is IdPlace.PREFIX:
-            return confluent.frame(writer.id, payload, indexes)
+            return writer.prefix + (payload if indexes is None else confluent.encode_indexes(indexes) + payload)
         if headers is None:
             raise EncodeError("the schema's identity goes into the headers, and none were given")
         if not writer.guid:
-            raise EncodeError(f"the server does not say the guid of schema {writer.id}, so it cannot go into a header")
+            raise EncodeError("the server does not say the guid of the schema, so it cannot go into a header")
         headers.append((confluent.HEADER_NAMES[field], confluent.guid_header(UUID(writer.guid), indexes)))
         return payload
 
@@ -151,7 +153,7 @@ class Serializer(ABC):
             return self._with(schema)
         call = self._client.register if self._auto_register else self._client.lookup
         found = call(subject, self.own_schema(), normalize=self._normalize)
-        return Writer(found.id, found.guid, self.own_encoder())
+        return Writer(_prefix(found.id), found.guid, self.own_encoder())
 
     def _latest(self, subject: str) -> Writer:
         return self._writer_of_version(subject, self._client.version(subject).version)
@@ -161,4 +163,10 @@ class Serializer(ABC):
 
     def _with(self, schema: ResolvedSchema) -> Writer:
         demand(schema, self.schema_type)
-        return Writer(schema.id, schema.guid, self.encoder(ready(schema)))
+        return Writer(_prefix(schema.id), schema.guid, self.encoder(ready(schema)))
+
+
+def _prefix(schema_id: int) -> bytes:
+    if not schema_id:
+        raise EncodeError("the server does not say the id of the schema")
+    return confluent.id_prefix(schema_id)

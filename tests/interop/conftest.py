@@ -1,0 +1,126 @@
+"""Foreign clients, unmodified, against a real server; and a broker that lives in librdkafka.
+
+`STELE_INTEROP_URL` names another registry to run the same tests against.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from uuid import uuid4
+
+import httpx
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
+from grpc_tools import protoc  # type: ignore[import-untyped]  # ships no types
+
+from stele.client import SchemaRegistryClient
+
+START = 30.0  # seconds a server may take to answer
+
+
+@pytest.fixture(scope="session")
+def registry_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a registry of its own, started for these tests."""
+    elsewhere = os.environ.get("STELE_INTEROP_URL")
+    if elsewhere:
+        yield elsewhere
+        return
+    folder = tmp_path_factory.mktemp("registry")
+    port = _free_port()
+    command = [sys.executable, "-m", "stele.cli", "serve", "--store", "memory:", "--port", str(port)]
+    with (folder / "server.log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+    try:
+        _wait(server, f"http://127.0.0.1:{port}", folder / "server.log")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+@pytest.fixture
+def ours(registry_url: str) -> Iterator[SchemaRegistryClient]:
+    """Stele's client."""
+    with SchemaRegistryClient(registry_url) as client:
+        yield client
+
+
+@pytest.fixture
+def theirs(registry_url: str) -> Iterator[TheirClient]:
+    """confluent-kafka's client."""
+    with TheirClient({"url": registry_url}) as client:
+        yield client
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic no other test uses."""
+    return f"topic-{uuid4().hex[:12]}"
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[str]:
+    """Address of a broker inside librdkafka; it lives as long as its producer."""
+    keeper = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock"})
+    broker = next(iter(keeper.list_topics(timeout=10).brokers.values()))
+    yield f"{broker.host}:{broker.port}"
+    keeper.flush(5)
+
+
+@pytest.fixture
+def compile_proto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], list[ModuleType]]:
+    """Generates Python modules from .proto texts by file name, in the order given.
+
+    The generated code registers its files in one pool for the whole process, so each test needs file names and
+    packages of its own.
+    """
+
+    def compile_(texts: dict[str, str]) -> list[ModuleType]:
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text)
+        arguments = ["protoc", f"-I{tmp_path}", f"-I{_well_known()}", f"--python_out={tmp_path}", *texts]
+        assert protoc.main(arguments) == 0
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return [importlib.import_module(name.replace(".proto", "_pb2")) for name in texts]
+
+    return compile_
+
+
+def _well_known() -> Path:
+    return Path(str(files("grpc_tools"))) / "_proto"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            break
+        try:
+            if httpx.get(f"{url}/subjects", timeout=2).status_code == httpx.codes.OK:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+        else:
+            time.sleep(0.1)
+    pytest.fail(f"no registry at {url} after {START:g} s:\n{log.read_text(errors='replace')[-4000:]}")

@@ -1,0 +1,213 @@
+"""Stele's client against a real server: every method, hard names, errors, contexts, both ways of calling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from stele import errors
+from stele.client import (
+    AsyncSchemaRegistryClient,
+    ConfigUpdate,
+    Metadata,
+    Older,
+    ResponseError,
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+    SubjectVersion,
+    qualify,
+)
+
+ONE = Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}')
+TWO = Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"b","type":"int","default":0}]}')
+BAD = Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}')
+
+
+@pytest.fixture
+def subject(ours: SchemaRegistryClient) -> Iterator[str]:
+    """A subject with one version, purged afterwards."""
+    name = f"subject-{uuid4().hex[:12]}"
+    ours.register(name, ONE)
+    yield name
+    purge(ours, name)
+
+
+def purge(client: SchemaRegistryClient, subject: str) -> None:
+    """Remove a subject for good."""
+    if subject in client.subjects():
+        client.delete_subject(subject)
+    if subject in client.subjects(deleted=True):
+        client.delete_subject(subject, permanent=True)
+
+
+def test_register_find_and_list(ours: SchemaRegistryClient, subject: str) -> None:
+    """What is registered is found by id, version, text and subject."""
+    registered = ours.register(subject, TWO)
+    assert ours.register(subject, TWO).id == registered.id
+    assert ours.lookup(subject, TWO).version == 2
+    assert ours.version(subject).id == registered.id
+    assert ours.version(subject, 1).text == ONE.text
+    assert ours.version_text(subject, 2) == TWO.text
+    assert ours.schema_by_id(registered.id).text == TWO.text
+    assert ours.schema_text_by_id(registered.id) == TWO.text
+    assert ours.versions(subject) == [1, 2]
+    assert subject in ours.subjects()
+    assert subject in ours.subjects_of_id(registered.id)
+    assert SubjectVersion(subject, 2) in ours.versions_of_id(registered.id)
+    assert {"AVRO", "JSON", "PROTOBUF"} <= set(ours.schema_types())
+    found = [schema for schema in ours.schemas(subject_prefix=subject) if schema.subject == subject]
+    assert [schema.version for schema in found] == [1, 2]
+
+
+def test_guids(ours: SchemaRegistryClient, subject: str) -> None:
+    """The guid names the same text as the id."""
+    found = ours.version(subject)
+    assert ours.schema_by_guid(found.guid).text == ONE.text
+    assert found.id in [place.id for place in ours.ids_of_guid(UUID(found.guid))]
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "50%", "%2F", "two words", "ключ-键", "a?b#c", "+plus+", 'quo"te', "..", "x:y"]
+)
+def test_hard_names(ours: SchemaRegistryClient, name: str) -> None:
+    """Names of any letters make the round trip through address, server and lists."""
+    subject = name if name == ".." else f"{name}-{uuid4().hex[:8]}"
+    try:
+        assert ours.register(subject, ONE).id == ours.version(subject, 1).id
+        assert ours.version(subject, 1).subject == subject
+        assert subject in ours.subjects()
+        assert ours.set_config("FULL", subject).compatibility == "FULL"
+        assert ours.config(subject).compatibility == "FULL"
+    finally:
+        purge(ours, subject)
+
+
+def test_errors_are_the_librarys_own(ours: SchemaRegistryClient, subject: str) -> None:
+    """Refusals arrive as the classes the library itself raises, with the server's code."""
+    nowhere = f"{subject}-nowhere"
+    with pytest.raises(errors.SubjectNotFound) as missing:
+        ours.versions(nowhere)
+    assert isinstance(missing.value, ResponseError)
+    assert (missing.value.error_code, missing.value.subject) == (40401, nowhere)
+    with pytest.raises(errors.VersionNotFound):
+        ours.version(subject, 99)
+    with pytest.raises(errors.ContentNotFound):
+        ours.schema_by_id(2**31 - 1)
+    with pytest.raises(errors.ContentNotFound):
+        ours.lookup(subject, BAD)
+    with pytest.raises(errors.MalformedSchema):
+        ours.register(subject, Schema("{"))
+    with pytest.raises(errors.Incompatible):
+        ours.register(subject, BAD)
+    with pytest.raises(errors.NotRetired):
+        ours.delete_subject(subject, permanent=True)
+    with pytest.raises(errors.SettingNotFound):
+        ours.config(subject)
+    with pytest.raises(errors.UnknownPolicy):
+        ours.set_config("SIDEWARDS", subject)
+    with pytest.raises(errors.UnknownMode):
+        ours.set_mode("SIDEWARDS", subject)
+
+
+def test_deletion_in_two_steps(ours: SchemaRegistryClient, subject: str) -> None:
+    """Versions are hidden first, then removed."""
+    ours.register(subject, TWO)
+    assert ours.delete_version(subject, 1) == 1
+    assert ours.versions(subject) == [2]
+    assert ours.versions(subject, deleted=True) == [1, 2]
+    with pytest.raises(errors.AlreadyRetired):
+        ours.delete_version(subject, 1)
+    assert ours.delete_version(subject, 1, permanent=True) == 1
+    assert ours.delete_version(subject, "latest") == 2
+    assert ours.delete_subject(subject, permanent=True) == [2]
+
+
+def test_references(ours: SchemaRegistryClient, subject: str) -> None:
+    """A reference protects what it points to, and `resolve` brings it along."""
+    user = f"{subject}-user"
+    text = '{"type":"record","name":"U","fields":[{"name":"r","type":"R"}]}'
+    registered = ours.register(user, Schema(text, references=(SchemaReference("R", subject, 1),)))
+    try:
+        assert ours.referenced_by(subject, 1) == [registered.id]
+        assert ours.resolve(registered.id).references == {"R": ONE.text}
+        with pytest.raises(errors.InUse):
+            ours.delete_version(subject, 1)
+    finally:
+        purge(ours, user)
+
+
+def test_compatibility(ours: SchemaRegistryClient, subject: str) -> None:
+    """Verdicts come with reasons, against one version and as registration would decide."""
+    assert ours.check_compatibility(subject, TWO).compatible
+    refused = ours.check_compatibility(subject, BAD, 1)
+    assert not refused.compatible
+    assert refused.messages
+
+
+def test_stateless_check(ours: SchemaRegistryClient) -> None:
+    """The native check compares texts nobody has registered, with findings."""
+    result = ours.check("avro", BAD.text, [Older(ONE.text)], policy="BACKWARD")
+    assert not result.compatible
+    assert result.findings[0].why
+    assert ours.check("avro", TWO.text, [Older(ONE.text)]).compatible
+
+
+def test_settings(ours: SchemaRegistryClient, subject: str) -> None:
+    """Config and mode are set, read, inherited and dropped."""
+    assert ours.set_config(ConfigUpdate(compatibility="NONE", normalize=True), subject).compatibility == "NONE"
+    assert ours.config(subject).normalize is True
+    assert ours.config(subject, default_to_global=True).compatibility == "NONE"
+    assert ours.delete_config(subject).compatibility == "NONE"
+    assert ours.config().compatibility
+    assert ours.set_mode("READONLY", subject) == "READONLY"
+    with pytest.raises(errors.ReadOnly):
+        ours.register(subject, TWO)
+    assert ours.mode(subject) == "READONLY"
+    assert ours.delete_mode(subject) == "READONLY"
+    assert ours.mode(subject, default_to_global=True) == ours.mode()
+
+
+def test_contexts(ours: SchemaRegistryClient) -> None:
+    """A context has ids of its own; qualified names reach it; it goes when it is empty."""
+    context = f"c{uuid4().hex[:8]}"
+    subject = qualify("s", context)
+    registered = ours.register(subject, ONE)
+    assert registered.id == 1
+    assert f".{context}" in ours.contexts()
+    assert ours.resolve(1, context=context).text == ONE.text
+    assert ours.subjects(subject_prefix=f":.{context}:") == [subject]
+    with pytest.raises(errors.NotEmpty):
+        ours.delete_context(f".{context}")
+    purge(ours, subject)
+    ours.delete_context(f".{context}")
+    assert f".{context}" not in ours.contexts()
+
+
+def test_metadata(ours: SchemaRegistryClient, subject: str) -> None:
+    """Properties are kept and searched."""
+    owner = Metadata(properties={"owner": "a b&c"})
+    ours.register(subject, Schema(TWO.text, metadata=owner))
+    found = ours.latest_with_metadata(subject, {"owner": "a b&c"})
+    assert (found.version, found.metadata) == (2, owner)
+
+
+def test_the_server_about_itself(ours: SchemaRegistryClient) -> None:
+    """Liveness and versions answer."""
+    ours.ping()
+    assert ours.server_version().version
+    ours.cluster_id()
+    ours.deployment()
+
+
+async def test_async_client(registry_url: str, subject: str) -> None:
+    """The awaited client does the same."""
+    async with AsyncSchemaRegistryClient(registry_url) as client:
+        assert (await client.register(subject, TWO)).id
+        assert await client.versions(subject) == [1, 2]
+        snapshot = await client.snapshot(subjects=[subject])
+        assert snapshot.resolve_version(subject).text == TWO.text
+        with pytest.raises(errors.VersionNotFound):
+            await client.version(subject, 9)
