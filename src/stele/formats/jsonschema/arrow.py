@@ -1,0 +1,184 @@
+"""The table shape of JSON data.
+
+object → struct (or map, when it only says what unnamed members are); array → list; string, whatever its `format` →
+string; integer → int64; number → float64; boolean → bool; null beside one other type or branch → nullable. Everything
+that has no one column type (other sums, tuples, untyped values, schemas inside themselves) → string holding JSON.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stele.errors import NotInstalled
+from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.text import Json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_DEPTH = 40
+"""Levels of nesting that become columns; what lies deeper is a string of JSON."""
+
+MAX_COLUMNS = 10_000
+"""Columns at all levels together; what comes after is a string of JSON."""
+
+_COLUMN = "value"
+
+
+class _Object(NamedTuple):
+    """What all parts of a product say about an object."""
+
+    properties: dict[str, Json]
+    required: set[str]
+    rest: Json
+
+
+class _Typed(NamedTuple):
+    """A column type, and whether null is allowed by the schema itself."""
+
+    type: pa.DataType
+    nullable: bool
+
+
+def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
+    """The columns of data of this schema; a schema that is no object has the one column `value`.
+
+    Properties that are not required are nullable. Raises `NotInstalled` without pyarrow.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise NotInstalled("pyarrow", "spark") from None
+    builder = _Builder(parsed)
+    top = builder.column(parsed.root, ())
+    if pa.types.is_struct(top.type):
+        return pa.schema(list(top.type))
+    return pa.schema([pa.field(_COLUMN, top.type, top.nullable)])
+
+
+class _Builder:
+    """Turns schemas into column types; above holds the schemas a place lies in."""
+
+    def __init__(self, parsed: ParsedJsonSchema) -> None:
+        import pyarrow as pa
+
+        self._pa = pa
+        self._links = parsed.links
+        self._columns = 0
+
+    def column(self, schema: Json, above: tuple[int, ...]) -> _Typed:
+        """The type of one place."""
+        self._columns += 1
+        schema = self._links.follow(schema)
+        if (
+            not isinstance(schema, dict)
+            or id(schema) in above
+            or len(above) >= MAX_DEPTH
+            or self._columns > MAX_COLUMNS
+        ):
+            return self._json()
+        inside = (*above, id(schema))
+        for keyword in ("oneOf", "anyOf"):
+            branches = schema.get(keyword)
+            if isinstance(branches, list) and "properties" not in schema:
+                return self._sum(branches, inside)
+        names, nullable = _types(schema)
+        if len(names) > 1:
+            return self._json()
+        name = names[0] if names else None
+        if name == "object" or (name is None and ("properties" in schema or "allOf" in schema)):
+            return self._object(schema, inside, nullable=nullable)
+        if name == "array":
+            return self._array(schema, inside, nullable=nullable)
+        return self._scalar(name, nullable=nullable)
+
+    def _scalar(self, name: str | None, *, nullable: bool) -> _Typed:
+        pa = self._pa
+        types = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+        if name is None:
+            return _Typed(pa.null(), True) if nullable else self._json()
+        return _Typed(types[name], nullable) if name in types else self._json()
+
+    def _object(self, schema: dict[str, Json], inside: tuple[int, ...], *, nullable: bool) -> _Typed:
+        merged = self._merge(schema)
+        pa = self._pa
+        if merged.properties:
+            columns = []
+            for name, inner in merged.properties.items():
+                typed = self.column(inner, inside)
+                columns.append(pa.field(name, typed.type, typed.nullable or name not in merged.required))
+            return _Typed(pa.struct(columns), nullable)
+        if isinstance(merged.rest, dict):
+            value = self.column(merged.rest, inside)
+            return _Typed(pa.map_(pa.string(), pa.field(_COLUMN, value.type, value.nullable)), nullable)
+        return self._json(nullable=nullable)
+
+    def _array(self, schema: dict[str, Json], inside: tuple[int, ...], *, nullable: bool) -> _Typed:
+        items = schema.get("items")
+        if not isinstance(items, dict | bool) or "prefixItems" in schema:
+            return self._json(nullable=nullable)
+        item = self.column(items, inside)
+        return _Typed(self._pa.list_(self._pa.field("item", item.type, item.nullable)), nullable)
+
+    def _sum(self, branches: list[Json], inside: tuple[int, ...]) -> _Typed:
+        """One branch beside null is that branch, nullable; anything else has no one type."""
+        others = [branch for branch in branches if not self._is_null(branch)]
+        if len(others) != 1:
+            return self._json()
+        only = self.column(others[0], inside)
+        return _Typed(only.type, only.nullable or len(others) < len(branches))
+
+    def _is_null(self, schema: Json) -> bool:
+        schema = self._links.follow(schema)
+        return isinstance(schema, dict) and (schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None])
+
+    def _merge(self, schema: dict[str, Json]) -> _Object:
+        """Properties of a schema and of the members of its `allOf`, references followed."""
+        properties: dict[str, Json] = {}
+        required: set[str] = set()
+        rest: Json = None
+        pending, seen = [schema], set()
+        while pending:
+            part = self._links.follow(pending.pop(0))
+            if not isinstance(part, dict) or id(part) in seen:
+                continue
+            seen.add(id(part))
+            own = part.get("properties")
+            properties = {**properties, **(own if isinstance(own, dict) else {})}
+            names = part.get("required")
+            required.update(name for name in (names if isinstance(names, list) else []) if isinstance(name, str))
+            rest = rest if rest is not None else part.get("additionalProperties")
+            members = part.get("allOf")
+            pending.extend(members if isinstance(members, list) else [])
+        return _Object(properties, required, rest)
+
+    def _json(self, *, nullable: bool = True) -> _Typed:
+        return _Typed(self._pa.string(), nullable)
+
+
+def _types(schema: dict[str, Json]) -> tuple[list[str], bool]:
+    """The types besides null, and whether null is among them; taken from `enum` and `const` where `type` is missing."""
+    names = schema.get("type")
+    if names is None and ("enum" in schema or "const" in schema):
+        values = schema.get("enum", [schema.get("const")])
+        names = sorted({_word(value) for value in values} if isinstance(values, list) else ())
+    if isinstance(names, str):
+        names = [names]
+    if not isinstance(names, list):
+        return [], False
+    words = [name for name in names if name != "null"]
+    if sorted(words) == ["integer", "number"]:
+        words = ["number"]
+    return words, "null" in names
+
+
+def _word(value: Json) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object" if isinstance(value, dict) else "number"

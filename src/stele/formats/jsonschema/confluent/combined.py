@@ -1,0 +1,139 @@
+"""Rules for `allOf` (products), `anyOf` and `oneOf` (sums), `not`, and between a combination and a plain schema."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from stele.formats.jsonschema.confluent.engine import Comparison, Found, Inner
+from stele.formats.jsonschema.shapes import Criterion, Shape
+from stele.formats.jsonschema.text import Json, write
+
+
+def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+    """A plain schema became a combination: fine when one branch of a sum, or the only branch, reads it."""
+    if len(new.members) > 1 and new.criterion is Criterion.ALL:
+        return
+    for index in range(len(new.members)):
+        branch = new.member(index)
+        if comparison.compatible(old, branch):
+            yield Inner(old, branch)
+            if len(new.members) > 1:
+                yield Found("COMBINED_TYPE_EXTENDED")
+            return
+
+
+def out_of_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+    """A combination became a plain schema: fine when that reads one factor of a product, or the only branch."""
+    if len(old.members) > 1 and old.criterion is not Criterion.ALL:
+        return
+    for index in range(len(old.members)):
+        branch = old.member(index)
+        if comparison.compatible(branch, new):
+            yield Inner(branch, new)
+            if len(old.members) > 1:
+                yield Found("PRODUCT_TYPE_NARROWED")
+            return
+
+
+def combinations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+    """Two combinations: their criteria, their sizes, and as many branches paired off as can be."""
+    if old.criterion is not new.criterion:
+        if not _criterion_may_change(old, new):
+            yield Found("COMBINED_TYPE_CHANGED")
+            return
+        yield Found("COMBINED_TYPE_EXTENDED")
+    if len(old.members) < len(new.members):
+        yield Found("PRODUCT_TYPE_EXTENDED" if new.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED")
+    elif len(old.members) > len(new.members):
+        yield Found("PRODUCT_TYPE_NARROWED" if old.criterion is Criterion.ALL else "SUM_TYPE_NARROWED")
+    matched = _pair_off(comparison, old, new)
+    for index, partner in matched:
+        yield Inner(old.member(index), new.member(partner), (old.criterion.value, str(index)))
+    if len(matched) < min(len(old.members), len(new.members)):
+        yield Found("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
+
+
+def negations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+    """`not` turns around: it may only come to forbid less."""
+    before, after = old.model.shape(old.source["not"]), new.model.shape(new.source["not"])
+    if not comparison.compatible(after, before):
+        yield Found("NOT_TYPE_EXTENDED", ("not",))
+    elif not comparison.compatible(before, after):
+        yield Found("NOT_TYPE_NARROWED", ("not",))
+
+
+def _criterion_may_change(old: Shape, new: Shape) -> bool:
+    """Towards anyOf always; else from a singleton to oneOf, or to a singleton from a product or another singleton."""
+    if new.criterion is Criterion.ANY:
+        return True
+    if len(new.members) == 1:
+        return len(old.members) == 1 or old.criterion is Criterion.ALL
+    return new.criterion is Criterion.ONE and len(old.members) == 1
+
+
+def _pair_off(comparison: Comparison, old: Shape, new: Shape) -> list[tuple[int, int]]:
+    """A maximum matching of old branches with new ones that read them, as (old, new) in order.
+
+    Equal branches are paired first, so that long lists with few changes need few comparisons.
+    """
+    pairs: dict[int, int] = {}
+    free: dict[bytes, list[int]] = {}
+    for index in reversed(range(len(new.members))):
+        free.setdefault(_text(new.members[index]), []).append(index)
+    for index, member in enumerate(old.members):
+        equals = free.get(_text(member))
+        if equals and comparison.compatible(old.member(index), new.member(equals[-1])):
+            pairs[index] = equals.pop()
+
+    def readers(index: int) -> list[int]:
+        branch = old.member(index)
+        return [i for i in range(len(new.members)) if comparison.compatible(branch, new.member(i))]
+
+    return maximum_matching(len(old.members), len(new.members), readers, pairs)
+
+
+def maximum_matching(
+    lefts: int, rights: int, partners: Callable[[int], list[int]], start: dict[int, int]
+) -> list[tuple[int, int]]:
+    """Maximum bipartite matching by augmenting paths, breadth first, from the matching `start` (left to right).
+
+    partners gives the right nodes a left node may go with, and is asked only where it matters. Returns (left, right).
+    """
+    right_of = dict(start)
+    left_of = {right: left for left, right in right_of.items()}
+    for first in range(lefts):
+        if len(right_of) == rights:
+            break
+        if first in right_of:
+            continue
+        end, came_from = _augmenting_path(first, partners, left_of)
+        while end is not None:
+            left = came_from[end]
+            following = right_of.get(left)
+            right_of[left], left_of[end] = end, left
+            end = following
+    return sorted(right_of.items())
+
+
+def _augmenting_path(
+    first: int, partners: Callable[[int], list[int]], left_of: dict[int, int]
+) -> tuple[int | None, dict[int, int]]:
+    """The free right node a shortest path from a free left node ends in (None: there is none), and the way back."""
+    came_from: dict[int, int] = {}
+    queue = deque([first])
+    while queue:
+        left = queue.popleft()
+        for right in partners(left):
+            if right in came_from:
+                continue
+            came_from[right] = left
+            if right not in left_of:
+                return right, came_from
+            queue.append(left_of[right])
+    return None, came_from
+
+
+def _text(member: Shape | Json) -> bytes:
+    """A text to tell equal branches by; the parts of a split schema go by their kind."""
+    return member.kind.value.encode() if isinstance(member, Shape) else write(member, order="sorted")

@@ -1,0 +1,137 @@
+"""Running the rules over two schemas that may be recursive, huge or hostile.
+
+A rule looks at one pair of shapes and yields what changed there and which inner pairs to look at. Whether a pair is
+compatible may depend on itself through a cycle of references: such a pair is assumed compatible until something speaks
+against it, so the answer is the greatest fixed point, found with a worklist. Nothing here recurses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from stele.errors import TooLarge
+from stele.formats.jsonschema.confluent.changes import Change
+from stele.formats.jsonschema.shapes import Shape
+from stele.formats.jsonschema.text import escape
+
+MAX_EVALUATIONS = 300_000
+"""Pairs of schemas looked at before a comparison is given up."""
+
+MAX_QUESTIONS = 3_000_000
+"""Questions for the compatibility of a pair before a comparison is given up."""
+
+MAX_REPORTED = 20_000
+"""Places reported in full; beyond them a pair that was reported already is left out."""
+
+Path: TypeAlias = tuple[str, ...]
+
+
+class Found(NamedTuple):
+    """A change at a path relative to the pair looked at."""
+
+    type: str
+    path: Path = ()
+
+
+class Inner(NamedTuple):
+    """A pair whose changes count as changes here, at a relative path."""
+
+    old: Shape
+    new: Shape
+    path: Path = ()
+
+
+Pair: TypeAlias = tuple[Shape, Shape]
+Rule: TypeAlias = Callable[["Comparison", Shape, Shape], Iterator[Found | Inner]]
+
+
+class Comparison:
+    """One comparison under one policy.
+
+    rule     what to say about one pair
+    allowed  the types of change that are compatible
+    """
+
+    def __init__(self, rule: Rule, allowed: frozenset[str]) -> None:
+        self._rule = rule
+        self._allowed = allowed
+        self._verdicts: dict[Pair, bool] = {}
+        self._dependents: dict[Pair, set[Pair]] = {}
+        self._queue: dict[Pair, None] = {}
+        self._current: Pair | None = None
+        self._evaluations = 0
+        self._questions = 0
+
+    def run(self, old: Shape, new: Shape) -> list[Change]:
+        """All changes from old to new, outer before inner. Raises `TooLarge`."""
+        self.compatible(old, new)
+        self._settle()
+        return list(self._report((old, new)))
+
+    def compatible(self, old: Shape, new: Shape) -> bool:
+        """Whether new reads all that old allows, as far as is known by now; a rule that asked is run again when it changes."""
+        self._questions += 1
+        if self._questions > MAX_QUESTIONS:
+            raise TooLarge(f"comparing the schemas takes more than {MAX_QUESTIONS} steps")
+        pair = (old, new)
+        if self._current is not None:
+            self._dependents.setdefault(pair, set()).add(self._current)
+        verdict = self._verdicts.get(pair)
+        if verdict is None:
+            verdict = self._verdicts[pair] = True
+            self._queue[pair] = None
+        return verdict
+
+    def _settle(self) -> None:
+        """Evaluate in rounds: what a round asked for comes before what has to be asked again because of it."""
+        while self._queue:
+            current, self._queue = self._queue, {}
+            for pair in current:
+                if self._verdicts[pair] and not self._holds(pair):
+                    self._verdicts[pair] = False
+                    self._queue.update(dict.fromkeys(self._dependents.get(pair, ())))
+
+    def _holds(self, pair: Pair) -> bool:
+        self._evaluations += 1
+        if self._evaluations > MAX_EVALUATIONS:
+            raise TooLarge(f"comparing the schemas takes more than {MAX_EVALUATIONS} steps")
+        self._current = pair
+        try:
+            for step in self._rule(self, *pair):
+                if isinstance(step, Found):
+                    if step.type not in self._allowed:
+                        return False
+                elif not self.compatible(step.old, step.new):
+                    return False
+            return True
+        finally:
+            self._current = None
+
+    def _report(self, root: Pair) -> Iterator[Change]:
+        """Walk the pairs again with every verdict known; a pair met inside itself says nothing new."""
+        reported = 0
+        seen: set[Pair] = {root}
+        open_pairs: set[Pair] = {root}
+        stack: list[tuple[Pair, Path, Iterator[Found | Inner]]] = [(root, (), self._rule(self, *root))]
+        while stack:
+            pair, path, steps = stack[-1]
+            step = next(steps, None)
+            if step is None:
+                stack.pop()
+                open_pairs.discard(pair)
+                continue
+            here = path + step.path
+            if isinstance(step, Found):
+                yield Change(step.type, "#/" + "/".join(map(escape, here)))
+                continue
+            inner = (step.old, step.new)
+            reported += 1
+            if inner in open_pairs or (reported > MAX_REPORTED and inner in seen):
+                continue
+            if inner not in self._verdicts:  # a rule stopped early while verdicts were sought
+                self.compatible(*inner)
+                self._settle()
+            seen.add(inner)
+            open_pairs.add(inner)
+            stack.append((inner, here, self._rule(self, *inner)))

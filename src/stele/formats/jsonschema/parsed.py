@@ -1,0 +1,211 @@
+"""From text to a schema that is known to be well formed, with every reference resolved and a validator at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import jsonschema_rs
+
+from stele.errors import MalformedSchema, UnresolvedReference
+from stele.formats.jsonschema import text as jsontext
+from stele.formats.jsonschema.drafts import Draft, detect
+from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join
+from stele.formats.jsonschema.text import Json
+
+PATTERN_LIMITS = jsonschema_rs.FancyRegexOptions(
+    backtrack_limit=200_000, size_limit=4 * 1024 * 1024, dfa_size_limit=4 * 1024 * 1024
+)
+"""Bounds on user patterns: a pattern too big is refused with the schema, one too slow counts as not matching."""
+
+_EXPECTED = {
+    "type": "the name of a type, or a list of them",
+    "required": "a list of property names",
+    "enum": "a list of values",
+    "pattern": "a regular expression",
+    "properties": "an object of schemas",
+    "patternProperties": "an object of schemas by regular expression",
+    "items": "a schema or a list of schemas",
+    "additionalProperties": "a schema or a boolean",
+    "dependencies": "an object of schemas or lists of names",
+    "allOf": "a list of at least one schema",
+    "anyOf": "a list of at least one schema",
+    "oneOf": "a list of at least one schema",
+}
+_MESSAGE_LIMIT = 300
+_MAX_FORGIVEN = 100
+
+
+class ParsedJsonSchema:
+    """A JSON Schema after parsing; immutable by convention, safe to share.
+
+    root        the document: an object or a boolean
+    draft       the draft it is read by
+    links       where its references lead
+    references  the reference texts handed in, parsed, by name
+    printed     the PRINTED form
+    """
+
+    __slots__ = ("_validator", "draft", "links", "printed", "references", "root")
+
+    def __init__(
+        self,
+        root: Json,
+        draft: Draft,
+        links: Links,
+        references: Mapping[str, Json],
+        validator: jsonschema_rs.Validator | MalformedSchema,
+    ) -> None:
+        self.root = root
+        self.draft = draft
+        self.links = links
+        self.references = references
+        self.printed = jsontext.write(root)
+        self._validator = validator
+
+    @property
+    def type_name(self) -> str:
+        """The title of the schema, or ''."""
+        title = self.root.get("title") if isinstance(self.root, dict) else None
+        return title if isinstance(title, str) else ""
+
+    @property
+    def validator(self) -> jsonschema_rs.Validator:
+        """The compiled schema. Raises `MalformedSchema` for one that only strict=False let in."""
+        if isinstance(self._validator, MalformedSchema):
+            raise self._validator
+        return self._validator
+
+
+def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ParsedJsonSchema:
+    """Parse one schema with the texts its references name.
+
+    The draft is that of `$schema`, else draft-07 (the Confluent registry's default); a schema without `$schema` that
+    only draft-04 understands (boolean `exclusiveMaximum`, say) is read as draft-04.
+    Raises `MalformedSchema` (line and column for syntax, JSON Pointer for the rest) and `UnresolvedReference`.
+    """
+    root = _read_schema(text, strict=strict)
+    known = {label: _read_reference(label, body, strict=strict) for label, body in references.items()}
+    draft = detect(root)
+    try:
+        return _assemble(root, known, draft, name=name, strict=strict)
+    except MalformedSchema as error:
+        if isinstance(error, UnresolvedReference) or draft is not Draft.DRAFT7 or "$schema" in root:
+            raise
+        try:
+            return _assemble(root, known, Draft.DRAFT4, name=name, strict=strict)
+        except MalformedSchema:
+            raise error from None
+
+
+def _assemble(root: Json, known: dict[str, Json], draft: Draft, *, name: str, strict: bool) -> ParsedJsonSchema:
+    links = Links(root, known, name=name, draft=draft, strict=strict)
+    try:
+        validator: jsonschema_rs.Validator | MalformedSchema = compile_schema(
+            root, links, draft, base=join(ROOT_BASE, name)
+        )
+    except MalformedSchema as error:
+        if strict:
+            raise
+        validator = error
+    return ParsedJsonSchema(root, draft, links, known, validator)
+
+
+def _read_schema(text: bytes, *, strict: bool) -> Json:
+    if not text.strip():
+        raise MalformedSchema("the text is empty", line=1, column=1, expected="a JSON Schema")
+    root = jsontext.read(text, strict=strict)
+    if not isinstance(root, dict | bool):
+        raise MalformedSchema("the document is no schema", path="#", expected="an object, true or false")
+    return root
+
+
+def _read_reference(label: str, text: bytes, *, strict: bool) -> Json:
+    try:
+        return _read_schema(text, strict=strict)
+    except MalformedSchema as error:
+        raise MalformedSchema(
+            f"reference {label!r}: {error.why}",
+            line=error.line,
+            column=error.column,
+            path=error.path,
+            expected=error.expected,
+        ) from None
+
+
+def compile_schema(root: Json, links: Links, draft: Draft, *, base: str) -> jsonschema_rs.Validator:
+    """A validator for root that reads its references from links and never from the network.
+
+    One policy for all drafts: `format` is an annotation, not an assertion. Raises `MalformedSchema`.
+    """
+    document = jsontext.plain(root)
+    for _ in range(_MAX_FORGIVEN):
+        try:
+            return draft.validator(
+                document,
+                validate_formats=False,
+                base_uri=base,
+                retriever=_retriever(links, draft),
+                pattern_options=PATTERN_LIMITS,
+            )
+        except jsonschema_rs.ValidationError as error:
+            if not _forgive(document, error, draft):
+                raise _explain(error, draft) from None
+        except (ValueError, jsonschema_rs.ReferencingError) as error:
+            raise MalformedSchema(_short(str(error)), path="#") from None
+    raise MalformedSchema("the schema has too many faults", path="#")
+
+
+def _forgive(document: Json, error: jsonschema_rs.ValidationError, draft: Draft) -> bool:
+    """Take out what the meta-schema minds but every validator ignores; True when something was.
+
+    That is an empty `$dynamicAnchor`, and in draft-04 an exclusive bound without the bound.
+    """
+    *parents, last = error.instance_path or [""]
+    if last == "$dynamicAnchor" and error.instance == "":
+        for step in parents:
+            document = document[step]
+        del document[last]
+        return True
+    kind = error.kind
+    if draft is Draft.DRAFT4 and isinstance(kind, jsonschema_rs.ValidationErrorKind.Required):
+        for step in error.instance_path:
+            document = document[step]
+        exclusive = f"exclusive{kind.property.capitalize()}"
+        if "dependencies" in error.schema_path and isinstance(document.get(exclusive), bool):
+            del document[exclusive]
+            return True
+    return False
+
+
+def _retriever(links: Links, draft: Draft) -> Callable[[str], Json]:
+    def retrieve(uri: str) -> Json:
+        document = links.documents.get(uri.partition("#")[0], True)
+        if isinstance(document, dict) and "$schema" not in document:
+            document = {
+                "$schema": f"http://{draft.value}#" if draft.ref_hides_siblings else f"https://{draft.value}",
+                **document,
+            }
+        return jsontext.plain(document)
+
+    return retrieve
+
+
+def _explain(error: jsonschema_rs.ValidationError, draft: Draft) -> MalformedSchema:
+    kinds = jsonschema_rs.ValidationErrorKind
+    path = jsontext.pointer(error.instance_path)
+    if isinstance(error.kind, kinds.Referencing):
+        return UnresolvedReference(_short(error.message), path=path)
+    keyword = next((part for part in reversed(error.instance_path) if isinstance(part, str)), "")
+    expected = _EXPECTED.get(keyword)
+    if isinstance(error.kind, kinds.Type):
+        expected = " or ".join(error.kind.types)
+    elif isinstance(error.kind, kinds.Format):
+        expected = "a regular expression" if error.kind.format == "regex" else f"a {error.kind.format}"
+    message = error.message
+    if isinstance(error.kind, kinds.AnyOf):
+        message = f"{_short(str(jsontext.write(error.instance), 'utf-8'))} is not allowed here"
+    return MalformedSchema(_short(message), path=path, expected=expected or f"what {draft.value} allows here")
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"

@@ -1,0 +1,254 @@
+"""Where every `$ref` points: inside the document, or into the texts handed in with it. Nothing is ever fetched.
+
+A target is found by RFC 3986 resolution against the nearest `$id`, by anchor or JSON Pointer, or, as registries allow,
+by being written exactly like the name of a reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from stele.errors import UnresolvedReference
+from stele.formats.jsonschema.drafts import Draft, subschemas
+from stele.formats.jsonschema.text import Json, pointer
+
+ROOT_BASE = "stele:///"
+"""Base URI of documents without an absolute `$id`: reserved, never dereferenced."""
+
+REF_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
+_META_SCHEMAS = frozenset(draft.value for draft in Draft)
+
+
+class _Site(NamedTuple):
+    """One reference as written: in which schema, by which keyword, seen from which base URI."""
+
+    schema: dict[str, Json]
+    keyword: str
+    base: str
+    path: tuple[str | int, ...]
+
+
+class _Document(NamedTuple):
+    """One text of the closure; label is '' for the schema itself, else the name of the reference; base is its URI."""
+
+    label: str
+    root: Json
+    base: str
+    draft: Draft
+    sites: list[_Site]
+
+
+class Links:
+    """The resolved references of one schema and of everything it reaches.
+
+    targets   schema object (by identity) holding a reference keyword → the schema it points to
+    documents absolute URI as the validator asks for it → document
+    missing   the references that lead nowhere (only when not strict)
+    used      labels of the reference texts the schema reaches, in the order met
+    """
+
+    def __init__(self, root: Json, references: Mapping[str, Json], *, name: str, draft: Draft, strict: bool) -> None:
+        self.targets: dict[int, Json] = {}
+        self.documents: dict[str, Json] = {}
+        self.missing: list[str] = []
+        self.used: list[str] = []
+        self._resources: dict[str, tuple[_Document, Json]] = {}
+        self._anchors: dict[tuple[str, str], Json] = {}
+        self._by_label: dict[str, _Document] = {}
+        self._walked: set[int] = set()
+        base = join(ROOT_BASE, name)
+        main = self._index("", root, base, draft)
+        own = _own_base(root, base, draft)
+        for label, text in references.items():
+            self._by_label[label] = document = self._index(label, text, join(own, label), draft)
+            self._resources.setdefault(join(base, label), (document, text))
+        self._resolve(main, strict=strict)
+
+    def follow(self, schema: Json) -> Json:
+        """The schema a chain of references ends in; True (no constraint) for a chain that bites its tail or breaks."""
+        seen: set[int] = set()
+        while isinstance(schema, dict) and id(schema) in self.targets:
+            if id(schema) in seen:
+                return True
+            seen.add(id(schema))
+            schema = self.targets[id(schema)]
+        return schema
+
+    def label_of(self, uri: str) -> str | None:
+        """The name of the reference text that answers to a URI, '' for the schema itself."""
+        found = self._resources.get(uri)
+        return found[0].label if found else None
+
+    def _index(self, label: str, root: Json, base: str, draft: Draft) -> _Document:
+        document = _Document(label, root, base, draft, [])
+        self._resources.setdefault(base, (document, root))
+        self._walk(document, root, base, ())
+        return document
+
+    def _walk(self, document: _Document, root: Json, base: str, path: tuple[str | int, ...]) -> None:
+        """Note ids, anchors and references below root; iterative, each schema once."""
+        stack = [(root, base, path)]
+        while stack:
+            schema, base, path = stack.pop()
+            if not isinstance(schema, dict) or id(schema) in self._walked:
+                continue
+            self._walked.add(id(schema))
+            keywords = [keyword for keyword in REF_KEYWORDS if isinstance(schema.get(keyword), str)]
+            if not (keywords and document.draft.ref_hides_siblings):
+                base = self._name(document, schema, base)
+            document.sites.extend(_Site(schema, keyword, base, path) for keyword in keywords)
+            if keywords and document.draft.ref_hides_siblings and path:
+                continue
+            inner = [(child, base, path + step) for step, child in subschemas(schema)]
+            stack.extend(reversed(inner))
+
+    def _name(self, document: _Document, schema: dict[str, Json], base: str) -> str:
+        """Register the ids and anchors of one schema; the base URI that holds below it."""
+        uri = schema.get(document.draft.id_keyword)
+        if isinstance(uri, str):
+            if uri.startswith("#"):
+                self._anchors.setdefault((base, uri[1:]), schema)
+            else:
+                base = join(base, uri).partition("#")[0]
+                self._resources.setdefault(base, (document, schema))
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            anchor = schema.get(keyword)
+            if isinstance(anchor, str):
+                self._anchors.setdefault((base, anchor), schema)
+        return base
+
+    def _resolve(self, main: _Document, *, strict: bool) -> None:
+        """Resolve every reference of the schema and of the documents and places it reaches."""
+        documents, seen = [main], {main.label}
+        for document in documents:
+            done = 0
+            while done < len(document.sites):
+                site = document.sites[done]
+                done += 1
+                found = self._find(site, document)
+                if found is None:
+                    self._miss(site, document, strict=strict)
+                    continue
+                owner, target = found
+                self.targets.setdefault(id(site.schema), target)
+                if owner is not None and owner.label not in seen:
+                    seen.add(owner.label)
+                    self.used.append(owner.label)
+                    documents.append(owner)
+
+    def _find(self, site: _Site, document: _Document) -> tuple[_Document | None, Json] | None:
+        ref = str(site.schema[site.keyword])
+        written, _, fragment = ref.partition("#")
+        uri = join(site.base, written).partition("#")[0]
+        if uri.split("://", 1)[-1] in _META_SCHEMAS:
+            return None if fragment else (None, True)
+        owner, resource = self._resources.get(uri, (None, None))
+        if owner is None:
+            owner = self._by_label.get(ref) or self._by_label.get(written)
+            if owner is None:
+                return None
+            resource = owner.root
+            uri = owner.base
+        if owner is not document or written:
+            self.documents[join(site.base, written).partition("#")[0]] = resource
+        if not fragment:
+            return owner, resource
+        if not fragment.startswith("/"):
+            name = unquote(fragment)
+            base = _own_base(resource, uri, owner.draft)
+            for key in ((uri, name), (base, name)):
+                if key in self._anchors:
+                    return owner, self._anchors[key]
+            return None
+        return self._point(owner, resource, fragment, uri)
+
+    def _point(self, owner: _Document, resource: Json, fragment: str, uri: str) -> tuple[_Document, Json] | None:
+        value = resource
+        steps = [unquote(step).replace("~1", "/").replace("~0", "~") for step in fragment.split("/")[1:]]
+        base = uri
+        for step in steps:
+            if isinstance(value, dict) and step in value:
+                value = value[step]
+            elif isinstance(value, list) and step.isdecimal() and len(step) < 9 and int(step) < len(value):
+                value = value[int(step)]
+            else:
+                return None
+            base = _own_base(value, base, owner.draft)
+        if not isinstance(value, dict | bool):
+            return None
+        self._walk(owner, value, base, tuple(steps))
+        return owner, value
+
+    def _miss(self, site: _Site, document: _Document, *, strict: bool) -> None:
+        ref = str(site.schema[site.keyword])
+        if strict:
+            where = f" of the reference {document.label!r}" if document.label else ""
+            raise UnresolvedReference(
+                f"{site.keyword} {ref!r}{where} leads nowhere",
+                path=pointer((*site.path, site.keyword)),
+                expected="a place in the document or the name of a reference",
+            )
+        self.missing.append(ref)
+
+
+def join(base: str, reference: str) -> str:
+    """Resolve a URI reference against an absolute base (RFC 3986 §5.2), for any scheme."""
+    target = _split(reference)
+    if target is None:
+        return reference
+    if target.scheme:
+        return reference
+    origin = _split(base)
+    if origin is None:
+        return reference
+    if target.netloc:
+        return urlunsplit((origin.scheme, target.netloc, target.path, target.query, target.fragment))
+    if not target.path:
+        return _unsplit(origin.scheme, origin.netloc, origin.path, target.query or origin.query, target.fragment)
+    path = target.path
+    if not path.startswith("/"):
+        path = origin.path.rpartition("/")[0] + "/" + path if "/" in origin.path or origin.netloc else path
+    return _unsplit(origin.scheme, origin.netloc, _without_dots(path), target.query, target.fragment)
+
+
+class _Uri(NamedTuple):
+    scheme: str
+    netloc: str
+    path: str
+    query: str
+    fragment: str
+
+
+def _split(uri: str) -> _Uri | None:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    return _Uri(*parts)
+
+
+def _unsplit(scheme: str, netloc: str, path: str, query: str, fragment: str) -> str:
+    authority = f"//{netloc}" if netloc or scheme in ("stele", "file") else ""
+    tail = (f"?{query}" if query else "") + (f"#{fragment}" if fragment else "")
+    return f"{scheme}:{authority}{path}{tail}" if scheme else f"{authority}{path}{tail}"
+
+
+def _without_dots(path: str) -> str:
+    kept: list[str] = []
+    segments = path.split("/")
+    for segment in segments:
+        if segment == "..":
+            if len(kept) > 1:
+                kept.pop()
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/".join(kept)
+
+
+def _own_base(schema: Json, base: str, draft: Draft) -> str:
+    uri = schema.get(draft.id_keyword) if isinstance(schema, dict) else None
+    return join(base, uri).partition("#")[0] if isinstance(uri, str) and not uri.startswith("#") else base

@@ -1,0 +1,190 @@
+"""JSON text in, JSON text out, without losing anything a schema author wrote.
+
+Numbers keep their exact spelling (`1.0` is not `1`, `1e400` is not infinity), members keep their order, and every
+refusal says where. Reading is bounded: the depth is measured before anything recursive looks at the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import Any, Literal, NoReturn, Self, TypeAlias
+
+import msgspec
+
+from stele.errors import MalformedSchema
+
+Json: TypeAlias = Any
+"""A JSON value: dict, list, str, bool, None, int (at most 19 characters) or `Spelled`."""
+
+MAX_DEPTH = 200
+"""Deepest nesting of braces and brackets in one document; the validator's own limit is 255."""
+
+_SHORT_INT = 19
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[\]{}]|NaN|-?Infinity', re.DOTALL)
+_BOMS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+class Spelled(Decimal):
+    """A number together with the characters it was written with; compares and hashes by value."""
+
+    __slots__ = ("text",)
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        """Read a JSON number. Raises `MalformedSchema` when its exponent is beyond any use."""
+        try:
+            number = super().__new__(cls, text)
+        except InvalidOperation:
+            raise MalformedSchema(f"the number {_short(text)} is out of range") from None
+        if not -100_000 < number.adjusted() < 100_000:
+            raise MalformedSchema(f"the number {_short(text)} is out of range")
+        number.text = text
+        return number
+
+    def __reduce__(self) -> tuple[type[Spelled], tuple[str]]:
+        return Spelled, (self.text,)
+
+
+def read(text: bytes, *, strict: bool = True) -> Json:
+    """One JSON document from UTF-8 bytes.
+
+    strict refuses what older registries let pass: a byte order mark and repeated member names (the last one wins).
+    Raises `MalformedSchema` with line and column.
+    """
+    source = _decode(text, strict=strict)
+    _measure(source)
+    try:
+        value = json.loads(
+            source,
+            parse_int=_integer,
+            parse_float=Spelled,
+            parse_constant=lambda name: _refuse_constant(source, name),
+            object_pairs_hook=_unique if strict else None,
+        )
+    except json.JSONDecodeError as error:
+        raise MalformedSchema(error.msg, line=error.lineno, column=error.colno, expected="JSON") from None
+    except RecursionError:
+        raise MalformedSchema(f"nested deeper than {MAX_DEPTH} levels") from None
+    if "\\ud" in source or "\\uD" in source:
+        _refuse_lone_surrogates(value)
+    return value
+
+
+def write(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:
+    """Compact UTF-8 JSON; numbers as spelled, members in their order, or sorted by name when order says so."""
+    return msgspec.json.encode(value, enc_hook=_spell, order=order)
+
+
+def plain(value: Json) -> Json:
+    """The same value of builtin types only (Decimal for what is no short integer), for the validator."""
+    return json.loads(write(value), parse_float=Decimal, parse_int=_plain_integer)
+
+
+def pointer(parts: Iterable[str | int]) -> str:
+    """RFC 6901 JSON Pointer as a URI fragment: `#` is the whole document, `#/properties/a` a member."""
+    return "#" + "".join(f"/{escape(str(part))}" for part in parts)
+
+
+def escape(part: str) -> str:
+    """One reference token of a JSON Pointer."""
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def equal(left: Json, right: Json) -> bool:
+    """Equality of JSON values: numbers by value, booleans unlike numbers, members in any order."""
+    return bool(frozen(left) == frozen(right))
+
+
+def frozen(value: Json) -> Any:
+    """A hashable stand-in for a JSON value, equal exactly when the values are."""
+    if isinstance(value, bool) or value is None:
+        return (type(value).__name__, value)
+    if isinstance(value, dict):
+        return ("object", frozenset((name, frozen(member)) for name, member in value.items()))
+    if isinstance(value, list):
+        return ("array", tuple(frozen(item) for item in value))
+    return value
+
+
+def _spell(value: object) -> msgspec.Raw:
+    if isinstance(value, Spelled):
+        return msgspec.Raw(value.text.encode())
+    raise NotImplementedError(f"{type(value).__name__} is no JSON value")
+
+
+def _decode(text: bytes, *, strict: bool) -> str:
+    for mark, name in _BOMS.items():
+        if text.startswith(mark):
+            if strict or name != "UTF-8":
+                raise MalformedSchema(
+                    f"the text starts with a {name} byte order mark", line=1, column=1, expected="UTF-8 without a mark"
+                )
+            text = text[len(mark) :]
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        line, column = _place(text[: error.start].decode(), error.start)
+        raise MalformedSchema(
+            f"byte 0x{text[error.start]:02x} is not UTF-8", line=line, column=column, expected="UTF-8"
+        ) from None
+
+
+def _measure(source: str) -> None:
+    """Refuse documents nested deeper than `MAX_DEPTH`; one linear pass, skipped when there are few brackets at all."""
+    if source.count("{") + source.count("[") <= MAX_DEPTH:
+        return
+    depth = 0
+    for token in _TOKEN.finditer(source):
+        mark = token.group()
+        if mark in "{[":
+            depth += 1
+            if depth > MAX_DEPTH:
+                line, column = _place(source, token.start())
+                raise MalformedSchema(f"nested deeper than {MAX_DEPTH} levels", line=line, column=column)
+        elif mark in "}]":
+            depth -= 1
+
+
+def _place(source: str, offset: int) -> tuple[int, int]:
+    offset = min(offset, len(source))
+    return source.count("\n", 0, offset) + 1, offset - source.rfind("\n", 0, offset)
+
+
+def _integer(text: str) -> int | Spelled:
+    return int(text) if len(text) <= _SHORT_INT and text != "-0" else Spelled(text)
+
+
+def _plain_integer(text: str) -> int | Decimal:
+    return int(text) if len(text) <= _SHORT_INT else Decimal(text)
+
+
+def _refuse_constant(source: str, name: str) -> NoReturn:
+    offset = next((token.start() for token in _TOKEN.finditer(source) if token.group() == name), 0)
+    line, column = _place(source, offset)
+    raise MalformedSchema(f"{name} is not JSON", line=line, column=column, expected="a number")
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise MalformedSchema(f"the member {_short(name)} is there twice in one object")
+            seen.add(name)
+    return members
+
+
+def _refuse_lone_surrogates(value: Json) -> None:
+    try:
+        write(value)
+    except UnicodeEncodeError:
+        raise MalformedSchema("a string holds half a surrogate pair", expected="Unicode text") from None
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "…")
