@@ -23,6 +23,8 @@ T = TypeVar("T")
 class SchemaRegistryClient(Api):
     """Talks to a schema registry of any make which speaks the Confluent API. Safe between threads.
 
+    A pickled copy has the same settings, and connections and a cache of its own: jobs may carry a client along.
+
     urls       one address, several with commas between, or a list: all servers of one registry
     auth       (user, password), `Bearer(...)`, or another httpx scheme; an address may bring its own user:password@
     timeout    seconds for each of connecting, sending and receiving
@@ -51,6 +53,18 @@ class SchemaRegistryClient(Api):
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        self._settings: dict[str, Any] = {
+            "auth": auth,
+            "timeout": timeout,
+            "retry": retry,
+            "cache_size": cache_size,
+            "cache_ttl": cache_ttl,
+            "verify": verify,
+            "headers": headers,
+            "transport": transport,
+            "sleep": sleep,
+        }
+        self._urls = urls
         self._servers = Servers(urls, auth)
         self._retry = retry or Retry()
         self._cache = AnswerCache(cache_size, cache_ttl)
@@ -73,6 +87,9 @@ class SchemaRegistryClient(Api):
         """Close the connections."""
         self._http.close()
 
+    def __reduce__(self) -> tuple[Callable[..., SchemaRegistryClient], tuple[str | Sequence[str], dict[str, Any]]]:
+        return _again, (self._urls, self._settings)
+
     def __enter__(self) -> Self:
         return self
 
@@ -90,6 +107,10 @@ class SchemaRegistryClient(Api):
             return reply(self._http.send(request, auth=self._servers.auth(step.base)))
         except httpx.RequestError as error:
             return lost(error)
+
+
+def _again(urls: str | Sequence[str], settings: dict[str, Any]) -> SchemaRegistryClient:
+    return SchemaRegistryClient(urls, **settings)
 
 
 def _drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from typing import Any
 
@@ -357,6 +358,15 @@ def test_forget(script: Script) -> None:
     client.forget()
     client.schema_by_id(1)
     assert len(script.requests) == 2
+
+
+def test_clients_travel_to_other_processes() -> None:
+    """A pickled client has the addresses, credentials and patience of the first."""
+    retry = Retry(rounds=2, base=1.0)
+    client = SchemaRegistryClient("http://user:word@one,http://two", auth=("a", "b"), retry=retry, cache_ttl=7)
+    with pickle.loads(pickle.dumps(client)) as copy:
+        assert copy._servers.nodes.order() == ["http://one", "http://two"]
+        assert (copy._settings["auth"], copy._settings["cache_ttl"], copy._retry.rounds) == (("a", "b"), 7, 2)
 
 
 def test_calls_of_ones_own(script: Script) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter
 from typing import Any
 from uuid import UUID, uuid5
@@ -312,6 +313,13 @@ def test_a_snapshot_reads_without_a_registry(client: SchemaRegistryClient, regis
     registry.asked.clear()
     assert Deserializer(snapshot)(data) == {"id": 1}
     assert not registry.asked
+
+
+def test_deserializers_travel_to_other_processes(client: SchemaRegistryClient) -> None:
+    """A deserializer on a snapshot can be pickled into a job, also after it has been used."""
+    data = AvroSerializer(client, ORDER, auto_register=True)({"id": 1}, topic="orders")
+    deserialize = Deserializer(client.snapshot(subjects=["orders-value"]))
+    assert deserialize(data) == pickle.loads(pickle.dumps(deserialize))(data) == {"id": 1}
 
 
 def test_protobuf_generated_class(client: SchemaRegistryClient) -> None:

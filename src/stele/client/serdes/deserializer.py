@@ -28,7 +28,8 @@ class BaseDeserializer(ABC):
     use_latest  take the newest version of the record's subject as the reader's schema; naming chooses the subject
     context     context in which ids count, and of subjects that are not qualified
 
-    Raises `InvalidRequest` for both reader and use_latest.
+    Can be pickled when its source can, which snapshots and clients can. Raises `InvalidRequest` for both reader and
+    use_latest.
     """
 
     schema_type = ""
@@ -63,6 +64,13 @@ class BaseDeserializer(ABC):
             return None
         frame = confluent.read(data, header_of(headers, field))
         return self._decoder(frame.schema, *(self._latest(topic, field) if self._use_latest else ()))(frame)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_decoder"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._decoder = lru_cache(KEPT)(self._learn)
 
     @abstractmethod
     def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
