@@ -26,7 +26,7 @@ from stele.client.snapshot import ResolvedSchema, SchemaSource
 from stele.client.sync import SchemaRegistryClient
 from stele.client.types import Schema, SchemaReference
 from stele.errors import DecodeError, EncodeError, InvalidRequest
-from stele.formats.protobuf.model import indexes_of, message_by_indexes, message_class
+from stele.formats.protobuf import indexes_of, message_by_indexes, message_class
 from stele.wire.confluent import Frame
 
 _BUILT_IN = ("google/protobuf/", "google/type/", "confluent/")
