@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from typing import cast
 
 import msgspec
 import structlog
+from litestar import Litestar
 
 from stele import __version__
 from stele.apis import confluent, native
@@ -102,11 +104,16 @@ def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App
         profile=settings.confluent_profile,
         max_request_bytes=settings.max_request_bytes,
     )
-    fallback = Mount("confluent", confluent.application(registry, options))
-    own = Mount("native", native.application(registry, max_request_bytes=settings.max_request_bytes))
+    fallback = _mount("confluent", confluent.application(registry, options))
+    own = _mount("native", native.application(registry, max_request_bytes=settings.max_request_bytes))
     mounts = dict.fromkeys(_CONFLUENT_SEGMENTS, fallback) | {"api": own, "native": own}
     hot = Hot(confluent.HotSchemas(registry, options).get, confluent.CONTENT_TYPE)
     return Front(mounts, fallback, metrics, hot=hot)
+
+
+def _mount(dialect: str, app: Litestar) -> Mount:
+    # The framework types its messages more narrowly than the protocol does.
+    return Mount(dialect, cast("App", app))
 
 
 async def _plain(send: Send, status: int, body: dict[str, str]) -> None:
