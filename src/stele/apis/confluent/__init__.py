@@ -1,0 +1,70 @@
+"""The Confluent and Redpanda dialect: the schema registry API most clients speak, at the root of the server.
+
+Source: reference notes on that API (releases 7.9 to 8.5). Associations, exporters and the DEK registry are not in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Litestar, Request
+from litestar.di import Provide
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from stele.apis.confluent import (
+    entities,
+    routes_root,
+    routes_schemas,
+    routes_settings,
+    routes_subjects,
+    routes_versions,
+)
+from stele.apis.confluent.conventions import conventions
+from stele.apis.confluent.desk import Desk, Office
+from stele.apis.confluent.faults import MEDIA_TYPE, answer
+from stele.apis.confluent.guid import GuidIndex
+from stele.apis.confluent.hot import HotSchemas
+from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.web import actor_of, components, operation_id
+from stele.service.registry import Registry
+
+__all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "ConfluentOptions", "HotSchemas", "application"]
+
+CONTENT_TYPE = MEDIA_TYPE.encode()
+"""Header value of answers to clients that accept anything."""
+
+_BODIES = (
+    entities.RegisterSchemaRequest,
+    entities.TagSchemaRequest,
+    entities.ConfigUpdateRequest,
+    entities.ModeUpdateRequest,
+)
+
+
+def application(registry: Registry, options: ConfluentOptions | None = None, **settings: Any) -> Litestar:
+    """The dialect as an application of its own. settings go to Litestar as they are."""
+    options = options or ConfluentOptions()
+    office = Office(registry, options, GuidIndex())
+
+    def desk(request: Request[Any, Any, Any]) -> Desk:
+        return Desk(office, actor_of(request))
+
+    modules = (routes_root, routes_schemas, routes_subjects, routes_versions, routes_settings)
+    return Litestar(
+        route_handlers=[handler for module in modules for handler in module.ROUTES],
+        dependencies={"desk": Provide(desk, sync_to_thread=False)},
+        exception_handlers={Exception: answer(options)},
+        middleware=[conventions],
+        openapi_config=OpenAPIConfig(
+            title="Stele: Confluent dialect",
+            version=options.version,
+            path="/_docs/confluent",
+            components=components(_BODIES),
+            operation_id_creator=operation_id,
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        ),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **settings,
+    )

@@ -1,0 +1,308 @@
+"""Where requests are served that take several steps: registering, looking up, checking, rendering.
+
+A desk belongs to one request; what lives longer is in its `Office`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import msgspec
+
+from stele.apis.confluent import entities as api
+from stele.apis.confluent.faults import RefusedChange, RefusedText
+from stele.apis.confluent.guid import GuidIndex
+from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of, writable_key
+from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.confluent.tags import retag
+from stele.apis.confluent.translate import Style, format_of, references_in, rule_set_in
+from stele.apis.confluent.verdicts import messages
+from stele.core import queries
+from stele.core.commands import Check, Command, Equality, Outcome, Register, Registration
+from stele.core.model import Attachments, Document, GlobalId, Level, Life, Mode, SubjectKey, Version
+from stele.core.ports import Form, Parsed
+from stele.core.state import State
+from stele.errors import (
+    ContentNotFound,
+    Incompatible,
+    MalformedSchema,
+    SubjectNotFound,
+    VersionNotFound,
+)
+from stele.service.registry import Registry
+from stele.service.schemas import Prepared
+
+
+class Office(msgspec.Struct, frozen=True):
+    """What all requests share."""
+
+    registry: Registry
+    options: ConfluentOptions
+    guids: GuidIndex
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A schema of a request, parsed: what would be registered."""
+
+    prepared: Prepared
+    attachments: Attachments
+
+    @property
+    def document(self) -> Document:
+        """The text as it would be stored."""
+        return self.prepared.document
+
+
+class Desk:
+    """Serves one request for one caller."""
+
+    def __init__(self, office: Office, actor: str) -> None:
+        self.registry = office.registry
+        self.options = office.options
+        self.guids = office.guids
+        self._actor = actor
+
+    def style(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> Style:
+        """How this request wants schemas shown."""
+        return Style(self.options.profile, reference_format == "qualified", tuple(find_tags or ()))
+
+    async def execute(self, command: Command) -> Outcome:
+        """Carry out a command in the caller's name."""
+        return await self.registry.execute(command, actor=self._actor, via="confluent")
+
+    # --- finding ----------------------------------------------------------------------------------------------------
+
+    async def asked(self, segment: str, context: str) -> tuple[State, Asked]:
+        """The present state, and the subject a path means: the target, when the one named is an alias."""
+        state = await self.registry.current()
+        return state, _target(state, segment, context)
+
+    async def version(self, segment: str, number: str, context: str, *, deleted: bool) -> tuple[State, Version]:
+        """The version a path means. Raises `SubjectNotFound`, `VersionNotFound`, `InvalidVersion`."""
+        ordinal = version_of(number)
+
+        def look(state: State) -> tuple[State, Version]:
+            lives = queries.KEPT if deleted else queries.VISIBLE
+            key = visible_elsewhere(state, _target(state, segment, context), lives)
+            require_visible(state, key, lives)
+            return state, queries.version(state, key, ordinal, queries.VISIBLE if ordinal is None else lives)
+
+        return await self.registry.find(look)
+
+    async def rendered(self, state: State, version: Version, style: str) -> str | None:
+        """Another rendering of a version's text; None when the format has none of that name."""
+        return await self.rendered_schema(state, version.schema, style)
+
+    async def rendered_schema(self, state: State, schema: GlobalId, style: str) -> str | None:
+        """As `rendered`, of a schema."""
+        if style in {"", "default"}:
+            return None
+        content = schema.content
+        fmt, parsed = await self.registry.schemas.parsed_schema(
+            state, content.format, content.sha, schema.attachments.references
+        )
+        return await asyncio.to_thread(fmt.render, parsed, style)
+
+    # --- drafting ---------------------------------------------------------------------------------------------------
+
+    async def draft(
+        self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool
+    ) -> Draft:
+        """Parse the schema of a request. Raises `RefusedText`, `UnknownFormat`, `UnresolvedReference`, `TooLarge`."""
+        settings = queries.settings_for(state, Level(*key))
+        normalize = normalize or bool(settings.normalize)
+        lenient = settings.validate_new_schemas is False or queries.mode_for(state, Level(*key)) is Mode.IMPORT
+        references = references_in(request.references, key.space)
+        if normalize:
+            references = tuple(sorted(references, key=msgspec.structs.astuple))
+        if not (request.schema or "").strip():
+            raise MalformedSchema("Empty schema")
+        text = (request.schema or "").encode()
+        try:
+            prepared = await self.registry.schemas.prepare(
+                state,
+                format_of(request.schema_type),
+                text,
+                references,
+                form=Form.NORMALIZED if normalize else Form.PRINTED,
+                strict=not lenient,
+            )
+        except MalformedSchema as error:
+            raise _refused(error, request) from None
+        metadata = request.metadata.ordered() if request.metadata is not None else None
+        return Draft(prepared, Attachments(prepared.references, metadata, rule_set_in(request.rule_set)))
+
+    async def equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
+        """The newest version that is the draft but for attachments it leaves open, or with references resolved."""
+        lives = queries.KEPT if deleted else queries.VISIBLE
+        exact = queries.find_same(state, key, draft.document.sha, draft.attachments, lives=lives)
+        if exact is not None:
+            return exact
+        own = draft.attachments
+        for row in reversed(queries.versions(state.subject(key), lives)):
+            theirs = row.schema.attachments
+            open_to = own.metadata in (None, theirs.metadata) and own.rule_set in (None, theirs.rule_set)
+            if open_to and await self._same_text(state, draft, row):
+                return row
+        return None
+
+    async def _same_text(self, state: State, draft: Draft, row: Version) -> bool:
+        theirs = row.schema.attachments.references
+        if row.content.sha == draft.document.sha and theirs == draft.attachments.references:
+            return True
+        if draft.attachments.references or not theirs or row.lane.format != draft.document.format:
+            return False
+        resolved = await self.rendered(state, row, "resolved")
+        return resolved is not None and resolved == _resolved(draft.prepared.format, draft.prepared.parsed)
+
+    # --- registering ------------------------------------------------------------------------------------------------
+
+    async def register(
+        self, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, force: bool
+    ) -> tuple[State, Version]:
+        """Register the schema of a request, or find that it is there. Raises as `draft` and `write` do."""
+        writable_key(key)
+        state = await self.registry.current()
+        request = retag(request, queries.latest(state.subject(key)))
+        draft = None
+        if (request.schema or "").strip():
+            draft = await self.draft(state, key, request, normalize=normalize)
+            same = await self._registered(state, key, request, draft)
+            if same is not None:
+                return state, same
+        return await self.write(
+            Register(
+                key=key,
+                document=draft.document if draft is not None else None,
+                references=draft.attachments.references if draft is not None else (),
+                metadata=request.metadata,
+                rule_set=rule_set_in(request.rule_set),
+                equality=Equality.NEVER if request.version == -1 else Equality.IDENTITY,
+                check=Check.SKIP if force else Check.POLICY,
+                ordinal=request.version if (request.version or 0) > 0 else None,
+                gid=request.id if request.id is not None and request.id >= 0 else None,
+            )
+        )
+
+    async def _registered(
+        self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, draft: Draft
+    ) -> Version | None:
+        """The live version that makes registering needless, where no exact number is asked for.
+
+        Exact matches are left to the decision, which cannot be overtaken; this finds those with resolved references.
+        """
+        if request.id is not None and request.id >= 0:
+            return None
+        subject = state.subject(key)
+        filled = queries.filled(state, key, draft.attachments)
+        same = queries.find_same(state, key, draft.document.sha, filled)
+        if request.version == -1:
+            return same if same is not None and same is queries.latest(subject) else None
+        if same is not None or draft.attachments.references:
+            return None
+        for row in reversed(queries.versions(subject)):
+            theirs = row.schema.attachments
+            alike = (theirs.metadata, theirs.rule_set) == (filled.metadata, filled.rule_set)
+            if alike and theirs.references and await self._same_text(state, draft, row):
+                return row
+        return None
+
+    async def write(self, command: Register) -> tuple[State, Version]:
+        """Carry out a registration; the version it made or found."""
+        try:
+            outcome = await self.execute(command)
+        except Incompatible as error:
+            state = self.registry.state
+            words = messages(state, command.key, error.findings, error.against)
+            raise RefusedChange(qualified(command.key), error.findings, words) from error
+        assert isinstance(outcome, Registration)
+        state = self.registry.state
+        return state, queries.version(state, outcome.key, outcome.ordinal, queries.KEPT)
+
+    # --- checking ---------------------------------------------------------------------------------------------------
+
+    async def check(
+        self, key: SubjectKey, request: api.RegisterSchemaRequest, ordinal: int | None, *, normalize: bool
+    ) -> list[str]:
+        """Why the schema of a request could not be registered; empty when it could. ordinal narrows to one version."""
+        state = await self.registry.current()
+        draft = await self.draft(state, key, request, normalize=normalize)
+        attachments = queries.filled(state, key, draft.attachments)
+        try:
+            findings, against = await self.registry.findings(key, draft.document, attachments, ordinal=ordinal)
+        except SubjectNotFound:
+            raise VersionNotFound(ordinal or "latest") from None
+        return messages(self.registry.state, key, findings, against) if findings else []
+
+
+# --- what subjects and ids mean -------------------------------------------------------------------------------------
+
+
+def _target(state: State, segment: str, context: str) -> Asked:
+    """The subject a segment means, or the one its alias setting sends to."""
+    asked = subject_of(segment, context)
+    settings = state.settings_at(Level(*asked.key))
+    if settings is None or not settings.alias:
+        return asked
+    return Asked(key_of(settings.alias, asked.key.space), qualified=True)
+
+
+def visible_elsewhere(state: State, asked: Asked, lives: frozenset[Life]) -> SubjectKey:
+    """The key asked for; for a bare name the default context does not have, the same name in another one."""
+    if asked.qualified or queries.versions(state.subject(asked.key), lives):
+        return asked.key
+    for space in _other_spaces(state, asked.key.space):
+        key = SubjectKey(space, asked.key.name)
+        if queries.versions(state.subject(key), lives):
+            return key
+    return asked.key
+
+
+def require_visible(state: State, key: SubjectKey, lives: frozenset[Life]) -> list[Version]:
+    """The versions of those lives, ascending. Raises `SubjectNotFound` when there is none."""
+    rows = queries.versions(state.subject(key), lives)
+    if not rows:
+        raise SubjectNotFound(qualified(key))
+    return rows
+
+
+def schema_by_id(state: State, gid: int, asked: Asked | None) -> tuple[GlobalId, Version | None]:
+    """The schema an id means, and the version of the subject named that has it. Raises `ContentNotFound`.
+
+    An id belongs to a context: that of the subject, else the default one. Where that does not know the id, a bare
+    subject finds it in another context that has the subject.
+    """
+    key = asked.key if asked is not None else SubjectKey("", "")
+    space = state.space(key.space)
+    found = None if space is None else space.gids.get(gid)
+    if found is not None:
+        return found, _use(state, found, key)
+    if asked is not None and key.name and not asked.qualified:
+        for other in _other_spaces(state, key.space):
+            elsewhere = state.spaces[other].gids.get(gid)
+            version = _use(state, elsewhere, SubjectKey(other, key.name)) if elsewhere is not None else None
+            if elsewhere is not None and version is not None:
+                return elsewhere, version
+    raise ContentNotFound(gid)
+
+
+def _use(state: State, schema: GlobalId, key: SubjectKey) -> Version | None:
+    """The newest version of a subject with that schema, live ones first."""
+    rows = [row for row in queries.versions(state.subject(key), queries.KEPT) if row.schema is schema]
+    return max(rows, key=lambda row: (row.life is Life.LIVE, row.ordinal), default=None)
+
+
+def _other_spaces(state: State, space: str) -> Iterator[str]:
+    return (name for name in sorted(state.spaces) if name != space)
+
+
+def _resolved(fmt: object, parsed: Parsed) -> str | None:
+    render = fmt.render  # type: ignore[attr-defined]  # every format has it; the port is generic
+    text: str | None = render(parsed, "resolved")
+    return text
+
+
+def _refused(error: MalformedSchema, request: api.RegisterSchemaRequest) -> RefusedText:
+    references = [f"{{name='{r.name}', subject='{r.subject}', version={r.version}}}" for r in request.references or ()]
+    return RefusedText(error, request.schema or "", references, request.schema_type or "AVRO")

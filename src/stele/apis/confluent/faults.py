@@ -1,0 +1,234 @@
+"""Errors into answers: status, error code and sentence, found along the class tree of the error.
+
+A code is the HTTP status itself, or that times 100 plus a number. Sentences keep the original's spelling: clients and
+their tests compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from stele import errors as err
+from stele.apis.confluent.entities import ErrorMessage
+from stele.apis.confluent.names import InvalidContext, NoSuchResource, context_of, key_of, qualified, space_of
+from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.paths import named
+from stele.apis.web import NotJson, WrongShape
+from stele.core.findings import Finding
+from stele.core.model import SubjectKey
+
+MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+
+_LONGEST = 2000
+"""Characters of a refused schema an answer repeats."""
+
+_logger = structlog.get_logger("stele.confluent")
+
+
+class RefusedText(err.MalformedSchema):
+    """`MalformedSchema`, with what was sent: the sentence repeats it."""
+
+    def __init__(self, error: err.MalformedSchema, text: str, references: Sequence[str], schema_type: str) -> None:
+        super().__init__(error.why, line=error.line, column=error.column, path=error.path, expected=error.expected)
+        self.text = text
+        self.references = tuple(references)
+        self.schema_type = schema_type
+
+
+class RefusedChange(err.Incompatible):
+    """`Incompatible`, with the messages that explain it."""
+
+    def __init__(self, subject: str, findings: Sequence[Finding], messages: Sequence[str]) -> None:
+        super().__init__(subject, findings)
+        self.messages = tuple(messages)
+
+
+class Asking(NamedTuple):
+    """What the sentences need beside the error: the subject named in the path, and the settings."""
+
+    subject: str
+    context: str
+    options: ConfluentOptions
+
+
+class Fault(NamedTuple):
+    """An answer."""
+
+    status: int
+    code: int
+    message: str
+
+
+Wording = Callable[[Any, Asking], str]
+
+
+def _plain(error: Exception, asking: Asking) -> str:
+    return str(error)
+
+
+def _malformed(error: RefusedText, asking: Asking) -> str:
+    text = error.text if len(error.text) <= _LONGEST else f"{error.text[:_LONGEST]}..."
+    references = ", ".join(error.references)
+    return f"Invalid schema {text} with refs [{references}] of type {error.schema_type}, details: {error}"
+
+
+def _incompatible(error: err.Incompatible, asking: Asking) -> str:
+    details = ", ".join(error.messages) if isinstance(error, RefusedChange) else str(error)
+    return (
+        "Schema being registered is incompatible with an earlier schema "
+        f'for subject "{asking.subject or error.subject}", details: [{details}]'
+    )
+
+
+def _retired(error: err.AlreadyRetired, asking: Asking) -> str:
+    version = "" if error.version is None else f" Version {error.version}"
+    return f"Subject '{asking.subject}'{version} was soft deleted.Set permanent=true to delete permanently"
+
+
+def _not_retired(error: err.NotRetired, asking: Asking) -> str:
+    version = "" if error.version is None else f" Version {error.version}"
+    return f"Subject '{asking.subject}'{version} was not deleted first before being permanently deleted"
+
+
+def _in_use(error: err.InUse, asking: Asking) -> str:
+    schema = f"{{magic=1,keytype=SCHEMA,subject={asking.subject},version={error.version}}}"
+    return f"One or more references exist to the schema {schema}."
+
+
+def _read_only(error: err.ReadOnly, asking: Asking) -> str:
+    if not error.subject:
+        return f"Context {context_of(error.space)} is {error.how}"
+    return f"Subject {error.subject} in context {context_of(error.space)} is {error.how}"
+
+
+def _id_taken(error: err.IdTaken, asking: Asking) -> str:
+    return f"Overwrite new schema with id {error.gid} in context {context_of(error.space)} is not permitted."
+
+
+def _version(error: err.VersionNotFound, asking: Asking) -> str:
+    return f"Version {-1 if error.version == 'latest' else error.version} not found."
+
+
+_LEVELS = "none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
+
+_FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
+    err.SubjectNotFound: (404, 40401, lambda e, a: f"Subject '{a.subject or e.subject}' not found."),
+    err.SpaceNotFound: (404, 40401, _plain),
+    err.VersionNotFound: (404, 40402, _version),
+    err.ContentNotFound: (404, 40403, _plain),
+    err.SettingNotFound: (404, 40408, _plain),
+    err.NotFound: (404, 404, _plain),
+    NoSuchResource: (404, 404, _plain),
+    err.AlreadyRetired: (404, 40404, _retired),
+    err.NotRetired: (404, 40405, _not_retired),
+    err.Incompatible: (409, 409, _incompatible),
+    err.Conflict: (409, 409, _plain),
+    err.InUse: (422, 42206, _in_use),
+    err.NotEmpty: (422, 42211, lambda e, a: f"The specified context '{context_of(e.space)}' is not empty."),
+    NotJson: (400, 400, _plain),
+    InvalidContext: (400, 400, _plain),
+    WrongShape: (422, 422, _plain),
+    err.Invalid: (422, 422, _plain),
+    err.InvalidRequest: (422, 42201, _plain),
+    err.MalformedSchema: (422, 42201, _plain),
+    RefusedText: (422, 42201, _malformed),
+    err.UnknownFormat: (422, 42201, _plain),
+    err.FormatMismatch: (422, 42201, _plain),
+    err.InvalidVersion: (
+        422,
+        42202,
+        lambda e, a: (
+            f"The specified version '{named(e.version)}' is not a valid version id. "
+            'Allowed values are between [1, 2^31-1] and the string "latest"'
+        ),
+    ),
+    err.UnknownPolicy: (422, 42203, lambda e, a: f"Invalid compatibility level. Valid values are {_LEVELS}"),
+    err.UnknownMode: (
+        422,
+        42204,
+        lambda e, a: "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.",
+    ),
+    err.ReadOnly: (422, 42205, _read_only),
+    err.ModeChangeRefused: (422, 42205, _plain),
+    err.IdTaken: (422, 42205, _id_taken),
+    err.IdMismatch: (422, 42207, lambda e, a: f"The ID of an imported schema does not match the existing ID: {e}"),
+    err.InvalidName: (422, 42208, lambda e, a: f"The specified subject '{e.name}' is not a valid."),
+    err.TooLarge: (422, 42209, lambda e, a: f"Register operation failed because schema is too large: {e}"),
+    err.InvalidRuleSet: (422, 42210, _plain),
+    err.Refused: (403, 403, _plain),
+    err.Unauthenticated: (401, 401, _plain),
+    err.Unavailable: (500, 50001, _plain),
+    err.StoreTimeout: (500, 50002, _plain),
+    err.NotInstalled: (501, 501, _plain),
+    err.SteleError: (500, 500, _plain),
+}
+
+ERROR_CODES = tuple(sorted({code for _, code, _ in _FAULTS.values()} | {40406, 40407, 40409}))
+"""Every error code this API answers with, besides the HTTP statuses the framework raises."""
+
+
+def fault_of(error: Exception, asking: Asking) -> Fault:
+    """The answer to an error: that of its class, or of its nearest ancestor in the table."""
+    for cls in type(error).__mro__:
+        if cls in _FAULTS:
+            status, code, wording = _FAULTS[cls]
+            return Fault(status, _refined(error, code, asking), wording(error, asking))
+    if isinstance(error, HTTPException):
+        return _http_fault(error)
+    return Fault(500, 500, "Internal Server Error")
+
+
+def _refined(error: Exception, code: int, asking: Asking) -> int:
+    """Codes that depend on more than the class."""
+    match error:
+        case err.Incompatible():
+            return asking.options.incompatible_code
+        case err.AlreadyRetired(version=int()) | err.NotRetired(version=int()):
+            return code + 2
+        case err.SettingNotFound(setting="mode"):
+            return 40409
+        case _:
+            return code
+
+
+def _http_fault(error: HTTPException) -> Fault:
+    status = error.status_code
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return Fault(422, 42209, "Register operation failed because schema is too large")
+    return Fault(status, status, f"HTTP {status} {HTTPStatus(status).phrase}")
+
+
+def answer(options: ConfluentOptions) -> Callable[[Request[Any, Any, Any], Exception], Response[ErrorMessage]]:
+    """The exception handler of the application."""
+
+    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorMessage]:
+        fault = fault_of(error, _asking(request, options))
+        if fault.status >= 500:
+            _logger.error("failed", path=request.scope["path"], exc_info=error)
+        headers = dict(getattr(error, "headers", None) or {})
+        headers = {name: value for name, value in headers.items() if name.lower() == "allow"}
+        return Response(
+            ErrorMessage(fault.code, fault.message), status_code=fault.status, media_type=MEDIA_TYPE, headers=headers
+        )
+
+    return handle
+
+
+def _asking(request: Request[Any, Any, Any], options: ConfluentOptions) -> Asking:
+    try:
+        parameters = request.path_params
+        context = str(parameters.get("context", ""))
+        subject = parameters.get("subject")
+        if subject is not None:
+            key = key_of(str(subject), context)
+            return Asking(qualified(key), context_of(key.space), options)
+        return Asking("", context_of(space_of(context)), options)
+    except (err.SteleError, KeyError):
+        # The path itself is what is wrong, or no route matched it.
+        return Asking("", context_of(SubjectKey("", "").space), options)

@@ -1,0 +1,122 @@
+"""GUIDs: the name of a schema that depends on its content alone, the same in every registry of the world.
+
+MD5 of the text, of each reference (name, subject, version as big-endian int32), then of metadata and rule set, each led
+by a byte 1 when present; printed as a UUID. Layout after the public client entities of the Confluent registry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from uuid import UUID
+
+from stele.apis.confluent.names import qualified
+from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.model import GlobalId, Reference
+from stele.core.state import State
+
+_ONE = b"\x01"
+
+
+def reference_subject(reference: Reference, space: str) -> str:
+    """How a schema of a space names the subject it refers to: bare inside the same space."""
+    if reference.space == space:
+        return reference.subject
+    return qualified(reference.key) if reference.space else f":.:{reference.subject}"
+
+
+def guid_of(state: State, schema: GlobalId) -> UUID:
+    """The GUID of a registered schema."""
+    attached = schema.attachments
+    md = hashlib.md5(state.text(schema.content), usedforsecurity=False)
+    for reference in attached.references:
+        md.update(reference.name.encode())
+        md.update(reference_subject(reference, schema.space).encode())
+        md.update(reference.ordinal.to_bytes(4, "big", signed=True))
+    for piece in (*_metadata(attached.metadata), *_rule_set(attached.rule_set)):
+        md.update(piece if isinstance(piece, bytes) else piece.encode())
+    return UUID(bytes=md.digest())
+
+
+def _metadata(metadata: Metadata | None) -> Iterator[bytes | str]:
+    if metadata is None:
+        return
+    yield _ONE
+    for path, tags in sorted((metadata.tags or {}).items()):
+        yield path
+        yield from sorted(tags)
+    for name, value in sorted((metadata.properties or {}).items()):
+        yield name
+        yield value
+    yield from sorted(metadata.sensitive or ())
+
+
+def _rule_set(rule_set: RuleSet | None) -> Iterator[bytes | str]:
+    if rule_set is None:
+        return
+    yield _ONE
+    for rules in (rule_set.migration_rules, rule_set.domain_rules, rule_set.encoding_rules):
+        for rule in rules or ():
+            yield from _rule(rule)
+    yield rule_set.enable_at or ""
+
+
+def _rule(rule: Rule) -> Iterator[bytes | str]:
+    yield from (rule.name or "", rule.doc or "", rule.kind, rule.mode, rule.type or "")
+    yield from sorted(rule.tags or ())
+    for name, value in sorted((rule.params or {}).items()):
+        yield name
+        yield value
+    yield from (rule.expr or "", rule.on_success or "", rule.on_failure or "")
+    if rule.disabled:
+        yield _ONE
+
+
+class GuidIndex:
+    """Finds schemas by GUID. Built when first asked, then kept up with what is registered; nobody else pays for it."""
+
+    def __init__(self) -> None:
+        self._state: State | None = None
+        self._purges = 0
+        self._counted: dict[str, int] = {}
+        self._known: dict[tuple[str, int], GlobalId] = {}
+        self._found: dict[bytes, list[GlobalId]] = {}
+
+    def find(self, state: State, guid: UUID) -> list[GlobalId]:
+        """Every present schema of that GUID, the default space first, the others by name."""
+        self._follow(state)
+        rows = [row for row in self._found.get(guid.bytes, ()) if self._is_present(state, row)]
+        return sorted(rows, key=lambda row: row.space)
+
+    def _follow(self, state: State) -> None:
+        if state is not self._state:
+            self.__init__()  # type: ignore[misc]  # everything known belongs to the state that was
+            self._state = state
+        if state.purges != self._purges:
+            # Positions have shifted: look at everything, hash only what is new.
+            self._purges = state.purges
+            self._forget(lambda row: not self._is_present(state, row))
+            self._counted.clear()
+        for space in state.spaces.values():
+            done = self._counted.get(space.name, 0)
+            if done < len(space.gids):
+                self._add(state, islice(space.gids.values(), done, None))
+                self._counted[space.name] = len(space.gids)
+
+    def _add(self, state: State, rows: Iterable[GlobalId]) -> None:
+        for row in rows:
+            key = (row.space, row.gid)
+            if self._known.get(key) is not row:
+                self._known[key] = row
+                self._found.setdefault(guid_of(state, row).bytes, []).append(row)
+
+    def _forget(self, gone: Callable[[GlobalId], bool]) -> None:
+        self._known = {key: row for key, row in self._known.items() if not gone(row)}
+        kept = {guid: [row for row in rows if not gone(row)] for guid, rows in self._found.items()}
+        self._found = {guid: rows for guid, rows in kept.items() if rows}
+
+    @staticmethod
+    def _is_present(state: State, row: GlobalId) -> bool:
+        space = state.space(row.space)
+        return space is not None and space.gids.get(row.gid) is row

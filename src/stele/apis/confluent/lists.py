@@ -1,0 +1,104 @@
+"""What the lists of the API hold, in their order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from stele.apis.confluent.names import Prefix, context_of, key_of, qualified
+from stele.core import queries
+from stele.core.fold import uses_of
+from stele.core.model import GlobalId, Life, Space, Subject, SubjectKey, Version
+from stele.core.state import OWN, State
+from stele.errors import ContentNotFound
+
+
+def _spaces(state: State, prefix: Prefix) -> list[Space]:
+    if prefix.space is None:
+        return list(state.spaces.values())
+    space = state.space(prefix.space)
+    return [] if space is None else [space]
+
+
+def _subjects(state: State, prefix: Prefix) -> list[tuple[str, Subject]]:
+    """Subjects a prefix takes, by the name they are shown by, sorted."""
+    found = [
+        (qualified(subject.key), subject)
+        for space in _spaces(state, prefix)
+        for subject in space.subjects.values()
+        if prefix.takes(subject.key)
+    ]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def subject_names(state: State, prefix: Prefix, *, deleted: bool, deleted_only: bool) -> Iterator[str]:
+    """Names of subjects with a live version; deleted adds those that have none left, deleted_only picks these."""
+    for name, subject in _subjects(state, prefix):
+        lives = {version.life for version in subject.versions}
+        live, retired = Life.LIVE in lives, Life.RETIRED in lives
+        if (retired and not live) if deleted_only else (live or (deleted and retired)):
+            yield name
+
+
+def all_versions(
+    state: State, prefix: Prefix, *, deleted: bool, latest_only: bool, rule_type: str
+) -> Iterator[Version]:
+    """Versions of the subjects a prefix takes, by subject and number."""
+    lives = queries.KEPT if deleted else queries.VISIBLE
+    for _, subject in _subjects(state, prefix):
+        rows = queries.versions(subject, lives)
+        for row in rows[-1:] if latest_only else rows:
+            if not rule_type or _has_rule(row, rule_type):
+                yield row
+
+
+def _has_rule(version: Version, rule_type: str) -> bool:
+    rule_set = version.schema.attachments.rule_set
+    if rule_set is None:
+        return False
+    phases = (rule_set.migration_rules, rule_set.domain_rules, rule_set.encoding_rules)
+    return any(rule.type == rule_type for rules in phases for rule in rules or ())
+
+
+def numbers(rows: list[Version], *, deleted_only: bool, as_negative: bool) -> Iterator[int]:
+    """Version numbers, ascending; as_negative turns the sign of soft-deleted ones."""
+    for row in rows:
+        retired = row.life is Life.RETIRED
+        if retired or not deleted_only:
+            yield -row.ordinal if retired and as_negative else row.ordinal
+
+
+def uses(schema: GlobalId, *, deleted: bool) -> list[Version]:
+    """Versions with that schema by subject and number. Raises `ContentNotFound` when no version has it any more."""
+    lives = queries.KEPT if deleted else queries.VISIBLE
+    rows = [row for row in uses_of(schema) if row.life in queries.KEPT]
+    if not rows:
+        raise ContentNotFound
+    found = [row for row in rows if row.life in lives]
+    return sorted(found, key=lambda row: (qualified(row.subject.key), row.ordinal))
+
+
+def with_properties(rows: list[Version], wanted: list[tuple[str, str]]) -> Version:
+    """The newest version whose metadata has all those properties. Raises `ContentNotFound`."""
+    for row in reversed(rows):
+        metadata = row.schema.attachments.metadata
+        properties = (metadata.properties or {}) if metadata is not None else {}
+        if all(properties.get(name) == value for name, value in wanted):
+            return row
+    raise ContentNotFound
+
+
+def aliases(state: State) -> Mapping[SubjectKey, list[str]]:
+    """The names that stand for each subject, sorted."""
+    found: dict[SubjectKey, list[str]] = {}
+    for space in state.spaces.values():
+        for name, settings in space.settings.items():
+            if settings.alias and name != OWN:
+                target = key_of(settings.alias, space.name)
+                found.setdefault(target, []).append(qualified(SubjectKey(space.name, name)))
+    return {key: sorted(names) for key, names in found.items()}
+
+
+def contexts(state: State, prefix: str) -> Iterator[str]:
+    """Names of contexts that start so, the default one first."""
+    names = [context_of(space.name) for space in queries.shown_spaces(state)]
+    return (name for name in names if name.startswith(prefix))

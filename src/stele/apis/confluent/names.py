@@ -1,0 +1,172 @@
+"""Words in paths and queries: qualified subjects, versions, ids, flags, pages.
+
+A context is written `.team` and is the core's space `team`; `.` is the default space. `:.team:orders` is a subject in
+it, `:.team:` the context itself where settings are meant, `:.__GLOBAL:` the whole registry, `:*:` every context.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from stele.apis.paths import named
+from stele.core.model import DEFAULT_SPACE, MAX_INT32, REGISTRY, Level, SubjectKey
+from stele.errors import InvalidName, InvalidRequest, InvalidVersion, NotFound
+
+WILDCARD = ":*:"
+"""Prefix that means every context."""
+
+_QUALIFIED = ":."
+_GLOBAL = "__GLOBAL"
+_RESERVED = {_GLOBAL, "__EMPTY"}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}\Z")
+
+T = TypeVar("T")
+
+
+class NoSuchResource(NotFound):
+    """The path names nothing this API has, as when an id is no number."""
+
+    def __init__(self) -> None:
+        super().__init__("HTTP 404 Not Found")
+
+
+class InvalidContext(InvalidRequest):
+    """The name of a context in a path has a colon."""
+
+
+class Asked(NamedTuple):
+    """A subject as a request names it; `qualified` when the request says which context it means."""
+
+    key: SubjectKey
+    qualified: bool
+
+
+# --- contexts and subjects ------------------------------------------------------------------------------------------
+
+
+def space_of(context: str) -> str:
+    """The space of a context in a path: `.team` or `team`. Raises `InvalidContext`."""
+    name = named(context)
+    if ":" in name:
+        raise InvalidContext(f"context name '{name}' must not contain a colon")
+    return name.removeprefix(".")
+
+
+def context_of(space: str) -> str:
+    """The context a space is shown as."""
+    return f".{space}"
+
+
+def subject_of(segment: str, context: str = "") -> Asked:
+    """The subject a path segment means, inside the context of the path when it does not say its own."""
+    name = named(segment)
+    default = space_of(context)
+    if not name.startswith(_QUALIFIED):
+        return Asked(SubjectKey(default, name), bool(context))
+    space, _, subject = name[len(_QUALIFIED) :].partition(":")
+    return Asked(SubjectKey(space, subject), qualified=True)
+
+
+def key_of(segment: str, context: str = "") -> SubjectKey:
+    """As `subject_of`, the key alone."""
+    return subject_of(segment, context).key
+
+
+def level_of(segment: str | None, context: str = "") -> Level:
+    """Where settings and modes named so are attached: subject, context or registry."""
+    if segment is None:
+        return Level(space_of(context))
+    key = key_of(segment, context)
+    if key.space == _GLOBAL:
+        return REGISTRY
+    if not key.name and named(segment).startswith(_QUALIFIED):
+        return Level(key.space)
+    return Level(key.space, key.name)
+
+
+def qualified(key: SubjectKey) -> str:
+    """The name a subject is shown by."""
+    if key.space == DEFAULT_SPACE and not key.name.startswith((_QUALIFIED, WILDCARD)):
+        return key.name
+    return f":.{key.space}:{key.name}"
+
+
+def level_name(level: Level) -> str:
+    """The name a level is shown by."""
+    if level.space is None:
+        return f":.{_GLOBAL}:"
+    return qualified(SubjectKey(level.space, level.subject)) if level.subject is not None else f":.{level.space}:"
+
+
+def writable_key(key: SubjectKey) -> SubjectKey:
+    """The key, checked as a name that may be created. Raises `InvalidName`."""
+    if key.name in _RESERVED or key.space == _GLOBAL or any(_is_control(char) for part in key for char in part):
+        raise InvalidName(qualified(key), "is not a valid subject")
+    return key
+
+
+def writable_level(level: Level) -> Level:
+    """The level, checked likewise; the registry itself is one. Raises `InvalidName`."""
+    if level.space is not None:
+        writable_key(SubjectKey(level.space, level.subject or ""))
+    return level
+
+
+def _is_control(char: str) -> bool:
+    return char < " " or "\x7f" <= char < "\xa0"
+
+
+class Prefix(NamedTuple):
+    """Which subjects a list is about: all spaces for None, names that start with `name`."""
+
+    space: str | None
+    name: str
+
+    def takes(self, key: SubjectKey) -> bool:
+        """Whether a subject is among them."""
+        return (self.space is None or key.space == self.space) and key.name.startswith(self.name)
+
+
+def prefix_of(text: str, context: str = "") -> Prefix:
+    """What `subjectPrefix` means: `:*:x` in all contexts, `:.team:x` in one, `x` in the context of the path."""
+    if text.startswith(WILDCARD):
+        return Prefix(space_of(context) if context else None, text[len(WILDCARD) :])
+    return Prefix(*key_of(text, context))
+
+
+# --- numbers and flags ----------------------------------------------------------------------------------------------
+
+
+def version_of(text: str) -> int | None:
+    """A version number, None for the latest. Raises `InvalidVersion`."""
+    word = text.strip()
+    if word.lower() == "latest" or word == "-1":
+        return None
+    number = int(word) if _INTEGER.match(word) else 0
+    if not 0 < number <= MAX_INT32:
+        raise InvalidVersion(text)
+    return number
+
+
+def integer_of(text: str, default: int = 0) -> int:
+    """A 32-bit integer of a path or query, default for ''. Raises `NoSuchResource`, as the original does."""
+    if not text:
+        return default
+    if not _INTEGER.match(text) or not -MAX_INT32 <= int(text) <= MAX_INT32:
+        raise NoSuchResource
+    return int(text)
+
+
+def is_true(text: str) -> bool:
+    """Whether a flag is set; anything but `true` (in any case) leaves it unset."""
+    return text.strip().lower() == "true"
+
+
+def page(items: Iterable[T], offset: str, limit: str, most: int) -> list[T]:
+    """One page of a list: limit <= 0 or above most means most."""
+    start = max(integer_of(offset), 0)
+    size = integer_of(limit, -1)
+    return list(islice(items, start, start + (size if 0 < size <= most else most)))

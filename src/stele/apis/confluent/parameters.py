@@ -1,0 +1,65 @@
+"""Paths and query parameters as endpoints declare them: how they read in code and in the OpenAPI document.
+
+Every value arrives as text and is read by `names`: the original takes any text for a flag, and answers an integer that
+is none with 404, which the framework's own conversion would turn into 400.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Response
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import Parameter
+
+from stele.apis.confluent.entities import ErrorMessage
+from stele.apis.confluent.faults import MEDIA_TYPE
+
+_FLAG = {"type": "boolean"}
+_INTEGER = {"type": "integer"}
+
+Flag = Annotated[str, Parameter(schema_extra=_FLAG, description="`true` sets it")]
+Offset = Annotated[str, Parameter(schema_extra=_INTEGER, description="how many to leave out")]
+Limit = Annotated[str, Parameter(schema_extra=_INTEGER, description="how many to answer; none or negative: the most")]
+Shape = Annotated[str, Parameter(query="format", description="another rendering of the text: resolved, serialized …")]
+References = Annotated[str, Parameter(query="referenceFormat", description="`qualified`: full names of references")]
+FindTags = Annotated[list[str] | None, Parameter(query="findTags", description="tags to list; * is any")]
+DeletedOnly = Annotated[str, Parameter(query="deletedOnly", schema_extra=_FLAG, description="soft-deleted ones only")]
+AsNegative = Annotated[str, Parameter(query="deletedAsNegative", schema_extra=_FLAG, description="soft-deleted as -n")]
+SubjectPrefix = Annotated[
+    str, Parameter(query="subjectPrefix", description="`x`, `:.context:x`, or `:*:x` for all contexts")
+]
+ContextPrefix = Annotated[str, Parameter(query="contextPrefix", description="start of the names")]
+LatestOnly = Annotated[str, Parameter(query="latestOnly", schema_extra=_FLAG, description="newest of each subject")]
+RuleType = Annotated[str, Parameter(query="ruleType", description="only schemas with a rule of that type")]
+FetchMaxId = Annotated[str, Parameter(query="fetchMaxId", schema_extra=_FLAG, description="add the highest id")]
+DefaultToGlobal = Annotated[
+    str, Parameter(query="defaultToGlobal", schema_extra=_FLAG, description="what is in force, from any level")
+]
+
+ERRORS = {
+    status: ResponseSpec(ErrorMessage, description=why, generate_examples=False, media_type=MEDIA_TYPE)
+    for status, why in (
+        (404, "Subject, version, schema or setting not found"),
+        (409, "Incompatible with an earlier schema"),
+        (422, "Invalid schema, name, level, mode, version or rule set; or the mode forbids it"),
+        (500, "The store does not answer"),
+    )
+}
+
+
+def everywhere(path: str) -> list[str]:
+    """A path at the root and inside a context."""
+    return [path, f"/contexts/{{context:str}}{path}"]
+
+
+def raw(text: str) -> Response[bytes]:
+    """A schema's text as the whole answer."""
+    return Response(text.encode(), media_type=MEDIA_TYPE)
+
+
+Options = dict[str, Any]
+READ: Options = {"responses": ERRORS, "media_type": MEDIA_TYPE}
+"""What endpoints that read have in common."""
+WRITE: Options = {**READ, "status_code": 200}
+"""What endpoints that write have in common."""

@@ -1,0 +1,153 @@
+"""Subjects: listing, looking up, registering, deleting."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Request, delete, get, post
+from litestar.params import Parameter
+from msgspec.structs import replace
+
+from stele.apis.confluent import entities as api
+from stele.apis.confluent import lists
+from stele.apis.confluent.desk import Desk, require_visible, visible_elsewhere
+from stele.apis.confluent.names import WILDCARD, is_true, page, prefix_of
+from stele.apis.confluent.options import OLD
+from stele.apis.confluent.parameters import (
+    READ,
+    WRITE,
+    AsNegative,
+    DeletedOnly,
+    Flag,
+    Limit,
+    Offset,
+    Shape,
+    SubjectPrefix,
+    everywhere,
+)
+from stele.apis.confluent.translate import registration_out, version_out
+from stele.apis.web import documented, read_body
+from stele.core import queries
+from stele.core.commands import DeleteSubject, Removal, Removed
+from stele.errors import ContentNotFound
+
+_SCHEMA_BODY = documented(api.RegisterSchemaRequest)
+
+
+@get(everywhere("/subjects"), **READ)
+async def list_subjects(
+    desk: Desk,
+    context: str = "",
+    subject_prefix: SubjectPrefix = WILDCARD,
+    deleted: Flag = "",
+    deleted_only: DeletedOnly = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[str]:
+    # GET /subjects
+    """Names of subjects, those outside the default context qualified."""
+    state = await desk.registry.current()
+    names = lists.subject_names(
+        state, prefix_of(subject_prefix, context), deleted=is_true(deleted), deleted_only=is_true(deleted_only)
+    )
+    return page(names, offset, limit, desk.options.max_items)
+
+
+@post(everywhere("/subjects/{subject:str}"), operation_class=_SCHEMA_BODY, **WRITE)
+async def look_up(
+    desk: Desk,
+    request: Request[Any, Any, Any],
+    subject: str,
+    context: str = "",
+    normalize: Flag = "",
+    deleted: Flag = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+) -> api.Schema:
+    # POST /subjects/{subject}
+    """The version of a subject that has the schema in the body."""
+    body = await read_body(request, api.RegisterSchemaRequest)
+    state, asked = await desk.asked(subject, context)
+    lives = queries.KEPT if is_true(deleted) else queries.VISIBLE
+    key = visible_elsewhere(state, asked, lives)
+    draft = await desk.draft(state, key, body, normalize=is_true(normalize))
+    require_visible(state, key, lives)
+    found = await desk.equivalent(state, key, draft, deleted=is_true(deleted))
+    if found is None:
+        raise ContentNotFound
+    return version_out(state, found, desk.style(), await desk.rendered(state, found, format))
+
+
+@delete(everywhere("/subjects/{subject:str}"), **WRITE)
+async def delete_subject(desk: Desk, subject: str, context: str = "", permanent: Flag = "") -> list[int]:
+    # DELETE /subjects/{subject}
+    """Delete all versions: first softly, then for good."""
+    _, asked = await desk.asked(subject, context)
+    removal = Removal.PURGE if is_true(permanent) else Removal.RETIRE
+    outcome = await desk.execute(DeleteSubject(asked.key, removal))
+    assert isinstance(outcome, Removed)
+    return list(outcome.ordinals)
+
+
+@get(everywhere("/subjects/{subject:str}/versions"), **READ)
+async def list_versions(
+    desk: Desk,
+    subject: str,
+    context: str = "",
+    deleted: Flag = "",
+    deleted_only: DeletedOnly = "",
+    deleted_as_negative: AsNegative = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[int]:
+    # GET /subjects/{subject}/versions
+    """Version numbers, ascending."""
+    state, asked = await desk.asked(subject, context)
+    only, negative = is_true(deleted_only), is_true(deleted_as_negative)
+    lives = queries.KEPT if is_true(deleted) or only or negative else queries.VISIBLE
+    rows = require_visible(state, asked.key, lives)
+    numbers = lists.numbers(rows, deleted_only=only, as_negative=negative)
+    return page(numbers, offset, limit, desk.options.max_items)
+
+
+@post(everywhere("/subjects/{subject:str}/versions"), operation_class=_SCHEMA_BODY, **WRITE)
+async def register(
+    desk: Desk,
+    request: Request[Any, Any, Any],
+    subject: str,
+    context: str = "",
+    normalize: Flag = "",
+    force: Flag = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+) -> api.RegisterSchemaResponse:
+    # POST /subjects/{subject}/versions
+    """Register the schema in the body; the same schema again answers what is there."""
+    body = await read_body(request, api.RegisterSchemaRequest)
+    _, asked = await desk.asked(subject, context)
+    state, version = await desk.register(asked.key, body, normalize=is_true(normalize), force=is_true(force))
+    if desk.options.profile == OLD and body.schema:
+        return api.RegisterSchemaResponse(version.schema.gid)
+    shown = registration_out(state, version, desk.style())
+    text = await desk.rendered(state, version, format)
+    return shown if text is None else replace(shown, schema=text)
+
+
+@get(everywhere("/subjects/{subject:str}/metadata"), **READ)
+async def find_by_metadata(
+    desk: Desk,
+    subject: str,
+    context: str = "",
+    keys: Annotated[list[str] | None, Parameter(query="key", description="names of properties")] = None,
+    values: Annotated[list[str] | None, Parameter(query="value", description="their values, in the same order")] = None,
+    deleted: Flag = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+) -> api.Schema:
+    # GET /subjects/{subject}/metadata
+    """The newest version with all those metadata properties."""
+    state, asked = await desk.asked(subject, context)
+    lives = queries.KEPT if is_true(deleted) else queries.VISIBLE
+    rows = require_visible(state, visible_elsewhere(state, asked, lives), lives)
+    found = lists.with_properties(rows, list(zip(keys or (), values or (), strict=False)))
+    return version_out(state, found, desk.style(), await desk.rendered(state, found, format))
+
+
+ROUTES = [list_subjects, look_up, delete_subject, list_versions, register, find_by_metadata]

@@ -1,0 +1,196 @@
+"""One version of a subject: reading, deleting, tagging; and checks against versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Request, Response, delete, get, post
+
+from stele.apis.confluent import entities as api
+from stele.apis.confluent import tags
+from stele.apis.confluent.desk import Desk
+from stele.apis.confluent.names import is_true, page, version_of
+from stele.apis.confluent.parameters import (
+    READ,
+    WRITE,
+    FindTags,
+    Flag,
+    Limit,
+    Offset,
+    References,
+    Shape,
+    everywhere,
+    raw,
+)
+from stele.apis.confluent.translate import registration_out, text_of, version_out
+from stele.apis.web import documented, read_body
+from stele.core import queries
+from stele.core.commands import DeleteVersion, Register, Removal, Removed
+from stele.core.decide.register import document_of
+from stele.core.model import SubjectKey
+from stele.core.state import State
+from stele.errors import MalformedSchema
+
+_SCHEMA_BODY = documented(api.RegisterSchemaRequest)
+_TAGS_BODY = documented(api.TagSchemaRequest)
+_VERSION = "/subjects/{subject:str}/versions/{version:str}"
+
+
+@get(everywhere(_VERSION), **READ)
+async def get_version(
+    desk: Desk,
+    subject: str,
+    version: str,
+    context: str = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+    reference_format: References = "",
+    find_tags: FindTags = None,
+    deleted: Flag = "",
+) -> api.Schema:
+    # GET /subjects/{subject}/versions/{version}
+    """One version, or the latest."""
+    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
+    style = desk.style(reference_format=reference_format, find_tags=find_tags)
+    return version_out(state, found, style, await desk.rendered(state, found, format))
+
+
+@get(everywhere(f"{_VERSION}/schema"), **READ)
+async def get_version_text(
+    desk: Desk,
+    subject: str,
+    version: str,
+    context: str = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
+    deleted: Flag = "",
+) -> Response[bytes]:
+    # GET /subjects/{subject}/versions/{version}/schema
+    """The text of one version."""
+    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
+    return raw(await desk.rendered(state, found, format) or text_of(state, found.schema))
+
+
+@get([*everywhere(f"{_VERSION}/referencedby"), *everywhere(f"{_VERSION}/referencedBy")], **READ)
+async def list_referrers(
+    desk: Desk,
+    subject: str,
+    version: str,
+    context: str = "",
+    deleted: Flag = "",
+    offset: Offset = "",
+    limit: Limit = "",
+) -> list[int]:
+    # GET /subjects/{subject}/versions/{version}/referencedby
+    """Ids of schemas that refer to a version, ascending."""
+    await desk.registry.current()
+    lives = queries.KEPT if is_true(deleted) else queries.VISIBLE
+    state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
+    rows = queries.referrers(state, found.subject.key, found.ordinal, lives)
+    return page(sorted({row.schema.gid for row in rows}), offset, limit, desk.options.max_items)
+
+
+@delete(everywhere(_VERSION), **WRITE)
+async def delete_version(desk: Desk, subject: str, version: str, context: str = "", permanent: Flag = "") -> int:
+    # DELETE /subjects/{subject}/versions/{version}
+    """Delete one version: first softly, then for good."""
+    ordinal = version_of(version)
+    _, asked = await desk.asked(subject, context)
+    removal = Removal.PURGE if is_true(permanent) else Removal.RETIRE
+    outcome = await desk.execute(DeleteVersion(asked.key, ordinal, removal))
+    assert isinstance(outcome, Removed)
+    return outcome.ordinals[0]
+
+
+@post(everywhere(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE)
+async def tag_version(
+    desk: Desk, request: Request[Any, Any, Any], subject: str, version: str, context: str = ""
+) -> api.RegisterSchemaResponse:
+    # POST /subjects/{subject}/versions/{version}/tags
+    """Register a version's text again with other tags, metadata or rules."""
+    body = await read_body(request, api.TagSchemaRequest)
+    state, found = await desk.version(subject, version, context, deleted=False)
+    attachments = tags.changed(found.schema.attachments, body)
+    text = state.text(found.content)
+    state, made = await desk.write(
+        Register(
+            key=found.subject.key,
+            document=document_of(text, found.lane.format, found.lane.type),
+            references=attachments.references,
+            metadata=attachments.metadata,
+            rule_set=attachments.rule_set,
+            ordinal=body.new_version if (body.new_version or 0) > 0 else None,
+        )
+    )
+    return registration_out(state, made, desk.style())
+
+
+# --- compatibility --------------------------------------------------------------------------------------------------
+
+_CHECKS = "/compatibility/subjects/{subject:str}/versions"
+
+
+@post(everywhere(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE)
+async def check_against_all(
+    desk: Desk,
+    request: Request[Any, Any, Any],
+    subject: str,
+    context: str = "",
+    normalize: Flag = "",
+    verbose: Flag = "",
+) -> api.CompatibilityCheckResponse:
+    # POST /compatibility/subjects/{subject}/versions
+    """Whether the schema in the body could be registered now."""
+    body = await read_body(request, api.RegisterSchemaRequest)
+    _, asked = await desk.asked(subject, context)
+    return await _checked(desk, asked.key, body, None, normalize, verbose)
+
+
+@post(everywhere(f"{_CHECKS}/{{version:str}}"), operation_class=_SCHEMA_BODY, **WRITE)
+async def check_against_version(
+    desk: Desk,
+    request: Request[Any, Any, Any],
+    subject: str,
+    version: str,
+    context: str = "",
+    normalize: Flag = "",
+    verbose: Flag = "",
+) -> api.CompatibilityCheckResponse:
+    # POST /compatibility/subjects/{subject}/versions/{version}
+    """Whether the schema in the body is compatible with one version; a subject without versions takes anything."""
+    body = await read_body(request, api.RegisterSchemaRequest)
+    ordinal = version_of(version)
+    state, asked = await desk.asked(subject, context)
+    ordinal = ordinal if ordinal is not None else _latest(state, asked.key)
+    return await _checked(desk, asked.key, body, ordinal, normalize, verbose)
+
+
+def _latest(state: State, key: SubjectKey) -> int | None:
+    newest = queries.latest(state.subject(key))
+    return None if newest is None else newest.ordinal
+
+
+async def _checked(
+    desk: Desk,
+    key: SubjectKey,
+    body: api.RegisterSchemaRequest,
+    ordinal: int | None,
+    normalize: str,
+    verbose: str,
+) -> api.CompatibilityCheckResponse:
+    try:
+        found = await desk.check(key, body, ordinal, normalize=is_true(normalize))
+    except MalformedSchema as error:
+        if not is_true(verbose):
+            raise
+        found = [str(error)]
+    return api.CompatibilityCheckResponse(not found, found if is_true(verbose) else None)
+
+
+ROUTES = [
+    get_version,
+    get_version_text,
+    list_referrers,
+    delete_version,
+    tag_version,
+    check_against_all,
+    check_against_version,
+]

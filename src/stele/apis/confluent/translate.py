@@ -1,0 +1,214 @@
+"""Schemas and what is attached to them: the API's words into the core's and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from stele.apis.confluent import entities as api
+from stele.apis.confluent.guid import guid_of, reference_subject
+from stele.apis.confluent.names import key_of, qualified
+from stele.apis.confluent.options import OLD, Profile
+from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.model import GlobalId, Life, Reference, Version
+from stele.core.state import State
+from stele.errors import UnknownFormat
+from stele.formats import catalogue
+
+AVRO = "AVRO"
+_UNSUPPORTED = {"opaque"}
+"""Formats nothing can be said about: other dialects store them, this one only shows them."""
+
+
+class Style(NamedTuple):
+    """How versions are shown: the release's fields, references qualified or not, and which tags to list."""
+
+    profile: Profile
+    qualify: bool = False
+    find_tags: tuple[str, ...] = ()
+
+
+# --- formats --------------------------------------------------------------------------------------------------------
+
+
+def schema_types() -> list[str]:
+    """The schema types that can be registered."""
+    builtin = {"json": 0, "protobuf": 1, "avro": 2}
+    found = [name for name in catalogue.names() if name not in _UNSUPPORTED]
+    return [name.upper() for name in sorted(found, key=lambda name: (builtin.get(name, 3), name))]
+
+
+def format_of(schema_type: str | None) -> str:
+    """The format of a schema type. Raises `UnknownFormat`."""
+    if schema_type and schema_type not in schema_types():
+        raise UnknownFormat(f"Invalid schema type {schema_type}")
+    return (schema_type or AVRO).lower()
+
+
+def shown_type(format_name: str, profile: Profile) -> str:
+    """The schema type of a format as answers have it."""
+    schema_type = format_name.upper()
+    return "" if schema_type == AVRO and profile == OLD else schema_type
+
+
+# --- into the core --------------------------------------------------------------------------------------------------
+
+
+def references_in(references: Sequence[api.SchemaReference] | None, space: str) -> tuple[Reference, ...]:
+    """References as the core has them; bare subjects belong to the space of the schema that names them."""
+    found = []
+    for reference in references or ():
+        key = key_of(reference.subject) if reference.subject.startswith(":.") else None
+        target = (space, reference.subject) if key is None else key
+        found.append(Reference(reference.name, *target, reference.version))
+    return tuple(found)
+
+
+def rule_set_in(rule_set: api.RuleSet | None) -> RuleSet | None:
+    """A rule set as the core has it: what has no order is sorted."""
+    if rule_set is None:
+        return None
+    return RuleSet(
+        migration_rules=_rules_in(rule_set.migration_rules),
+        domain_rules=_rules_in(rule_set.domain_rules),
+        encoding_rules=_rules_in(rule_set.encoding_rules),
+        enable_at=rule_set.enable_at,
+    )
+
+
+def _rules_in(rules: Iterable[api.Rule] | None) -> tuple[Rule, ...] | None:
+    return tuple(_rule_in(rule) for rule in rules) or None if rules is not None else None
+
+
+def _rule_in(rule: api.Rule) -> Rule:
+    return Rule(
+        name=rule.name,
+        doc=rule.doc or None,
+        kind=rule.kind or "TRANSFORM",
+        mode=rule.mode or "WRITEREAD",
+        type=rule.type,
+        tags=tuple(sorted(set(rule.tags))) if rule.tags else None,
+        params=dict(sorted(rule.params.items())) if rule.params else None,
+        expr=rule.expr or None,
+        on_success=rule.on_success or None,
+        on_failure=rule.on_failure or None,
+        disabled=bool(rule.disabled),
+    )
+
+
+# --- out of the core ------------------------------------------------------------------------------------------------
+
+
+def text_of(state: State, schema: GlobalId) -> str:
+    """The stored text; bytes that are no UTF-8, which only other dialects take, are replaced."""
+    return state.text(schema.content).decode("utf-8", "replace")
+
+
+def references_out(schema: GlobalId, style: Style) -> list[api.SchemaReference]:
+    """References as a schema shows them."""
+    return [
+        api.SchemaReference(
+            row.name, qualified(row.key) if style.qualify else reference_subject(row, schema.space), row.ordinal
+        )
+        for row in schema.attachments.references
+    ]
+
+
+def rule_set_out(rule_set: RuleSet | None) -> api.RuleSet | None:
+    """A rule set as answers have it."""
+    if rule_set is None:
+        return None
+    return api.RuleSet(
+        migration_rules=_rules_out(rule_set.migration_rules),
+        domain_rules=_rules_out(rule_set.domain_rules),
+        encoding_rules=_rules_out(rule_set.encoding_rules),
+        enable_at=rule_set.enable_at,
+    )
+
+
+def _rules_out(rules: Sequence[Rule] | None) -> list[api.Rule] | None:
+    return [_rule_out(rule) for rule in rules] if rules else None
+
+
+def _rule_out(rule: Rule) -> api.Rule:
+    return api.Rule(
+        name=rule.name,
+        doc=rule.doc,
+        kind=rule.kind,
+        mode=rule.mode,
+        type=rule.type,
+        tags=list(rule.tags) if rule.tags else None,
+        params=rule.params,
+        expr=rule.expr,
+        on_success=rule.on_success,
+        on_failure=rule.on_failure,
+        disabled=rule.disabled,
+    )
+
+
+def tags_out(metadata: Metadata | None, wanted: Sequence[str]) -> list[api.SchemaTags]:
+    """Tagged entities of a schema, those with one of the wanted tags (`*` is any)."""
+    rows = (metadata.tags or {}) if metadata is not None and wanted else {}
+    return [
+        api.SchemaTags(api.SchemaEntity(path), list(tags))
+        for path, tags in rows.items()
+        if "*" in wanted or not set(wanted).isdisjoint(tags)
+    ]
+
+
+def version_out(state: State, version: Version, style: Style, text: str | None = None) -> api.Schema:
+    """One version; text is another rendering of it than the stored one."""
+    schema = version.schema
+    full = style.profile != OLD
+    return api.Schema(
+        subject=qualified(version.subject.key),
+        version=version.ordinal,
+        id=schema.gid,
+        guid=str(guid_of(state, schema)) if full else "",
+        schema_type=shown_type(version.lane.format, style.profile),
+        references=references_out(schema, style),
+        metadata=schema.attachments.metadata,
+        rule_set=rule_set_out(schema.attachments.rule_set),
+        schema=text_of(state, schema) if text is None else text,
+        schema_tags=tags_out(schema.attachments.metadata, style.find_tags),
+        ts=version.at if full else None,
+        deleted=version.life is not Life.LIVE if full else None,
+    )
+
+
+def schema_out(
+    state: State, schema: GlobalId, style: Style, *, text: str | None = None, version: Version | None = None
+) -> api.SchemaString:
+    """A schema by id; version is the one the request asked about, if any."""
+    full = style.profile != OLD
+    shown = version if full else None
+    return api.SchemaString(
+        schema=text_of(state, schema) if text is None else text,
+        schema_type=shown_type(schema.content.format, style.profile),
+        guid=str(guid_of(state, schema)) if full else "",
+        references=references_out(schema, style),
+        metadata=schema.attachments.metadata,
+        rule_set=rule_set_out(schema.attachments.rule_set),
+        schema_tags=tags_out(schema.attachments.metadata, style.find_tags),
+        subject=qualified(version.subject.key) if version is not None else "",
+        version=version.ordinal if version is not None else None,
+        ts=shown.at if shown is not None else None,
+        deleted=shown.life is not Life.LIVE if shown is not None else None,
+    )
+
+
+def registration_out(state: State, version: Version, style: Style) -> api.RegisterSchemaResponse:
+    """The answer to a registration, with everything in it."""
+    shown = version_out(state, version, style)
+    return api.RegisterSchemaResponse(
+        id=shown.id,
+        version=shown.version,
+        guid=shown.guid,
+        schema_type=shown.schema_type,
+        references=shown.references,
+        metadata=shown.metadata,
+        rule_set=shown.rule_set,
+        schema=shown.schema,
+        ts=shown.ts,
+        deleted=shown.deleted,
+    )

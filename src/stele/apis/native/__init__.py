@@ -1,0 +1,40 @@
+"""Stele's own API, below `/api`: typed, documented, with one shape for every error.
+
+Here: the stateless check of schemas. The rest of the API joins as further route modules.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Litestar
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from stele import __version__
+from stele.apis.native import routes_check
+from stele.apis.native.faults import answer
+from stele.apis.web import components, operation_id
+from stele.service.check import CheckRequest
+from stele.service.registry import Registry
+
+__all__ = ["application"]
+
+
+def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **settings: Any) -> Litestar:
+    """The API as an application of its own. settings go to Litestar as they are."""
+    return Litestar(
+        route_handlers=[routes_check.checking(registry.limits)],
+        exception_handlers={Exception: answer},
+        openapi_config=OpenAPIConfig(
+            title="Stele",
+            version=__version__,
+            path="/_docs/native",
+            components=components([CheckRequest]),
+            operation_id_creator=operation_id,
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        ),
+        request_max_body_size=max_request_bytes,
+        logging_config=None,
+        **settings,
+    )

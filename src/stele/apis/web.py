@@ -1,0 +1,147 @@
+"""What every dialect needs of HTTP and its framework leaves to it: bodies, media types, documents, callers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+from litestar import Request
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.spec import Components, OpenAPIMediaType, Operation, Reference, RequestBody, Schema
+from litestar.types.internal_types import PathParameterDefinition
+
+from stele.errors import InvalidRequest
+from stele.service.access import ANONYMOUS, Principal
+
+PRINCIPAL = "stele.principal"
+"""Key of the ASGI scope under which the server leaves who is asking (`service.access.Principal`)."""
+
+T = TypeVar("T")
+
+
+class NotJson(InvalidRequest):
+    """The body is no JSON document at all."""
+
+
+class WrongShape(InvalidRequest):
+    """The body is JSON, but not of the shape the endpoint takes."""
+
+
+def actor_of(request: Request[Any, Any, Any]) -> str:
+    """The name of the caller, '' for nobody in particular."""
+    principal = cast("Mapping[str, Any]", request.scope).get(PRINCIPAL, ANONYMOUS)
+    assert isinstance(principal, Principal)
+    return principal.name
+
+
+# --- bodies ---------------------------------------------------------------------------------------------------------
+
+
+async def read_body(request: Request[Any, Any, Any], shape: type[T]) -> T:
+    """The body as a value of a type, numbers in strings taken as numbers. Raises `NotJson`, `WrongShape`.
+
+    The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting.
+    """
+    return decode_body(await request.body(), shape)
+
+
+def decode_body(body: bytes, shape: type[T]) -> T:
+    """See `read_body`."""
+    if not body.strip():
+        raise WrongShape("the request has no body")
+    try:
+        value: T = _decoder(shape).decode(body)
+    except msgspec.ValidationError as error:
+        raise WrongShape(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotJson(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise NotJson("the body is nested too deeply") from None
+    return value
+
+
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(shape: type) -> msgspec.json.Decoder[Any]:
+    known = _decoders.get(shape)
+    if known is None:
+        known = _decoders[shape] = msgspec.json.Decoder(shape, strict=False)
+    return known
+
+
+# --- documents ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def documented(shape: type, media_type: str = "application/json") -> type[Operation]:
+    """An OpenAPI operation whose request body is of that shape; for endpoints that read their body themselves."""
+    content = OpenAPIMediaType(schema=Reference(ref=f"#/components/schemas/{shape.__name__}"))
+
+    @dataclass
+    class WithBody(Operation):
+        def __post_init__(self) -> None:
+            self.request_body = RequestBody(content={media_type: content}, required=True)
+
+    return WithBody
+
+
+def operation_id(handler: HTTPRouteHandler, method: str, path: Sequence[str | PathParameterDefinition]) -> str:
+    """A unique name of an operation: its method and path."""
+    names = [part if isinstance(part, str) else part.name for part in path]
+    return "_".join([method.lower(), *names]).replace("-", "_")
+
+
+def components(shapes: Sequence[type]) -> Components:
+    """The OpenAPI schemas of those shapes and of what they are made of."""
+    _, schemas = msgspec.json.schema_components(shapes, ref_template="#/components/schemas/{name}")
+    return Components(schemas=cast("dict[str, Schema]", schemas))
+
+
+# --- media types ----------------------------------------------------------------------------------------------------
+
+
+def negotiated(accept: str, offered: Mapping[str, float]) -> str | None:
+    """The media type to answer with, or None when none is acceptable (RFC 9110, 12.5.1).
+
+    offered maps what can be sent to the server's own preference; the first one answers an absent header.
+    """
+    ranges = [_weighted(part) for part in accept.split(",") if part.strip()]
+    if not ranges:
+        return next(iter(offered))
+    best: tuple[float, float] = (0.0, 0.0)
+    chosen = None
+    for media_type, preference in offered.items():
+        quality = _quality(media_type, ranges)
+        if quality > 0 and (quality, preference) > best:
+            best, chosen = (quality, preference), media_type
+    return chosen
+
+
+def _weighted(part: str) -> tuple[str, float]:
+    name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    for parameter in parameters:
+        key, _, value = parameter.partition("=")
+        if key.strip() == "q":
+            try:
+                return name, min(max(float(value), 0.0), 1.0)
+            except ValueError:
+                return name, 0.0
+    return name, 1.0
+
+
+def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
+    """The weight of the most specific range that matches."""
+    for wanted in (media_type, media_type.split("/", maxsplit=1)[0] + "/*", "*/*"):
+        found = [quality for name, quality in ranges if name == wanted]
+        if found:
+            return max(found)
+    return 0.0
+
+
+def media_type_of(header: str) -> str:
+    """The bare media type of a Content-Type header, lower case; '' when there is none."""
+    return header.partition(";")[0].strip().lower()
