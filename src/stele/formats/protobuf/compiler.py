@@ -19,7 +19,7 @@ import threading
 from collections.abc import Sequence
 from typing import BinaryIO, NamedTuple
 
-from stele.errors import StoreError
+from stele.errors import Unavailable
 from stele.formats.protobuf import worker
 from stele.formats.protobuf.builtin import builtin_sources, compiler_folder
 
@@ -105,7 +105,7 @@ class Compiler:
         """Compile the file called main; None when the process died or took longer than `DEADLINE`.
 
         texts are (import path, text) pairs; known is a serialized FileDescriptorSet of files that have no text.
-        Raises `StoreError` when no process can be started.
+        Raises `Unavailable` when no process can be started.
         """
         parts = [main.encode(), known, *(part for name, text in texts for part in (name.encode(), text))]
         slots = self._slots
@@ -131,7 +131,7 @@ class Compiler:
         try:
             return _Worker()
         except (EOFError, OSError) as error:
-            raise StoreError("the Protobuf compiler process could not be started") from error
+            raise Unavailable("the Protobuf compiler process could not be started") from error
 
     def close(self) -> None:
         """End all idle processes; later jobs start new ones."""

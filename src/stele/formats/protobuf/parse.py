@@ -109,8 +109,9 @@ def _parse(text: bytes, references: Mapping[str, bytes], name: str) -> ProtobufS
 
 
 def _own_name(name: str, descriptors: Sequence[FileDescriptorProto]) -> str:
+    """The import path of the document; never one that the compiler could take for an option or an argument file."""
     candidates = (name, descriptors[-1].name if descriptors else "")
-    return next((candidate for candidate in candidates if _SAFE_NAME.fullmatch(candidate)), DEFAULT_NAME)
+    return next((c for c in candidates if _SAFE_NAME.fullmatch(c) and (c[0].isalnum() or c[0] == "_")), DEFAULT_NAME)
 
 
 def _split(references: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[FileDescriptorProto]]:

@@ -1,0 +1,229 @@
+"""Laws of the Protobuf format over generated schemas, texts and data."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stele.core.ports import Form
+from stele.errors import DecodeError, MalformedSchema
+from stele.formats.protobuf import (
+    PROTOBUF,
+    ProtobufCodec,
+    ProtobufSchema,
+    indexes_of,
+    message_by_indexes,
+    message_class,
+)
+
+SCALARS = ["int32", "sint64", "uint32", "fixed64", "float", "double", "bool", "string", "bytes"]
+KEYS = ["int32", "string", "bool", "sint64"]
+TYPES = [*SCALARS, "Top0", "Kind"]
+
+
+@st.composite
+def members(draw: st.DrawFn, depth: int = 0) -> list[str]:
+    """The declarations inside a message: numbered fields in any order, maps, oneofs, nested types, reserved numbers."""
+    count = draw(st.integers(0, 6))
+    numbers = draw(st.lists(st.integers(1, 5000), min_size=count, max_size=count, unique=True))
+    made: list[str] = []
+    oneof: list[str] = []
+    for position, number in enumerate(numbers):
+        name, kind = f"f_{depth}_{position}", draw(st.sampled_from(TYPES))
+        shape = draw(st.sampled_from(["", "", "repeated ", "optional ", "map", "oneof"]))
+        option = draw(
+            st.sampled_from(["", "", " [deprecated = true]", f' [json_name = "j{number}", deprecated = true]'])
+        )
+        if shape == "map":
+            made.append(f"map<{draw(st.sampled_from(KEYS))}, {kind}> {name} = {number}{option};")
+        elif shape == "oneof":
+            oneof.append(f"{kind} {name} = {number}{option};")
+        else:
+            made.append(f"{shape}{kind} {name} = {number}{option};")
+    if oneof:
+        made.append(f"oneof o{depth} {{ {' '.join(oneof)} }}")
+    if draw(st.booleans()):
+        made.append(f"reserved {draw(st.integers(6000, 7000))}, 8000 to {draw(st.integers(8001, 9000))};")
+    if depth < 3:
+        bodies = [draw(members(depth + 1)) for _ in range(draw(st.integers(0, 2)))]
+        made += [f"message Nested{depth}{index} {{ {' '.join(body)} }}" for index, body in enumerate(bodies)]
+    return draw(st.permutations(made))
+
+
+@st.composite
+def sources(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
+    """A proto3 file: statements that may stand in any order, and the members of its messages."""
+    statements = [
+        "enum Kind { ZERO = 0; ONE = 1; }",
+        'option java_package = "x.y";',
+        'import "google/protobuf/any.proto";',
+    ]
+    return statements, [draw(members()) for _ in range(draw(st.integers(1, 3)))]
+
+
+def text(source: tuple[list[str], list[list[str]]]) -> bytes:
+    """The file as source text."""
+    statements, messages = source
+    tops = [f"message Top{index} {{ {' '.join(body)} }}" for index, body in enumerate(messages)]
+    return "\n".join(['syntax = "proto3"; package p.q;', *statements, *tops]).encode()
+
+
+def parse(source: tuple[list[str], list[list[str]]]) -> ProtobufSchema:
+    """The parsed file."""
+    return PROTOBUF.parse(text(source), {})
+
+
+LAW = settings(max_examples=60, deadline=None)
+
+
+@LAW
+@given(sources())
+def test_printing_loses_nothing(source: tuple[list[str], list[list[str]]]) -> None:
+    """parse(print(x)) has the descriptor of x, with and without source positions, and printing is idempotent."""
+    schema = parse(source)
+    printed = PROTOBUF.canonical(schema, Form.PRINTED)
+    again = PROTOBUF.parse(printed, {})
+    assert again.proto == schema.proto
+    assert PROTOBUF.canonical(again, Form.PRINTED) == printed
+    bare = PROTOBUF.parse((PROTOBUF.render(schema, "serialized") or "").encode(), {})
+    assert PROTOBUF.parse(PROTOBUF.canonical(bare, Form.PRINTED), {}).proto == schema.proto
+
+
+@LAW
+@given(sources(), st.randoms(use_true_random=False))
+def test_style_does_not_change_the_normal_form(
+    source: tuple[list[str], list[list[str]]], chance: random.Random
+) -> None:
+    """Members and statements in another order, nested messages excepted, give the same normalized text and digests."""
+    statements, messages = source
+    shuffled = list(statements)
+    chance.shuffle(shuffled)
+    others = []
+    for body in messages:
+        nested = [member for member in body if member.startswith("message")]
+        rest = [member for member in body if not member.startswith("message")]
+        chance.shuffle(rest)
+        others.append(nested + rest)
+    one, two = parse(source), parse((shuffled, others))
+    assert PROTOBUF.canonical(one, Form.NORMALIZED) == PROTOBUF.canonical(two, Form.NORMALIZED)
+    assert PROTOBUF.fingerprints(one) == PROTOBUF.fingerprints(two)
+    assert PROTOBUF.check(one, two) == PROTOBUF.check(two, one) == []
+
+
+@LAW
+@given(sources(), sources())
+def test_checks_are_repeatable_and_reflexive(
+    one: tuple[list[str], list[list[str]]], two: tuple[list[str], list[list[str]]]
+) -> None:
+    """Every schema reads its own data, and the same question has the same answer, each finding filled in."""
+    left, right = parse(one), parse(two)
+    assert PROTOBUF.check(left, left) == []
+    findings = PROTOBUF.check(left, right)
+    assert findings == PROTOBUF.check(left, right)
+    assert all(finding.rule and finding.path and finding.why and finding.fix for finding in findings)
+
+
+@LAW
+@given(sources(), st.data())
+def test_compatible_schemas_read_each_others_data(
+    source: tuple[list[str], list[list[str]]], data: st.DataObject
+) -> None:
+    """What the ruleset calls compatible can at least be decoded: an example written with one is read with the other."""
+    statements, messages = source
+    kept = [data.draw(st.lists(st.sampled_from(body), unique=True)) if body else [] for body in messages]
+    old = parse(source)
+    new_source = (
+        statements,
+        [[m for m in body if m in keep or m.startswith("message")] for body, keep in zip(messages, kept, strict=True)],
+    )
+    new = parse(new_source)
+    if not PROTOBUF.check(new, old):
+        codec = PROTOBUF.codec(old, new)
+        codec.decode(codec.encode(codec.example()))
+
+
+@LAW
+@given(sources())
+def test_message_positions_are_a_bijection(source: tuple[list[str], list[list[str]]]) -> None:
+    """Every message has one path of positions, which leads back to it."""
+    schema = parse(source)
+    paths = {tuple(indexes_of(schema, name)): name for name in schema.message_names}
+    assert len(paths) == len(schema.message_names)
+    assert all(message_by_indexes(schema, path) == name for path, name in paths.items())
+
+
+@LAW
+@given(sources())
+def test_examples_survive(source: tuple[list[str], list[list[str]]]) -> None:
+    """decode(encode(x)) encodes to the same bytes, for each top-level message."""
+    schema = parse(source)
+    for message in schema.messages():
+        codec = ProtobufCodec(schema, full_name=message.full_name)
+        data = codec.encode(codec.example())
+        assert codec.encode(codec.decode(data)) == data
+        assert message_class(schema, message.full_name).FromString(data).SerializeToString(deterministic=True) == data
+
+
+DATA = PROTOBUF.parse(
+    b'syntax = "proto3"; message A { int64 i = 1; repeated uint32 u = 2; map<string, A> m = 3; bytes b = '
+    b"4; string s = 5;"
+    b" double d = 6; oneof o { bool t = 7; A a = 8; } optional fixed32 f = 9; }",
+    {},
+)
+
+
+def data(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Data of the message A."""
+    return st.fixed_dictionaries(
+        {
+            "i": st.integers(-(1 << 63), (1 << 63) - 1),
+            "u": st.lists(st.integers(0, (1 << 32) - 1), max_size=4),
+            "m": st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), children, max_size=2),
+            "b": st.binary(max_size=9),
+            "s": st.text(st.characters(exclude_categories=["Cs"]), max_size=9),
+            "d": st.floats(allow_nan=False),
+        },
+        optional={"f": st.integers(0, (1 << 32) - 1), "a": children},
+    )
+
+
+LEAF = {"i": 0, "u": [], "m": {}, "b": b"", "s": "", "d": 0.0}
+
+
+@LAW
+@given(st.recursive(st.just(LEAF), data, max_leaves=6))
+def test_data_survive(datum: Any) -> None:
+    """decode(encode(x)) is x for data in the shape decoding gives."""
+    codec = PROTOBUF.codec(DATA)
+    assert codec.validate(datum) == []
+    assert codec.decode(codec.encode(datum)) == datum
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60))
+def test_any_bytes_decode_or_are_refused(junk: bytes) -> None:
+    """Decoding never fails in another way than DecodeError, and what was decoded can be encoded."""
+    codec = PROTOBUF.codec(DATA)
+    try:
+        datum = codec.decode(junk)
+    except DecodeError:
+        return
+    assert codec.validate(datum) == []
+
+
+WORDS = ["syntax", "=", '"proto3"', ";", "message", "A", "{", "}", "int32", "x", "1", "[", "]", "option", "(", ")", '"']
+WORDS += ["/*", "import", "oneof", "map<string,", ">", "enum", "reserved", "\x00", "é", "\\", "extend", "group", "{ a:"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.one_of(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join).map(str.encode), st.binary(max_size=80)))
+def test_any_text_is_parsed_or_refused(junk: bytes) -> None:
+    """Parsing never fails in another way than MalformedSchema; what is accepted can be printed and parsed again."""
+    try:
+        schema = PROTOBUF.parse(junk, {})
+    except MalformedSchema:
+        return
+    assert PROTOBUF.parse(PROTOBUF.canonical(schema, Form.PRINTED), {}).proto == schema.proto

@@ -1,0 +1,91 @@
+"""The compiler processes: deadline, crash, fork, threads."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from stele.formats.protobuf import compiler
+from stele.formats.protobuf.compiler import Compiler
+
+GOOD = b'syntax = "proto3"; message A {}'
+CRASH = (
+    b'import "google/protobuf/descriptor.proto"; extend google.protobuf.MessageOptions { optional A a = 50001; }'
+    b"message A { optional A a = 1; option (a) = " + b"{a:" * 20_000 + b"}" * 20_000 + b"; }"
+)
+SLOW = b'syntax = "proto3"; message A { ' + b"int32 a = 1; " * 100_000 + b"}"
+
+
+def test_a_crash_is_survived() -> None:
+    """Input that kills the compiler process answers None, and the next job runs in a new process."""
+    pool = Compiler(1)
+    try:
+        assert pool.run("a", [("a", CRASH)]) is None
+        outcome = pool.run("a", [("a", GOOD)])
+        assert outcome is not None
+        assert outcome.ok
+    finally:
+        pool.close()
+
+
+def test_the_deadline_ends_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that takes too long is killed."""
+    monkeypatch.setattr(compiler, "DEADLINE", 1.0)
+    pool = Compiler(1)
+    try:
+        assert pool.run("a", [("a", SLOW)]) is None
+        assert pool.run("a", [("a", GOOD)]) is not None
+    finally:
+        pool.close()
+
+
+def test_messages_are_kept_apart_between_jobs_and_threads() -> None:
+    """Many threads share few processes, and each gets the messages of its own text."""
+    pool = Compiler(2)
+
+    def job(number: int) -> bool:
+        bad = number % 2
+        outcome = pool.run("a", [("a", b"message A%d { optional %s x = 1; }" % (number, b"Nope" if bad else b"int32"))])
+        assert outcome is not None
+        return outcome.ok != bool(bad) and ("Nope" in outcome.messages) == bool(bad)
+
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            assert all(threads.map(job, range(200)))
+    finally:
+        pool.close()
+
+
+def test_compiler_messages_do_not_reach_the_server(capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing the compiler prints appears on the standard streams of this process."""
+    pool = Compiler(1)
+    try:
+        outcome = pool.run("a", [("a", b"rubbish")])
+    finally:
+        pool.close()
+    assert outcome is not None
+    assert "Expected top-level statement" in outcome.messages
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_uses_processes_of_its_own() -> None:
+    """After a fork the child starts its own compiler, and the parent's keeps working."""
+    pool = Compiler(1)
+    try:
+        assert pool.run("a", [("a", GOOD)]) is not None
+        child = os.fork()
+        if child == 0:
+            outcome = pool.run("a", [("a", GOOD)])
+            pool.close()
+            os._exit(0 if outcome is not None and outcome.ok else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        outcome = pool.run("a", [("a", GOOD)])
+        assert outcome is not None
+        assert outcome.ok
+    finally:
+        pool.close()
