@@ -61,7 +61,8 @@ def test_deletion(theirs: TheirClient, topic: str) -> None:
     theirs.register_schema(topic, ONE)
     theirs.register_schema(topic, TWO)
     assert theirs.delete_version(topic, 1) == 1
-    assert theirs.delete_subject(topic, permanent=True) == [2]
+    assert theirs.delete_subject(topic) == [2]
+    assert theirs.delete_subject(topic, permanent=True) == [1, 2]
     with pytest.raises(SchemaRegistryError) as missing:
         theirs.get_latest_version(topic)
     assert missing.value.error_code in {40401, 40402}
