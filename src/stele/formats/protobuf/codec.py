@@ -9,8 +9,7 @@ from google.protobuf.message import DecodeError as ParserError
 from google.protobuf.message import Message
 
 from stele.errors import DecodeError, EncodeError
-from stele.formats.protobuf.native import MAX_DEPTH, Writer, to_native
-from stele.formats.protobuf.types import (
+from stele.formats.protobuf.kinds import (
     DURATION,
     FIELD_MASK,
     JSON_VALUES,
@@ -21,6 +20,7 @@ from stele.formats.protobuf.types import (
     is_map,
     map_parts,
 )
+from stele.formats.protobuf.native import MAX_DEPTH, Writer, to_native
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

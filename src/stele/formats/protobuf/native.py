@@ -30,7 +30,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 
-from stele.formats.protobuf.types import (
+from stele.formats.protobuf.kinds import (
     DURATION,
     TIMESTAMP,
     WELL_KNOWN,

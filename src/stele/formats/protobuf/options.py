@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from stele.formats.protobuf.types import set_fields
+from stele.formats.protobuf.kinds import set_fields
 from stele.formats.protobuf.values import aggregate, items, quoted_bytes, scalar
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf import message_factory
 from google.protobuf.descriptor import FieldDescriptor as F
 
-from stele.formats.protobuf.types import enum_of, is_map, message_of, set_fields
+from stele.formats.protobuf.kinds import enum_of, is_map, message_of, set_fields
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import FieldDescriptor
