@@ -1,0 +1,94 @@
+"""What an engine is: the one interface behind every decode and encode of the Spark part, and its look-up by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from stele.errors import Invalid, NotInstalled
+from stele.formats.avro.model import AvroSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Writers: TypeAlias = Callable[[int], "AvroSchema | None"]
+"""The schema of an id; None when the registry knows no such id.
+
+A `DataError` says that the id is of no use (another format, text that does not parse) and becomes the reason of its
+records; whatever else it raises fails the batch, as an outage must.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """One decoded batch, all arrays as long as the input and in its order.
+
+    values      under the reader's type; null where the record was null or bad
+    schema_ids  int32; null where there was no frame
+    reasons     a sentence; null where the record was good, or null itself
+    places      int32: byte of the payload (after the frame) at which the bad value begins; null with no reason
+    """
+
+    values: pa.Array
+    schema_ids: pa.Array
+    reasons: pa.Array
+    places: pa.Array
+
+
+class Decoder(Protocol):
+    """Decodes batches of one column. Keeps what it compiled per writer; not for use by several threads at once."""
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of `Decoded.values`: a struct for a record schema."""
+        ...
+
+    def decode(self, frames: pa.Array) -> Decoded:
+        """Decode Confluent-framed records. Bad records are reported, not raised; nulls stay null."""
+        ...
+
+
+class Encoder(Protocol):
+    """Encodes rows under one schema."""
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Framed records, one per row; a null row of a record schema stays null. Raises `EncodeError` naming row and field."""
+        ...
+
+
+class Engine(Protocol):
+    """One way to decode and encode."""
+
+    @property
+    def name(self) -> str:
+        """Word by which `engine_named` finds it."""
+        ...
+
+    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False) -> Decoder:
+        """A decoder towards the reader's schema, with types Spark can take when asked for.
+
+        Raises `Invalid` when the reader's schema has no table shape (recursive types).
+        """
+        ...
+
+    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False) -> Encoder:
+        """An encoder whose frames carry the id. Raises `Invalid` when the schema has no table shape."""
+        ...
+
+
+def engine_named(name: str = "auto") -> Engine:
+    """The engine `vm` or `python`; `auto` is `vm` where numba is installed. Raises `Invalid`, `NotInstalled`."""
+    if name not in {"auto", "vm", "python"}:
+        raise Invalid(f"there is no engine {name!r}: choose auto, vm or python")
+    if name != "python":
+        try:
+            from stele.spark.engines.vm.engine import VmEngine
+
+            return VmEngine()
+        except NotInstalled:
+            if name == "vm":
+                raise
+    from stele.spark.engines.python.engine import PythonEngine
+
+    return PythonEngine()

@@ -1,0 +1,78 @@
+"""Default values of a reader's fields as Avro bytes, so that engines read them like any other value."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from stele.errors import DataError
+from stele.formats.avro.defaults import default_fault
+from stele.formats.avro.model import NO_DEFAULT, Array, EnumType, Fixed, Map, Primitive, Record, Type, Union
+
+_NOBODY = Record("")
+
+
+def varint(value: int) -> bytes:
+    """The zig-zag bytes of a 64-bit integer."""
+    bits = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while bits > 127:
+        out.append(bits & 127 | 128)
+        bits >>= 7
+    out.append(bits)
+    return bytes(out)
+
+
+def encoded_default(node: Type, value: Any) -> bytes:
+    """The JSON default under its type. Raises `DataError` when it is none of that type."""
+    fault = default_fault(node, value, _NOBODY)
+    if fault:
+        raise DataError(f"the default {value!r} does not fit: {fault}")
+    return _encoded(node, value)
+
+
+def _encoded(node: Type, value: Any) -> bytes:
+    match node:
+        case Primitive():
+            return _primitive(node.kind, value)
+        case Fixed():
+            return bytes(value.encode("latin-1"))
+        case EnumType():
+            return varint(node.symbols.index(value))
+        case Array():
+            return _block([_encoded(node.items, item) for item in value])
+        case Map():
+            return _block([_sized(key.encode()) + _encoded(node.values, item) for key, item in value.items()])
+        case Union():
+            number = next(i for i, b in enumerate(node.branches) if default_fault(b, value, _NOBODY) is None)
+            return varint(number) + _encoded(node.branches[number], value)
+        case Record():
+            given = {f.name: value.get(f.name, f.default) for f in node.fields}
+            assert NO_DEFAULT not in given.values()
+            return b"".join(_encoded(f.type, given[f.name]) for f in node.fields)
+
+
+def _primitive(kind: str, value: Any) -> bytes:
+    match kind:
+        case "null":
+            return b""
+        case "boolean":
+            return bytes([value])
+        case "int" | "long":
+            return varint(value)
+        case "float":
+            return struct.pack("<f", float(value))
+        case "double":
+            return struct.pack("<d", float(value))
+        case "string":
+            return _sized(value.encode())
+        case _:
+            return _sized(value.encode("latin-1"))
+
+
+def _sized(data: bytes) -> bytes:
+    return varint(len(data)) + data
+
+
+def _block(items: list[bytes]) -> bytes:
+    return varint(len(items)) + b"".join(items) + b"\0" if items else b"\0"

@@ -1,0 +1,103 @@
+"""Takes a column of rows apart for encoding: one array per slot, of exactly the slot's type, lists as offsets and items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pyarrow as pa
+
+from stele.errors import EncodeError
+from stele.spark.engines.steps import Kind, Slot
+
+
+@dataclass(slots=True)
+class Inputs:
+    """The arrays by slot index, the scope each is in, and each slot's dotted path for messages.
+
+    Arrays of one scope are equally long and indexed together: scope 0 is the rows, every list slot opens one for its items.
+    """
+
+    arrays: dict[int, pa.Array] = field(default_factory=dict)
+    scopes: dict[int, int] = field(default_factory=dict)
+    opened: dict[int, int] = field(default_factory=dict)
+    paths: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, root: Slot, values: pa.Array) -> Inputs:
+        """Take the values apart. Raises `EncodeError` when a type does not fit its slot."""
+        inputs = cls()
+        inputs._add(root, values, 0, "")
+        return inputs
+
+    @property
+    def scope_count(self) -> int:
+        """How many scopes there are."""
+        return 1 + len(self.opened)
+
+    def _add(self, slot: Slot, values: pa.Array, scope: int, path: str) -> None:
+        self.scopes[slot.index] = scope
+        self.paths[slot.index] = path or "the value"
+        match slot.kind:
+            case Kind.STRUCT:
+                self._struct(slot, values, scope, path)
+            case Kind.LIST:
+                self._list(slot, values, scope, path)
+            case _:
+                self.arrays[slot.index] = _fitted(slot, values, path)
+
+    def _struct(self, slot: Slot, values: pa.Array, scope: int, path: str) -> None:
+        if pa.types.is_null(values.type):
+            values = pa.nulls(len(values), slot.type)
+        if not pa.types.is_struct(values.type):
+            raise EncodeError(f"{path or 'the value'} is {values.type}, the schema wants a record")
+        self.arrays[slot.index] = values
+        # flatten, not field: below a null struct Arrow may keep values, which must not be taken for present
+        columns = dict(zip((f.name for f in values.type), values.flatten(), strict=True))
+        unknown = sorted(columns.keys() - {child.name for child in slot.children})
+        if unknown:
+            raise EncodeError(f"{_below(path, unknown[0])} is not in the schema")
+        for child in slot.children:
+            column = columns.get(child.name)
+            if column is None:
+                column = pa.nulls(len(values), child.type)
+            self._add(child, column, scope, _below(path, child.name))
+
+    def _list(self, slot: Slot, values: pa.Array, scope: int, path: str) -> None:
+        inner = self.opened.setdefault(slot.index, self.scope_count)
+        if pa.types.is_null(values.type):
+            values = pa.nulls(len(values), slot.type)
+        is_map = len(slot.children) == 2
+        if pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type):
+            values = values.cast(pa.list_(values.type.value_field))
+        fits = pa.types.is_map(values.type) if is_map else pa.types.is_list(values.type)
+        if not fits:
+            raise EncodeError(f"{path or 'the value'} is {values.type}, the schema wants {slot.type}")
+        self.arrays[slot.index] = values
+        items = (values.keys, values.items) if is_map else (values.values,)
+        marks = (path + "{key}", path + "{}") if is_map else (path + "[]",)
+        for child, column, mark in zip(slot.children, items, marks, strict=True):
+            self._add(child, column, inner, mark)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _fitted(slot: Slot, values: pa.Array, path: str) -> pa.Array:
+    if slot.is_uuid:
+        return _uuid_bytes(values, path)
+    if values.type == slot.type:
+        return values
+    try:
+        return values.cast(slot.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise EncodeError(f"{path or 'the value'} ({values.type}) does not fit {slot.type}: {error}") from error
+
+
+def _uuid_bytes(values: pa.Array, path: str) -> pa.Array:
+    try:
+        found = [None if text is None else UUID(text).bytes for text in values.cast(pa.string()).to_pylist()]
+    except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise EncodeError(f"{path or 'the value'} is no UUID: {error}") from error
+    return pa.array(found, pa.binary())

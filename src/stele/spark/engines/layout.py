@@ -1,0 +1,112 @@
+"""The reader's schema as slots: the Arrow type of each node comes from the Avro format, so there is one mapping only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import pyarrow as pa
+
+from stele.errors import Invalid
+from stele.formats.avro import AVRO
+from stele.formats.avro.model import PRIMITIVES, Array, AvroSchema, EnumType, Fixed, Map, Record, Type, Union
+from stele.spark.engines.steps import Kind, Slot
+
+
+def layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
+    """The slots of a schema. Raises `Invalid` for recursive types and for what Arrow cannot hold.
+
+    for_spark chooses types that Spark, Parquet and Iceberg v2 all hold without loss: timestamps in microseconds, times of
+    day as integers in their own unit, nanosecond timestamps as long, fixed as binary.
+    """
+    table = AVRO.arrow_schema(schema)
+    type_ = pa.struct(list(table)) if isinstance(schema.root, Record) else table.field(0).type
+    return _Layout(for_spark=for_spark).slot("value", schema.root, type_)
+
+
+def tabular(type_: pa.DataType) -> pa.DataType:
+    """The type Spark and Iceberg take instead of an Arrow leaf type."""
+    if pa.types.is_timestamp(type_):
+        return pa.int64() if type_.unit == "ns" else pa.timestamp("us", type_.tz)
+    if pa.types.is_time(type_):
+        return pa.int32() if type_.bit_width == 32 else pa.int64()
+    if pa.types.is_fixed_size_binary(type_):
+        return pa.binary()
+    if pa.types.is_null(type_):
+        return pa.string()
+    return type_
+
+
+def members(node: Union) -> list[Type]:
+    """The branches of a union that are not null: one makes a nullable column, more make a struct with a field each."""
+    return [branch for branch in node.branches if branch.kind != "null"]
+
+
+def merged(branches: Sequence[Type], type_: pa.DataType) -> Type | None:
+    """The one branch that holds all: the only one, or the wider where the mapping made one number of int and long.
+
+    None for a general union, whose type is a struct with one field per branch.
+    """
+    if len(branches) == 1:
+        return branches[0]
+    if len(branches) > 1 and not pa.types.is_struct(type_):
+        return max(branches, key=lambda branch: branch.kind in ("long", "double"))
+    return None
+
+
+class _Layout:
+    def __init__(self, *, for_spark: bool) -> None:
+        self._for_spark = for_spark
+        self._numbers = count()
+
+    def slot(self, name: str, node: Type, type_: pa.DataType) -> Slot:
+        """The slot of one node, numbered before those below it."""
+        index = next(self._numbers)
+        if isinstance(node, Union):
+            branches = members(node) or [PRIMITIVES["null"]]
+            single = merged(branches, type_)
+            if single is None:
+                parts = zip(type_, branches, strict=True)
+                return self._struct(index, name, [(part.name, branch, part.type) for part, branch in parts])
+            node = single
+        match node:
+            case Record():
+                return self._struct(index, name, [(f.name, f.type, type_.field(f.name).type) for f in node.fields])
+            case Array():
+                item = self.slot("element", node.items, type_.value_type)
+                return Slot(index, Kind.LIST, name, pa.list_(_field(item)), (item,))
+            case Map():
+                key = self.slot("key", PRIMITIVES["string"], pa.string())
+                value = self.slot("value", node.values, type_.item_type)
+                entry = (pa.field("key", pa.string(), nullable=False), _field(value))
+                return Slot(index, Kind.LIST, name, pa.map_(*entry), (key, value))
+            case _:
+                return self._leaf(index, name, node, type_)
+
+    def _struct(self, index: int, name: str, fields: Sequence[tuple[str, Type, pa.DataType]]) -> Slot:
+        children = tuple(self.slot(*field) for field in fields)
+        return Slot(index, Kind.STRUCT, name, pa.struct([_field(child) for child in children]), children)
+
+    def _leaf(self, index: int, name: str, node: Type, type_: pa.DataType) -> Slot:
+        if isinstance(node, EnumType):
+            return Slot(index, Kind.WORD, name, pa.string(), symbols=node.symbols)
+        if pa.types.is_decimal(type_) and not pa.types.is_decimal128(type_):
+            raise Invalid(f"{name}: columns hold decimals of at most 38 digits, this one has {type_.precision}")
+        target = tabular(type_) if self._for_spark else type_
+        is_uuid = isinstance(node, Fixed) and pa.types.is_string(type_)
+        return Slot(index, _kind(type_), name, target, is_uuid=is_uuid)
+
+
+def _field(slot: Slot) -> pa.Field:
+    # nullable whatever the schema says: a record that could not be decoded is null all the way down
+    return pa.field(slot.name, slot.type, nullable=True)
+
+
+def _kind(type_: pa.DataType) -> Kind:
+    if pa.types.is_null(type_):
+        return Kind.EMPTY
+    if pa.types.is_decimal128(type_):
+        return Kind.DECIMAL
+    if pa.types.is_string(type_) or pa.types.is_binary(type_) or pa.types.is_fixed_size_binary(type_):
+        return Kind.BYTES
+    return Kind.WORD

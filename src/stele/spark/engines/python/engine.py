@@ -1,0 +1,25 @@
+"""The `python` engine."""
+
+from __future__ import annotations
+
+from stele.formats.avro.model import AvroSchema
+from stele.spark.engines.base import Decoder, Encoder, Writers
+from stele.spark.engines.python.decoder import PythonDecoder
+from stele.spark.engines.python.writing import PythonEncoder
+from stele.spark.engines.resolve import Resolver
+from stele.wire.confluent import id_prefix
+
+
+class PythonEngine:
+    """Decodes and encodes value by value; needs pyarrow only."""
+
+    name = "python"
+
+    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False) -> Decoder:
+        """See `Engine.decoder`."""
+        return PythonDecoder(Resolver(reader, for_spark=for_spark), writers)
+
+    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False) -> Encoder:
+        """See `Engine.encoder`."""
+        resolver = Resolver(schema, for_spark=for_spark)
+        return PythonEncoder(resolver.root, resolver.steps(schema), id_prefix(schema_id))

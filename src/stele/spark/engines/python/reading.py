@@ -1,0 +1,307 @@
+"""Steps become closures that take a cursor and return a Python value."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from decimal import Context, Decimal
+from typing import Any, TypeAlias, assert_never
+from uuid import UUID
+
+import pyarrow as pa
+
+from stele.spark.engines.reasons import FREE_ITEMS, Reason
+from stele.spark.engines.steps import (
+    Branch,
+    Cast,
+    Default,
+    Group,
+    Kind,
+    Member,
+    Nothing,
+    Number,
+    Repeat,
+    Slot,
+    Step,
+    Symbol,
+    Text,
+    Unreadable,
+    Unscaled,
+    Wire,
+)
+
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+EXACT = Context(prec=76)
+
+
+class Bad(Exception):
+    """The record cannot be decoded; `at` is where the value at fault begins."""
+
+    def __init__(self, reason: Reason, at: int) -> None:
+        super().__init__(reason, at)
+        self.reason = reason
+        self.at = at
+
+
+class Cursor:
+    """A place in a record, and how many zero-byte items it may still hold."""
+
+    __slots__ = ("at", "begin", "data", "end", "free")
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.begin = at
+        self.at = at
+        self.end = len(data)
+        self.free = FREE_ITEMS + self.end - at
+
+    def varint(self, begin: int) -> int:
+        """A zig-zag integer of at most 64 bits; `begin` is what an error names."""
+        bits = shift = 0
+        data, at, end = self.data, self.at, self.end
+        while at < end:
+            byte = data[at]
+            at += 1
+            if shift == 63 and byte > 1:
+                raise Bad(Reason.BAD_VARINT, begin)
+            bits |= (byte & 127) << shift
+            if byte < 128:
+                self.at = at
+                return (bits >> 1) ^ -(bits & 1)
+            shift += 7
+        raise Bad(Reason.TRUNCATED, begin)
+
+    def take(self, size: int | None) -> bytes:
+        """`size` bytes, or as many as the length in front says."""
+        begin = self.at
+        if size is None:
+            size = self.varint(begin)
+            if size < 0 or size > self.end - self.at:
+                raise Bad(Reason.BAD_LENGTH, begin)
+        elif size > self.end - self.at:
+            raise Bad(Reason.TRUNCATED, begin)
+        at = self.at
+        self.at = at + size
+        return self.data[at : self.at]
+
+    def block(self, begin: int, floor: int) -> int:
+        """The number of items of the next block."""
+        count = self.varint(begin)
+        if count < 0:
+            size = self.varint(begin)
+            if size < 0 or size > self.end - self.at or count < -LONG_MAX:
+                raise Bad(Reason.BAD_BLOCK, begin)
+            count = -count
+        if floor:
+            if count > (self.end - self.at) // floor:
+                raise Bad(Reason.BAD_BLOCK, begin)
+        elif count > self.free:
+            raise Bad(Reason.TOO_MANY_ITEMS, begin)
+        else:
+            self.free -= count
+        return count
+
+
+Read: TypeAlias = Callable[[Cursor], Any]
+
+
+def reader(step: Step) -> Read:
+    """The closure of a step."""
+    match step:
+        case Number():
+            return _number(step)
+        case Text():
+            return _text(step)
+        case Unscaled():
+            return _unscaled(step)
+        case Symbol():
+            return _symbol(step)
+        case Nothing():
+            return lambda cursor: None
+        case Member():
+            return _member(step)
+        case Group():
+            return _group(step)
+        case Default():
+            value = reader(step.step)(Cursor(step.data, 0))
+            return lambda cursor: value
+        case Repeat():
+            return _repeat(step)
+        case Unreadable():
+            return _unreadable
+        case Branch():
+            return _branch(step)
+    assert_never(step)
+
+
+def _unreadable(cursor: Cursor) -> Any:
+    raise Bad(Reason.UNREADABLE_BRANCH, cursor.at)
+
+
+def _number(step: Number) -> Read:
+    match step.wire:
+        case Wire.FLOAT:
+            return _packed("<f")
+        case Wire.DOUBLE:
+            return _packed("<d")
+        case Wire.BOOLEAN:
+            return _boolean
+        case _:
+            return _integer(step)
+
+
+def _packed(layout: str) -> Read:
+    unpack = struct.Struct(layout)
+
+    def read(cursor: Cursor) -> float:
+        (value,) = unpack.unpack(cursor.take(unpack.size))
+        return float(value)
+
+    return read
+
+
+def _boolean(cursor: Cursor) -> bool:
+    begin = cursor.at
+    (byte,) = cursor.take(1)
+    if byte > 1:
+        raise Bad(Reason.BAD_BOOLEAN, begin)
+    return byte == 1
+
+
+def _integer(step: Number) -> Read:
+    narrow = step.wire is Wire.INT
+    multiply, divide, cast, wanted = step.multiply, step.divide, step.cast, step.slot is not None
+    largest, limit = LONG_MAX // multiply, step.limit
+
+    def read(cursor: Cursor) -> int | float:
+        begin = cursor.at
+        value = cursor.varint(begin)
+        if narrow and not -INT_MAX - 1 <= value <= INT_MAX:
+            raise Bad(Reason.INT_RANGE, begin)
+        if not wanted:
+            return 0
+        if multiply > 1 and not -largest <= value <= largest:
+            raise Bad(Reason.OUT_OF_RANGE, begin)
+        value = value * multiply // divide
+        if limit and not 0 <= value < limit:
+            raise Bad(Reason.OUT_OF_RANGE, begin)
+        return value if cast is Cast.KEEP else float(value)
+
+    return read
+
+
+def _text(step: Text) -> Read:
+    size, utf8 = step.size, step.utf8
+    decode = utf8 and step.slot is not None and pa.types.is_string(step.slot.type)
+
+    if step.slot is not None and step.slot.is_uuid:
+        return lambda cursor: str(UUID(bytes=cursor.take(size)))
+
+    def read(cursor: Cursor) -> bytes | str:
+        begin = cursor.at
+        data = cursor.take(size)
+        if not utf8:
+            return data
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            raise Bad(Reason.BAD_UTF8, begin) from None
+        return text if decode else data
+
+    return read
+
+
+def _unscaled(step: Unscaled) -> Read:
+    size, limit = step.size, 10**step.precision
+    exponent = -step.slot.type.scale
+
+    def read(cursor: Cursor) -> Decimal:
+        begin = cursor.at
+        data = cursor.take(size)
+        if not data:
+            raise Bad(Reason.EMPTY_DECIMAL, begin)
+        value = int.from_bytes(data, signed=True)
+        if not -limit < value < limit:
+            raise Bad(Reason.DECIMAL_RANGE, begin)
+        return Decimal(value).scaleb(exponent, EXACT)
+
+    return read
+
+
+def _symbol(step: Symbol) -> Read:
+    mapping = step.mapping
+    symbols = step.slot.symbols if step.slot else None
+
+    def read(cursor: Cursor) -> str | None:
+        begin = cursor.at
+        index = cursor.varint(begin)
+        if not 0 <= index < len(mapping):
+            raise Bad(Reason.BAD_SYMBOL, begin)
+        if symbols is None:
+            return None
+        if mapping[index] < 0:
+            raise Bad(Reason.UNREADABLE_SYMBOL, begin)
+        return symbols[mapping[index]]
+
+    return read
+
+
+def _member(step: Member) -> Read:
+    read = reader(step.step)
+    name = step.step.slot.name if step.step.slot else ""
+    return lambda cursor: {name: read(cursor)}
+
+
+def _group(step: Group) -> Read:
+    wanted = step.slot is not None
+    parts = [(each.slot.name if wanted and each.slot else None, reader(each)) for each in step.steps]
+
+    def read(cursor: Cursor) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, part in parts:
+            value = part(cursor)
+            if name is not None:
+                found[name] = value
+        return found
+
+    return read
+
+
+def _repeat(step: Repeat) -> Read:
+    key = reader(step.key) if step.key else None
+    item, floor, wanted = reader(step.item), step.floor, step.slot is not None
+
+    def read(cursor: Cursor) -> list[Any]:
+        found: list[Any] = []
+        while count := cursor.block(cursor.at, floor):
+            for _ in range(count):
+                value = (key(cursor), item(cursor)) if key else item(cursor)
+                if wanted:
+                    found.append(value)
+        return found
+
+    return read
+
+
+def _branch(step: Branch) -> Read:
+    branches = [reader(each) for each in step.steps]
+
+    def read(cursor: Cursor) -> Any:
+        begin = cursor.at
+        index = cursor.varint(begin)
+        if not 0 <= index < len(branches):
+            raise Bad(Reason.BAD_BRANCH, begin)
+        return branches[index](cursor)
+
+    return read
+
+
+def arrow(slot: Slot, values: list[Any]) -> pa.Array:
+    """Python values of a slot as an array; the top struct goes field by field, which saves pyarrow the walk over dicts."""
+    if slot.kind is not Kind.STRUCT or not slot.children:
+        return pa.array(values, slot.type)
+    children = [
+        arrow(child, [None if value is None else value.get(child.name) for value in values]) for child in slot.children
+    ]
+    mask = pa.array([value is None for value in values], pa.bool_())
+    return pa.StructArray.from_arrays(children, fields=list(slot.type), mask=mask)

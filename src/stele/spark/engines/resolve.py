@@ -1,0 +1,246 @@
+"""Writer's schema + reader's slots → steps: Avro's schema resolution (spec 1.12, "Schema Resolution"), done once per writer.
+
+More lenient than the specification in one point: outside unions the names of records, enums and fixed need not agree, as
+in Java's decoder; their content decides. Stricter in one: decimals of different scale never match, their digits would
+change value.
+"""
+
+from __future__ import annotations
+
+from stele.errors import DataError
+from stele.formats.avro.model import (
+    NO_DEFAULT,
+    Array,
+    AvroSchema,
+    EnumType,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    RecordField,
+    Type,
+    Union,
+    short,
+)
+from stele.spark.engines.defaults import encoded_default
+from stele.spark.engines.layout import layout, members, merged
+from stele.spark.engines.scalars import is_number, number, promotes
+from stele.spark.engines.steps import (
+    Branch,
+    Default,
+    Group,
+    Kind,
+    Member,
+    Nothing,
+    Repeat,
+    Slot,
+    Step,
+    Symbol,
+    Text,
+    Unreadable,
+    Unscaled,
+    floor,
+)
+
+MOST_STEPS = 100_000
+"""Steps of one writer: named types used inside each other can grow exponentially."""
+MOST_DEPTH = 100
+"""Types inside types of what is only read past; the reader's own depth is limited by the Arrow mapping."""
+
+
+class Resolver:
+    """One reader's schema, ready to be matched with writers. Raises `Invalid` when it has no table shape."""
+
+    def __init__(self, reader: AvroSchema, *, for_spark: bool = False) -> None:
+        self.reader = reader
+        self.root = layout(reader, for_spark=for_spark)
+
+    def steps(self, writer: AvroSchema) -> Step:
+        """How to read the writer's data into the slots. Raises `DataError` when the reader's schema cannot."""
+        return _Match().step(writer.root, self.reader.root, self.root)
+
+
+class _Match:
+    """One match of two schemas: counts steps, and knows which of the writer's records it is inside."""
+
+    def __init__(self) -> None:
+        self._made = 0
+        self._inside: list[Record] = []
+
+    def step(self, writer: Type, reader: Type, slot: Slot) -> Step:
+        """How to read a value of the writer's type as one of the reader's."""
+        self._count()
+        if isinstance(writer, Union):
+            return self._writer_union(writer, reader, slot)
+        if isinstance(reader, Union):
+            return self._reader_union(writer, reader, slot)
+        match writer, reader:
+            case Record(), Record():
+                return self._record(writer, reader, slot)
+            case Array(), Array():
+                item = self.step(writer.items, reader.items, slot.children[0])
+                return Repeat(slot, None, item, floor(item))
+            case Map(), Map():
+                item = self.step(writer.values, reader.values, slot.children[1])
+                return Repeat(slot, Text(slot.children[0], utf8=True), item, 1 + floor(item))
+            case EnumType(), EnumType():
+                return _enum(writer, reader, slot)
+            case ((Primitive() | Fixed()), (Primitive() | Fixed())):
+                return _scalar(writer, reader, slot)
+        raise _mismatch(writer, reader)
+
+    def skip(self, writer: Type, depth: int = 0) -> Step:
+        """How to read past a value."""
+        self._count()
+        if depth > MOST_DEPTH:
+            raise DataError(f"the writer's schema nests types more than {MOST_DEPTH} deep")
+        depth += 1
+        match writer:
+            case Union():
+                return Branch(None, tuple(self.skip(branch, depth) for branch in writer.branches))
+            case Record():
+                with _Inside(self._inside, writer):
+                    return Group(None, tuple(self.skip(f.type, depth) for f in writer.fields))
+            case Array():
+                item = self.skip(writer.items, depth)
+                return Repeat(None, None, item, floor(item))
+            case Map():
+                item = self.skip(writer.values, depth)
+                return Repeat(None, Text(None), item, 1 + floor(item))
+            case EnumType():
+                return Symbol(None, tuple(range(len(writer.symbols))))
+            case Fixed():
+                return Text(None, size=writer.size)
+            case Primitive():
+                if writer.kind == "null":
+                    return Nothing(None)
+                return number(writer, writer, None) if is_number(writer) else Text(None)
+
+    def _count(self) -> None:
+        self._made += 1
+        if self._made > MOST_STEPS:
+            raise DataError(f"the writer's schema unfolds to more than {MOST_STEPS} steps")
+
+    def _record(self, writer: Record, reader: Record, slot: Slot) -> Step:
+        targets = _targets(writer, reader)
+        places = {child.name: child for child in slot.children}
+        steps: list[Step] = []
+        with _Inside(self._inside, writer):
+            for mine in writer.fields:
+                theirs = targets.get(mine.name)
+                if theirs is None:
+                    steps.append(self.skip(mine.type))
+                else:
+                    steps.append(self._field(mine, theirs, places[theirs.name]))
+        found = {theirs.name for theirs in targets.values()}
+        steps += [self._default(f, places[f.name]) for f in reader.fields if f.name not in found]
+        return Group(slot, tuple(steps))
+
+    def _field(self, mine: RecordField, theirs: RecordField, slot: Slot) -> Step:
+        try:
+            return self.step(mine.type, theirs.type, slot)
+        except DataError as error:
+            raise DataError(f"{theirs.name}: {error}") from error
+
+    def _default(self, field: RecordField, slot: Slot) -> Step:
+        if field.default is NO_DEFAULT:
+            raise DataError(f"the writer has no field {field.name!r}, and the reader no default for it")
+        return Default(encoded_default(field.type, field.default), _Match().step(field.type, field.type, slot))
+
+    def _writer_union(self, writer: Union, reader: Type, slot: Slot) -> Step:
+        steps: list[Step] = []
+        for branch in writer.branches:
+            try:
+                steps.append(self.step(branch, reader, slot))
+            except DataError:
+                # an error only for the records that take this branch
+                steps.append(Unreadable(slot))
+        if all(isinstance(step, Unreadable) for step in steps):
+            raise _mismatch(writer, reader)
+        return Branch(slot, tuple(steps))
+
+    def _reader_union(self, writer: Type, reader: Union, slot: Slot) -> Step:
+        if writer.kind == "null" and any(branch.kind == "null" for branch in reader.branches):
+            return Nothing(slot)
+        branches = members(reader)
+        single = merged(branches, slot.type)
+        if single is not None:
+            return self.step(writer, single, slot)
+        for candidate in _preferred(writer, branches):
+            try:
+                chosen = slot.children[branches.index(candidate)]
+                others = tuple(child for child in slot.children if child is not chosen)
+                return Member(slot, self.step(writer, candidate, chosen), others)
+            except DataError:
+                continue
+        raise _mismatch(writer, reader)
+
+
+class _Inside:
+    """Marks a writer's record as being unfolded; a record inside itself has no end."""
+
+    def __init__(self, stack: list[Record], record: Record) -> None:
+        self._stack = stack
+        self._record = record
+
+    def __enter__(self) -> None:
+        if any(self._record is outer for outer in self._stack):
+            raise DataError(f"the writer's type {self._record.name} contains itself")
+        self._stack.append(self._record)
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.pop()
+
+
+def _targets(writer: Record, reader: Record) -> dict[str, RecordField]:
+    """Which field of the reader each of the writer's fields goes to: by name, else by the reader's aliases."""
+    targets = {f.name: reader.by_name[f.name] for f in writer.fields if f.name in reader.by_name}
+    for theirs in reader.fields:
+        if theirs.name not in targets:
+            alias = next((a for a in theirs.aliases if a in writer.by_name and a not in targets), None)
+            if alias is not None:
+                targets[alias] = theirs
+    return targets
+
+
+def _preferred(writer: Type, branches: list[Type]) -> list[Type]:
+    """The reader's branches, likeliest first: same name, same kind, then promotions in the order written."""
+
+    def rank(branch: Type) -> int:
+        if branch.kind != writer.kind:
+            return 3
+        mine, theirs = getattr(writer, "name", ""), getattr(branch, "name", "")
+        if mine == theirs or mine in getattr(branch, "aliases", ()):
+            return 0
+        return 1 if mine.rpartition(".")[2] == theirs.rpartition(".")[2] else 2
+
+    return sorted(branches, key=rank)
+
+
+def _enum(writer: EnumType, reader: EnumType, slot: Slot) -> Symbol:
+    places = {symbol: place for place, symbol in enumerate(reader.symbols)}
+    fallback = places.get(reader.default, -1) if reader.default is not None else -1
+    mapping = tuple(places.get(symbol, fallback) for symbol in writer.symbols)
+    if all(place < 0 for place in mapping):
+        raise _mismatch(writer, reader)
+    return Symbol(slot, mapping)
+
+
+def _scalar(writer: Primitive | Fixed, reader: Primitive | Fixed, slot: Slot) -> Step:
+    if not promotes(writer, reader):
+        raise _mismatch(writer, reader)
+    if reader.kind == "null":
+        return Nothing(slot)
+    if is_number(writer):
+        return number(writer, reader, slot)
+    size = writer.size if isinstance(writer, Fixed) else None
+    if slot.kind is Kind.DECIMAL:
+        assert reader.logical is not None
+        if writer.logical is not None and writer.logical.scale != reader.logical.scale:
+            raise _mismatch(writer, reader)
+        return Unscaled(slot, reader.logical.precision, size)
+    return Text(slot, size, utf8="string" in (writer.kind, reader.kind))
+
+
+def _mismatch(writer: Type, reader: Type) -> DataError:
+    return DataError(f"{short(writer)} cannot be read as {short(reader)}")

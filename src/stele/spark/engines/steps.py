@@ -1,0 +1,225 @@
+"""What an engine executes: a tree of steps that read the writer's bytes into slots of the reader's Arrow type.
+
+`resolve` makes the tree from two schemas once per writer; `vm` compiles it to integers, `python` to closures. A step
+without a slot reads past a value nobody asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Kind(IntEnum):
+    """How a slot stores its values while a batch is being decoded."""
+
+    EMPTY = 0
+    """Nothing but nulls."""
+    WORD = 1
+    """One 64-bit word: integers, floats as bits, booleans, enum indexes."""
+    BYTES = 2
+    """Any number of bytes."""
+    DECIMAL = 3
+    """A 128-bit two's complement integer in two words, low one first."""
+    LIST = 4
+    """The end of each list; one child (array) or two (map: key, value)."""
+    STRUCT = 5
+    """Validity only; one child per field."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """One node of the reader's Arrow type. `index` numbers all slots of a layout, parents before children.
+
+    symbols are an enum's; is_uuid marks 16 bytes that are shown as the 36 characters of a UUID.
+    """
+
+    index: int
+    kind: Kind
+    name: str
+    type: pa.DataType
+    children: tuple[Slot, ...] = ()
+    symbols: tuple[str, ...] = ()
+    is_uuid: bool = False
+
+    def walk(self) -> Iterator[Slot]:
+        """This slot and all below it, in index order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def nulled(self) -> Iterator[Slot]:
+        """The slots that get an entry when this one is null: structs reach down, lists do not."""
+        yield self
+        if self.kind is Kind.STRUCT:
+            for child in self.children:
+                yield from child.nulled()
+
+
+class Wire(IntEnum):
+    """Avro's fixed set of number encodings."""
+
+    INT = 0
+    LONG = 1
+    FLOAT = 2
+    DOUBLE = 3
+    BOOLEAN = 4
+
+
+class Cast(IntEnum):
+    """What a number becomes in its word."""
+
+    KEEP = 0
+    FLOAT = 1
+    """From int or long."""
+    DOUBLE = 2
+    """From int, long or float."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number; `multiply` then floor-`divide` convert units of time; below `limit` and not negative, when there is one."""
+
+    slot: Slot | None
+    wire: Wire
+    cast: Cast = Cast.KEEP
+    multiply: int = 1
+    divide: int = 1
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Bytes with a length in front, or exactly `size` of them; `utf8` demands well-formed UTF-8."""
+
+    slot: Slot | None
+    size: int | None = None
+    utf8: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unscaled:
+    """The unscaled integer of a decimal of at most `precision` digits; `size` as in `Text`."""
+
+    slot: Slot
+    precision: int
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An enum; `mapping` leads from the writer's index to the reader's, -1 where the reader has none."""
+
+    slot: Slot | None
+    mapping: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No bytes; the slot becomes null."""
+
+    slot: Slot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One branch of a general union, whose slot is a struct with a field for each: all `others` become null."""
+
+    slot: Slot
+    step: Step
+    others: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A record: `steps` in the writer's order."""
+
+    slot: Slot | None
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A value the writer does not have, as Avro bytes under the reader's own type."""
+
+    data: bytes
+    step: Step
+
+    @property
+    def slot(self) -> Slot | None:
+        """Where the default goes."""
+        return self.step.slot
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """An array, or a map when there is a `key`; `floor` is the least number of bytes an entry takes."""
+
+    slot: Slot | None
+    key: Text | None
+    item: Step
+    floor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A branch the reader has no place for: an error when a record takes it."""
+
+    slot: Slot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The writer's union: an index, then the step it names."""
+
+    slot: Slot | None
+    steps: tuple[Step, ...]
+
+
+Step: TypeAlias = Number | Text | Unscaled | Symbol | Nothing | Member | Group | Default | Repeat | Unreadable | Branch
+
+
+def floor(step: Step) -> int:
+    """The least number of bytes the step can consume."""
+    match step:
+        case Number(wire=wire):
+            return {Wire.FLOAT: 4, Wire.DOUBLE: 8}.get(wire, 1)
+        case Text(size=size):
+            return 1 if size is None else size
+        case Unscaled(size=size):
+            return 2 if size is None else size
+        case Group(steps=steps):
+            return sum(floor(each) for each in steps)
+        case Nothing() | Default():
+            return 0
+        case Member(step=step):
+            return floor(step)
+        case Branch(steps=steps):
+            return 1 + min(floor(each) for each in steps)
+        case _:
+            return 1
+
+
+def options(branch: Branch) -> list[tuple[int, Step, Slot | None]]:
+    """For writing: (index, step, the slot that is not null when a row takes the branch), null last.
+
+    Of several branches with one slot (int and long in one column) only the widest is of use.
+    """
+    by_slot: dict[Slot | None, tuple[int, Step, Slot | None]] = {}
+    for number, step in enumerate(branch.steps):
+        match step:
+            case Nothing():
+                slot = None
+            case Member():
+                slot = step.step.slot
+            case _:
+                slot = step.slot
+        held = by_slot.get(slot)
+        if held is None or (isinstance(step, Number) and isinstance(held[1], Number) and step.wire > held[1].wire):
+            by_slot[slot] = (number, step, slot)
+    return sorted(by_slot.values(), key=lambda option: option[2] is None)

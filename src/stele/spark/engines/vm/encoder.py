@@ -1,0 +1,221 @@
+"""The encoder of the `vm` engine: rows apart, one program, two kernel passes, one binary array."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.errors import DataError, EncodeError
+from stele.spark.engines.inputs import Inputs
+from stele.spark.engines.steps import (
+    Branch,
+    Group,
+    Kind,
+    Member,
+    Nothing,
+    Number,
+    Repeat,
+    Slot,
+    Step,
+    Symbol,
+    Text,
+    Unscaled,
+    Wire,
+    options,
+)
+from stele.spark.engines.vm import opcodes as op
+from stele.spark.engines.vm import writer
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+_FAULTS = {
+    writer.IS_NULL: "null where the schema does not allow it",
+    writer.WRONG_SIZE: "more or fewer bytes than the schema has",
+    writer.WRONG_SYMBOL: "the enum does not have this symbol",
+    writer.WRONG_RANGE: "a point in time is out of range for the schema's unit",
+}
+_NUMBERS = {
+    Wire.INT: op.LONG,
+    Wire.LONG: op.LONG,
+    Wire.FLOAT: op.FLOAT,
+    Wire.DOUBLE: op.DOUBLE,
+    Wire.BOOLEAN: op.BOOLEAN,
+}
+
+
+class VmEncoder:
+    """Encodes rows under one schema."""
+
+    def __init__(self, root: Slot, step: Step, header: bytes) -> None:
+        self._root = root
+        self._step = step
+        self._slots = list(root.walk())
+        self._header = np.frombuffer(header, np.uint8)
+
+    def encode(self, values: pa.Array) -> pa.Array:
+        """Framed records; see `Encoder.encode`."""
+        inputs = Inputs.of(self._root, values)
+        code = _Assembler(inputs).code(self._step)
+        sources = _sources(self._slots, inputs)
+        n = len(values)
+        sizes, nothing = np.zeros(n, np.int64), np.zeros(1, np.uint8)
+        scopes = np.zeros(inputs.scope_count, np.int64), np.zeros(inputs.scope_count, np.int64)
+        found = writer.write(False, code, n, sources, *scopes, self._header, sizes, nothing)
+        self._check(found, inputs)
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+        if ends[-1] > 2**31 - 1:
+            raise DataError("a batch encodes to more than 2 GiB: use smaller batches")
+        out = np.empty(int(ends[-1]) + 1, np.uint8)
+        found = writer.write(True, code, n, sources, *scopes, self._header, ends[:-1].copy(), out)
+        self._check(found, inputs)
+        validity = np.packbits(sizes > 0, bitorder="little")
+        buffers = [pa.py_buffer(validity), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(out[:-1])]
+        return pa.Array.from_buffers(pa.binary(), n, buffers)
+
+    def _check(self, found: tuple[int, int, int], inputs: Inputs) -> None:
+        row, column, fault = found
+        if fault != writer.FINE:
+            raise EncodeError(f"row {row}, {inputs.paths[column]}: {_FAULTS[fault]}")
+
+
+class _Assembler:
+    """Steps in reverse: what reads a value says how to write it."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
+        self._code: list[tuple[int, int, int, int]] = []
+
+    def code(self, step: Step) -> Ints:
+        self._step(step)
+        self._emit(op.END)
+        return np.array(self._code, np.int64)
+
+    def _emit(self, opcode: int, a: int = 0, b: int = 0, c: int = 0) -> int:
+        self._code.append((opcode, a, b, c))
+        return len(self._code) - 1
+
+    def _step(self, step: Step) -> None:
+        column = step.slot.index if step.slot else 0
+        match step:
+            case Number():
+                self._emit(_NUMBERS[step.wire], column, step.multiply, step.divide)
+            case Text():
+                self._emit(op.TEXT, column, -1 if step.size is None else step.size)
+            case Unscaled():
+                self._emit(op.DECIMAL, column, -1 if step.size is None else step.size)
+            case Symbol():
+                self._emit(op.SYMBOL, column)
+            case Nothing():
+                pass
+            case Member():
+                self._step(step.step)
+            case Group():
+                self._emit(op.VALID, column)
+                for each in step.steps:
+                    self._step(each)
+            case Repeat():
+                self._repeat(step, column)
+            case Branch():
+                self._branch(step, column)
+            case _:
+                raise DataError("a schema does not need resolving against itself")
+
+    def _repeat(self, step: Repeat, column: int) -> None:
+        scope = self._inputs.opened[column]
+        enter = self._emit(op.ENTER)
+        if step.key is not None:
+            self._step(step.key)
+        self._step(step.item)
+        self._emit(op.AGAIN, scope, enter + 1)
+        self._code[enter] = (op.ENTER, column, len(self._code), scope)
+
+    def _branch(self, step: Branch, column: int) -> None:
+        exits: list[int] = []
+        null_branch = None
+        for number, each, slot in options(step):
+            if slot is None:
+                null_branch = number
+                continue
+            test = self._emit(op.NULL)
+            self._emit(writer.LITERAL, number)
+            self._step(each)
+            exits.append(self._emit(op.JUMP))
+            self._code[test] = (op.NULL, slot.index, len(self._code), 0)
+        if null_branch is None:
+            self._emit(op.FAIL, column)
+        else:
+            self._emit(writer.LITERAL, null_branch)
+        for exit_ in exits:
+            self._code[exit_] = (op.JUMP, len(self._code), 0, 0)
+
+
+def _sources(slots: list[Slot], inputs: Inputs) -> writer.Sources:
+    words, valid, data = [], [], []
+    for slot in slots:
+        column = inputs.arrays[slot.index]
+        valid.append(_valid(column))
+        column_words, column_data = _flat(slot, column)
+        words.append(column_words)
+        data.append(column_data)
+    scopes = np.array([inputs.scopes[slot.index] for slot in slots], np.int64)
+    return writer.Sources(
+        scopes=scopes,
+        word_base=_bases(words),
+        entry_base=_bases(valid),
+        data_base=_bases(data),
+        words=np.concatenate([*words, np.zeros(2, np.int64)]),
+        valid=np.concatenate([*valid, np.zeros(1, np.uint8)]),
+        data=np.concatenate([*data, np.zeros(1, np.uint8)]),
+    )
+
+
+def _bases(parts: list[npt.NDArray[np.int64]] | list[npt.NDArray[np.uint8]]) -> Ints:
+    sizes = [len(part) for part in parts]
+    return np.array([0, *np.cumsum(sizes)[:-1]], np.int64)
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.uint8]:
+    if not column.null_count:
+        return np.ones(len(column), np.uint8)
+    return column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8)
+
+
+def _flat(slot: Slot, column: pa.Array) -> tuple[Ints, npt.NDArray[np.uint8]]:
+    """A column's words (offsets for lists and bytes) and its bytes."""
+    nothing = np.zeros(0, np.uint8)
+    match slot.kind:
+        case Kind.STRUCT | Kind.EMPTY:
+            return np.zeros(0, np.int64), nothing
+        case Kind.LIST:
+            return column.offsets.to_numpy().astype(np.int64), nothing
+        case Kind.BYTES:
+            return _bytes(column)
+        case Kind.DECIMAL:
+            raw = np.frombuffer(column.buffers()[1] or b"", np.int64)
+            return raw[2 * column.offset : 2 * (column.offset + len(column))], nothing
+        case Kind.WORD:
+            return _words(slot, column), nothing
+
+
+def _bytes(column: pa.Array) -> tuple[Ints, npt.NDArray[np.uint8]]:
+    if pa.types.is_fixed_size_binary(column.type):
+        column = column.cast(pa.binary())
+    _, offset_buffer, data_buffer = column.buffers()
+    if offset_buffer is None or not len(column):
+        return np.zeros(len(column) + 1, np.int64), np.zeros(0, np.uint8)
+    offsets = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    data = np.frombuffer(data_buffer or b"", np.uint8)[offsets[0] : offsets[-1]]
+    return offsets - offsets[0], data
+
+
+def _words(slot: Slot, column: pa.Array) -> Ints:
+    if slot.symbols:
+        column = pc.index_in(column, pa.array(slot.symbols, column.type)).fill_null(-1)
+    elif pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    else:
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    return column.fill_null(0).to_numpy().astype(np.int64)

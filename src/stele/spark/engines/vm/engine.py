@@ -1,0 +1,25 @@
+"""The `vm` engine."""
+
+from __future__ import annotations
+
+from stele.formats.avro.model import AvroSchema
+from stele.spark.engines.base import Decoder, Encoder, Writers
+from stele.spark.engines.resolve import Resolver
+from stele.spark.engines.vm.decoder import VmDecoder
+from stele.spark.engines.vm.encoder import VmEncoder
+from stele.wire.confluent import id_prefix
+
+
+class VmEngine:
+    """Decodes and encodes whole columns with kernels compiled by numba."""
+
+    name = "vm"
+
+    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False) -> Decoder:
+        """See `Engine.decoder`."""
+        return VmDecoder(Resolver(reader, for_spark=for_spark), writers)
+
+    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False) -> Encoder:
+        """See `Engine.encoder`."""
+        resolver = Resolver(schema, for_spark=for_spark)
+        return VmEncoder(resolver.root, resolver.steps(schema), id_prefix(schema_id))

@@ -1,0 +1,417 @@
+"""The decoding kernel: one loop that interprets a program over every record of a batch, in row order.
+
+It runs twice. The first pass only checks and counts: a bad record is rolled back, its reason and place are noted, and it
+counts as a null row. The second pass, over memory of exactly the right size, writes. No Python object is made for a record.
+
+Everything here is compiled by numba, so it keeps to numbers, arrays and tuples of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from stele.spark.engines.reasons import FREE_ITEMS, Reason
+from stele.spark.engines.steps import Cast, Kind
+from stele.spark.engines.vm import opcodes as op
+from stele.spark.engines.vm.jit import compiled
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+# numba folds plain module integers into the code; members of an Enum it would look up
+TRUNCATED, BAD_VARINT = int(Reason.TRUNCATED), int(Reason.BAD_VARINT)
+INT_RANGE, OUT_OF_RANGE = int(Reason.INT_RANGE), int(Reason.OUT_OF_RANGE)
+BAD_LENGTH, BAD_BOOLEAN, BAD_UTF8 = int(Reason.BAD_LENGTH), int(Reason.BAD_BOOLEAN), int(Reason.BAD_UTF8)
+BAD_SYMBOL, UNREADABLE_SYMBOL = int(Reason.BAD_SYMBOL), int(Reason.UNREADABLE_SYMBOL)
+BAD_BRANCH, UNREADABLE_BRANCH = int(Reason.BAD_BRANCH), int(Reason.UNREADABLE_BRANCH)
+BAD_BLOCK, TOO_MANY_ITEMS = int(Reason.BAD_BLOCK), int(Reason.TOO_MANY_ITEMS)
+EMPTY_DECIMAL, DECIMAL_RANGE, TRAILING = int(Reason.EMPTY_DECIMAL), int(Reason.DECIMAL_RANGE), int(Reason.TRAILING)
+KIND_BYTES, KIND_LIST = int(Kind.BYTES), int(Kind.LIST)
+TO_FLOAT, TO_DOUBLE = int(Cast.FLOAT), int(Cast.DOUBLE)
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+
+
+class Program(NamedTuple):
+    """What to execute. `code` has `opcodes.WIDTH` integers per row; `powers[p]` is 10**p as (low, high) words."""
+
+    code: Ints
+    jumps: Ints
+    constants: Bytes
+    powers: npt.NDArray[np.uint64]
+    registers: int
+    null_row: int
+
+
+class Rows(NamedTuple):
+    """The records: where each begins and ends in `source`, where its program begins, and what was wrong with it."""
+
+    source: Bytes
+    starts: Ints
+    ends: Ints
+    entries: Ints
+    reasons: Bytes
+    places: Ints
+
+
+class Columns(NamedTuple):
+    """Where values go: `count` entries and `size` bytes (or list items) so far; the bases tell columns apart."""
+
+    kinds: Ints
+    count: Ints
+    size: Ints
+    entry_base: Ints
+    word_base: Ints
+    data_base: Ints
+    words: Ints
+    valid: Bytes
+    data: Bytes
+
+
+class Scratch(NamedTuple):
+    """Working memory: kernels allocate nothing, so that they need no reference counts (see `jit`).
+
+    One register per array or map of the program; what `count` and `size` were before the row; one number of each float
+    type that shares its memory with an integer, to reinterpret bits.
+    """
+
+    registers: Ints
+    kept_count: Ints
+    kept_size: Ints
+    double: npt.NDArray[np.float64]
+    double_bits: Ints
+    float_: npt.NDArray[np.float32]
+    float_bits: npt.NDArray[np.uint32]
+
+    @classmethod
+    def sized(cls, registers: int, columns: int) -> Scratch:
+        """Memory for a program and its columns."""
+        double, float_ = np.zeros(1, np.float64), np.zeros(1, np.float32)
+        return cls(
+            registers=np.zeros(registers + 1, np.int64),
+            kept_count=np.zeros(columns, np.int64),
+            kept_size=np.zeros(columns, np.int64),
+            double=double,
+            double_bits=double.view(np.int64),
+            float_=float_,
+            float_bits=float_.view(np.uint32),
+        )
+
+
+@compiled
+def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """(value, next position, reason) of a zig-zag integer of at most 64 bits."""
+    bits = np.uint64(0)
+    shift = np.uint64(0)
+    while at < end:
+        byte = source[at]
+        at += 1
+        if shift == np.uint64(63) and byte > 1:
+            return 0, at, BAD_VARINT
+        bits |= np.uint64(byte & np.uint8(127)) << shift
+        if byte < 128:
+            return np.int64(bits >> np.uint64(1)) ^ -np.int64(bits & np.uint64(1)), at, 0
+        shift += np.uint64(7)
+    return 0, at, TRUNCATED
+
+
+@compiled
+def well_formed(source: Bytes, at: int, end: int) -> bool:
+    """Whether the bytes are UTF-8: no over-long forms, no surrogates, nothing above U+10FFFF."""
+    while at < end:
+        first = source[at]
+        at += 1
+        if first < 0x80:
+            continue
+        if first < 0xC2 or first > 0xF4:
+            return False
+        more = 1 if first < 0xE0 else (2 if first < 0xF0 else 3)
+        if end - at < more:
+            return False
+        second = source[at]
+        low = 0xA0 if first == 0xE0 else (0x90 if first == 0xF0 else 0x80)
+        high = 0x9F if first == 0xED else (0x8F if first == 0xF4 else 0xBF)
+        if second < low or second > high:
+            return False
+        for k in range(1, more):
+            if source[at + k] & 0xC0 != 0x80:
+                return False
+        at += more
+    return True
+
+
+@compiled
+def put(fill: bool, columns: Columns, column: int, word: int) -> None:
+    """Append one word."""
+    if column >= 0:
+        if fill:
+            columns.words[columns.word_base[column] + columns.count[column]] = word
+        columns.count[column] += 1
+
+
+@compiled
+def put_bytes(fill: bool, columns: Columns, column: int, source: Bytes, at: int, length: int) -> None:
+    """Append bytes."""
+    if column >= 0:
+        if fill:
+            to = columns.data_base[column] + columns.size[column]
+            for k in range(length):
+                columns.data[to + k] = source[at + k]
+            columns.words[columns.word_base[column] + columns.count[column]] = columns.size[column] + length
+        columns.size[column] += length
+        columns.count[column] += 1
+
+
+@compiled
+def put_null(fill: bool, columns: Columns, column: int) -> None:
+    """Append a null: its word is defined (an unchanged end, or 0) so that buffers never show old memory."""
+    if fill:
+        entry = columns.count[column]
+        columns.valid[columns.entry_base[column] + entry] = 0
+        kind = columns.kinds[column]
+        if kind == KIND_BYTES or kind == KIND_LIST:  # noqa: PLR1714 - numba compiles a tuple test to a loop
+            columns.words[columns.word_base[column] + entry] = columns.size[column]
+    columns.count[column] += 1
+
+
+@compiled
+def put_decimal(
+    fill: bool, columns: Columns, column: int, source: Bytes, at: int, length: int, powers: Any, precision: int
+) -> int:
+    """Append a big-endian two's complement integer; the reason when it is empty or has too many digits."""
+    if length == 0:
+        return EMPTY_DECIMAL
+    sign = np.uint64(0xFFFFFFFFFFFFFFFF) if source[at] > 127 else np.uint64(0)
+    high, low = sign, sign
+    for k in range(length):
+        if length - k > 16 and source[at + k] != np.uint8(sign & np.uint64(255)):
+            return DECIMAL_RANGE
+        high = (high << np.uint64(8)) | (low >> np.uint64(56))
+        low = (low << np.uint64(8)) | np.uint64(source[at + k])
+    if (high >> np.uint64(63)) != (sign >> np.uint64(63)):
+        return DECIMAL_RANGE
+    top, bottom = high, low
+    if sign != 0:
+        bottom = ~low + np.uint64(1)
+        top = ~high + (np.uint64(1) if bottom == 0 else np.uint64(0))
+    if top > powers[precision, 1] or (top == powers[precision, 1] and bottom >= powers[precision, 0]):
+        return DECIMAL_RANGE
+    if fill:
+        to = columns.word_base[column] + 2 * columns.count[column]
+        columns.words[to] = np.int64(low)
+        columns.words[to + 1] = np.int64(high)
+    columns.count[column] += 1
+    return 0
+
+
+@compiled
+def little_endian(source: Bytes, at: int, length: int) -> Any:
+    """An unsigned number of 4 or 8 bytes."""
+    bits = np.uint64(0)
+    for k in range(length):
+        bits |= np.uint64(source[at + k]) << np.uint64(8 * k)
+    return bits
+
+
+@compiled
+def converted(value: int, cast: int, multiply: int, divide: int, limit: int, scratch: Scratch) -> tuple[int, int]:
+    """(word, reason) of an integer in the reader's unit and type."""
+    if multiply > 1:
+        if value > LONG_MAX // multiply or value < -(LONG_MAX // multiply):
+            return 0, OUT_OF_RANGE
+        value *= multiply
+    if divide > 1:
+        value //= divide
+    if limit > 0 and (value < 0 or value >= limit):
+        return 0, OUT_OF_RANGE
+    if cast == TO_DOUBLE:
+        scratch.double[0] = value
+        return scratch.double_bits[0], 0
+    if cast == TO_FLOAT:
+        scratch.float_[0] = np.float64(value)
+        return np.int64(scratch.float_bits[0]), 0
+    return value, 0
+
+
+@compiled
+def block(source: Bytes, at: int, end: int, least: int, free: int) -> tuple[int, int, int]:
+    """(items, next position, reason) of a block header; a negative count is followed by the block's size in bytes."""
+    count, at, reason = read_varint(source, at, end)
+    if reason != 0:
+        return 0, at, reason
+    if count < 0:
+        size, at, reason = read_varint(source, at, end)
+        if reason != 0:
+            return 0, at, reason
+        if size < 0 or size > end - at or count < -LONG_MAX:
+            return 0, at, BAD_BLOCK
+        count = -count
+    if least > 0 and count > (end - at) // least:
+        return 0, at, BAD_BLOCK
+    if least == 0 and count > free:
+        return 0, at, TOO_MANY_ITEMS
+    return count, at, 0
+
+
+@compiled
+def run(fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scratch) -> None:
+    """One pass over all rows."""
+    # Long because an interpreter's loop is one thing, and reads best as one table.
+    code, jumps = program.code, program.jumps
+    registers, kept_count, kept_size = scratch.registers, scratch.kept_count, scratch.kept_size
+    for row in range(len(rows.starts)):
+        for column in range(len(kept_count)):
+            kept_count[column] = columns.count[column]
+            kept_size[column] = columns.size[column]
+        source = rows.source
+        at, end = rows.starts[row], rows.ends[row]
+        outer_at, outer_end = at, end
+        free = FREE_ITEMS + end - at
+        pc = rows.entries[row] if rows.reasons[row] == 0 else program.null_row
+        reason = 0
+        while True:
+            opcode, a = code[pc, 0], code[pc, 1]
+            begin = at
+            if opcode == op.INT or opcode == op.LONG:  # noqa: PLR1714 - numba compiles a tuple test to a loop
+                value, at, reason = read_varint(source, at, end)
+                if reason == 0 and opcode == op.INT and (value > INT_MAX or value < -INT_MAX - 1):
+                    reason = INT_RANGE
+                if reason == 0 and a >= 0:
+                    value, reason = converted(value, code[pc, 2], code[pc, 3], code[pc, 4], code[pc, 5], scratch)
+                if reason != 0:
+                    break
+                put(fill, columns, a, value)
+                pc += 1
+            elif opcode == op.TEXT:
+                length = code[pc, 2]
+                if length < 0:
+                    length, at, reason = read_varint(source, at, end)
+                    if reason == 0 and (length < 0 or length > end - at):
+                        reason = BAD_LENGTH
+                elif length > end - at:
+                    reason = TRUNCATED
+                if reason == 0 and code[pc, 3] != 0 and not well_formed(source, at, at + length):
+                    reason = BAD_UTF8
+                if reason != 0:
+                    break
+                put_bytes(fill, columns, a, source, at, length)
+                at += length
+                pc += 1
+            elif opcode == op.UNION:
+                value, at, reason = read_varint(source, at, end)
+                if reason == 0 and (value < 0 or value >= code[pc, 3]):
+                    reason = BAD_BRANCH
+                if reason != 0:
+                    break
+                pc = jumps[code[pc, 2] + value]
+            elif opcode == op.JUMP:
+                pc = a
+            elif opcode == op.NULL:
+                put_null(fill, columns, a)
+                pc += 1
+            elif opcode == op.VALID:
+                columns.count[a] += 1
+                pc += 1
+            elif opcode == op.DOUBLE:
+                if end - at < 8:
+                    reason = TRUNCATED
+                    break
+                put(fill, columns, a, np.int64(little_endian(source, at, 8)))
+                at += 8
+                pc += 1
+            elif opcode == op.SYMBOL:
+                value, at, reason = read_varint(source, at, end)
+                if reason == 0 and (value < 0 or value >= code[pc, 3]):
+                    reason = BAD_SYMBOL
+                if reason == 0 and a >= 0 and jumps[code[pc, 2] + value] < 0:
+                    reason = UNREADABLE_SYMBOL
+                if reason != 0:
+                    break
+                if a >= 0:
+                    put(fill, columns, a, jumps[code[pc, 2] + value])
+                pc += 1
+            elif opcode == op.DECIMAL:
+                length = code[pc, 2]
+                if length < 0:
+                    length, at, reason = read_varint(source, at, end)
+                    if reason == 0 and (length < 0 or length > end - at):
+                        reason = BAD_LENGTH
+                elif length > end - at:
+                    reason = TRUNCATED
+                if reason == 0:
+                    reason = put_decimal(fill, columns, a, source, at, length, program.powers, code[pc, 3])
+                if reason != 0:
+                    break
+                at += length
+                pc += 1
+            elif opcode == op.ENTER or opcode == op.AGAIN:  # noqa: PLR1714 - as above
+                register = code[pc, 3]
+                if opcode == op.AGAIN:
+                    registers[register] -= 1
+                    if a >= 0:
+                        columns.size[a] += 1
+                    if registers[register] > 0:
+                        pc = code[pc, 2]
+                        continue
+                items, at, reason = block(source, at, end, code[pc, 4], free)
+                if reason != 0:
+                    break
+                if items > 0:
+                    registers[register] = items
+                    if code[pc, 4] == 0:
+                        free -= items
+                    pc = pc + 1 if opcode == op.ENTER else code[pc, 2]
+                else:
+                    if a >= 0:
+                        put(fill, columns, a, columns.size[a])
+                    pc = code[pc, 2] if opcode == op.ENTER else pc + 1
+            elif opcode == op.FLOAT:
+                if end - at < 4:
+                    reason = TRUNCATED
+                    break
+                bits = little_endian(source, at, 4)
+                if code[pc, 2] == TO_DOUBLE:
+                    scratch.float_bits[0] = np.uint32(bits)
+                    scratch.double[0] = scratch.float_[0]
+                    bits = np.uint64(scratch.double_bits[0])
+                put(fill, columns, a, np.int64(bits))
+                at += 4
+                pc += 1
+            elif opcode == op.BOOLEAN:
+                if at >= end:
+                    reason = TRUNCATED
+                    break
+                if source[at] > 1:
+                    reason = BAD_BOOLEAN
+                    break
+                put(fill, columns, a, np.int64(source[at]))
+                at += 1
+                pc += 1
+            elif opcode == op.CONSTANT:
+                outer_at, outer_end = at, end
+                source, at, end = program.constants, a, code[pc, 2]
+                pc += 1
+            elif opcode == op.RESUME:
+                source, at, end = rows.source, outer_at, outer_end
+                pc += 1
+            elif opcode == op.FAIL:
+                reason = UNREADABLE_BRANCH
+                break
+            elif opcode == op.END:
+                if at != end:
+                    reason = TRAILING
+                break
+            else:
+                break
+        if reason != 0:
+            rows.reasons[row] = reason
+            rows.places[row] = begin - rows.starts[row]
+            for column in range(len(kept_count)):
+                columns.count[column] = kept_count[column]
+                columns.size[column] = kept_size[column]
+            pc = program.null_row
+            while code[pc, 0] == op.NULL:
+                put_null(fill, columns, code[pc, 1])
+                pc += 1

@@ -1,0 +1,50 @@
+"""The instruction set of the decoding machine: six integers each, an opcode and five operands.
+
+Plain module constants, because numba folds those into the compiled code.
+
+    opcode        a            b             c           d         e
+    END           -            -             -           -          the record must end here
+    STOP          -            -             -           -          end of the null row: nothing is checked
+    INT           column       cast          multiply    divide    limit   also LONG
+    FLOAT         column       cast          -           -
+    DOUBLE        column       -             -           -          also BOOLEAN
+    TEXT          column       size or -1    utf8        -
+    DECIMAL       column       size or -1    precision   -
+    SYMBOL        column       first jump    symbols     -          jumps hold the reader's index or -1
+    UNION         -            first jump    branches    -          jumps hold addresses
+    ENTER         column       end address   register    floor      reads the first block header
+    AGAIN         column       body address  register    floor      next item, or next block header
+    VALID         column       -             -           -
+    NULL          column       -             -           -
+    JUMP          address      -             -           -
+    CONSTANT      start        end           -           -          reads go to the constants until RESUME
+    RESUME        -            -             -           -
+    FAIL          -            -             -           -          a branch the reader cannot read
+"""
+
+from __future__ import annotations
+
+END = 0
+STOP = 1
+INT = 2
+LONG = 3
+FLOAT = 4
+DOUBLE = 5
+BOOLEAN = 6
+TEXT = 7
+DECIMAL = 8
+SYMBOL = 9
+UNION = 10
+ENTER = 11
+AGAIN = 12
+VALID = 13
+NULL = 14
+JUMP = 15
+CONSTANT = 16
+RESUME = 17
+FAIL = 18
+
+WIDTH = 6
+"""Integers per instruction."""
+NO_COLUMN = -1
+"""Operand of an instruction that reads past a value."""

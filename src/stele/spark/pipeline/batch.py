@@ -1,0 +1,145 @@
+"""One micro-batch from pin to commit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from stele.errors import Conflict, Invalid
+from stele.spark.engines.resolve import Resolver
+from stele.spark.pipeline import iceberg
+from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.journal import Entry, Journal
+from stele.spark.pipeline.report import BatchReport
+from stele.spark.pipeline.task import DEAD_LETTERS, EXTRA_COLUMNS, RESULT_DDL, WritePartition
+from stele.spark.source import Pin, RegistryLike, parsed, pin
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+    from pyspark.sql import DataFrame
+
+TRIES = 5
+"""How often a batch is decoded again because a newer version of the subject was registered while it was decoded."""
+
+
+@dataclass(slots=True)
+class _Written:
+    """What the tasks of a batch answered."""
+
+    data: list[str] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)
+    rows: int = 0
+    dead_letters: int = 0
+    tombstones: int = 0
+    records: dict[int, int] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)
+
+
+class BatchRunner:
+    """Works off batches of one pipeline."""
+
+    def __init__(self, config: PipelineConfig, registry: RegistryLike, catalog: Catalog, journal: Journal) -> None:
+        self._config = config
+        self._registry = registry
+        self._catalog = catalog
+        self._journal = journal
+        self._application = journal.application()
+
+    def run(self, df: DataFrame, batch: int) -> BatchReport:
+        """Bring the batch into the tables, unless it is there. The frame has columns `value` and `source`."""
+        begun = time.monotonic()
+        entry = self._journal.entry(batch)
+        if entry is not None:
+            self._commit(entry)
+            return msgspec.structs.replace(entry.report, replayed=True)
+        report, written = self._write(df, batch)
+        report = msgspec.structs.replace(report, seconds=time.monotonic() - begun)
+        entry = Entry(report, tuple(written.data), tuple(written.dead))
+        self._journal.keep(entry)
+        self._commit(entry)
+        return msgspec.structs.replace(report, seconds=time.monotonic() - begun)
+
+    def _write(self, df: DataFrame, batch: int) -> tuple[BatchReport, _Written]:
+        """Decode under the newest version; again when the batch holds a newer one still, so that no column is lost."""
+        added: tuple[str, ...] = ()
+        pinned = pin(self._registry, self._config.source.subject)
+        for _ in range(TRIES):
+            table, gained = iceberg.grown(self._catalog, self._config.table.name, table_schema(pinned))
+            letters, _ = iceberg.grown(self._catalog, self._config.dead_letter_table, DEAD_LETTERS)
+            added += gained
+            written = self._map(df, batch, pinned, table, letters)
+            newer = self._newer(pinned, written.met)
+            if newer is None:
+                return _report(batch, pinned, written, added), written
+            iceberg.discard(table, written.data)
+            iceberg.discard(letters, written.dead)
+            pinned = newer
+        raise Conflict(f"{pinned.subject} gets new versions faster than a batch can be decoded")
+
+    def _map(self, df: DataFrame, batch: int, pinned: Pin, table: Table, letters: Table) -> _Written:
+        task = WritePartition(
+            pinned,
+            self._registry,
+            self._config.engine,
+            iceberg.target(table),
+            iceberg.target(letters),
+            application=self._application,
+            batch=batch,
+            fail_fast=self._config.mode == "FAILFAST",
+        )
+        written = _Written()
+        for kind, name, count in df.mapInArrow(task, RESULT_DDL).collect():
+            match kind:
+                case "data":
+                    written.data.append(name)
+                    written.rows += count
+                case "dead":
+                    written.dead.append(name)
+                    written.dead_letters += count
+                case "record":
+                    written.records[int(name)] = written.records.get(int(name), 0) + count
+                case "met":
+                    written.met.add(int(name))
+                case _:
+                    written.tombstones += count
+        return written
+
+    def _newer(self, pinned: Pin, met: set[int]) -> Pin | None:
+        """A newer pin, when records of the batch were written with a version newer than the one pinned."""
+        strange = met - {schema.id for schema in pinned.snapshot.schemas}
+        if not strange:
+            return None
+        fresh = pin(self._registry, pinned.subject)
+        later = {number for number, version in fresh.versions.items() if version > pinned.reader_version}
+        return fresh if strange & later else None
+
+    def _commit(self, entry: Entry) -> None:
+        batch = entry.report.batch
+        for name, files in ((self._config.table.name, entry.data), (self._config.dead_letter_table, entry.dead)):
+            if files:
+                iceberg.commit(self._catalog.load_table(name), files, self._application, batch)
+
+
+def table_schema(pinned: Pin) -> pa.Schema:
+    """The columns a table needs for the reader's schema. Raises `Invalid` when that is no record."""
+    root = Resolver(parsed(pinned.reader), for_spark=True).root
+    if not pa.types.is_struct(root.type):
+        raise Invalid(f"the newest schema of {pinned.subject} is no record, so it has no columns")
+    return pa.schema([*root.type, *EXTRA_COLUMNS])
+
+
+def _report(batch: int, pinned: Pin, written: _Written, added: tuple[str, ...]) -> BatchReport:
+    return BatchReport(
+        batch=batch,
+        rows=written.rows,
+        dead_letters=written.dead_letters,
+        tombstones=written.tombstones,
+        reader_version=pinned.reader_version,
+        records=dict(sorted(written.records.items())),
+        columns_added=tuple(dict.fromkeys(added)),
+    )

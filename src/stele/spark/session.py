@@ -1,0 +1,77 @@
+"""A Spark session on this machine with settings that suit Arrow and small jobs, and clear words when Spark is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stele.errors import NotInstalled, SteleError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class JavaMissing(SteleError):
+    """Spark runs on Java 17 or newer, and none was found."""
+
+    def __init__(self) -> None:
+        super().__init__("Spark needs Java 17 or newer: install a JDK, then set JAVA_HOME or put java on the PATH")
+
+
+def need_spark() -> None:
+    """Raise `NotInstalled` when PySpark is not there."""
+    try:
+        import pyspark  # noqa: F401 - an optional part, only tried
+    except ImportError as missing:
+        raise NotInstalled("PySpark", "spark") from missing
+
+
+def need_java() -> Path:
+    """The java that Spark will start. Raises `JavaMissing`."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / ("java.exe" if os.name == "nt" else "java")
+        if java.exists():
+            return java
+        raise JavaMissing
+    found = shutil.which("java")
+    if found is None:
+        raise JavaMissing
+    return Path(found)
+
+
+def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSession:
+    """A session in this process's own JVM, or the one already running.
+
+    conf are Spark settings with `__` for the dots (`spark__driver__memory="4g"`); they win over these: Arrow on, UTC, no
+    web page, few shuffle partitions, 2 GiB for the driver, the workers' Python is this one.
+    Raises `NotInstalled`, `JavaMissing`.
+    """
+    need_spark()
+    need_java()
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings = {
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(max(2, cores)),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        "spark.sql.streaming.numRecentProgressUpdates": "20",
+    }
+    settings |= {name.replace("__", "."): value for name, value in conf.items()}
+    builder = SparkSession.builder.appName(app).master(f"local[{cores}]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
