@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from litestar import Request
 from litestar.handlers import HTTPRouteHandler
-from litestar.openapi.spec import Components, OpenAPIMediaType, Operation, Reference, RequestBody, Schema
+from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 from litestar.types.internal_types import PathParameterDefinition
 
 from stele.errors import InvalidRequest
@@ -79,7 +79,8 @@ def _decoder(shape: type) -> msgspec.json.Decoder[Any]:
 @cache
 def documented(shape: type, media_type: str = "application/json") -> type[Operation]:
     """An OpenAPI operation whose request body is of that shape; for endpoints that read their body themselves."""
-    content = OpenAPIMediaType(schema=Reference(ref=f"#/components/schemas/{shape.__name__}"))
+    schema, parts = msgspec.json.schema_components([shape], ref_template="{name}")
+    content = OpenAPIMediaType(schema=cast("Schema", _inlined(schema[0], parts)))
 
     @dataclass
     class WithBody(Operation):
@@ -89,16 +90,21 @@ def documented(shape: type, media_type: str = "application/json") -> type[Operat
     return WithBody
 
 
+def _inlined(schema: Any, parts: Mapping[str, Any]) -> Any:
+    """A JSON Schema with its references replaced by what they name; no body here contains itself."""
+    if isinstance(schema, list):
+        return [_inlined(item, parts) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(parts[schema["$ref"]], parts)
+    return {name: _inlined(value, parts) for name, value in schema.items()}
+
+
 def operation_id(handler: HTTPRouteHandler, method: str, path: Sequence[str | PathParameterDefinition]) -> str:
     """A unique name of an operation: its method and path."""
     names = [part if isinstance(part, str) else part.name for part in path]
     return "_".join([method.lower(), *names]).replace("-", "_")
-
-
-def components(shapes: Sequence[type]) -> Components:
-    """The OpenAPI schemas of those shapes and of what they are made of."""
-    _, schemas = msgspec.json.schema_components(shapes, ref_template="#/components/schemas/{name}")
-    return Components(schemas=cast("dict[str, Schema]", schemas))
 
 
 # --- media types ----------------------------------------------------------------------------------------------------

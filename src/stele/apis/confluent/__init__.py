@@ -13,7 +13,6 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele.apis.confluent import (
-    entities,
     routes_root,
     routes_schemas,
     routes_settings,
@@ -26,20 +25,13 @@ from stele.apis.confluent.faults import MEDIA_TYPE, answer
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.hot import HotSchemas
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.web import actor_of, components, operation_id
+from stele.apis.web import actor_of, operation_id
 from stele.service.registry import Registry
 
 __all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "ConfluentOptions", "HotSchemas", "application"]
 
 CONTENT_TYPE = MEDIA_TYPE.encode()
 """Header value of answers to clients that accept anything."""
-
-_BODIES = (
-    entities.RegisterSchemaRequest,
-    entities.TagSchemaRequest,
-    entities.ConfigUpdateRequest,
-    entities.ModeUpdateRequest,
-)
 
 
 def application(registry: Registry, options: ConfluentOptions | None = None, **settings: Any) -> Litestar:
@@ -60,7 +52,6 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
             title="Stele: Confluent dialect",
             version=options.version,
             path="/_docs/confluent",
-            components=components(_BODIES),
             operation_id_creator=operation_id,
             render_plugins=[JsonRenderPlugin(path="/openapi.json")],
         ),

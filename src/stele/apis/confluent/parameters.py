@@ -9,32 +9,45 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from litestar import Response
+from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import Parameter
+from litestar.params import PathParameter, QueryParameter
 
+from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.entities import ErrorMessage
 from stele.apis.confluent.faults import MEDIA_TYPE
 
 _FLAG = {"type": "boolean"}
 _INTEGER = {"type": "integer"}
 
-Flag = Annotated[str, Parameter(schema_extra=_FLAG, description="`true` sets it")]
-Offset = Annotated[str, Parameter(schema_extra=_INTEGER, description="how many to leave out")]
-Limit = Annotated[str, Parameter(schema_extra=_INTEGER, description="how many to answer; none or negative: the most")]
-Shape = Annotated[str, Parameter(query="format", description="another rendering of the text: resolved, serialized …")]
-References = Annotated[str, Parameter(query="referenceFormat", description="`qualified`: full names of references")]
-FindTags = Annotated[list[str] | None, Parameter(query="findTags", description="tags to list; * is any")]
-DeletedOnly = Annotated[str, Parameter(query="deletedOnly", schema_extra=_FLAG, description="soft-deleted ones only")]
-AsNegative = Annotated[str, Parameter(query="deletedAsNegative", schema_extra=_FLAG, description="soft-deleted as -n")]
-SubjectPrefix = Annotated[
-    str, Parameter(query="subjectPrefix", description="`x`, `:.context:x`, or `:*:x` for all contexts")
+AtDesk = NamedDependency[Desk]
+
+Context = Annotated[str, PathParameter(description="`.context`, or the default one")]
+Subject = Annotated[str, PathParameter(description="a subject, `:.context:subject`, or `:.context:` alone")]
+Version = Annotated[str, PathParameter(description="a number from 1, `latest`, or -1 for the same")]
+SchemaId = Annotated[str, PathParameter(name="id", schema_extra=_INTEGER, description="id of a schema in its context")]
+Guid = Annotated[str, PathParameter(description="UUID of a schema's content")]
+
+Flag = Annotated[str, QueryParameter(schema_extra=_FLAG, description="`true` sets it")]
+Offset = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to leave out")]
+Limit = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to answer, at most")]
+Text = Annotated[str, QueryParameter()]
+Shape = Annotated[str, QueryParameter(name="format", description="`resolved`, `serialized` and the like")]
+References = Annotated[str, QueryParameter(name="referenceFormat", description="`qualified`: in full")]
+FindTags = Annotated[list[str] | None, QueryParameter(name="findTags", description="tags to list; * is any")]
+DeletedOnly = Annotated[str, QueryParameter(name="deletedOnly", schema_extra=_FLAG, description="deleted ones only")]
+AsNegative = Annotated[
+    str, QueryParameter(name="deletedAsNegative", schema_extra=_FLAG, description="deleted ones as -n")
 ]
-ContextPrefix = Annotated[str, Parameter(query="contextPrefix", description="start of the names")]
-LatestOnly = Annotated[str, Parameter(query="latestOnly", schema_extra=_FLAG, description="newest of each subject")]
-RuleType = Annotated[str, Parameter(query="ruleType", description="only schemas with a rule of that type")]
-FetchMaxId = Annotated[str, Parameter(query="fetchMaxId", schema_extra=_FLAG, description="add the highest id")]
+SubjectPrefix = Annotated[
+    str, QueryParameter(name="subjectPrefix", description="`x`, `:.context:x`, or `:*:x` for all contexts")
+]
+ContextPrefix = Annotated[str, QueryParameter(name="contextPrefix", description="start of the names")]
+LatestOnly = Annotated[str, QueryParameter(name="latestOnly", schema_extra=_FLAG, description="newest of each subject")]
+RuleType = Annotated[str, QueryParameter(name="ruleType", description="only schemas with a rule of that type")]
+FetchMaxId = Annotated[str, QueryParameter(name="fetchMaxId", schema_extra=_FLAG, description="add the highest id")]
 DefaultToGlobal = Annotated[
-    str, Parameter(query="defaultToGlobal", schema_extra=_FLAG, description="what is in force, from any level")
+    str, QueryParameter(name="defaultToGlobal", schema_extra=_FLAG, description="what is in force, from any level")
 ]
 
 ERRORS = {

@@ -6,9 +6,8 @@ from litestar import delete, get, route
 
 from stele.apis.confluent import entities as api
 from stele.apis.confluent import lists
-from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.names import page, space_of
-from stele.apis.confluent.parameters import READ, ContextPrefix, Limit, Offset
+from stele.apis.confluent.parameters import READ, AtDesk, Context, ContextPrefix, Limit, Offset
 from stele.core.commands import DeleteSpace
 
 
@@ -20,7 +19,7 @@ async def root() -> dict[str, str]:
 
 
 @get("/status/ready", **READ)
-async def ready(desk: Desk) -> dict[str, str]:
+async def ready(desk: AtDesk) -> dict[str, str]:
     # GET /status/ready
     """Whether the log can be read (Redpanda)."""
     await desk.registry.current()
@@ -28,7 +27,7 @@ async def ready(desk: Desk) -> dict[str, str]:
 
 
 @get("/v1/metadata/id", **READ)
-async def metadata_id(desk: Desk) -> api.ServerClusterId:
+async def metadata_id(desk: AtDesk) -> api.ServerClusterId:
     # GET /v1/metadata/id
     """Names of the clusters."""
     options = desk.options
@@ -36,14 +35,14 @@ async def metadata_id(desk: Desk) -> api.ServerClusterId:
 
 
 @get("/v1/metadata/version", **READ)
-async def metadata_version(desk: Desk) -> api.ServerVersion:
+async def metadata_version(desk: AtDesk) -> api.ServerVersion:
     # GET /v1/metadata/version
     """The release this API behaves like."""
     return api.ServerVersion(desk.options.version, desk.options.commit)
 
 
 @get("/v1/metadata/deployment", **READ)
-async def metadata_deployment(desk: Desk) -> api.Deployment:
+async def metadata_deployment(desk: AtDesk) -> api.Deployment:
     # GET /v1/metadata/deployment
     """Attributes of the deployment."""
     return api.Deployment(list(desk.options.deployment))
@@ -51,7 +50,7 @@ async def metadata_deployment(desk: Desk) -> api.Deployment:
 
 @get("/contexts", **READ)
 async def list_contexts(
-    desk: Desk, context_prefix: ContextPrefix = "", offset: Offset = "", limit: Limit = ""
+    desk: AtDesk, context_prefix: ContextPrefix = "", offset: Offset = "", limit: Limit = ""
 ) -> list[str]:
     # GET /contexts
     """All contexts."""
@@ -60,7 +59,7 @@ async def list_contexts(
 
 
 @delete("/contexts/{context:str}", status_code=204, responses=READ["responses"])
-async def delete_context(desk: Desk, context: str) -> None:
+async def delete_context(desk: AtDesk, context: Context) -> None:
     # DELETE /contexts/{context}
     """Remove an empty context."""
     await desk.execute(DeleteSpace(space_of(context)))

@@ -23,16 +23,21 @@ from stele.apis.confluent.names import (
 )
 from stele.apis.confluent.parameters import (
     READ,
+    AtDesk,
+    Context,
     FetchMaxId,
     FindTags,
     Flag,
+    Guid,
     LatestOnly,
     Limit,
     Offset,
     References,
     RuleType,
+    SchemaId,
     Shape,
     SubjectPrefix,
+    Text,
     everywhere,
     raw,
 )
@@ -44,8 +49,8 @@ from stele.errors import ContentNotFound
 
 @get(everywhere("/schemas"), **READ)
 async def list_schemas(
-    desk: Desk,
-    context: str = "",
+    desk: AtDesk,
+    context: Context = "",
     subject_prefix: SubjectPrefix = "",
     aliases: Flag = "",
     deleted: Flag = "",
@@ -79,18 +84,18 @@ async def list_types() -> list[str]:
 
 @get(everywhere("/schemas/ids/{id:str}"), **READ)
 async def get_schema(
-    desk: Desk,
-    id: str,  # noqa: A002 - the parameter's name in the API
-    context: str = "",
-    subject: str = "",
-    format: Shape = "",  # noqa: A002 - likewise
+    desk: AtDesk,
+    gid: SchemaId,
+    context: Context = "",
+    subject: Text = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
     reference_format: References = "",
     find_tags: FindTags = None,
     fetch_max_id: FetchMaxId = "",
 ) -> api.SchemaString:
     # GET /schemas/ids/{id}
     """A schema by its id."""
-    state, schema, version = await _find(desk, id, subject, context)
+    state, schema, version = await _find(desk, gid, subject, context)
     text = await desk.rendered_schema(state, schema, format)
     style = desk.style(reference_format=reference_format, find_tags=find_tags)
     shown = schema_out(state, schema, style, text=text, version=version)
@@ -99,56 +104,56 @@ async def get_schema(
 
 @get(everywhere("/schemas/ids/{id:str}/schema"), **READ)
 async def get_schema_text(
-    desk: Desk,
-    id: str,  # noqa: A002 - the parameter's name in the API
-    context: str = "",
-    subject: str = "",
-    format: Shape = "",  # noqa: A002 - likewise
+    desk: AtDesk,
+    gid: SchemaId,
+    context: Context = "",
+    subject: Text = "",
+    format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> Response[bytes]:
     # GET /schemas/ids/{id}/schema
     """A schema's text by its id."""
-    state, schema, _ = await _find(desk, id, subject, context)
+    state, schema, _ = await _find(desk, gid, subject, context)
     return raw(await desk.rendered_schema(state, schema, format) or text_of(state, schema))
 
 
 @get(everywhere("/schemas/ids/{id:str}/subjects"), **READ)
 async def list_subjects_of_id(
-    desk: Desk,
-    id: str,  # noqa: A002 - the parameter's name in the API
-    context: str = "",
-    subject: str = "",
+    desk: AtDesk,
+    gid: SchemaId,
+    context: Context = "",
+    subject: Text = "",
     deleted: Flag = "",
     offset: Offset = "",
     limit: Limit = "",
 ) -> list[str]:
     # GET /schemas/ids/{id}/subjects
     """Subjects that have the schema."""
-    rows = await _uses(desk, id, subject, context, deleted)
+    rows = await _uses(desk, gid, subject, context, deleted)
     names = dict.fromkeys(qualified(row.subject.key) for row in rows)
     return page(names, offset, limit, desk.options.max_items)
 
 
 @get(everywhere("/schemas/ids/{id:str}/versions"), **READ)
 async def list_versions_of_id(
-    desk: Desk,
-    id: str,  # noqa: A002 - the parameter's name in the API
-    context: str = "",
-    subject: str = "",
+    desk: AtDesk,
+    gid: SchemaId,
+    context: Context = "",
+    subject: Text = "",
     deleted: Flag = "",
     offset: Offset = "",
     limit: Limit = "",
 ) -> list[api.SubjectVersion]:
     # GET /schemas/ids/{id}/versions
     """Versions that have the schema."""
-    rows = await _uses(desk, id, subject, context, deleted)
+    rows = await _uses(desk, gid, subject, context, deleted)
     shown = page(rows, offset, limit, desk.options.max_items)
     return [api.SubjectVersion(qualified(row.subject.key), row.ordinal) for row in shown]
 
 
 @get("/schemas/guids/{guid:str}", **READ)
 async def get_schema_by_guid(
-    desk: Desk,
-    guid: str,
+    desk: AtDesk,
+    guid: Guid,
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.SchemaString:
     # GET /schemas/guids/{guid}
@@ -165,7 +170,7 @@ async def get_schema_by_guid(
 
 
 @get("/schemas/guids/{guid:str}/ids", **READ)
-async def list_ids_of_guid(desk: Desk, guid: str) -> list[api.ContextId]:
+async def list_ids_of_guid(desk: AtDesk, guid: Guid) -> list[api.ContextId]:
     # GET /schemas/guids/{guid}/ids
     """The ids of a schema in every context that has it."""
     found = desk.guids.find(await desk.registry.current(), _guid(guid))

@@ -10,7 +10,7 @@ from stele.apis.confluent import entities as api
 from stele.apis.confluent import settings as words
 from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.names import is_true, level_name, level_of, writable_level
-from stele.apis.confluent.parameters import READ, WRITE, DefaultToGlobal, Flag, everywhere
+from stele.apis.confluent.parameters import READ, WRITE, AtDesk, Context, DefaultToGlobal, Flag, Subject, everywhere
 from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import Changed, ChangeSettings, ClearMode, ClearSettings, ModeSet, SetMode
@@ -25,7 +25,7 @@ _TOP = Level(DEFAULT_SPACE)
 
 @get(_CONFIG, **READ)
 async def get_config(
-    desk: Desk, subject: str | None = None, context: str = "", default_to_global: DefaultToGlobal = ""
+    desk: AtDesk, subject: Subject | None = None, context: Context = "", default_to_global: DefaultToGlobal = ""
 ) -> api.Config:
     # GET /config/{subject}
     """The settings of a level, or those in force there."""
@@ -41,7 +41,7 @@ async def get_config(
 
 @put(_CONFIG, operation_class=documented(api.ConfigUpdateRequest), **WRITE)
 async def change_config(
-    desk: Desk, request: Request[Any, Any, Any], subject: str | None = None, context: str = ""
+    desk: AtDesk, request: Request[Any, Any, Any], subject: Subject | None = None, context: Context = ""
 ) -> api.ConfigUpdateRequest:
     # PUT /config/{subject}
     """Change some settings of a level; answers all of them."""
@@ -53,7 +53,7 @@ async def change_config(
 
 
 @delete(_CONFIG, **WRITE)
-async def delete_config(desk: Desk, subject: str | None = None, context: str = "") -> api.Config:
+async def delete_config(desk: AtDesk, subject: Subject | None = None, context: Context = "") -> api.Config:
     # DELETE /config/{subject}
     """Remove the settings of a level; answers what they were."""
     level = level_of(subject, context)
@@ -68,7 +68,7 @@ async def delete_config(desk: Desk, subject: str | None = None, context: str = "
 
 @get(_MODE, **READ)
 async def get_mode(
-    desk: Desk, subject: str | None = None, context: str = "", default_to_global: DefaultToGlobal = ""
+    desk: AtDesk, subject: Subject | None = None, context: Context = "", default_to_global: DefaultToGlobal = ""
 ) -> api.Mode:
     # GET /mode/{subject}
     """The mode of a level, or the one in force there."""
@@ -84,7 +84,11 @@ async def get_mode(
 
 @put(_MODE, operation_class=documented(api.ModeUpdateRequest), **WRITE)
 async def change_mode(
-    desk: Desk, request: Request[Any, Any, Any], subject: str | None = None, context: str = "", force: Flag = ""
+    desk: AtDesk,
+    request: Request[Any, Any, Any],
+    subject: Subject | None = None,
+    context: Context = "",
+    force: Flag = "",
 ) -> api.Mode:
     # PUT /mode/{subject}
     """Set the mode of a level, or remove it."""
@@ -97,7 +101,9 @@ async def change_mode(
 
 
 @delete(_MODE, **WRITE)
-async def delete_mode(desk: Desk, subject: str | None = None, context: str = "", recursive: Flag = "") -> api.Mode:
+async def delete_mode(
+    desk: AtDesk, subject: Subject | None = None, context: Context = "", recursive: Flag = ""
+) -> api.Mode:
     # DELETE /mode/{subject}
     """Remove the mode of a level, with recursive those below it too; answers what it was."""
     level = level_of(subject, context)

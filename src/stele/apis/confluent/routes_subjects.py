@@ -5,23 +5,26 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from litestar import Request, delete, get, post
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 from msgspec.structs import replace
 
 from stele.apis.confluent import entities as api
 from stele.apis.confluent import lists
-from stele.apis.confluent.desk import Desk, require_visible, visible_elsewhere
+from stele.apis.confluent.desk import require_visible, visible_elsewhere
 from stele.apis.confluent.names import WILDCARD, is_true, page, prefix_of
 from stele.apis.confluent.options import OLD
 from stele.apis.confluent.parameters import (
     READ,
     WRITE,
     AsNegative,
+    AtDesk,
+    Context,
     DeletedOnly,
     Flag,
     Limit,
     Offset,
     Shape,
+    Subject,
     SubjectPrefix,
     everywhere,
 )
@@ -36,8 +39,8 @@ _SCHEMA_BODY = documented(api.RegisterSchemaRequest)
 
 @get(everywhere("/subjects"), **READ)
 async def list_subjects(
-    desk: Desk,
-    context: str = "",
+    desk: AtDesk,
+    context: Context = "",
     subject_prefix: SubjectPrefix = WILDCARD,
     deleted: Flag = "",
     deleted_only: DeletedOnly = "",
@@ -55,10 +58,10 @@ async def list_subjects(
 
 @post(everywhere("/subjects/{subject:str}"), operation_class=_SCHEMA_BODY, **WRITE)
 async def look_up(
-    desk: Desk,
+    desk: AtDesk,
     request: Request[Any, Any, Any],
-    subject: str,
-    context: str = "",
+    subject: Subject,
+    context: Context = "",
     normalize: Flag = "",
     deleted: Flag = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
@@ -78,7 +81,7 @@ async def look_up(
 
 
 @delete(everywhere("/subjects/{subject:str}"), **WRITE)
-async def delete_subject(desk: Desk, subject: str, context: str = "", permanent: Flag = "") -> list[int]:
+async def delete_subject(desk: AtDesk, subject: Subject, context: Context = "", permanent: Flag = "") -> list[int]:
     # DELETE /subjects/{subject}
     """Delete all versions: first softly, then for good."""
     _, asked = await desk.asked(subject, context)
@@ -90,9 +93,9 @@ async def delete_subject(desk: Desk, subject: str, context: str = "", permanent:
 
 @get(everywhere("/subjects/{subject:str}/versions"), **READ)
 async def list_versions(
-    desk: Desk,
-    subject: str,
-    context: str = "",
+    desk: AtDesk,
+    subject: Subject,
+    context: Context = "",
     deleted: Flag = "",
     deleted_only: DeletedOnly = "",
     deleted_as_negative: AsNegative = "",
@@ -111,10 +114,10 @@ async def list_versions(
 
 @post(everywhere("/subjects/{subject:str}/versions"), operation_class=_SCHEMA_BODY, **WRITE)
 async def register(
-    desk: Desk,
+    desk: AtDesk,
     request: Request[Any, Any, Any],
-    subject: str,
-    context: str = "",
+    subject: Subject,
+    context: Context = "",
     normalize: Flag = "",
     force: Flag = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
@@ -133,11 +136,13 @@ async def register(
 
 @get(everywhere("/subjects/{subject:str}/metadata"), **READ)
 async def find_by_metadata(
-    desk: Desk,
-    subject: str,
-    context: str = "",
-    keys: Annotated[list[str] | None, Parameter(query="key", description="names of properties")] = None,
-    values: Annotated[list[str] | None, Parameter(query="value", description="their values, in the same order")] = None,
+    desk: AtDesk,
+    subject: Subject,
+    context: Context = "",
+    keys: Annotated[list[str] | None, QueryParameter(name="key", description="names of properties")] = None,
+    values: Annotated[
+        list[str] | None, QueryParameter(name="value", description="their values, in the same order")
+    ] = None,
     deleted: Flag = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.Schema:

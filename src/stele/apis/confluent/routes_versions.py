@@ -13,12 +13,16 @@ from stele.apis.confluent.names import is_true, page, version_of
 from stele.apis.confluent.parameters import (
     READ,
     WRITE,
+    AtDesk,
+    Context,
     FindTags,
     Flag,
     Limit,
     Offset,
     References,
     Shape,
+    Subject,
+    Version,
     everywhere,
     raw,
 )
@@ -38,10 +42,10 @@ _VERSION = "/subjects/{subject:str}/versions/{version:str}"
 
 @get(everywhere(_VERSION), **READ)
 async def get_version(
-    desk: Desk,
-    subject: str,
-    version: str,
-    context: str = "",
+    desk: AtDesk,
+    subject: Subject,
+    version: Version,
+    context: Context = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
     reference_format: References = "",
     find_tags: FindTags = None,
@@ -56,10 +60,10 @@ async def get_version(
 
 @get(everywhere(f"{_VERSION}/schema"), **READ)
 async def get_version_text(
-    desk: Desk,
-    subject: str,
-    version: str,
-    context: str = "",
+    desk: AtDesk,
+    subject: Subject,
+    version: Version,
+    context: Context = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
     deleted: Flag = "",
 ) -> Response[bytes]:
@@ -71,10 +75,10 @@ async def get_version_text(
 
 @get([*everywhere(f"{_VERSION}/referencedby"), *everywhere(f"{_VERSION}/referencedBy")], **READ)
 async def list_referrers(
-    desk: Desk,
-    subject: str,
-    version: str,
-    context: str = "",
+    desk: AtDesk,
+    subject: Subject,
+    version: Version,
+    context: Context = "",
     deleted: Flag = "",
     offset: Offset = "",
     limit: Limit = "",
@@ -89,7 +93,9 @@ async def list_referrers(
 
 
 @delete(everywhere(_VERSION), **WRITE)
-async def delete_version(desk: Desk, subject: str, version: str, context: str = "", permanent: Flag = "") -> int:
+async def delete_version(
+    desk: AtDesk, subject: Subject, version: Version, context: Context = "", permanent: Flag = ""
+) -> int:
     # DELETE /subjects/{subject}/versions/{version}
     """Delete one version: first softly, then for good."""
     ordinal = version_of(version)
@@ -102,7 +108,7 @@ async def delete_version(desk: Desk, subject: str, version: str, context: str = 
 
 @post(everywhere(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE)
 async def tag_version(
-    desk: Desk, request: Request[Any, Any, Any], subject: str, version: str, context: str = ""
+    desk: AtDesk, request: Request[Any, Any, Any], subject: Subject, version: Version, context: Context = ""
 ) -> api.RegisterSchemaResponse:
     # POST /subjects/{subject}/versions/{version}/tags
     """Register a version's text again with other tags, metadata or rules."""
@@ -130,10 +136,10 @@ _CHECKS = "/compatibility/subjects/{subject:str}/versions"
 
 @post(everywhere(_CHECKS), operation_class=_SCHEMA_BODY, **WRITE)
 async def check_against_all(
-    desk: Desk,
+    desk: AtDesk,
     request: Request[Any, Any, Any],
-    subject: str,
-    context: str = "",
+    subject: Subject,
+    context: Context = "",
     normalize: Flag = "",
     verbose: Flag = "",
 ) -> api.CompatibilityCheckResponse:
@@ -146,11 +152,11 @@ async def check_against_all(
 
 @post(everywhere(f"{_CHECKS}/{{version:str}}"), operation_class=_SCHEMA_BODY, **WRITE)
 async def check_against_version(
-    desk: Desk,
+    desk: AtDesk,
     request: Request[Any, Any, Any],
-    subject: str,
-    version: str,
-    context: str = "",
+    subject: Subject,
+    version: Version,
+    context: Context = "",
     normalize: Flag = "",
     verbose: Flag = "",
 ) -> api.CompatibilityCheckResponse:

@@ -14,8 +14,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from stele import __version__
 from stele.apis.native import routes_check
 from stele.apis.native.faults import answer
-from stele.apis.web import components, operation_id
-from stele.service.check import CheckRequest
+from stele.apis.web import operation_id
 from stele.service.registry import Registry
 
 __all__ = ["application"]
@@ -30,7 +29,6 @@ def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024
             title="Stele",
             version=__version__,
             path="/_docs/native",
-            components=components([CheckRequest]),
             operation_id_creator=operation_id,
             render_plugins=[JsonRenderPlugin(path="/openapi.json")],
         ),

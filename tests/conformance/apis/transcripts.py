@@ -1,0 +1,137 @@
+"""Golden transcripts: requests and the answers they must get, one rule of a dialect after the other, as text.
+
+    let A1 = {"type":"int"}                     a schema text; $A1 is it as a JSON string, $$A1 as it is
+    == The rule, in a sentence.                 every rule starts on an empty registry
+    POST /subjects/a/versions {"schema": $A1}   method, target, and a body that runs to the end of the line
+    GET /subjects [accept: text/html]           headers in brackets before the body
+      200 {"id": 1, ...}                        status and body; ... lets further members pass, "*" is any value
+      404 40401 Subject 'a' not found.          from 400 on: error code and sentence; … at its end lets anything follow
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+_REQUEST = re.compile(r"(GET|POST|PUT|DELETE|HEAD|PATCH) (\S+)(?: \[([^\]]*)\])?(?: (.*))?\Z")
+_ANSWER = re.compile(r"  (\d{3})(?: (.*))?\Z")
+_OPEN = "..."
+
+
+class Exchange(NamedTuple):
+    """A request and the answer it must get."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes | None
+    status: int
+    expected: str
+    line: int
+
+
+class Rule(NamedTuple):
+    """Exchanges on one registry, and what they show."""
+
+    sentence: str
+    exchanges: list[Exchange]
+
+
+def read_rules(*paths: Path) -> list[Rule]:
+    """The rules of some files; what one file lets, later ones know."""
+    texts: dict[str, str] = {}
+    rules: list[Rule] = []
+    for path in paths:
+        rules.extend(_read(path, texts))
+    return rules
+
+
+def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
+    rule: Rule | None = None
+    asked: re.Match[str] | None = None
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith("let "):
+            name, _, text = line[4:].partition(" = ")
+            texts[name] = text
+        elif line.startswith("== "):
+            if rule is not None:
+                yield rule
+            rule = Rule(line[3:], [])
+        elif answer := _ANSWER.match(line):
+            assert rule is not None, f"{path.name}:{number}: an answer outside a rule"
+            assert asked is not None, f"{path.name}:{number}: an answer to nothing"
+            rule.exchanges.append(_exchange(asked, answer, texts, number))
+            asked = None
+        else:
+            asked = _REQUEST.match(line)
+            assert asked is not None, f"{path.name}:{number}: neither request nor answer: {line}"
+    if rule is not None:
+        yield rule
+
+
+def _exchange(asked: re.Match[str], answer: re.Match[str], texts: dict[str, str], line: int) -> Exchange:
+    method, target, headers, body = asked.groups()
+    pairs = [pair.split(":", 1) for pair in (headers or "").split(",") if pair]
+    given = {name.strip(): value.strip() for name, value in pairs}
+    sent = _filled(body, texts).encode() if body is not None else None
+    expected = _filled(answer[2] or "", texts)
+    return Exchange(method, target, given, sent, int(answer[1]), expected, line)
+
+
+def _filled(text: str, texts: dict[str, str]) -> str:
+    text = re.sub(r"\$\$(\w+)", lambda found: texts[found[1]], text)
+    return re.sub(r"\$(\w+)", lambda found: json.dumps(texts[found[1]]), text)
+
+
+async def play(client: httpx.AsyncClient, rule: Rule) -> None:
+    """Send the requests of a rule and compare the answers."""
+    for exchange in rule.exchanges:
+        headers = dict(exchange.headers)
+        if exchange.body is not None:
+            headers.setdefault("content-type", "application/vnd.schemaregistry.v1+json")
+        answer = await client.request(exchange.method, exchange.target, content=exchange.body, headers=headers)
+        place = f"line {exchange.line}: {exchange.method} {exchange.target}"
+        assert answer.status_code == exchange.status, f"{place}: {answer.status_code} {answer.text[:2000]}"
+        _compare(exchange, answer, place)
+
+
+def _compare(exchange: Exchange, answer: httpx.Response, place: str) -> None:
+    if not exchange.expected:
+        assert not answer.content, f"{place}: {answer.text[:2000]}"
+    elif exchange.status < 400:
+        expected, open_ended = _json(exchange.expected)
+        assert matches(expected, answer.json(), open_ended=open_ended), f"{place}: {answer.text[:4000]}"
+    else:
+        code, _, sentence = exchange.expected.partition(" ")
+        error = answer.json()
+        assert set(error) == {"error_code", "message"}, f"{place}: {error}"
+        assert error["error_code"] == int(code), f"{place}: {error}"
+        start = sentence.removesuffix("…")
+        same = error["message"].startswith(start) if sentence.endswith("…") or not sentence else error["message"] == start
+        assert same, f"{place}: {error}"
+
+
+def _json(text: str) -> tuple[Any, bool]:
+    """A value, and whether its objects may have further members: `...` as the last member of one says so."""
+    return json.loads(text.replace(f", {_OPEN}}}", f', "{_OPEN}": 0}}')), False
+
+
+def matches(expected: Any, found: Any, *, open_ended: bool = False) -> bool:
+    """Whether a value is as expected; objects with a member `...` may have more members."""
+    if expected == "*":
+        return True
+    if isinstance(expected, dict) and isinstance(found, dict):
+        wanted = {name: value for name, value in expected.items() if name != _OPEN}
+        if _OPEN not in expected and not open_ended and set(wanted) != set(found):
+            return False
+        return all(name in found and matches(value, found[name]) for name, value in wanted.items())
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(matches, expected, found))
+    return type(expected) is type(found) and bool(expected == found)
