@@ -70,14 +70,14 @@ def test_concurrent_clients_race_for_the_same_schemas(tmp_path: Path) -> None:
         def client(number: int) -> None:
             for field in range(20):
                 answer = call(f"{server.url}/subjects/s/versions", "POST", plain(f"f{field}"))
-                ids[number].append(answer.body["id"])
+                ids[number].append(answer.body.get("id", answer))
 
         threads = [threading.Thread(target=client, args=(number,)) for number in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(row == ids[0] for row in ids)
+        assert ids == [ids[0]] * 6
         assert len(set(ids[0])) == 20
         assert sorted(call(f"{server.url}/subjects/s/versions").body) == list(range(1, 21))
 
@@ -141,6 +141,7 @@ def test_head_answers_like_get_without_a_body(tmp_path: Path) -> None:
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (200, b"")
         assert answer.headers["content-length"] == "2"
+        connection.close()
 
 
 def _bad_bodies() -> list[bytes]:

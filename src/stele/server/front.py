@@ -29,6 +29,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _logger = structlog.get_logger("stele.requests")
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
+_DRAINED_BYTES = 64 * 1024 * 1024
+"""What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
 _HOT_PREFIX = "/schemas/ids/"
 _HOT_ROUTE = "/schemas/ids/{id}"
 
@@ -94,7 +96,7 @@ class Front:
         mount = self.mounts.get(_first_segment(inner_path), self._fallback)
         if mount is not self._fallback and inner_path.startswith("/_docs/"):
             mount = self.mounts.get(inner_path.split("/", 3)[2], mount)
-        answer = _Answer(send, _request_id(scope), head=scope["method"] == "HEAD")
+        answer = _Answer(receive, send, _request_id(scope), head=scope["method"] == "HEAD")
         if answer.head:
             inner["method"] = "GET"
         try:
@@ -144,7 +146,8 @@ class Headers(Mapping[bytes, bytes]):
 class _Answer:
     """The `send` of a dialect: adds the request id, notes the status, and leaves out the body of a HEAD."""
 
-    def __init__(self, send: Send, request_id: bytes, *, head: bool) -> None:
+    def __init__(self, receive: Receive, send: Send, request_id: bytes, *, head: bool) -> None:
+        self._receive = receive
         self._send = send
         self.request_id = request_id
         self.head = head
@@ -153,11 +156,21 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            if self.status == 413:
+                await self._drain()
             kept = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"x-request-id"]
             message = {**message, "headers": [*kept, (b"x-request-id", self.request_id)]}
         elif self.head and message["type"] == "http.response.body":
             message = {"type": "http.response.body", "body": b"", "more_body": message.get("more_body", False)}
         await self._send(message)
+
+    async def _drain(self) -> None:
+        left = _DRAINED_BYTES
+        while left > 0:
+            message = await self._receive()
+            left -= len(message.get("body", b""))
+            if not message.get("more_body", False):
+                return
 
 
 def _inner_path(scope: Scope) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import tempfile
 
 import msgspec
@@ -25,6 +27,8 @@ def worker() -> Server:
 
 def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises `InvalidRequest` when the address cannot be bound."""
+    # The server raises the signal again when it has shut down in order: that is a good end, not a death by signal.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     configure_logs(settings.log_level, settings.log_format)
     os.environ[_HANDED_DOWN] = msgspec.json.encode(settings).decode("utf-8")
     with tempfile.TemporaryDirectory(prefix="stele-metrics-") as metrics_directory:

@@ -33,7 +33,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_format: Annotated[Literal["console", "json"], _says("Shape of log lines.")] = "console"
     shutdown_seconds: Annotated[int, _says("How long open requests may finish after SIGTERM.", ge=0)] = 10
     max_schema_bytes: Annotated[int, _says("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
-    max_request_bytes: Annotated[int, _says("Longest request body, bytes.", ge=1)] = 4 * 1024 * 1024
+    max_request_bytes: Annotated[int, _says("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
     max_references: Annotated[int, _says("Direct and indirect references of one schema.", ge=0)] = 1000
     mode_mutable: Annotated[bool, _says("Whether modes can be changed through the dialects.")] = True
     confluent_incompatible_code: Annotated[

@@ -56,7 +56,19 @@ class _Job(NamedTuple):
     done: asyncio.Future[cmd.Outcome]
 
 
-_Decided = tuple[Record, cmd.Outcome, _Job]
+class _Decided(NamedTuple):
+    job: _Job
+    result: cmd.Outcome | SteleError
+    record: Record | None = None
+
+    def answer(self) -> None:
+        """Tell whoever waits, unless he has gone."""
+        if self.job.done.done():
+            return
+        if isinstance(self.result, SteleError):
+            self.job.done.set_exception(self.result)
+        else:
+            self.job.done.set_result(self.result)
 
 
 class Registry:
@@ -209,15 +221,16 @@ class Registry:
                     self._queue.task_done()
 
     async def _commit(self, jobs: list[_Job]) -> None:
-        """Decide jobs in order on top of one another, append them as one batch, answer them."""
+        """Decide jobs in order on top of one another, append what they decided as one batch, answer them."""
         pending = jobs
         while pending:
             async with self._log.turn():
                 await self._catch_up()
                 batch, undecided = self._draft(pending)
                 expected = self.state.seq
-                self._writing = frozenset(job.stamp.uid for _, _, job in batch)
-                if not batch or await self._append(expected, batch):
+                records = [row.record for row in batch if row.record is not None]
+                self._writing = frozenset(record.stamp.uid for record in records)
+                if not records or await self._append(expected, records):
                     await self._apply(expected, batch)
                     pending = [job for job, _ in undecided]
                 else:
@@ -226,42 +239,37 @@ class Registry:
                 await self._ask(self.state, job, question)
 
     def _draft(self, jobs: list[_Job]) -> tuple[list[_Decided], list[tuple[_Job, Undecided]]]:
-        """Decide every job on the state as the ones before it would leave it; the state itself stays as it was."""
+        """Decide every job on the state as the ones before it would leave it; the state itself stays as it was.
+
+        Nobody is answered yet, not even jobs that are refused or change nothing: they may owe that to a job before them
+        in the batch, which is not durable.
+        """
         batch: list[_Decided] = []
         undecided: list[tuple[_Job, Undecided]] = []
         self.state.begin()
         try:
             for job in jobs:
-                if job.done.done():
-                    continue
                 try:
                     decision = decide(self.state, job.command, job.stamp, self._verdicts(job))
                 except Undecided as question:
                     undecided.append((job, question))
-                    continue
                 except SteleError as error:
-                    job.done.set_exception(error)
-                    continue
-                if decision.events:
-                    record = Record(job.stamp, decision.events)
-                    batch.append((record, decision.outcome, job))
-                    self._fold_draft(record)
+                    batch.append(_Decided(job, error))
                 else:
-                    job.done.set_result(decision.outcome)
+                    record = Record(job.stamp, decision.events) if decision.events else None
+                    batch.append(_Decided(job, decision.outcome, record))
+                    for event in decision.events:
+                        fold(self.state, event, job.stamp, self.state.seq + 1)
         finally:
             self.state.rollback()
         return batch, undecided
 
-    def _fold_draft(self, record: Record) -> None:
-        for event in record.events:
-            fold(self.state, event, record.stamp, self.state.seq + 1)
-
-    async def _append(self, expected: int, batch: list[_Decided]) -> bool:
+    async def _append(self, expected: int, records: Sequence[Record]) -> bool:
         try:
-            return await self._log.append(expected, [encode_record(record) for record, _, _ in batch])
+            return await self._log.append(expected, [encode_record(record) for record in records])
         except StoreError as error:
             # Outcome unknown: only the log can tell. Our uid in it settles the matter.
-            await self._require_written(expected, batch[0][2].stamp.uid, error)
+            await self._require_written(expected, records[0].stamp.uid, error)
             return True
 
     async def _require_written(self, expected: int, uid: bytes, error: StoreError) -> None:
@@ -273,14 +281,17 @@ class Registry:
             raise error
 
     async def _apply(self, expected: int, batch: list[_Decided]) -> None:
-        for seq, (record, outcome, job) in enumerate(batch, expected + 1):
-            # A reader that caught up in the meantime has folded it already.
-            if seq > self.state.seq:
-                fold_record(self.state, seq, record)
-            if not job.done.done():
-                job.done.set_result(outcome)
-        self.appended += len(batch)
+        seq = expected
+        for row in batch:
+            if row.record is not None:
+                seq += 1
+                # A reader that caught up in the meantime has folded it already.
+                if seq > self.state.seq:
+                    fold_record(self.state, seq, row.record)
+        self.appended += seq - expected
         self.state.pack()
+        for row in batch:
+            row.answer()
         self._to_erase |= {content.seq: content.sha for content in self.state.erased}
         self.state.erased.clear()
         await self._erase()
