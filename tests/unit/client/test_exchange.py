@@ -7,7 +7,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from stele.client.exchange import Nodes, Retry, retry_after
+from stele.client.cache import AnswerCache
+from stele.client.exchange import Lost, Nodes, Reply, Retry, answer, retry_after
+from stele.client.request import Request
 
 
 class Clock:
@@ -31,6 +33,20 @@ def test_failed_servers_go_last_and_come_back() -> None:
     assert nodes.order() == ["a", "c", "b"]
     nodes.answered("b")
     assert nodes.order() == ["b", "a", "c"]
+
+
+def test_who_answered_is_asked_first_from_then_on() -> None:
+    """A client stays with the server that answered, even when the first one has rested."""
+    clock = Clock()
+    nodes = Nodes(["a", "b"], cool_down=30, clock=clock)
+    request = Request("GET", "/x", lambda body: body)
+    steps = answer(request, nodes, Retry(), AnswerCache())
+    next(steps)
+    steps.send(Lost("refused", reached=False))
+    with pytest.raises(StopIteration):
+        steps.send(Reply(200, {}, b""))
+    clock.now = 100
+    assert nodes.order() == ["b", "a"]
 
 
 def test_pauses_double_up_to_the_cap() -> None:
