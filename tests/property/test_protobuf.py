@@ -150,8 +150,8 @@ def test_compatible_schemas_read_each_others_data(
 def test_message_positions_are_a_bijection(source: tuple[list[str], list[list[str]]]) -> None:
     """Every message has one path of positions, which leads back to it."""
     schema = parse(source)
-    paths = {tuple(indexes_of(schema, name)): name for name in schema.message_names}
-    assert len(paths) == len(schema.message_names)
+    paths = {tuple(indexes_of(schema, name)): name for name in schema.positions}
+    assert len(paths) == len(schema.positions)
     assert all(message_by_indexes(schema, path) == name for path, name in paths.items())
 
 

@@ -45,7 +45,7 @@ class ProtobufCodec:
         self._reader = self._class
         if reader is not None:
             name = self._class.DESCRIPTOR.full_name
-            self._reader = reader.message_class(name if name in reader.message_names else "")
+            self._reader = reader.message_class(name if name in reader.positions else "")
 
     def encode(self, datum: Any) -> bytes:
         """Bytes of one datum; equal data of one schema give equal bytes. Raises `EncodeError`."""

@@ -10,6 +10,7 @@ Its rules, in the terms used there: what is removed from the writer's schema or 
   other may not end up in one oneof, where setting one clears the other.
 * Messages of imported files are compared as well, from each field that uses one.
 
+Groups, which Confluent's checker passes over, are held to the same rules as other messages; their name is free.
 Enums, services, options, defaults, JSON names, reserved numbers and extensions are not looked at.
 """
 
@@ -160,6 +161,8 @@ class _Comparison:
         elif kind == "map":
             for new_part, old_part in zip(map_parts(new), map_parts(old), strict=True):
                 yield from self._types(pair, new_part, old_part, holder, former)
+        elif kind == "group":  # its name is the field's, and free to change
+            self._todo.append(_Pair(message_of(new), message_of(old)))
         elif kind == "scalar":
             yield from self._scalars(new, old, holder, former)
         else:
@@ -196,8 +199,10 @@ class _Comparison:
                     why=f"Data that has field {number} set reads as if nothing of oneof {oneof} were set.",
                     fix="Keep the member; a oneof can only be removed with all its members.",
                 )
-        for oneof in dict.fromkeys(now.values()):
-            members = [number for number in sorted(old) if now.get(number) == oneof]
+        together: defaultdict[str, list[int]] = defaultdict(list)
+        for number in sorted(now.keys() & old.keys()):
+            together[now[number]].append(number)
+        for oneof, members in together.items():
             free = [number for number in members if number not in was]
             if len(free) + len({was[number] for number in members if number in was}) > 1:
                 yield Finding(

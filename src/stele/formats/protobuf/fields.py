@@ -12,7 +12,6 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from stele.core.ports import Field
 from stele.formats.protobuf.kinds import WELL_KNOWN, enum_of, is_map, map_parts, type_text
 from stele.formats.protobuf.layout import Layout, Path
-from stele.formats.protobuf.model import indexes_of
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -66,10 +65,8 @@ class _Lister:
 
     def _path(self, message: Descriptor) -> Path:
         """Where the message is in the file; () for a message of another file, which has no comments here."""
-        if message.file.name != self._schema.proto.name:
-            return ()
-        first, *rest = indexes_of(self._schema, message.full_name)
-        return (4, first, *(step for index in rest for step in (3, index)))
+        path = self._schema.positions.get(message.full_name, ())
+        return (4, path[0], *(step for index in path[1:] for step in (3, index))) if path else ()
 
 
 def _default(field: FieldDescriptor) -> str | None:

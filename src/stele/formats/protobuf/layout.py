@@ -15,6 +15,13 @@ _MAP_VALUE = re.compile(rb"map\s*<\s*\w+\s*,\s*([.\w]+)\s*>")
 _TAB = 8
 """The compiler counts a tab as moving to the next multiple of so many columns."""
 
+_ONE_LINE = 3
+"""So many numbers has a span that begins and ends on one line: line, column, end column."""
+_LONGEST = 2000
+"""No type name is longer, in bytes."""
+_TABBED = 4000
+"""In longer lines columns are not counted through tabs."""
+
 Path = tuple[int, ...]
 NOWHERE: tuple[int, ...] = (1 << 31,)
 """The place of what has none: behind everything."""
@@ -70,23 +77,20 @@ class Layout:
         return match[1].decode() if match else ""
 
     def _slice(self, path: Path) -> bytes:
+        """The source of an element as far as its first line goes."""
         span = self._spans.get(path)
         if not self._text or span is None:
             return b""
-        first, start, *end = span
-        last, stop = (first, *end) if len(end) == 1 else (end[0], end[1])
-        lines = self._lines[first : last + 1]
-        if not lines:
-            return b""
-        lines[-1] = lines[-1][: _offset(lines[-1], stop)]
-        lines[0] = lines[0][_offset(self._lines[first], start) :]
-        return b"\n".join(lines)
+        line = self._lines[span[0]] if span[0] < len(self._lines) else b""
+        start = _offset(line, span[1])
+        stop = _offset(line, span[2]) if len(span) == _ONE_LINE else start + _LONGEST
+        return line[start : min(stop, start + _LONGEST)]
 
 
 def _offset(line: bytes, column: int) -> int:
-    """Index of the byte at a column."""
-    if b"\t" not in line:
-        return column
+    """Index of the byte at a column; the end of the line when finding it would take long."""
+    if len(line) > _TABBED:
+        return len(line) if b"\t" in line[:column] else column
     at = 0
     for index, byte in enumerate(line):
         if at >= column:

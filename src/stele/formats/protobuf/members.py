@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto
 
@@ -39,6 +40,19 @@ class Scope:
     extensions: Sequence[FieldDescriptorProto]
     tags: tuple[int, int, int]
 
+    @cached_property
+    def _names(self) -> dict[str, int]:
+        return {message.name: index for index, message in enumerate(self.messages)}
+
+    def own_message(self, item: FieldDescriptorProto) -> int | None:
+        """Index of the map entry or group body that a field or extension of this scope declares by itself."""
+        if item.type not in {FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_GROUP}:
+            return None
+        index = self._names.get(item.type_name.rsplit(".", 1)[-1])
+        if index is None or item.type == FieldDescriptorProto.TYPE_GROUP:
+            return index
+        return index if self.messages[index].options.map_entry else None
+
     def member_path(self, member: Member) -> Path:
         """Where a nested message or enum is."""
         return (*self.path, self.tags[0 if member.kind == "message" else 1], member.indexes[0])
@@ -46,9 +60,8 @@ class Scope:
 
 def ordered(scope: Scope, place: Callable[[Path], tuple[int, ...]]) -> list[Member]:
     """All declarations of the scope; place tells where the author put a nested type."""
-    names = {message.name: index for index, message in enumerate(scope.messages)}
-    fields = _fields(scope, names)
-    extends = _extends(scope, names)
+    fields = _fields(scope)
+    extends = _extends(scope)
     owned = {index for member in (*fields, *extends) for index in member.messages}
     types = [Member("message", [index], [index]) for index in range(len(scope.messages)) if index not in owned]
     types += [Member("enum", [index]) for index in range(len(scope.enums))]
@@ -56,7 +69,7 @@ def ordered(scope: Scope, place: Callable[[Path], tuple[int, ...]]) -> list[Memb
     return list(_merged([fields, types, extends]))
 
 
-def _fields(scope: Scope, names: dict[str, int]) -> list[Member]:
+def _fields(scope: Scope) -> list[Member]:
     members: list[Member] = []
     oneofs: dict[int, Member] = {}
     for index, item in enumerate(scope.fields):
@@ -69,15 +82,15 @@ def _fields(scope: Scope, names: dict[str, int]) -> list[Member]:
         else:
             member = Member("field", [index])
             members.append(member)
-        member.messages += _own_message(item, scope.messages, names)
+        member.messages += _own_messages(scope, item)
     return members
 
 
-def _extends(scope: Scope, names: dict[str, int]) -> list[Member]:
+def _extends(scope: Scope) -> list[Member]:
     """One member for each run of extensions of the same message that no other message interrupts."""
     members: list[Member] = []
     for index, item in enumerate(scope.extensions):
-        own = _own_message(item, scope.messages, names)
+        own = _own_messages(scope, item)
         joins = (
             members
             and scope.extensions[members[-1].indexes[0]].extendee == item.extendee
@@ -90,15 +103,9 @@ def _extends(scope: Scope, names: dict[str, int]) -> list[Member]:
     return members
 
 
-def _own_message(item: FieldDescriptorProto, messages: Sequence[DescriptorProto], names: dict[str, int]) -> list[int]:
-    """The index of the map entry or group body that a field declares in its scope, if it does."""
-    if item.type not in {FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_GROUP}:
-        return []
-    index = names.get(item.type_name.rsplit(".", 1)[-1])
-    if index is None:
-        return []
-    is_entry = item.type == FieldDescriptorProto.TYPE_MESSAGE and messages[index].options.map_entry
-    return [index] if is_entry or item.type == FieldDescriptorProto.TYPE_GROUP else []
+def _own_messages(scope: Scope, item: FieldDescriptorProto) -> list[int]:
+    index = scope.own_message(item)
+    return [] if index is None else [index]
 
 
 def _merged(sequences: Sequence[Sequence[Member]]) -> Iterator[Member]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo
@@ -101,16 +102,16 @@ class ProtobufSchema:
             raise InvalidRequest(f"the schema has no message named {wanted!r}") from None
 
     @cached_property
-    def message_names(self) -> frozenset[str]:
-        """Full names of the file's messages at any depth, map entries included."""
-        found: list[str] = []
-        todo = [(self.proto.package, message) for message in self.proto.message_type]
+    def positions(self) -> Mapping[str, tuple[int, ...]]:
+        """The file's messages at any depth, map entries included: full names to paths of positions."""
+        found: dict[str, tuple[int, ...]] = {}
+        todo: list[tuple[str, tuple[int, ...], DescriptorProto]]
+        todo = [(self.full_name(message.name), (i,), message) for i, message in enumerate(self.proto.message_type)]
         while todo:
-            scope, message = todo.pop()
-            name = f"{scope}.{message.name}" if scope else message.name
-            found.append(name)
-            todo += [(name, nested) for nested in message.nested_type]
-        return frozenset(found)
+            name, path, message = todo.pop()
+            found[name] = path
+            todo += [(f"{name}.{nested.name}", (*path, i), nested) for i, nested in enumerate(message.nested_type)]
+        return MappingProxyType(found)
 
     def message_class(self, full_name: str = "") -> type[Message]:
         """The generated class of a message; the same class for every call. Raises `InvalidRequest`."""
@@ -163,22 +164,10 @@ def message_by_indexes(schema: ProtobufSchema, indexes: Sequence[int]) -> str:
 def indexes_of(schema: ProtobufSchema, full_name: str) -> list[int]:
     """The path of positions that `message_by_indexes` resolves to full_name. Raises `InvalidRequest`."""
     descriptor = schema.message(full_name)
-    if descriptor.file.name != schema.proto.name:
-        raise InvalidRequest(
-            f"{full_name!r} is declared in the import {descriptor.file.name!r}, not in the schema itself"
-        )
-    names: list[str] = []
-    at: Descriptor | None = descriptor
-    while at is not None:
-        names.insert(0, at.name)
-        at = at.containing_type
-    indexes = []
-    siblings: Sequence[DescriptorProto] = schema.proto.message_type
-    for name in names:
-        index = next(i for i, sibling in enumerate(siblings) if sibling.name == name)
-        indexes.append(index)
-        siblings = siblings[index].nested_type
-    return indexes
+    path = schema.positions.get(descriptor.full_name)
+    if path is None:
+        raise InvalidRequest(f"{full_name!r} is declared in the import {descriptor.file.name!r}, not in the schema")
+    return list(path)
 
 
 def _at(messages: Sequence[DescriptorProto], index: int, indexes: Sequence[int]) -> DescriptorProto:

@@ -133,15 +133,16 @@ class _Printer:
 
     def _field(self, field: FieldDescriptorProto, scope: Scope, path: Path) -> _Lines:
         pairs = _own_pairs(field) + _pairs(self._options(field.options, (*path, 8)))
-        index = next((i for i, m in enumerate(scope.messages) if m.name == field.type_name.rsplit(".", 1)[-1]), None)
-        body = scope.messages[index] if index is not None else None
-        if field.type == _F.TYPE_GROUP and body is not None:
-            head = f"{self._label(field)}group {body.name} = {field.number}{_inline(pairs)}"
-            return self._message(body, (*scope.path, scope.tags[0], index or 0), head)
-        if field.type == _F.TYPE_MESSAGE and body is not None and body.options.map_entry:
-            head = f"map<{self._type(body.field[0], ())}, {self._map_value(body.field[1], path)}>"
-        else:
+        index = scope.own_message(field)
+        if index is None:
             head = self._label(field) + self._type(field, path)
+        elif field.type == _F.TYPE_GROUP:
+            body = scope.messages[index]
+            head = f"{self._label(field)}group {body.name} = {field.number}{_inline(pairs)}"
+            return self._message(body, (*scope.path, scope.tags[0], index), head)
+        else:
+            key, value = scope.messages[index].field
+            head = f"map<{self._type(key, ())}, {self._map_value(value, path)}>"
         return _with_options(f"{head} {field.name} = {field.number}", pairs, ";")
 
     def _label(self, field: FieldDescriptorProto) -> str:

@@ -161,8 +161,11 @@ def test_compatible_changes_of_proto2(old: str, new: str) -> None:
 
 
 def test_a_group_is_compared_below_its_field() -> None:
-    """The message of a group that stays is not looked for among the messages."""
-    assert rules(message("optional group G = 1 { message I {} }"), message("optional group G = 1 {}"), P2) == []
+    """A group may be renamed with its field, which is no removed message; what it holds is compared."""
+    old = message("optional group G = 1 { optional int32 x = 1; message I {} }")
+    assert rules(old, message("optional group H = 1 { optional int64 y = 1; message I {} }"), P2) == []
+    new = message("optional group G = 1 { optional string x = 1; }")
+    assert rules(old, new, P2) == ["FIELD_SCALAR_KIND_CHANGED", "MESSAGE_REMOVED"]
 
 
 FAMILIES = [

@@ -7,7 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from stele.core.ports import Field
+from stele.core.ports import Field, Form
 from stele.errors import Invalid, InvalidRequest
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, arrow_schema
 
@@ -152,3 +152,22 @@ def test_pyarrow_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(NotInstalled, match=r"stele-registry\[spark\]"):
         PROTOBUF.arrow_schema(schema(P3 + "message A {}"))
+
+
+def wide(kind: str) -> str:
+    """Texts of some hundred kilobytes on one line that make every scan within a scan show."""
+    fields = "".join(f"M{i}\ta{i} = {i + 1};" for i in range(4000))
+    nested = "".join(f"message M{i} {{ {kind} x = 1; map<string, {kind}> y = 2; }}" for i in range(8000))
+    oneofs = "".join(f"oneof o{i} {{ {kind} b{i} = {20_000 + i}; }}" for i in range(2000))
+    return P3 + f"message A {{ {fields} {nested} {oneofs} }}"
+
+
+def test_wide_schemas_take_linear_time() -> None:
+    """Thousands of fields, nested messages and oneofs in one message are handled within seconds by every operation."""
+    new, old = schema(wide("int32")), schema(wide("int64"))
+    started = time.monotonic()
+    assert PROTOBUF.check(new, old) == []
+    assert len(PROTOBUF.fields(new)) == 10_000
+    assert PROTOBUF.fingerprints(new) != PROTOBUF.fingerprints(old)
+    assert b"M3999 a3999 = 4000;" in PROTOBUF.canonical(new, Form.PRINTED)
+    assert time.monotonic() - started < 30
