@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -142,6 +143,18 @@ def test_the_registry_is_asked_once(client: SchemaRegistryClient, registry: Regi
     for number in range(1000):
         assert deserialize(serialize({"id": number}, topic="orders")) == {"id": number}
     assert sum(registry.asked.values()) == 2
+
+
+def test_threads_share_a_serializer_and_a_deserializer(client: SchemaRegistryClient) -> None:
+    """Many threads over several topics get their own subject's id and their own value back."""
+    serialize = AvroSerializer(client, ORDER, auto_register=True)
+    deserialize = Deserializer(client)
+
+    def work(number: int) -> bool:
+        return bool(deserialize(serialize({"id": number}, topic=f"orders-{number % 7}")) == {"id": number})
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(500)))
 
 
 def test_schemas_are_not_registered_unasked(client: SchemaRegistryClient, registry: Registry) -> None:
