@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from urllib.parse import quote
 
 from stele.core.ports import Form
 from stele.formats.jsonschema.drafts import ANNOTATIONS, MANY, NAMED, ONE
@@ -11,6 +12,7 @@ from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
 from stele.formats.jsonschema.text import Json, pointer, write
 
+_FRAGMENT = "#/~!$&'()*+,;=:@?"
 _IDENTITY = frozenset(("id", "$id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"))
 
 
@@ -86,7 +88,7 @@ def _places(root: Json, path: tuple[str | int, ...]) -> Iterator[tuple[int, str]
     while stack:
         value, here = stack.pop()
         if isinstance(value, dict):
-            yield id(value), pointer(here)
+            yield id(value), quote(pointer(here), safe=_FRAGMENT)
             stack.extend((inner, (*here, name)) for name, inner in value.items())
         elif isinstance(value, list):
             stack.extend((inner, (*here, index)) for index, inner in enumerate(value))

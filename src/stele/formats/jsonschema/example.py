@@ -190,7 +190,7 @@ def _number(schema: dict[str, Json], *, whole: bool) -> int | float:
             (lowest if lowest is not None else above or Decimal(0)) + (below if below is not None else highest or value)
         ) / 2
     if step:
-        value = -(-value // step) * step
+        value = (value / step).to_integral_value(rounding="ROUND_CEILING") * step
     if whole or value == value.to_integral_value():
         return int(value.to_integral_value(rounding="ROUND_CEILING"))
     return float(value)

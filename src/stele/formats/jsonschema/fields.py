@@ -12,6 +12,7 @@ from stele.formats.jsonschema.text import Json, write
 MAX_FIELDS = 10_000
 """Fields listed of one schema; what lies behind is left out."""
 
+_MAX_VISITS = 10 * MAX_FIELDS
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 
 
@@ -22,7 +23,9 @@ def fields(parsed: ParsedJsonSchema) -> list[Field]:
     """
     found: dict[str, Field] = {}
     stack: list[tuple[str, Json, frozenset[int], bool]] = [("", parsed.root, frozenset(), False)]
-    while stack and len(found) < MAX_FIELDS:
+    visits = 0
+    while stack and len(found) < MAX_FIELDS and visits < _MAX_VISITS:
+        visits += 1
         path, written, above, listed = stack.pop()
         schema = parsed.links.follow(written)
         if listed and path not in found:
@@ -71,8 +74,8 @@ def _field(parsed: ParsedJsonSchema, path: str, written: Json, schema: Json) -> 
 _ABSENT = object()
 
 
-def type_word(parsed: ParsedJsonSchema, schema: Json, *, depth: int = 4) -> str:
-    """A short word for what a schema allows: its types joined by `|`, else `enum`, `const`, its branches, else `any`."""
+def type_word(parsed: ParsedJsonSchema, schema: Json, *, depth: int = 2) -> str:
+    """A short word for what a schema allows: its types joined by `|`, else `enum`, `const`, branches, else `any`."""
     schema = parsed.links.follow(schema)
     if not isinstance(schema, dict):
         return "never" if schema is False else "any"

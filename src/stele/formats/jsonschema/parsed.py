@@ -10,6 +10,7 @@ from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.jsonschema import text as jsontext
 from stele.formats.jsonschema.drafts import Draft, detect
 from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join
+from stele.formats.jsonschema.tangle import refuse_tangles
 from stele.formats.jsonschema.text import Json
 
 PATTERN_LIMITS = jsonschema_rs.FancyRegexOptions(
@@ -137,6 +138,7 @@ def compile_schema(root: Json, links: Links, draft: Draft, *, base: str) -> json
 
     One policy for all drafts: `format` is an annotation, not an assertion. Raises `MalformedSchema`.
     """
+    refuse_tangles(root, links)
     document = jsontext.plain(root)
     for _ in range(_MAX_FORGIVEN):
         try:
@@ -190,8 +192,20 @@ def _retriever(links: Links, draft: Draft) -> Callable[[str], Json]:
     return retrieve
 
 
+def _deepest(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
+    """The fault behind a failed choice of the meta-schema: the one that got furthest into the schema."""
+    while isinstance(error.kind, jsonschema_rs.ValidationErrorKind.AnyOf):
+        inner = [fault for branch in error.kind.context for fault in branch]
+        best = max(inner, key=lambda fault: len(fault.instance_path), default=error)
+        if len(best.instance_path) <= len(error.instance_path):
+            break
+        error = best
+    return error
+
+
 def _explain(error: jsonschema_rs.ValidationError, draft: Draft) -> MalformedSchema:
     kinds = jsonschema_rs.ValidationErrorKind
+    error = _deepest(error)
     path = jsontext.pointer(error.instance_path)
     if isinstance(error.kind, kinds.Referencing):
         return UnresolvedReference(_short(error.message), path=path)

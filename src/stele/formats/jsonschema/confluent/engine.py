@@ -15,13 +15,13 @@ from stele.formats.jsonschema.confluent.changes import Change
 from stele.formats.jsonschema.shapes import Shape
 from stele.formats.jsonschema.text import escape
 
-MAX_EVALUATIONS = 300_000
+MAX_EVALUATIONS = 200_000
 """Pairs of schemas looked at before a comparison is given up."""
 
 MAX_QUESTIONS = 3_000_000
 """Questions for the compatibility of a pair before a comparison is given up."""
 
-MAX_REPORTED = 20_000
+MAX_REPORTED = 5_000
 """Places reported in full; beyond them a pair that was reported already is left out."""
 
 Path: TypeAlias = tuple[str, ...]
@@ -70,7 +70,7 @@ class Comparison:
         return list(self._report((old, new)))
 
     def compatible(self, old: Shape, new: Shape) -> bool:
-        """Whether new reads all that old allows, as far as is known by now; a rule that asked is run again when it changes."""
+        """Whether new reads all that old allows, as far as is known; who asked is asked again when that changes."""
         self._questions += 1
         if self._questions > MAX_QUESTIONS:
             raise TooLarge(f"comparing the schemas takes more than {MAX_QUESTIONS} steps")
@@ -79,6 +79,8 @@ class Comparison:
             self._dependents.setdefault(pair, set()).add(self._current)
         verdict = self._verdicts.get(pair)
         if verdict is None:
+            if len(self._verdicts) >= MAX_EVALUATIONS:
+                raise TooLarge(f"comparing the schemas takes more than {MAX_EVALUATIONS} steps")
             verdict = self._verdicts[pair] = True
             self._queue[pair] = None
         return verdict

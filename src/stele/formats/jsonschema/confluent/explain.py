@@ -41,11 +41,11 @@ _EXACT = {
     "DEPENDENCY_ARRAY_CHANGED": _Advice(_REFUSED + "the property needs others than before.", "Keep the dependency."),
     "DEPENDENCY_SCHEMA_ADDED": _Advice(_REFUSED + "the property brought no schema.", "Leave the dependency out."),
     "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": _Advice(
-        "The writer's objects are open: they may hold a member of this name with any value, which the reader now checks.",
+        "The writer's objects are open: a member of this name may hold any value, which the reader now checks.",
         "Close the object (additionalProperties: false) before adding properties, or compare with confluent-lenient.",
     ),
     "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL": _Advice(
-        "The writer's objects are open: they may hold a member of this name with any value, which the reader now checks.",
+        "The writer's objects are open: a member of this name may hold any value, which the reader now checks.",
         "Close the object (additionalProperties: false) before adding properties, or compare with confluent-lenient.",
     ),
     "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": _Advice(
@@ -80,7 +80,7 @@ _EXACT = {
 }
 _BY_ENDING = {
     "_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": _Advice(
-        _REFUSED + "the schema for members nobody names says something else.",
+        _REFUSED + "the schema for members nobody names says otherwise.",
         "Give the member the schema that covers its name.",
     ),
     "_NARROWED": _Advice(_REFUSED + "members nobody names have to fit a schema now.", "Leave them free."),
@@ -121,7 +121,7 @@ def _finding(change: Change, reader: ParsedJsonSchema, writer: ParsedJsonSchema)
 
 
 def _at(parsed: ParsedJsonSchema, path: str) -> str:
-    """What a schema has at a path of a change, shortened; '' where it has nothing, or the path is not one of the text."""
+    """What a schema has at a path of a change, shortened; '' where it has nothing or the path is none of the text."""
     value: Json = parsed.root
     for token in path.removeprefix("#/").split("/") if path != "#/" else ():
         value = parsed.links.follow(value)

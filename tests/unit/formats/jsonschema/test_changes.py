@@ -1,0 +1,324 @@
+"""The change list of the structural diff, family by family: (writer, reader) and what is reported."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stele.formats.jsonschema import JSON_SCHEMA, changes
+from stele.formats.jsonschema.confluent import ALL, LENIENT, STRICT
+from stele.formats.jsonschema.confluent.changes import BREAKING
+from stele.formats.jsonschema.confluent.combined import maximum_matching
+from stele.formats.jsonschema.confluent.explain import advice
+
+STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
+
+
+def diff(writer: Any, reader: Any, ruleset: str = "confluent") -> list[str]:
+    """Changes as `TYPE path`."""
+    allowed = LENIENT if ruleset == "confluent-lenient" else STRICT
+    old, new = (JSON_SCHEMA.parse(json.dumps(text).encode(), {}) for text in (writer, reader))
+    return [f"{change.type} {change.path}" for change in changes(new, old, allowed=allowed)]
+
+
+def compatible(writer: Any, reader: Any, ruleset: str = "confluent") -> bool:
+    """The verdict of the format."""
+    old, new = (JSON_SCHEMA.parse(json.dumps(text).encode(), {}) for text in (writer, reader))
+    return not JSON_SCHEMA.check(new, old, ruleset)
+
+
+def obj(properties: dict[str, Any] | None = None, **keywords: Any) -> dict[str, Any]:
+    """An object schema."""
+    return {"type": "object", "properties": properties or {}, **keywords}
+
+
+def arr(**keywords: Any) -> dict[str, Any]:
+    """An array schema."""
+    return {"type": "array", **keywords}
+
+
+CLOSED = {"additionalProperties": False}
+STRINGS = {"additionalProperties": STRING}
+TUPLE = {"items": [STRING]}
+
+TABLE: list[tuple[Any, Any, list[str]]] = [
+    # annotations
+    ({"type": "string", "title": "a"}, {"type": "string", "title": "b"}, ["TITLE_CHANGED #/title"]),
+    ({"type": "string"}, {"type": "string", "description": "b"}, ["DESCRIPTION_CHANGED #/description"]),
+    ({"type": "string", "default": 1}, {"type": "string"}, ["DEFAULT_CHANGED #/default"]),
+    ({"type": "string", "$id": "http://a/"}, {"type": "string", "$id": "http://b/"}, ["ID_CHANGED #/id"]),
+    # kinds
+    (STRING, INTEGER, ["TYPE_CHANGED #/"]),
+    (INTEGER, NUMBER, ["TYPE_EXTENDED #/"]),
+    (NUMBER, INTEGER, ["TYPE_NARROWED #/"]),
+    (STRING, {}, []),
+    (STRING, True, []),
+    (False, STRING, []),
+    ({}, {"properties": {}}, ["TYPE_CHANGED #/"]),
+    # strings
+    (STRING, {"type": "string", "maxLength": 3}, ["MAX_LENGTH_ADDED #/maxLength"]),
+    ({"type": "string", "maxLength": 3}, STRING, ["MAX_LENGTH_REMOVED #/maxLength"]),
+    ({"type": "string", "maxLength": 3}, {"type": "string", "maxLength": 4}, ["MAX_LENGTH_INCREASED #/maxLength"]),
+    ({"type": "string", "minLength": 3}, {"type": "string", "minLength": 2}, ["MIN_LENGTH_DECREASED #/minLength"]),
+    (STRING, {"type": "string", "pattern": "a"}, ["PATTERN_ADDED #/pattern"]),
+    ({"type": "string", "pattern": "a"}, {"type": "string", "pattern": "b"}, ["PATTERN_CHANGED #/pattern"]),
+    ({"type": "string", "pattern": "a"}, STRING, ["PATTERN_REMOVED #/pattern"]),
+    (STRING, {"type": "string", "format": "date"}, []),
+    # numbers
+    ({"type": "number", "maximum": 5}, {"type": "number", "maximum": 4.5}, ["MAXIMUM_DECREASED #/maximum"]),
+    ({"type": "number", "minimum": 5}, {"type": "number", "minimum": 5.0}, []),
+    (NUMBER, {"type": "number", "exclusiveMinimum": 1}, ["EXCLUSIVE_MINIMUM_ADDED #/exclusiveMinimum"]),
+    (
+        {"type": "number", "exclusiveMaximum": 2},
+        {"type": "number", "exclusiveMaximum": 1},
+        ["EXCLUSIVE_MAXIMUM_DECREASED #/exclusiveMaximum"],
+    ),
+    ({"type": "number", "multipleOf": 2}, {"type": "number", "multipleOf": 4}, ["MULTIPLE_OF_EXPANDED #/multipleOf"]),
+    (
+        {"type": "number", "multipleOf": 0.3},
+        {"type": "number", "multipleOf": 0.1},
+        ["MULTIPLE_OF_REDUCED #/multipleOf"],
+    ),
+    ({"type": "number", "multipleOf": 2}, {"type": "number", "multipleOf": 3}, ["MULTIPLE_OF_CHANGED #/multipleOf"]),
+    # enumerations
+    ({"enum": [1]}, {"enum": [1, 2]}, ["ENUM_ARRAY_EXTENDED #/enum"]),
+    ({"enum": [1, True]}, {"enum": [1]}, ["ENUM_ARRAY_NARROWED #/enum"]),
+    ({"enum": ["a"]}, {"enum": ["b"]}, ["ENUM_ARRAY_CHANGED #/enum"]),
+    ({"const": 1}, {"const": 2}, ["ENUM_ARRAY_CHANGED #/const"]),
+    ({"const": 1}, {"const": 1.0}, []),
+    ({"const": 1}, {"enum": [1]}, ["TYPE_CHANGED #/"]),
+    ({"type": "string", "enum": ["a"]}, STRING, ["PRODUCT_TYPE_NARROWED #/"]),
+    (STRING, {"type": "string", "enum": ["a"]}, ["TYPE_CHANGED #/"]),
+    # required
+    (obj({"a": STRING}), obj({"a": STRING}, required=["a"]), ["REQUIRED_ATTRIBUTE_ADDED #/required/a"]),
+    (
+        obj({"a": STRING}),
+        obj({"a": {"type": "string", "default": ""}}, required=["a"]),
+        ["REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED #/required/a", "DEFAULT_CHANGED #/properties/a/default"],
+    ),
+    (obj({"a": STRING}, required=["a"]), obj({"a": STRING}), ["REQUIRED_ATTRIBUTE_REMOVED #/required/a"]),
+    (obj(required=["foo"]), obj(required=["bar"]), []),
+    # properties and content models
+    (obj(), obj({"a": STRING}), ["OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]),
+    (obj(), obj({"a": STRING}, required=["a"]), ["REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]),
+    (obj(), obj({"a": {}}), ["PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]),
+    (obj({"a": STRING}), obj(), ["PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL #/properties/a"]),
+    (obj(**CLOSED), obj({"a": STRING}, **CLOSED), ["OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a"]),
+    (
+        obj(**CLOSED),
+        obj({"a": STRING}, required=["a"], **CLOSED),
+        ["REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a"],
+    ),
+    (
+        obj(**CLOSED),
+        obj({"a": {"type": "string", "default": ""}}, required=["a"], **CLOSED),
+        ["REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a"],
+    ),
+    (obj({"a": STRING}, **CLOSED), obj(**CLOSED), ["PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a"]),
+    (
+        obj({"a": False}, **CLOSED),
+        obj(**CLOSED),
+        ["PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a"],
+    ),
+    (
+        obj(**STRINGS),
+        obj({"a": STRING}, **STRINGS),
+        [
+            "PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
+            "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
+        ],
+    ),
+    (
+        obj(**STRINGS),
+        obj({"a": INTEGER}, **STRINGS),
+        [
+            "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
+            "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
+        ],
+    ),
+    (
+        obj({"a": INTEGER}, patternProperties={"^a": NUMBER}),
+        obj(patternProperties={"^a": NUMBER}),
+        ["PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a"],
+    ),
+    (
+        obj({"a": INTEGER}, **STRINGS),
+        obj(**STRINGS),
+        ["PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a"],
+    ),
+    (obj({"a": STRING}), obj({"a": INTEGER}), ["TYPE_CHANGED #/properties/a"]),
+    (obj({"a/b": STRING}), obj({"a/b": INTEGER}), ["TYPE_CHANGED #/properties/a~1b"]),
+    (obj(**CLOSED), obj(), ["ADDITIONAL_PROPERTIES_ADDED #/additionalProperties"]),
+    (obj(), obj(**CLOSED), ["ADDITIONAL_PROPERTIES_REMOVED #/additionalProperties"]),
+    (obj(), obj(**STRINGS), ["ADDITIONAL_PROPERTIES_NARROWED #/additionalProperties"]),
+    (obj(**STRINGS), obj(), ["ADDITIONAL_PROPERTIES_EXTENDED #/additionalProperties"]),
+    (obj(**STRINGS), obj(additionalProperties=INTEGER), ["TYPE_CHANGED #/additionalProperties"]),
+    (obj(), obj(unevaluatedProperties=False), ["UNEVALUATED_PROPERTIES_REMOVED #/unevaluatedProperties"]),
+    (obj(), obj(maxProperties=1), ["MAX_PROPERTIES_ADDED #/maxProperties"]),
+    (obj(minProperties=2), obj(minProperties=1), ["MIN_PROPERTIES_DECREASED #/minProperties"]),
+    # dependencies
+    (obj(), obj(dependencies={"a": ["b"]}), ["DEPENDENCY_ARRAY_ADDED #/dependencies/a"]),
+    (obj(dependencies={"a": ["b"]}), obj(), ["DEPENDENCY_ARRAY_REMOVED #/dependencies/a"]),
+    (
+        obj(dependencies={"a": ["b"]}),
+        obj(dependencies={"a": ["b", "c"]}),
+        ["DEPENDENCY_ARRAY_EXTENDED #/dependencies/a"],
+    ),
+    (
+        obj(dependencies={"a": ["b", "c"]}),
+        obj(dependencies={"a": ["b"]}),
+        ["DEPENDENCY_ARRAY_NARROWED #/dependencies/a"],
+    ),
+    (obj(dependencies={"a": ["b"]}), obj(dependencies={"a": ["c"]}), ["DEPENDENCY_ARRAY_CHANGED #/dependencies/a"]),
+    (obj(), obj(dependencies={"a": STRING}), ["DEPENDENCY_SCHEMA_ADDED #/dependencies/a"]),
+    (obj(dependencies={"a": STRING}), obj(), ["DEPENDENCY_SCHEMA_REMOVED #/dependencies/a"]),
+    (obj(dependencies={"a": STRING}), obj(dependencies={"a": INTEGER}), ["TYPE_CHANGED #/dependencies/a"]),
+    # arrays
+    (arr(items=STRING), arr(items=INTEGER), ["TYPE_CHANGED #/items"]),
+    (arr(), arr(items=STRING), ["SCHEMA_ADDED #/items"]),
+    (arr(items=STRING), arr(), ["SCHEMA_REMOVED #/items"]),
+    (arr(**TUPLE), arr(items=[STRING, STRING]), ["ITEM_ADDED_TO_OPEN_CONTENT_MODEL #/items/1"]),
+    (arr(**TUPLE), arr(items=[STRING, {}]), ["ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL #/items/1"]),
+    (arr(items=[STRING, STRING]), arr(**TUPLE), ["ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL #/items/1"]),
+    (
+        arr(**TUPLE, additionalItems=False),
+        arr(items=[STRING, STRING], additionalItems=False),
+        ["ITEM_ADDED_TO_CLOSED_CONTENT_MODEL #/items/1"],
+    ),
+    (
+        arr(items=[STRING, STRING], additionalItems=False),
+        arr(**TUPLE, additionalItems=False),
+        ["ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL #/items/1"],
+    ),
+    (
+        arr(**TUPLE, additionalItems=NUMBER),
+        arr(items=[STRING, INTEGER], additionalItems=NUMBER),
+        ["ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"],
+    ),
+    (
+        arr(items=[STRING, INTEGER], additionalItems=NUMBER),
+        arr(**TUPLE, additionalItems=NUMBER),
+        ["ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"],
+    ),
+    (arr(**TUPLE), arr(**TUPLE, additionalItems=False), ["ADDITIONAL_ITEMS_REMOVED #/additionalItems"]),
+    (arr(), arr(minItems=1), ["MIN_ITEMS_ADDED #/minItems"]),
+    (arr(maxItems=1), arr(maxItems=2), ["MAX_ITEMS_INCREASED #/maxItems"]),
+    (arr(), arr(uniqueItems=True), ["UNIQUE_ITEMS_ADDED #/uniqueItems"]),
+    (arr(uniqueItems=True), arr(), ["UNIQUE_ITEMS_REMOVED #/uniqueItems"]),
+    # combinations
+    (STRING, {"type": ["string", "null"]}, ["COMBINED_TYPE_EXTENDED #/"]),
+    ({"type": ["string", "null"]}, STRING, ["TYPE_CHANGED #/"]),
+    ({"oneOf": [STRING]}, {"oneOf": [STRING, INTEGER]}, ["SUM_TYPE_EXTENDED #/"]),
+    ({"anyOf": [STRING, INTEGER]}, {"anyOf": [INTEGER]}, ["SUM_TYPE_NARROWED #/"]),
+    ({"anyOf": [STRING, INTEGER]}, {"anyOf": [NUMBER, STRING]}, ["TYPE_EXTENDED #/anyOf/1"]),
+    ({"anyOf": [STRING, NUMBER]}, {"anyOf": [STRING, INTEGER]}, ["COMBINED_TYPE_SUBSCHEMAS_CHANGED #/"]),
+    ({"allOf": [STRING]}, {"allOf": [STRING, {"maxLength": 1}]}, ["PRODUCT_TYPE_EXTENDED #/"]),
+    ({"allOf": [STRING, {"maxLength": 1}]}, {"allOf": [STRING]}, ["PRODUCT_TYPE_NARROWED #/"]),
+    ({"anyOf": [STRING, INTEGER]}, {"oneOf": [STRING, INTEGER]}, ["COMBINED_TYPE_CHANGED #/"]),
+    ({"oneOf": [STRING, INTEGER]}, {"anyOf": [STRING, INTEGER]}, ["COMBINED_TYPE_EXTENDED #/"]),
+    ({"allOf": [STRING]}, {"oneOf": [STRING, INTEGER]}, ["COMBINED_TYPE_EXTENDED #/", "SUM_TYPE_EXTENDED #/"]),
+    ({"anyOf": [STRING]}, {"allOf": [STRING]}, ["COMBINED_TYPE_EXTENDED #/"]),
+    ({"oneOf": [STRING]}, STRING, []),
+    ({"not": STRING}, {"not": INTEGER}, ["NOT_TYPE_EXTENDED #/not"]),
+    ({"not": NUMBER}, {"not": INTEGER}, ["NOT_TYPE_NARROWED #/not"]),
+    ({"not": INTEGER}, {"not": NUMBER}, ["NOT_TYPE_EXTENDED #/not"]),
+    # Kafka Connect's bytes
+    ({"type": "string", "connect.type": "bytes"}, {"type": "number", "connect.type": "bytes"}, []),
+]
+
+
+@pytest.mark.parametrize(("writer", "reader", "expected"), TABLE)
+def test_change_list(writer: Any, reader: Any, expected: list[str]) -> None:
+    """A change of one kind is reported once, at its place, and the verdict follows from the table of harmless types."""
+    found = diff(writer, reader)
+    assert found == expected
+    assert {line.split()[0] for line in found} <= ALL
+    assert compatible(writer, reader) is all(line.split()[0] in STRICT for line in expected)
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "strict", "lenient"),
+    [
+        (obj(), obj({"a": STRING}), False, True),
+        (obj(), obj({"a": {"type": "string", "default": ""}}, required=["a"]), False, True),
+        (obj(), obj({"a": STRING}, required=["a"]), False, False),
+        (obj({"a": STRING}, **CLOSED), obj(**CLOSED), False, True),
+        (obj(), obj(**CLOSED), False, True),
+        (obj(**STRINGS), obj({"a": INTEGER}, **STRINGS), False, True),
+        (obj({"a": STRING}), obj({"a": INTEGER}), False, False),
+        ({"allOf": [obj(), {}]}, {"allOf": [obj({"a": STRING}), {}]}, False, True),
+    ],
+)
+def test_lenient_lets_named_properties_come_and_go(writer: Any, reader: Any, strict: bool, lenient: bool) -> None:
+    """Lenient accepts what is safe for writers that send named properties only, also inside combinations."""
+    assert compatible(writer, reader) is strict
+    assert compatible(writer, reader, "confluent-lenient") is lenient
+
+
+def test_the_tables_divide_the_vocabulary() -> None:
+    """Each type is either harmless somewhere or breaking, and every one that can be refused has advice."""
+    assert STRICT < LENIENT
+    assert not LENIENT & BREAKING
+    for change in ALL - STRICT:
+        why, fix = advice(change)
+        assert why.endswith(".")
+        assert fix.endswith(".")
+
+
+def test_tuples_of_2020_12_are_read_like_the_older_ones() -> None:
+    """`prefixItems` with `items` says what `items` with `additionalItems` said before."""
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    old = {**draft, **arr(prefixItems=[STRING], items=False)}
+    new = {**draft, **arr(prefixItems=[STRING, STRING], items=False)}
+    assert diff(old, new) == ["ITEM_ADDED_TO_CLOSED_CONTENT_MODEL #/items/1"]
+    assert diff(old, {**draft, **arr(prefixItems=[STRING])}) == ["ADDITIONAL_ITEMS_ADDED #/additionalItems"]
+
+
+def test_siblings_of_a_reference_count_since_2019_09() -> None:
+    """Up to draft-07 keywords beside `$ref` are ignored, later they are one more condition."""
+    definitions = {"definitions": {"s": STRING}, "$defs": {"s": STRING}}
+    old, new = {"$ref": "#/$defs/s", **definitions}, {"$ref": "#/$defs/s", "maxLength": 3, **definitions}
+    assert compatible(old, new)
+    draft = {"$schema": "https://json-schema.org/draft/2019-09/schema"}
+    assert not compatible({**draft, **old}, {**draft, **new})
+
+
+def test_recursive_schemas_are_compared_through_their_cycles() -> None:
+    """A list node keeps its verdict through `next`, and a change inside the cycle is found once."""
+    node = {"type": "object", "properties": {"next": {"$ref": "#"}, "value": INTEGER}}
+    assert diff(node, node) == []
+    assert diff(node, {**node, "properties": {"next": {"$ref": "#"}, "value": STRING}}) == [
+        "TYPE_CHANGED #/properties/value"
+    ]
+
+
+def test_a_cycle_through_branches_is_refused_for_a_change_far_inside() -> None:
+    """Twelve node types that may hold each other: one changed constant breaks the branch it is in."""
+
+    def tree(changed: int) -> dict[str, Any]:
+        kids = {"type": "array", "items": {"oneOf": [{"$ref": f"#/definitions/n{i}"} for i in range(12)]}}
+        nodes = {f"n{i}": obj({"kind": {"const": i + (i == 3) * changed}, "kids": kids}) for i in range(12)}
+        return {"$ref": "#/definitions/n0", "definitions": nodes}
+
+    assert compatible(tree(0), tree(0))
+    assert diff(tree(0), tree(100)) == ["COMBINED_TYPE_SUBSCHEMAS_CHANGED #/properties/kids/items"]
+
+
+def test_a_matching_is_maximum_even_when_the_first_choice_blocks() -> None:
+    """An augmenting path moves earlier pairs: greedy pairing alone would leave one branch over."""
+    edges = {0: [0, 1], 1: [0], 2: [1, 2]}
+    assert maximum_matching(3, 3, lambda left: edges[left], {0: 0, 2: 1}) == [(0, 1), (1, 0), (2, 2)]
+
+
+def test_findings_say_where_what_and_how_to_mend() -> None:
+    """A finding carries the rule, the pointer, both texts and two sentences."""
+    writer = JSON_SCHEMA.parse(json.dumps(obj({"a": STRING})).encode(), {})
+    reader = JSON_SCHEMA.parse(json.dumps(obj({"a": INTEGER})).encode(), {})
+    (finding,) = JSON_SCHEMA.check(reader, writer)
+    assert (finding.rule, finding.path) == ("TYPE_CHANGED", "#/properties/a")
+    assert (finding.reader, finding.writer) == ('{"type":"integer"}', '{"type":"string"}')
+    assert finding.breaks
+    assert finding.why.endswith(".")
+    assert finding.fix.endswith(".")

@@ -1,0 +1,181 @@
+"""Fields, columns and data of JSON Schemas."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from stele.core.ports import Codec, Field, Format
+from stele.errors import DecodeError, EncodeError
+from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
+
+
+def parse(schema: Any) -> ParsedJsonSchema:
+    """Parse a schema given as a value."""
+    return JSON_SCHEMA.parse(json.dumps(schema).encode(), {})
+
+
+ORDER = {
+    "title": "Order",
+    "type": "object",
+    "required": ["id", "lines"],
+    "properties": {
+        "id": {"type": "integer", "description": "number of the order"},
+        "note": {"type": ["string", "null"], "default": None},
+        "at": {"type": "string", "format": "date-time"},
+        "to": {"$ref": "#/definitions/address", "default": {}},
+        "lines": {"type": "array", "items": {"type": "object", "properties": {"price": {"type": "number"}}}},
+        "tags": {"type": "object", "additionalProperties": {"type": "boolean"}},
+        "state": {"enum": ["open", "done"]},
+        "either": {"oneOf": [{"type": "null"}, {"type": "integer"}]},
+        "mixed": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        "self": {"$ref": "#"},
+        "free": True,
+    },
+    "definitions": {"address": {"title": "An address", "allOf": [{"properties": {"city": {"type": "string"}}}]}},
+}
+
+
+def test_fields_are_listed_depth_first() -> None:
+    """Path, type, default and text of every property; arrays, maps and combinations entered, cycles not."""
+    assert JSON_SCHEMA.fields(parse(ORDER)) == [
+        Field("id", "integer", doc="number of the order"),
+        Field("note", "string|null", default="null"),
+        Field("at", "string"),
+        Field("to", "object", default="{}", doc="An address"),
+        Field("to.city", "string"),
+        Field("lines", "array"),
+        Field("lines[]", "object"),
+        Field("lines[].price", "number"),
+        Field("tags", "object"),
+        Field("tags{}", "boolean"),
+        Field("state", "enum"),
+        Field("either", "null|integer"),
+        Field("mixed", "string|integer"),
+        Field("self", "object", doc="Order"),
+        Field("free", "any"),
+    ]
+
+
+def test_columns() -> None:
+    """Each kind of schema has its column type; what has no one type is a string of JSON."""
+    assert JSON_SCHEMA.arrow_schema(parse(ORDER)) == pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            pa.field("note", pa.string()),
+            pa.field("at", pa.string()),
+            pa.field("to", pa.struct([pa.field("city", pa.string())])),
+            pa.field(
+                "lines",
+                pa.list_(pa.field("item", pa.struct([pa.field("price", pa.float64())]), nullable=False)),
+                nullable=False,
+            ),
+            pa.field("tags", pa.map_(pa.string(), pa.field("value", pa.bool_(), nullable=False))),
+            pa.field("state", pa.string()),
+            pa.field("either", pa.int64()),
+            pa.field("mixed", pa.string()),
+            pa.field("self", pa.string()),
+            pa.field("free", pa.string()),
+        ]
+    )
+    assert str(JSON_SCHEMA.arrow_schema(parse({"type": "integer"}))) == "value: int64 not null"
+
+
+def test_the_codec_writes_compact_json_and_reads_it_back() -> None:
+    """Encode and decode are inverse; text stays text, Decimals and long integers keep their digits."""
+    codec = JSON_SCHEMA.codec(parse(ORDER))
+    datum = {"id": 2**70, "lines": [{"price": 1.5}], "note": "é"}
+    data = codec.encode(datum)
+    assert data == '{"id":1180591620717411303424,"lines":[{"price":1.5}],"note":"é"}'.encode()
+    assert codec.decode(data) == datum
+    assert codec.encode({"id": 1, "lines": [{"price": Decimal("1.10")}]}) == b'{"id":1,"lines":[{"price":1.10}]}'
+
+
+@pytest.mark.parametrize(
+    "datum", [{"lines": []}, {"id": "x", "lines": []}, {"id": 1, "lines": {}}, 3, float("nan"), b"x", object()]
+)
+def test_data_that_do_not_fit_are_not_written(datum: Any) -> None:
+    """A datum of another shape, or no JSON at all, is refused with a path."""
+    codec = JSON_SCHEMA.codec(parse(ORDER))
+    with pytest.raises(EncodeError, match="#"):
+        codec.encode(datum)
+    assert codec.validate(datum)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'{"id":1}', '"lines" is a required property'),
+        (b'{"id":1,"lines":[]', "not JSON"),
+        (b'{"id":1,"lines":[]} ]', "not JSON"),
+        (b'{"id":NaN,"lines":[]}', "NaN"),
+        (b"\xff", "not UTF-8"),
+        (b"[" * 100_000, "nested|recursion"),
+        (b"", "not JSON"),
+        (b'{"id":' + b"9" * 5000 + b',"lines":[]}', "digits"),
+    ],
+)
+def test_bytes_that_do_not_fit_are_not_read(data: bytes, words: str) -> None:
+    """What is no JSON, or JSON of another shape, is a decode error that says why."""
+    with pytest.raises(DecodeError, match=words):
+        JSON_SCHEMA.codec(parse(ORDER)).decode(data)
+
+
+def test_a_reader_schema_decides_what_is_read() -> None:
+    """With a reader's schema the data have to fit that one."""
+    codec = JSON_SCHEMA.codec(parse({"type": "string"}), parse({"maxLength": 1}))
+    assert codec.decode(codec.encode("a")) == "a"
+    with pytest.raises(DecodeError, match="longer than 1"):
+        codec.decode(codec.encode("ab"))
+
+
+@pytest.mark.parametrize(
+    "draft", ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]
+)
+def test_formats_are_never_asserted(draft: str) -> None:
+    """One policy for all drafts: `format` describes, it does not refuse."""
+    assert JSON_SCHEMA.codec(parse({"$schema": draft, "format": "date"})).validate("no date") == []
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        ORDER,
+        True,
+        {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
+        {"type": "integer", "exclusiveMinimum": 10, "multipleOf": 7},
+        {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "exclusiveMinimum": 0},
+        {"type": "array", "minItems": 3, "uniqueItems": True, "items": {"type": "integer"}},
+        {"type": "array", "prefixItems": [{"const": 1}], "$schema": "https://json-schema.org/draft/2020-12/schema"},
+        {"type": "object", "minProperties": 2, "additionalProperties": {"type": "null"}},
+        {"oneOf": [{"type": "string", "maxLength": 2}, {"type": "string", "minLength": 2}]},
+        {"allOf": [{"required": ["a"]}, {"properties": {"a": {"enum": [[1]]}}}]},
+        {"type": "string", "minLength": 30, "maxLength": 30},
+        {"examples": [{"a": 1}], "type": "object", "required": ["a"]},
+        {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"], "maxProperties": 3, "examples": []}
+        | {"required": []},
+    ],
+)
+def test_examples_fit(schema: Any) -> None:
+    """The example of a schema is valid under it."""
+    codec = JSON_SCHEMA.codec(parse(schema))
+    assert codec.validate(codec.example()) == []
+
+
+def test_no_example_is_an_error_not_a_lie() -> None:
+    """A schema nothing fits has no example, and says so."""
+    with pytest.raises(EncodeError, match="no small datum"):
+        JSON_SCHEMA.codec(parse(False)).example()
+
+
+def test_the_ports_are_implemented() -> None:
+    """Format and codec fit the contracts the registry is written against, and come in by the entry point."""
+    port: Format[ParsedJsonSchema] = JSON_SCHEMA
+    codec: Codec = JSON_SCHEMA.codec(parse(True))
+    assert port.name == "json"
+    assert codec.validate(None) == []
+    assert port.media_types[0] == "application/schema+json"

@@ -1,0 +1,309 @@
+"""Reading schemas: drafts, places of errors, references, exact texts, hostile input."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from stele.core.ports import Form
+from stele.errors import MalformedSchema, SteleError, TooLarge, UnknownRuleset, UnresolvedReference
+from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, changes
+from stele.formats.jsonschema.confluent import engine
+from stele.formats.jsonschema.drafts import Draft
+from stele.formats.jsonschema.resolve import join
+
+
+def parse(schema: Any, references: dict[str, Any] | None = None, **options: Any) -> ParsedJsonSchema:
+    """Parse a schema given as bytes or as a value."""
+    texts = {name: json.dumps(text).encode() for name, text in (references or {}).items()}
+    return JSON_SCHEMA.parse(schema if isinstance(schema, bytes) else json.dumps(schema).encode(), texts, **options)
+
+
+@pytest.mark.parametrize(
+    ("schema", "draft"),
+    [
+        ({}, Draft.DRAFT7),
+        (True, Draft.DRAFT7),
+        (False, Draft.DRAFT7),
+        ({"$schema": "http://json-schema.org/draft-04/schema#"}, Draft.DRAFT4),
+        ({"$schema": "http://json-schema.org/draft-06/schema"}, Draft.DRAFT6),
+        ({"$schema": "https://json-schema.org/draft-07/schema#"}, Draft.DRAFT7),
+        ({"$schema": "https://json-schema.org/draft/2019-09/schema"}, Draft.DRAFT2019),
+        ({"$schema": "https://json-schema.org/draft/2020-12/schema"}, Draft.DRAFT2020),
+        ({"$schema": "https://example.com/mine"}, Draft.DRAFT7),
+        ({"maximum": 1, "exclusiveMaximum": True}, Draft.DRAFT4),
+    ],
+)
+def test_the_draft_is_that_of_schema_else_seven(schema: Any, draft: Draft) -> None:
+    """`$schema` decides, draft-07 is the default, and a text only draft-04 understands is read as such."""
+    assert parse(schema).draft is draft
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "words"),
+    [
+        (b'{"a":\n 1,}', 2, 4, "property name"),
+        (b"", 1, 1, "empty"),
+        (b" \n ", 1, 1, "empty"),
+        (b'{"a": "NaN",\n "b": NaN}', 2, 7, "NaN"),
+        (b"[-Infinity]", 1, 2, "Infinity"),
+        (b"\xef\xbb\xbf{}", 1, 1, "byte order mark"),
+        ("{}".encode("utf-16"), 1, 1, "byte order mark"),
+        (b'{"a":\n"\xe9"}', 2, 2, "UTF-8"),
+        (b"{} {}", 1, 4, "Extra data"),
+    ],
+)
+def test_broken_texts_are_refused_with_line_and_column(text: bytes, line: int, column: int, words: str) -> None:
+    """What is no JSON is refused where it goes wrong."""
+    with pytest.raises(MalformedSchema, match=words) as caught:
+        parse(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "expected"),
+    [
+        ({"properties": {"a/b": {"type": "strin"}}}, "#/properties/a~1b/type", "the name of a type"),
+        ({"items": {"minimum": "x"}}, "#/items/minimum", "number"),
+        ({"pattern": "("}, "#/pattern", "a regular expression"),
+        ({"pattern": "(a{1000}){1000}"}, "#/pattern", "a regular expression"),
+        ({"required": "a"}, "#/required", "array"),
+        ({"allOf": []}, "#/allOf", "at least one"),
+        (b"3", "#", "an object"),
+    ],
+)
+def test_wrong_schemas_are_refused_with_pointer_and_expectation(schema: Any, path: str, expected: str) -> None:
+    """What the meta-schema refuses is told by its place and by what belongs there."""
+    with pytest.raises(MalformedSchema) as caught:
+        parse(schema)
+    assert caught.value.path == path
+    assert expected in str(caught.value.expected)
+
+
+def test_repeated_members_are_refused_unless_stored_already() -> None:
+    """Two members of one name are an error now; in old texts the last one wins."""
+    text = b'{"type": "string", "type": "integer"}'
+    with pytest.raises(MalformedSchema, match="'type' is there twice"):
+        parse(text)
+    assert parse(text, strict=False).root == {"type": "integer"}
+
+
+def test_old_texts_keep_their_place() -> None:
+    """strict=False takes a schema the meta-schema refuses; only its codec says so."""
+    parsed = parse({"type": "object", "required": "a"}, strict=False)
+    assert not JSON_SCHEMA.check(parsed, parsed)
+    with pytest.raises(MalformedSchema):
+        JSON_SCHEMA.codec(parsed).validate({})
+
+
+def test_numbers_strings_and_order_survive_printing() -> None:
+    """Numbers keep their spelling, members their order, text its characters."""
+    text = '{"z":1.0,"a":[1e400,-0,12345678901234567890123,0.1000,1E+2],"s":"é\\u2028\\ud83d\\ude00/\\""}'
+    printed = JSON_SCHEMA.canonical(parse(text.encode()), Form.PRINTED).decode()
+    assert printed == '{"z":1.0,"a":[1e400,-0,12345678901234567890123,0.1000,1E+2],"s":"é\u2028\U0001f600/\\""}'
+
+
+def test_the_three_forms() -> None:
+    """NORMALIZED sorts members; CANONICAL drops annotations of schemas but no property of such a name."""
+    parsed = parse(b'{ "title": "T", "properties": {"title": {"type": "string", "description": "d"}}, "enum": [2, 1] }')
+    assert JSON_SCHEMA.canonical(parsed, Form.NORMALIZED) == (
+        b'{"enum":[2,1],"properties":{"title":{"description":"d","type":"string"}},"title":"T"}'
+    )
+    assert JSON_SCHEMA.canonical(parsed, Form.CANONICAL) == b'{"enum":[2,1],"properties":{"title":{"type":"string"}}}'
+    assert {kind: len(digest) for kind, digest in JSON_SCHEMA.fingerprints(parsed).items()} == {"md5": 16, "sha256": 32}
+    assert parsed.type_name == "T"
+
+
+ADDRESS = {"type": "object", "properties": {"zip": {"$ref": "zip.json#/definitions/zip"}}}
+ZIP = {"definitions": {"zip": {"$id": "#z", "type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "references"),
+    [
+        ({"properties": {"at": {"$ref": "address.json"}}}, {"address.json": ADDRESS, "zip.json": ZIP}),
+        (
+            {"$id": "http://a.b/c/d.json", "properties": {"at": {"$ref": "address.json"}}},
+            {"address.json": ADDRESS, "zip.json": ZIP},
+        ),
+        (
+            {"properties": {"at": {"$ref": "http://x/address.json"}}},
+            {"http://x/address.json": ADDRESS, "http://x/zip.json": ZIP},
+        ),
+        ({"properties": {"at": {"$ref": "com.acme.Address"}}}, {"com.acme.Address": ADDRESS, "zip.json": ZIP}),
+        ({"properties": {"at": {"properties": {"zip": {"$ref": "zip.json#z"}}}}}, {"zip.json": ZIP}),
+        (
+            {"properties": {"at": {"$ref": "http://own/id.json"}}},
+            {"some name": {"$id": "http://own/id.json", **ADDRESS}, "http://own/zip.json": ZIP},
+        ),
+    ],
+)
+def test_references_lead_into_the_texts_handed_in(schema: Any, references: dict[str, Any]) -> None:
+    """By name, by resolved URI, by own id, by pointer and anchor: validation, fields and bundle all find the target."""
+    parsed = parse(schema, references)
+    assert JSON_SCHEMA.codec(parsed).validate({"at": {"zip": 1}}) == ['#/at/zip: 1 is not of type "string"']
+    assert [field.path for field in JSON_SCHEMA.fields(parsed)] == ["at", "at.zip"]
+    alone = parse(str(JSON_SCHEMA.render(parsed, "resolved")).encode())
+    assert JSON_SCHEMA.codec(alone).validate({"at": {"zip": 1}}) == ['#/at/zip: 1 is not of type "string"']
+    assert not [change for change in changes(alone, parsed) if change.type != "ID_CHANGED"]
+    assert JSON_SCHEMA.render(parsed, "serialized") is None
+
+
+@pytest.mark.parametrize(
+    "ref", ["http://example.com/x.json", "x.json", "#/definitions/x", "#x", "#/definitions/0/~2", "http://[/x"]
+)
+def test_references_to_nowhere_are_refused_and_never_fetched(ref: str) -> None:
+    """A reference that leads nowhere names its place at once; without strictness it allows anything."""
+    schema = {"definitions": {}, "properties": {"a": {"$ref": ref}}}
+    started = time.monotonic()
+    with pytest.raises(UnresolvedReference) as caught:
+        parse(schema)
+    assert caught.value.path == "#/properties/a/$ref"
+    assert not JSON_SCHEMA.check(parse(schema, strict=False), parse(schema, strict=False))
+    assert time.monotonic() - started < 1
+
+
+def test_a_malformed_reference_is_named() -> None:
+    """An error inside a reference text says which one."""
+    with pytest.raises(MalformedSchema, match=r"reference 'a\.json'") as caught:
+        JSON_SCHEMA.parse(b'{"$ref": "a.json"}', {"a.json": b"{,}"})
+    assert caught.value.line == 1
+
+
+def test_uri_references_resolve_as_in_rfc_3986() -> None:
+    """The examples every resolver gets wrong first: dots, empty paths, foreign schemes."""
+    base = "http://a/b/c/d;p?q"
+    table = {"g": "http://a/b/c/g", "../g": "http://a/b/g", "../../../g": "http://a/g", "?y": "http://a/b/c/d;p?y"}
+    table |= {"#s": "http://a/b/c/d;p?q#s", "//g": "http://g", "mailto:x": "mailto:x", ".": "http://a/b/c/"}
+    assert {reference: join(base, reference) for reference in table} == table
+    assert join("urn:a:b", "#c") == "urn:a:b#c"
+    assert join("mem://a/b", "c") == "mem://a/c"
+
+
+def nested(opening: str, closing: str, depth: int) -> bytes:
+    """A text of that many levels."""
+    return (opening * depth + "{}" + closing * depth).encode()
+
+
+HOSTILE = {
+    "nested 1000": nested('{"not":', "}", 1000),
+    "nested 100000": nested('{"not":', "}", 100_000),
+    "properties 100000": nested('{"properties":{"a":', "}}", 100_000),
+    "brackets": b"[" * 3_000_000,
+    "quotes": b'{"a":"' + b'\\"' * 2_000_000,
+    "digits": b'{"maximum":' + b"9" * 1_000_000 + b"}",
+    "exponent": b'{"maximum":1e999999999}',
+    "half a pair": b'{"a":"\\ud800"}',
+    "tangle": json.dumps(
+        {
+            "$ref": "#/definitions/d0",
+            "definitions": {f"d{i}": {"anyOf": [{"$ref": f"#/definitions/d{i + 1}"}] * 2} for i in range(40)}
+            | {"d40": {}},
+        }
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_texts_are_refused_quickly(text: bytes) -> None:
+    """Depth, size, numbers and tangles meet a clear error in bounded time, never a recursion error."""
+    started = time.monotonic()
+    with pytest.raises(SteleError):
+        parse(text)
+    assert time.monotonic() - started < 5
+
+
+def test_ten_megabytes_pass_in_bounded_time() -> None:
+    """A huge flat schema is read, listed and fingerprinted."""
+    text = json.dumps({"properties": {f"p{i}": {"type": "string", "description": "x" * 50} for i in range(100_000)}})
+    started = time.monotonic()
+    parsed = parse(text.encode())
+    assert len(JSON_SCHEMA.fields(parsed)) == 10_000
+    JSON_SCHEMA.fingerprints(parsed)
+    assert time.monotonic() - started < 40
+
+
+def test_deep_but_legal_schemas_pass_every_function() -> None:
+    """At the depth limit nothing recurses too far."""
+    parsed = parse(nested('{"not":', "}", 199))
+    again = parse(nested(' {"not":', "}", 199))
+    assert not changes(parsed, again)
+    assert JSON_SCHEMA.fields(parsed) == []
+    assert JSON_SCHEMA.canonical(parsed, Form.CANONICAL) == parsed.printed
+    assert str(JSON_SCHEMA.arrow_schema(parsed)) == "value: string"
+    JSON_SCHEMA.codec(parsed).validate(1)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}]},
+        {
+            "$ref": "#/definitions/a",
+            "definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}},
+        },
+        {"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": {"$ref": "#"}},
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "#", "maxLength": 1},
+    ],
+)
+def test_reference_cycles_end(schema: Any) -> None:
+    """A schema that refers to itself passes through every function."""
+    parsed, again = parse(schema), parse(schema)
+    assert changes(parsed, again) == []
+    JSON_SCHEMA.fields(parsed)
+    JSON_SCHEMA.arrow_schema(parsed)
+    assert JSON_SCHEMA.render(parsed, "resolved")
+
+
+def test_shared_definitions_do_not_multiply() -> None:
+    """Forty levels of two references to the next level are compared without walking 2^40 paths."""
+    levels = {
+        f"d{i}": {"properties": {"x": {"$ref": f"#/definitions/d{i + 1}"}, "y": {"$ref": f"#/definitions/d{i + 1}"}}}
+        for i in range(40)
+    }
+    old = parse({"$ref": "#/definitions/d0", "definitions": {**levels, "d40": {"type": "string"}}})
+    new = parse({"$ref": "#/definitions/d0", "definitions": {**levels, "d40": {"type": "integer"}}})
+    assert {finding.rule for finding in JSON_SCHEMA.check(new, old)} == {"TYPE_CHANGED"}
+    assert len(JSON_SCHEMA.fields(old)) <= 10_000
+    JSON_SCHEMA.arrow_schema(old)
+
+
+def test_a_wide_object_is_compared_in_one_pass() -> None:
+    """Twenty thousand properties of which one changed: one finding, in time that grows with the schema only."""
+    text = json.dumps({"properties": {f"p{i}": {"type": "string"} for i in range(20_000)}})
+    started = time.monotonic()
+    other = parse(text.replace("string", "number", 1).encode())
+    assert [finding.path for finding in JSON_SCHEMA.check(other, parse(text.encode()))] == ["#/properties/p0"]
+    assert time.monotonic() - started < 15
+
+
+def test_combinations_beyond_measure_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand branches that all differ from a thousand others: a clear error instead of an hour."""
+    monkeypatch.setattr(engine, "MAX_EVALUATIONS", 10_000)
+    old = parse({"oneOf": [{"type": "string", "maxLength": i + 1} for i in range(1000)]})
+    new = parse({"oneOf": [{"type": "integer", "maximum": i + 1} for i in range(1000)]})
+    assert not changes(old, parse({"oneOf": [{"type": "string", "maxLength": i} for i in range(1000, 0, -1)]}))
+    with pytest.raises(TooLarge):
+        changes(new, old)
+
+
+def test_slow_patterns_count_as_not_matching() -> None:
+    """A pattern made to backtrack for ever neither hangs the comparison nor the validation."""
+    pattern = "^(?=a)(a+)+$"
+    name = "a" * 100 + "!"
+    started = time.monotonic()
+    assert JSON_SCHEMA.codec(parse({"pattern": pattern})).validate(name)
+    old = parse({"patternProperties": {pattern: {"type": "string"}}})
+    assert not JSON_SCHEMA.check(parse({"patternProperties": {pattern: {}}, "properties": {name: {}}}), old)
+    assert time.monotonic() - started < 2
+
+
+def test_unknown_rulesets_are_refused() -> None:
+    """The rulesets are named; any other name is an error that lists them."""
+    assert JSON_SCHEMA.rulesets == ("confluent", "confluent-lenient")
+    with pytest.raises(UnknownRuleset, match="confluent-lenient"):
+        JSON_SCHEMA.check(parse({}), parse({}), "nonsense")
