@@ -32,7 +32,7 @@ from stele.formats.avro.model import (
     namespace,
 )
 
-MAX_INLINED: Final = 250
+MAX_INLINED: Final = 200
 """Types inside types once references are inlined: documents may each stay flat and still nest deeply together."""
 
 
@@ -53,7 +53,14 @@ def resolved(schema: AvroSchema) -> bytes:
 
 
 def _print(printer: _Printer, schema: AvroSchema) -> bytes:
-    return dumps(printer.node(schema.root, "")).encode("utf-8", "surrogatepass")
+    try:
+        return dumps(printer.node(schema.root, "")).encode()
+    except RecursionError:  # only where the caller's own stack is deep already
+        raise _too_deep() from None
+
+
+def _too_deep() -> MalformedSchema:
+    return MalformedSchema(f"with its references inlined the schema nests deeper than {MAX_INLINED} levels")
 
 
 class _Printer:
@@ -66,7 +73,7 @@ class _Printer:
     def node(self, node: Type, space: str) -> Any:
         """The JSON value of a type, space being the namespace in force."""
         if self.depth > MAX_INLINED:
-            raise MalformedSchema(f"with its references inlined the schema nests deeper than {MAX_INLINED} levels")
+            raise _too_deep()
         self.depth += 1
         found = self._node(node, space)
         self.depth -= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from stele.errors import DecodeError, EncodeError
+from stele.errors import DecodeError, EncodeError, MalformedSchema
 from stele.formats.avro import decode as _decode
 from stele.formats.avro import encode as _encode
 from stele.formats.avro.example import example
@@ -26,8 +26,9 @@ class AvroCodec:
     def encode(self, datum: Any) -> bytes:
         """Bytes of one datum of the writer's schema. Raises `EncodeError` with the path of what does not fit."""
         out = bytearray()
+        write = self._write
         try:
-            self._write(out, datum)
+            write(out, datum)
         except _encode.Misfit as misfit:
             raise EncodeError(misfit.sentence()) from None
         except RecursionError:
@@ -68,9 +69,15 @@ class AvroCodec:
 
     @cached_property
     def _write(self) -> _encode.Write:
-        return _encode.Builder().build(self.writer.root)
+        try:
+            return _encode.Builder().build(self.writer.root)
+        except RecursionError:
+            raise MalformedSchema("the types of the schema are nested too deeply for a codec") from None
 
     @cached_property
     def _read(self) -> tuple[_decode.Read, bool]:
         builder = _decode.Builder()
-        return builder.build(self.writer.root, self.reader.root), builder.counts_empties
+        try:
+            return builder.build(self.writer.root, self.reader.root), builder.counts_empties
+        except RecursionError:
+            raise MalformedSchema("the types of the schema are nested too deeply for a codec") from None

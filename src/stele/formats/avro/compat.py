@@ -34,7 +34,7 @@ from stele.formats.avro.model import (
 )
 from stele.formats.avro.resolve import PROMOTIONS
 
-MAX_DEPTH: Final = 300
+MAX_DEPTH: Final = 220
 """Comparisons inside comparisons; recursive types of coprime periods reach any depth."""
 
 MAX_PAIRS: Final = 300_000
@@ -74,7 +74,7 @@ def check(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list
     checker = _Checker(ruby=ruby)
     try:
         verdict = checker.compare(reader.root, writer.root)
-    except _TooMuch:
+    except (_TooMuch, RecursionError):  # the second only where the caller's own stack is deep already
         why = "The two schemas are nested, or refer to each other, in too many ways to be compared in bounded time."
         fix = "Split the schema, or make its recursion simpler."
         return [Finding("TOO_COMPLEX", "/", short(reader.root), short(writer.root), why, fix, level=Level.UNKNOWN)]
@@ -110,28 +110,26 @@ class _Checker:
         self.ambiguous: list[Issues] = []
         """Ambiguous fields, also those met in a branch of a union that was tried in vain: Java gives up there."""
 
-    def compare(self, reader: Type, writer: Type) -> Verdict:
-        """The verdict on one pair, remembered; optimistic while the pair is still being looked at."""
+    def compare(self, reader: Type, writer: Type, token: str = "") -> Verdict:
+        """The verdict on a pair, one step down when there is a token; optimistic while it is still being looked at."""
+        if token:
+            self.path.append(token)
         if type(reader) is Primitive and type(writer) is Primitive:
-            return self._primitives(reader, writer)
-        key = (id(reader), id(writer))
-        known = self.done.get(key)
-        if known is not None:
-            return known
-        self.pairs += 1
-        self.depth += 1
-        if self.depth > MAX_DEPTH or self.pairs > MAX_PAIRS:
-            raise _TooMuch
-        self.done[key] = _FITS
-        verdict = self.done[key] = self._compare(reader, writer)
-        self.depth -= 1
-        return verdict
-
-    def at(self, token: str, reader: Type, writer: Type) -> Verdict:
-        """The verdict on a pair one step further down."""
-        self.path.append(token)
-        verdict = self.compare(reader, writer)
-        self.path.pop()
+            verdict = self._primitives(reader, writer)
+        else:
+            key = (id(reader), id(writer))
+            known = self.done.get(key)
+            if known is None:
+                self.pairs += 1
+                self.depth += 1
+                if self.depth > MAX_DEPTH or self.pairs > MAX_PAIRS:
+                    raise _TooMuch
+                self.done[key] = _FITS
+                known = self.done[key] = self._compare(reader, writer)
+                self.depth -= 1
+            verdict = known
+        if token:
+            self.path.pop()
         return verdict
 
     def _compare(self, reader: Type, writer: Type) -> Verdict:
@@ -144,13 +142,13 @@ class _Checker:
                 case "fixed":
                     return self._fixed(reader, writer)  # type: ignore[arg-type]  # both are fixed
                 case "array":
-                    return self.at("items", reader.items, writer.items)  # type: ignore[union-attr]  # both are arrays
+                    return self.compare(reader.items, writer.items, "items")  # type: ignore[union-attr]  # both are arrays
                 case "map":
-                    return self.at("values", reader.values, writer.values)  # type: ignore[union-attr]  # both are maps
+                    return self.compare(reader.values, writer.values, "values")  # type: ignore[union-attr]  # both are maps
                 case _:
                     return self._unions(reader, writer)  # type: ignore[arg-type]  # nothing else is left
         if isinstance(writer, Union):
-            verdicts = [self.at(str(index), reader, branch) for index, branch in enumerate(writer.branches)]
+            verdicts = [self.compare(reader, branch, str(index)) for index, branch in enumerate(writer.branches)]
             return _merge(verdicts)
         if isinstance(reader, Union):
             return self._into_union(reader, writer)
@@ -212,7 +210,7 @@ class _Checker:
                 if field.type is other.type and type(other.type) is Primitive:
                     continue  # the commonest case by far: a shared plain primitive
                 path[-1] = str(index)
-                verdict = self.at("type", field.type, other.type)
+                verdict = self.compare(field.type, other.type, "type")
             else:
                 path[-1] = str(index)
                 verdict = self._aliased(field, reader, writer)
@@ -227,7 +225,7 @@ class _Checker:
         names = dict.fromkeys((field.name, *field.aliases))
         matches = [writer.by_name[name] for name in names if name in writer.by_name]
         if len(matches) == 1:
-            return self.at("type", field.type, matches[0].type)
+            return self.compare(field.type, matches[0].type, "type")
         if matches:
             found = ", ".join(match.name for match in matches)
             verdict = self._fails("READER_FIELD_AMBIGUOUS", field.name, found, extra=reader.name)

@@ -121,6 +121,9 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     kind: ClassVar[str] = "record"
     logical: ClassVar[None] = None
 
+    def __repr__(self) -> str:
+        return f"Record({self.name!r}, {len(self.fields)} fields)"
+
     def complete(self, fields: Mapping[str, RecordField]) -> None:
         """Set the fields: a record that contains itself has to exist before them."""
         msgspec.structs.force_setattr(self, "fields", tuple(fields.values()))
@@ -140,6 +143,9 @@ class AvroSchema(msgspec.Struct, frozen=True, eq=False):
 
     root: Type
     referenced: Mapping[str, Named] = {}
+
+    def __repr__(self) -> str:
+        return f"AvroSchema({short(self.root)})"
 
     @property
     def type_name(self) -> str:

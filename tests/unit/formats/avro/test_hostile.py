@@ -1,0 +1,197 @@
+"""Schemas and data made to hurt: each ends in a clear error, or an answer, soon."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stele.core.findings import Level
+from stele.core.ports import Form
+from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema
+from stele.formats import text as texts
+from stele.formats.avro import AVRO, AvroSchema
+
+SECONDS = 4.0
+
+
+@pytest.fixture(autouse=True)
+def _soon() -> Iterator[None]:
+    """Whatever happens, it happens soon."""
+    start = time.perf_counter()
+    yield
+    assert time.perf_counter() - start < SECONDS
+
+
+def parse(value: Any) -> AvroSchema:
+    """Parse a schema given as a JSON value."""
+    return AVRO.parse(json.dumps(value).encode(), {})
+
+
+@pytest.mark.parametrize("depth", [300, 1_000, 100_000])
+@pytest.mark.parametrize(
+    "layer",
+    [('{"type":"array","items":', "}"), ("[", "]"), ('{"type":"int","x":', "}")],
+)
+def test_deep_nesting(depth: int, layer: tuple[str, str]) -> None:
+    """Documents nested beyond the limits are refused as such, however deep."""
+    text = (layer[0] * depth + '"int"' + layer[1] * depth).encode()
+    try:
+        AVRO.parse(text, {})
+    except MalformedSchema as error:
+        assert any(word in str(error) for word in ("deep", "union"))  # noqa: PT017 - one layer is fine at 300
+    else:
+        assert depth == 300
+
+
+def test_nested_records_at_the_limit() -> None:
+    """The deepest records that parse also print, compare, list, encode and decode."""
+    node: Any = "int"
+    for index in range(120):
+        node = {"type": "record", "name": f"R{index}", "fields": [{"name": "f", "type": ["null", node]}]}
+    with pytest.raises(MalformedSchema):
+        parse(node)
+    node = "int"
+    for index in range(60):
+        node = {"type": "record", "name": f"R{index}", "fields": [{"name": "f", "type": ["null", node]}]}
+    schema = parse(node)
+    for form in Form:
+        assert AVRO.canonical(schema, form)
+    assert AVRO.check(schema, parse(node)) == []
+    assert len(AVRO.fields(schema)) == 60
+    codec = AVRO.codec(schema)
+    assert codec.decode(codec.encode({"f": None})) == {"f": None}
+
+
+def test_too_large() -> None:
+    """A document beyond the size limit is not even read."""
+    with pytest.raises(MalformedSchema, match="bytes"):
+        AVRO.parse(b'"' + b"x" * texts.MAX_BYTES + b'"', {})
+
+
+def test_wide_documents() -> None:
+    """A union of thousands of records compares with another one within bounds: an answer, or UNKNOWN."""
+    many = [{"type": "record", "name": f"n{index}.R", "fields": []} for index in range(3_000)]
+    findings = AVRO.check(parse(many), parse(list(reversed(many))))
+    assert all(finding.level is not Level.ERROR for finding in findings)
+
+
+def doubling(levels: int) -> list[Any]:
+    """Records of which each contains the one before twice."""
+    out: list[Any] = [{"type": "record", "name": "R0", "fields": [{"name": "x", "type": "int"}]}]
+    for index in range(1, levels):
+        fields = [{"name": name, "type": f"R{index - 1}"} for name in "ab"]
+        out.append({"type": "record", "name": f"R{index}", "fields": fields})
+    return out
+
+
+def test_exponential_schemas() -> None:
+    """A short schema with 2**60 fields is listed in part, refused as a table, and compared in no time."""
+    schema = parse(doubling(60))
+    changed = doubling(60)
+    changed[0]["fields"][0]["type"] = "string"
+    assert len(AVRO.fields(schema)) == 10_000
+    with pytest.raises(Invalid, match="more than"):
+        AVRO.arrow_schema(schema)
+    findings = AVRO.check(parse(changed), schema)
+    assert findings
+    assert len(findings) <= 61
+    assert AVRO.codec(schema).decode(b"\x00\x02") == {"x": 1}
+
+
+def test_exponential_defaults() -> None:
+    """A default that fails at the bottom of nested unions is refused at once."""
+    node: Any = "int"
+    for index in range(40):
+        branches = [
+            {"type": "record", "name": f"{side}{index}", "fields": [{"name": "f", "type": node}]} for side in "AB"
+        ]
+        node = (
+            branches
+            if index == 0
+            else [branches[0], {**branches[1], "fields": [{"name": "f", "type": [f"A{index - 1}", f"B{index - 1}"]}]}]
+        )
+    value: Any = "wrong"
+    for _ in range(40):
+        value = {"f": value}
+    with pytest.raises(MalformedSchema, match="fits no branch"):
+        parse({"type": "record", "name": "R", "fields": [{"name": "f", "type": node, "default": value}]})
+
+
+def cycle(period: int, prefix: str) -> Any:
+    """A record that leads back to itself after period steps, all steps of one name."""
+    node: Any = f"{prefix}0.R"
+    for index in reversed(range(period)):
+        node = {"type": "record", "name": f"{prefix}{index}.R", "fields": [{"name": "f", "type": node}]}
+    return node
+
+
+def test_cycles_of_coprime_periods() -> None:
+    """Recursive types whose pairs nest beyond any stack end with a finding of level UNKNOWN."""
+    findings = AVRO.check(parse(cycle(61, "a")), parse(cycle(59, "b")))
+    assert [finding.level for finding in findings] == [Level.UNKNOWN]
+    assert AVRO.check(parse(cycle(5, "a")), parse(cycle(7, "b"))) == []
+
+
+def test_references_that_nest_together() -> None:
+    """Flat documents whose references nest thousands deep are refused where they are inlined."""
+    references = {"R0": b'{"type":"record","name":"R0","fields":[]}'}
+    for index in range(1, 2_000):
+        body = {"type": "record", "name": f"R{index}", "fields": [{"name": "f", "type": f"R{index - 1}"}]}
+        references[f"R{index}"] = json.dumps(body).encode()
+    schema = AVRO.parse(b'{"type":"array","items":"R1999"}', references)
+    assert AVRO.canonical(schema, Form.PRINTED) == b'{"type":"array","items":"R1999"}'
+    with pytest.raises(MalformedSchema, match="deeper"):
+        AVRO.fingerprints(schema)
+    other = AVRO.parse(b'{"type":"array","items":"R1999"}', references)
+    assert [finding.level for finding in AVRO.check(schema, other)] == [Level.UNKNOWN]
+    with pytest.raises(Invalid):
+        AVRO.arrow_schema(schema)
+    with pytest.raises(MalformedSchema, match="deep"):
+        AVRO.codec(schema).decode(b"\x00")
+
+
+LIST = {"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]}
+
+
+def test_deep_data() -> None:
+    """A megabyte of nested data is an error, where readers in C crash the process."""
+    codec = AVRO.codec(parse(LIST))
+    with pytest.raises(DecodeError, match="deep"):
+        codec.decode(b"\x02" * 1_000_000 + b"\x00")
+    datum: Any = None
+    for _ in range(100_000):
+        datum = {"next": datum}
+    with pytest.raises(EncodeError, match="deep"):
+        codec.encode(datum)
+    assert codec.validate(datum) == ["the datum is nested too deeply"]
+
+
+def test_items_without_bytes() -> None:
+    """Ten bytes that promise a billion nulls are an error; a few hundred nulls are not."""
+    codec = AVRO.codec(parse({"type": "array", "items": "null"}))
+    assert codec.decode(codec.encode([None] * 300)) == [None] * 300
+    with pytest.raises(DecodeError, match="without content"):
+        codec.decode(b"\x80\x94\xeb\xdc\x03\x00")
+
+
+def test_endless_record() -> None:
+    """A record that contains itself without a way out has no datum, and every part says so."""
+    schema = parse({"type": "record", "name": "X", "fields": [{"name": "x", "type": "X"}]})
+    with pytest.raises(Invalid, match="without end"):
+        AVRO.codec(schema).example()
+    with pytest.raises(DecodeError):
+        AVRO.codec(schema).decode(b"")
+    with pytest.raises(Invalid, match="contains itself"):
+        AVRO.arrow_schema(schema)
+    assert AVRO.check(schema, schema) == []
+    assert [found.path for found in AVRO.fields(schema)] == ["x"]
+
+
+def test_enormous_precision() -> None:
+    """A decimal of two billion digits costs nothing: such values stay bytes."""
+    codec = AVRO.codec(parse({"type": "bytes", "logicalType": "decimal", "precision": 2_000_000_000, "scale": 3}))
+    assert codec.decode(b"\x02\x07") == b"\x07"

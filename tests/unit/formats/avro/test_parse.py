@@ -1,0 +1,227 @@
+"""Parsing Avro: what is refused, where the error points, and what lenient reading lets through."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stele.core.ports import Form
+from stele.errors import MalformedSchema, UnresolvedReference
+from stele.formats.avro import AVRO
+from stele.formats.avro.model import Fixed, Primitive, Record, Union
+
+
+def record(*fields: Any, **more: Any) -> bytes:
+    """A record `n.R` with these fields."""
+    return json.dumps({"type": "record", "name": "R", "namespace": "n", "fields": list(fields), **more}).encode()
+
+
+def field(kind: Any, **more: Any) -> dict[str, Any]:
+    """A field `f`."""
+    return {"name": "f", "type": kind, **more}
+
+
+REFUSED: list[tuple[bytes, str, str]] = [
+    (b'{"type":{"type":"string"}}', "/type", "names no kind"),
+    (b"3", "/", "3 is not a type"),
+    (b"{}", "/type", "no kind"),
+    (b'{"type":"union"}', "/type", "'union' is not defined"),
+    (b'"Missing"', "/", "'Missing' is not defined"),
+    (b'["null",["int"]]', "/1", "directly contain"),
+    (b'["int",{"type":"int","logicalType":"date"}]', "/1", "'int' twice"),
+    (b'["null",{"type":"map"}]', "/1/values", "no 'values'"),
+    (b"[]", "/", "union is empty"),
+    (b'{"type":"fixed","name":"F","size":-1}', "/size", "no valid size"),
+    (b'{"type":"fixed","name":"F","size":1.0}', "/size", "no valid size"),
+    (b'{"type":"fixed","name":"F","size":true}', "/size", "no valid size"),
+    (b'{"type":"fixed","name":"F","size":2147483648}', "/size", "no valid size"),
+    (b'{"type":"enum","name":"E","symbols":["A","A"]}', "/symbols", "'A' twice"),
+    (b'{"type":"enum","name":"E","symbols":["A-"]}', "/symbols/0", "not a valid symbol"),
+    (b'{"type":"enum","name":"E","symbols":["A",3]}', "/symbols/1", "not a string"),
+    (b'{"type":"enum","name":"E","symbols":["A"],"default":"B"}', "/default", "none of the symbols"),
+    (b'{"type":"record","name":"int","fields":[]}', "/name", "built-in"),
+    (b'{"type":"record","name":"a-b.c","fields":[]}', "/name", "not a valid name"),
+    (b'{"type":"record","name":"c","namespace":"a..b","fields":[]}', "/name", "not a valid name"),
+    (b'{"type":"record","name":"c","namespace":3,"fields":[]}', "/namespace", "no string"),
+    (b'{"type":"record","name":"","fields":[]}', "/name", "not a valid name"),
+    (b'{"type":"record","name":"\xc3\xa9","fields":[]}', "/name", "not a valid name"),
+    (b'{"type":"record","name":"R","aliases":["1x"],"fields":[]}', "/aliases/0", "not a valid name"),
+    (b'{"type":"record","name":"R","aliases":"x","fields":[]}', "/aliases", "not an array"),
+    (record(3), "/fields/0", "is not a field"),
+    (record(field("int"), field("int")), "/fields/1", "'f' twice"),
+    (record({"name": "a-b", "type": "int"}), "/fields/0/name", "not a valid name"),
+    (record(field("int", order="upwards")), "/fields/0/order", "no sort order"),
+    (record(field("int", aliases=["1x"])), "/fields/0/aliases/0", "not a valid name"),
+    (record(field("int", default=2**31)), "/fields/0/default", "range of int"),
+    (record(field("int", default=1.0)), "/fields/0/default", "integer"),
+    (record(field("int", default=True)), "/fields/0/default", "integer"),
+    (record(field("long", default=2**63)), "/fields/0/default", "range of long"),
+    (record(field("boolean", default=0)), "/fields/0/default", "true or false"),
+    (record(field("null", default=0)), "/fields/0/default", "null"),
+    (record(field("string", default=None)), "/fields/0/default", "string"),
+    (record(field("double", default="1.5")), "/fields/0/default", "number"),
+    (record(field("bytes", default="\u0100")), "/fields/0/default", "\\u00ff"),
+    (record(field({"type": "fixed", "name": "F", "size": 2}, default="a")), "/fields/0/default", "2 bytes"),
+    (record(field({"type": "enum", "name": "E", "symbols": ["A"]}, default="B")), "/fields/0/default", "no symbol"),
+    (record(field({"type": "array", "items": "int"}, default=[1, "x"])), "/fields/0/default", "integer"),
+    (record(field({"type": "array", "items": "int"}, default={})), "/fields/0/default", "array"),
+    (record(field({"type": "map", "values": "int"}, default={"a": None})), "/fields/0/default", "integer"),
+    (record(field(["int", "string"], default=True)), "/fields/0/default", "no branch"),
+    (record(field("R", default={})), "/fields/0/default", "still being defined"),
+    (
+        record(field({"type": "record", "name": "S", "fields": [{"name": "a", "type": "int"}]}, default={})),
+        "/fields/0/default",
+        "'a' of n.S is missing",
+    ),
+    (record(field({"type": "array", "items": {"type": "map", "values": "No"}})), "/fields/0/type/items/values", "'No'"),
+    (record(field({"type": "record", "name": "R", "fields": []})), "/fields/0/type/name", "defined twice"),
+    (b'{"type":"bytes","logicalType":"decimal","precision":2,"scale":5}', "/logicalType", "greater than precision"),
+    (b'{"type":"bytes","logicalType":"decimal"}', "/logicalType", "needs a precision"),
+    (b'{"type":"bytes","logicalType":"decimal","precision":4,"scale":-1}', "/logicalType", "scale"),
+    (b'{"type":"int","logicalType":"decimal","precision":4}', "/logicalType", "bytes or fixed"),
+    (b'{"type":"fixed","name":"F","size":1,"logicalType":"decimal","precision":3}', "/logicalType", "2 digits"),
+]
+
+
+@pytest.mark.parametrize(("text", "path", "words"), REFUSED, ids=lambda value: str(value)[:40])
+def test_refused_with_path_and_reason(text: bytes, path: str, words: str) -> None:
+    """Each fault is refused with a JSON Pointer to the place and words that name it."""
+    with pytest.raises(MalformedSchema) as caught:
+        AVRO.parse(text, {})
+    assert caught.value.path == path
+    assert words in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        (b'{"type":\n  "int",}', 2, 9),
+        (b'{"type":"int"} // no', 1, 16),
+        (b'\n\n{"type": NaN}', 3, 10),
+        ('{"é": [}'.encode(), 1, 8),
+        (b'\xef\xbb\xbf"int"', 1, 1),
+        (b'"in\xfft"', 1, 4),
+        (b'"\\ud800"', 1, 2),
+        (b"1e999", 1, 1),
+        (b'{"type":"int"', 1, 14),
+    ],
+)
+def test_broken_json_has_line_and_column(text: bytes, line: int, column: int) -> None:
+    """What is no JSON is refused with the place as an editor shows it."""
+    with pytest.raises(MalformedSchema) as caught:
+        AVRO.parse(text, {})
+    assert caught.value.line == line
+    assert abs((caught.value.column or 0) - column) <= 1
+
+
+@pytest.mark.parametrize("text", [b"", b" \n"])
+def test_empty_text(text: bytes) -> None:
+    """Nothing at all is not a schema, and the message says so."""
+    with pytest.raises(MalformedSchema, match="empty"):
+        AVRO.parse(text, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[]",
+        b'{"type":"enum","name":"E","symbols":[]}',
+        b'{"type":"record","name":"a-b","fields":[{"name":"x y","type":"int","default":"no","order":"up"}]}',
+        b'{"type":"bytes","logicalType":"decimal","precision":2,"scale":5}',
+        b'{"type":"enum","name":"E","symbols":["A-"],"default":7}',
+        b'{"type":"record","name":"map","namespace":3,"aliases":["1"],"fields":[]}',
+    ],
+)
+def test_lenient_reading(text: bytes) -> None:
+    """What older registries stored is refused by strict parsing only, and prints to something lenient reading takes."""
+    with pytest.raises(MalformedSchema):
+        AVRO.parse(text, {})
+    parsed = AVRO.parse(text, {}, strict=False)
+    printed = AVRO.canonical(parsed, Form.PRINTED)
+    assert AVRO.canonical(AVRO.parse(printed, {}, strict=False), Form.PRINTED) == printed
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        field(["int", "null"], default=None),
+        field(["null", "int"], default=3),
+        field("float", default="NaN"),
+        field("double", default=12345678901234567890123),
+        field({"type": "array", "items": ["int", "null"]}, default=[1, None]),
+        field("int", order="ASCENDING"),
+        field(["null", "R"], default=None),
+    ],
+)
+def test_accepted_fields(kind: Any) -> None:
+    """Defaults of any branch (Avro 1.12), NaN, sort orders in any case, and recursion are right."""
+    assert isinstance(AVRO.parse(record(kind), {}).root, Record)
+
+
+def test_names_and_namespaces() -> None:
+    """Namespaces are inherited, replaced, emptied and overridden by dotted names, as the specification says."""
+    text = record(
+        {"name": "a", "type": {"type": "fixed", "name": "A", "size": 1}},
+        {"name": "b", "type": {"type": "fixed", "name": "x.B", "namespace": "ignored", "size": 1}},
+        {"name": "c", "type": {"type": "fixed", "name": "C", "namespace": "", "size": 1, "aliases": ["old", "y.C"]}},
+        {"name": "d", "type": "A"},
+        {"name": "e", "type": "x.B"},
+        {"name": "f", "type": "C"},
+    )
+    schema = AVRO.parse(text, {})
+    assert schema.type_name == "n.R"
+    assert isinstance(schema.root, Record)
+    kinds = [found.type for found in schema.root.fields]
+    assert [kind.name for kind in kinds if isinstance(kind, Fixed)] == ["n.A", "x.B", "C", "n.A", "x.B", "C"]
+    assert kinds[0] is kinds[3]
+    assert isinstance(kinds[2], Fixed)
+    assert kinds[2].aliases == ("old", "y.C")
+
+
+def test_last_duplicate_member_wins() -> None:
+    """Duplicate JSON members are read as Java reads them."""
+    schema = AVRO.parse(b'{"type":"long","x":1,"type":"int","x":2}', {})
+    assert isinstance(schema.root, Primitive)
+    assert (schema.root.kind, schema.root.props) == ("int", {"x": 2})
+
+
+def test_top_level_union_and_primitive() -> None:
+    """A bare word and a union are schemas, without a type name."""
+    assert AVRO.parse(b'"string"', {}).type_name == ""
+    union = AVRO.parse(b'["null","long"]', {}).root
+    assert isinstance(union, Union)
+    assert [branch.kind for branch in union.branches] == ["null", "long"]
+
+
+ADDRESS = b'{"type":"record","name":"Address","namespace":"n","fields":[{"name":"country","type":"n.Country"}]}'
+COUNTRY = b'{"type":"enum","name":"Country","namespace":"n","symbols":["CH","DE"]}'
+
+
+def test_references() -> None:
+    """References make names known in order; printing names them, `resolved` and CANONICAL write them out."""
+    text = record({"name": "home", "type": "n.Address"}, {"name": "work", "type": "Address"})
+    schema = AVRO.parse(text, {"n.Country": COUNTRY, "n.Address": ADDRESS})
+    assert AVRO.canonical(schema, Form.PRINTED) == (
+        b'{"type":"record","name":"R","namespace":"n","fields":'
+        b'[{"name":"home","type":"Address"},{"name":"work","type":"Address"}]}'
+    )
+    assert b"symbols" not in AVRO.canonical(schema, Form.NORMALIZED)
+    alone = AVRO.parse((AVRO.render(schema, "resolved") or "").encode(), {})
+    assert AVRO.fingerprints(alone) == AVRO.fingerprints(schema)
+    assert AVRO.render(schema, "serialized") is None
+
+
+def test_reference_faults() -> None:
+    """A missing reference, a missing dependency of one, a broken one and a clash are told apart."""
+    text = record({"name": "home", "type": "n.Address"})
+    with pytest.raises(UnresolvedReference) as caught:
+        AVRO.parse(text, {})
+    assert caught.value.path == "/fields/0/type"
+    with pytest.raises(UnresolvedReference, match=r"in the reference 'n\.Address'.*n\.Country"):
+        AVRO.parse(text, {"n.Address": ADDRESS})
+    with pytest.raises(MalformedSchema, match="in the reference 'x'"):
+        AVRO.parse(text, {"x": b"{"})
+    with pytest.raises(MalformedSchema, match="defined twice"):
+        AVRO.parse(COUNTRY, {"n.Country": COUNTRY})
