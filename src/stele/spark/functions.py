@@ -94,6 +94,7 @@ def from_registry(
     need_spark()
     if mode not in {"FAILFAST", "PERMISSIVE", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST, PERMISSIVE or DEADLETTER")
+    _check_engine(engine)
     kept = [name for name in df.columns if name != column] if keep is None else list(keep)
     for name in (column, *kept):
         if name not in df.columns:
@@ -191,6 +192,13 @@ def fail_on_bad(decoded: Decoded) -> None:
     raise DecodeError(f"{decoded.reasons[row].as_py()}{where}", offset=decoded.places[row].as_py())
 
 
+def _check_engine(name: str) -> None:
+    """Raise on the driver what every task would."""
+    from stele.spark.engines.base import engine_named
+
+    engine_named(name)
+
+
 def _split(df: DataFrame, decode: _Decode) -> Split:
     from pyspark.sql import functions as f
 
@@ -232,6 +240,7 @@ def to_registry(
     need_spark()
     from pyspark.sql.types import BinaryType, StructField, StructType
 
+    _check_engine(engine)
     writer = _writer(registry, subject, schema, auto_register=auto_register)
     chosen = [name for name in df.columns if name not in keep] if columns is None else list(columns)
     source = df.select(*dict.fromkeys((*keep, *chosen)))

@@ -56,6 +56,7 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
         "spark.driver.memory": "2g",
         "spark.driver.host": "localhost",

@@ -82,8 +82,14 @@ def grown(catalog: Catalog, name: str, schema: pa.Schema) -> tuple[Table, tuple[
             update.union_by_name(schema)
     except (ValidationError, ValueError) as error:
         raise Conflict(f"the table {name} cannot take the new schema: {error}") from error
-    added = [path for path in table.schema().column_names if path not in before]
-    return table, tuple(path for path in added if not path.endswith((".element", ".key", ".value")))
+    added = set(table.schema().column_names) - before
+    # of a new struct or list only its own name
+    return table, tuple(path for path in table.schema().column_names if path in added and not _parents(path) & added)
+
+
+def _parents(path: str) -> set[str]:
+    parts = path.split(".")
+    return {".".join(parts[:length]) for length in range(1, len(parts))}
 
 
 def target(table: Table) -> Target:

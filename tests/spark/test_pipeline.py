@@ -1,0 +1,281 @@
+"""Pipelines into Iceberg: evolution without restart, dead letters, replays, and a process killed half-way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event, Thread
+
+import msgspec
+import pytest
+from orders import SUBJECT, V1, V2, V3, drop, framed, order
+from pyspark.sql import SparkSession
+from registry_stub import StubRegistry
+
+from stele.client import SchemaRegistryClient
+from stele.errors import Conflict, Invalid, NotFound, SubjectNotFound
+from stele.spark import PipelineConfig, iceberg_dataframe, load_config, run_pipeline
+from stele.spark.pipeline import BatchReport, PipelineFailed, open_table
+
+TOML = """
+checkpoint = "state"
+{top}
+[source]
+path = "in"
+subject = "orders-value"
+registry = "{registry}"
+max_files_per_trigger = 1
+[table]
+catalog = "sqlite:///catalog.db"
+warehouse = "warehouse"
+name = "shop.orders"
+{more}
+"""
+
+
+def config(folder: Path, registry: str, top: str = "", more: str = "") -> PipelineConfig:
+    """A pipeline in a folder of its own."""
+    (folder / "in").mkdir(exist_ok=True)
+    (folder / "pipeline.toml").write_text(TOML.format(registry=registry, top=top, more=more))
+    return load_config(folder / "pipeline.toml")
+
+
+def ids(spark: SparkSession, settings: PipelineConfig) -> list[int]:
+    """The ids in the table, read by Spark, sorted."""
+    return sorted(row.id for row in iceberg_dataframe(spark, open_table(settings.table)).select("id").collect())
+
+
+def letters(settings: PipelineConfig) -> list[dict[str, object]]:
+    """The dead letters, read by pyiceberg."""
+    return open_table(settings.table, settings.dead_letter_table).scan().to_arrow().to_pylist()
+
+
+def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """One query, never restarted: as versions are registered the table gets columns, nested ones too, and wider types."""
+    settings = config(tmp_path, registry.url, more='[trigger]\ninterval = "0 seconds"')
+    registry.add(SUBJECT, V1)
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, number) for number in range(10)])
+    seen: list[BatchReport] = []
+    stop = Event()
+    runner = Thread(
+        target=run_pipeline, args=(settings,), kwargs={"spark": spark, "progress": seen.append, "stop": stop}
+    )
+    runner.start()
+    try:
+        _until(lambda: len(seen) == 1)
+        registry.add(SUBJECT, V2)
+        drop(tmp_path / "in", "b.parquet", [order(2, 2, 10), order(1, 1, 11), None])
+        _until(lambda: len(seen) == 2)
+        registry.add(SUBJECT, V3)
+        drop(tmp_path / "in", "c.parquet", [order(3, 3, 12), order(1, 1, 13), order(2, 2, 14), b"junk"])
+        _until(lambda: len(seen) == 3)
+    finally:
+        stop.set()
+        runner.join(60)
+    assert [report.reader_version for report in seen] == [1, 2, 3]
+    assert [report.rows for report in seen] == [10, 2, 3]
+    assert [report.columns_added for report in seen[1:]] == [("at",), ("place.country", "note", "places")]
+    assert seen[1].tombstones == 1
+    assert seen[2].records == {1: 1, 2: 1, 3: 1}
+    table = open_table(settings.table)
+    assert str(table.schema().find_type("id")) == "long"
+    df = iceberg_dataframe(spark, table)
+    assert [tuple(row) for row in df.groupBy("_stele_version").count().orderBy("_stele_version").collect()] == [
+        (1, 12),
+        (2, 2),
+        (3, 1),
+    ]
+    rows = {row.id: row for row in df.collect()}
+    assert sorted(rows) == list(range(15))
+    assert (rows[0].place.city, rows[0].place.country, rows[0].note, rows[0].at) == ("city 0", None, None, None)
+    assert (rows[12].place.country, rows[12].note, rows[12].places["home"].city) == ("NO", "note 12", "here")
+    assert rows[13].at.year == 1970, "the reader's default, once the reader has the field"
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(15)), "pyiceberg reads the same"
+    assert [letter["value"] for letter in letters(settings)] == [b"junk"]
+
+
+def _until(done: object) -> None:
+    deadline = time.monotonic() + 120
+    while not done():  # type: ignore[operator]  # a condition
+        assert time.monotonic() < deadline, "the pipeline did not get there"
+        time.sleep(0.1)
+
+
+def test_bad_records_go_beside_the_table(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """Dead letters have the raw bytes, id, reason, byte, file and batch; the good rows of the same file are in the table."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url)
+    bad = [order(1, 1, 1)[:-1], b"\0\0\0\0\x63zz", b"", order(1, 1, 2) + b"!"]
+    drop(tmp_path / "in", "a.parquet", [bad[0], order(1, 1, 7), *bad[1:], None, order(1, 1, 8)])
+    report = run_pipeline(settings, spark=spark)
+    assert (report.batches, report.rows, report.dead_letters, report.tombstones) == (1, 2, 4, 1)
+    assert ids(spark, settings) == [7, 8]
+    found = letters(settings)
+    assert [letter["value"] for letter in found] == bad
+    assert [letter["schema_id"] for letter in found] == [1, 99, None, 1]
+    assert found[0]["reason"] == "the record ends inside a value"
+    assert str(found[0]["source"]).endswith("in/a.parquet")
+    assert {letter["batch"] for letter in found} == {0}
+    again = run_pipeline(settings, spark=spark)
+    assert again.batches == 0, "nothing new, nothing done"
+
+
+def test_failfast_stops_and_goes_on_where_it_stopped(
+    spark: SparkSession, registry: StubRegistry, tmp_path: Path
+) -> None:
+    """A bad record stops the strict pipeline with the reason; the tolerant one then takes the same batch, once."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url, top='mode = "FAILFAST"')
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), b"bad"])
+    with pytest.raises(PipelineFailed, match="no frame"):
+        run_pipeline(settings, spark=spark)
+    assert ids(spark, settings) == []
+    report = run_pipeline(msgspec.structs.replace(settings, mode="DEADLETTER"), spark=spark)
+    assert (report.rows, report.dead_letters) == (1, 1)
+    assert ids(spark, settings) == [1]
+
+
+def test_a_replayed_batch_adds_nothing(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """Batches that Spark runs again, because their commit was lost, are recognised in both tables."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url)
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), b"bad"])
+    drop(tmp_path / "in", "b.parquet", [order(1, 1, 2)])
+    assert run_pipeline(settings, spark=spark).batches == 2
+    (tmp_path / "state/commits/1").unlink()
+    (tmp_path / "state/commits/.1.crc").unlink()
+    seen: list[BatchReport] = []
+    run_pipeline(settings, spark=spark, progress=seen.append)
+    assert [(report.batch, report.replayed) for report in seen] == [(1, True)]
+    # also without the journal's entry, from the table's own memory
+    (tmp_path / "state/commits/1").unlink()
+    (tmp_path / "state/commits/.1.crc").unlink()
+    (tmp_path / "state/stele/1.json").unlink()
+    run_pipeline(settings, spark=spark)
+    assert ids(spark, settings) == [1, 2]
+    assert len(letters(settings)) == 1
+    snapshots = open_table(settings.table).snapshots()
+    assert [snapshot.summary["stele.batch"] for snapshot in snapshots if snapshot.summary] == ["0", "1"]
+
+
+def test_a_version_registered_in_between_loses_no_column(
+    spark: SparkSession, registry: StubRegistry, tmp_path: Path
+) -> None:
+    """When a batch holds a version newer than the one pinned for it, it is decoded again under the newer one."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url)
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), order(3, 2, 2)])
+    answer = registry.get
+    late = iter([lambda: registry.add(SUBJECT, V3)])
+
+    def get(path: str) -> tuple[int, object]:
+        if path == "/schemas/ids/2":
+            next(late, lambda: None)()
+        return answer(path)
+
+    registry.get = get  # type: ignore[method-assign]  # registers the schema when a task first meets its id
+    report = run_pipeline(settings, spark=spark)
+    assert report.versions == (2,)
+    rows = iceberg_dataframe(spark, open_table(settings.table)).orderBy("id").collect()
+    assert [(row.id, row.note, row._stele_version) for row in rows] == [(1, None, 1), (2, "note 2", 2)]
+    assert len(list((tmp_path / "warehouse").rglob("*.parquet"))) == 1, "files of the first try are gone"
+
+
+def test_what_the_table_cannot_take_is_a_conflict(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """A column that would change its type stops the pipeline with the reason, and the table stays as it was."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url)
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, 1)])
+    run_pipeline(settings, spark=spark)
+    changed = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
+    number = registry.add(SUBJECT, changed)
+    drop(tmp_path / "in", "b.parquet", [framed(changed, {"id": "x"}, number)])
+    with pytest.raises(Conflict, match=r"the table shop\.orders cannot take the new schema"):
+        run_pipeline(settings, spark=spark)
+    assert ids(spark, settings) == [1]
+
+
+def test_a_pipeline_runs_from_a_snapshot_file(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """With a snapshot instead of an address no registry is needed."""
+    registry.add(SUBJECT, V1)
+    with SchemaRegistryClient(registry.url) as client:
+        client.snapshot(subjects=[SUBJECT]).save(tmp_path / "schemas.json")
+    registry.broken = True
+    settings = config(tmp_path, "schemas.json")
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, 5)])
+    assert run_pipeline(settings, spark=spark).rows == 1
+
+
+def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """An unknown subject is `SubjectNotFound`, not a wall of Java; a missing table is `NotFound`."""
+    settings = config(tmp_path, registry.url)
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, 5)])
+    with pytest.raises(SubjectNotFound):
+        run_pipeline(settings, spark=spark)
+    with pytest.raises(NotFound, match=r"there is no table shop\.orders"):
+        open_table(settings.table)
+
+
+CHILD = """
+import os, sys
+from stele.spark import load_config, run_pipeline
+from stele.spark.pipeline import iceberg
+where, step = sys.argv[2], int(sys.argv[3])
+calls = iter(range(100))
+original = iceberg.commit
+def commit(table, *rest):
+    if next(calls) == step:
+        open(where, "w").close()
+        os.kill(os.getpid(), 9)
+    original(table, *rest)
+iceberg.commit = commit
+run_pipeline(load_config(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("step", [0, 1], ids=["before the first commit", "between the two commits"])
+def test_a_killed_process_finishes_exactly_once(
+    spark: SparkSession, registry: StubRegistry, tmp_path: Path, step: int
+) -> None:
+    """kill -9 around the commits, then a restart: every row is there once, and every dead letter.
+
+    The unknown id is registered before the restart: a batch that was judged is not judged again, else its record would be
+    in both tables or in none.
+    """
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url)
+    drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), b"bad", order(1, 2, 9), order(1, 1, 2)])
+    marker = tmp_path / "killed"
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "pipeline.toml"), str(marker), str(step)]
+    child = subprocess.run(command, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}, capture_output=True, check=False)
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    assert marker.exists()
+    registry.add("other", V1 | {"doc": "known too late"})
+    drop(tmp_path / "in", "b.parquet", [order(1, 1, 3)])
+    seen: list[BatchReport] = []
+    run_pipeline(settings, spark=spark, progress=seen.append)
+    assert [(report.batch, report.replayed) for report in seen] == [(0, True), (1, False)]
+    assert ids(spark, settings) == [1, 2, 3]
+    assert [letter["value"] for letter in letters(settings)] == [b"bad", order(1, 2, 9)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("checkpoint = 1", "Expected `str`, got `int` - at `$.checkpoint`"),
+        ('surprise = "x"', "surprise"),
+        ("[trigger]\navailable_now = true\ninterval = '1 second'", "either available_now or an interval"),
+        ("= broken", "Invalid"),
+    ],
+)
+def test_faulty_files_are_refused_with_the_place(tmp_path: Path, text: str, message: str) -> None:
+    """Unknown keys, wrong types, contradictions and bad TOML name the file and the key."""
+    path = tmp_path / "pipeline.toml"
+    path.write_text(TOML.format(registry="x", top="", more=text) if "checkpoint" not in text else text)
+    with pytest.raises(Invalid, match=r"pipeline\.toml") as caught:
+        load_config(path)
+    assert message in str(caught.value)
