@@ -75,9 +75,9 @@ def key_of(segment: str, context: str = "") -> SubjectKey:
     return subject_of(segment, context).key
 
 
-def level_of(segment: str | None, context: str = "") -> Level:
-    """Where settings and modes named so are attached: subject, context or registry."""
-    if segment is None:
+def level_of(segment: str, context: str = "") -> Level:
+    """Where settings and modes named so are attached: subject, context or registry; '' is the context of the path."""
+    if not segment:
         return Level(space_of(context))
     key = key_of(segment, context)
     if key.space == _GLOBAL:

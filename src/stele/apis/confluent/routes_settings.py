@@ -25,7 +25,7 @@ _TOP = Level(DEFAULT_SPACE)
 
 @get(_CONFIG, **READ)
 async def get_config(
-    desk: AtDesk, subject: Subject | None = None, context: Context = "", default_to_global: DefaultToGlobal = ""
+    desk: AtDesk, subject: Subject = "", context: Context = "", default_to_global: DefaultToGlobal = ""
 ) -> api.Config:
     # GET /config/{subject}
     """The settings of a level, or those in force there."""
@@ -41,7 +41,7 @@ async def get_config(
 
 @put(_CONFIG, operation_class=documented(api.ConfigUpdateRequest), **WRITE)
 async def change_config(
-    desk: AtDesk, request: Request[Any, Any, Any], subject: Subject | None = None, context: Context = ""
+    desk: AtDesk, request: Request[Any, Any, Any], subject: Subject = "", context: Context = ""
 ) -> api.ConfigUpdateRequest:
     # PUT /config/{subject}
     """Change some settings of a level; answers all of them."""
@@ -53,7 +53,7 @@ async def change_config(
 
 
 @delete(_CONFIG, **WRITE)
-async def delete_config(desk: AtDesk, subject: Subject | None = None, context: Context = "") -> api.Config:
+async def delete_config(desk: AtDesk, subject: Subject = "", context: Context = "") -> api.Config:
     # DELETE /config/{subject}
     """Remove the settings of a level; answers what they were."""
     level = level_of(subject, context)
@@ -68,7 +68,7 @@ async def delete_config(desk: AtDesk, subject: Subject | None = None, context: C
 
 @get(_MODE, **READ)
 async def get_mode(
-    desk: AtDesk, subject: Subject | None = None, context: Context = "", default_to_global: DefaultToGlobal = ""
+    desk: AtDesk, subject: Subject = "", context: Context = "", default_to_global: DefaultToGlobal = ""
 ) -> api.Mode:
     # GET /mode/{subject}
     """The mode of a level, or the one in force there."""
@@ -86,7 +86,7 @@ async def get_mode(
 async def change_mode(
     desk: AtDesk,
     request: Request[Any, Any, Any],
-    subject: Subject | None = None,
+    subject: Subject = "",
     context: Context = "",
     force: Flag = "",
 ) -> api.Mode:
@@ -101,9 +101,7 @@ async def change_mode(
 
 
 @delete(_MODE, **WRITE)
-async def delete_mode(
-    desk: AtDesk, subject: Subject | None = None, context: Context = "", recursive: Flag = ""
-) -> api.Mode:
+async def delete_mode(desk: AtDesk, subject: Subject = "", context: Context = "", recursive: Flag = "") -> api.Mode:
     # DELETE /mode/{subject}
     """Remove the mode of a level, with recursive those below it too; answers what it was."""
     level = level_of(subject, context)

@@ -140,9 +140,7 @@ async def find_by_metadata(
     subject: Subject,
     context: Context = "",
     keys: Annotated[list[str] | None, QueryParameter(name="key", description="names of properties")] = None,
-    values: Annotated[
-        list[str] | None, QueryParameter(name="value", description="their values, in the same order")
-    ] = None,
+    values: Annotated[list[str] | None, QueryParameter(name="value", description="their values in that order")] = None,
     deleted: Flag = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
 ) -> api.Schema:
