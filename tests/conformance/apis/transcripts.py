@@ -1,11 +1,11 @@
 """Golden transcripts: requests and the answers they must get, one rule of a dialect after the other, as text.
 
-    let A1 = {"type":"int"}                     a schema text; $A1 is it as a JSON string, $$A1 as it is
-    == The rule, in a sentence.                 every rule starts on an empty registry
-    POST /subjects/a/versions {"schema": $A1}   method, target, and a body that runs to the end of the line
-    GET /subjects [accept: text/html]           headers in brackets before the body
-      200 {"id": 1, ...}                        status and body; ... lets further members pass, "*" is any value
-      404 40401 Subject 'a' not found.          from 400 on: error code and sentence; … at its end lets anything follow
+let A1 = {"type":"int"}                     a schema text; $A1 is it as a JSON string, $$A1 as it is
+== The rule, in a sentence.                 every rule starts on an empty registry
+POST /subjects/a/versions {"schema": $A1}   method, target, and a body that runs to the end of the line
+GET /subjects [accept: text/html]           headers in brackets before the body
+  200 {"id": 1, ...}                        status and body; ... lets further members pass, "*" is any value
+  404 40401 Subject 'a' not found.          from 400 on: error code and sentence; … at its end lets anything follow
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def _exchange(asked: re.Match[str], answer: re.Match[str], texts: dict[str, str]
 
 
 def _filled(text: str, texts: dict[str, str]) -> str:
-    text = re.sub(r"\$\$(\w+)", lambda found: texts[found[1]], text)
-    return re.sub(r"\$(\w+)", lambda found: json.dumps(texts[found[1]]), text)
+    text = re.sub(r"\$\$([A-Z]\w*)", lambda found: texts[found[1]], text)
+    return re.sub(r"\$([A-Z]\w*)", lambda found: json.dumps(texts[found[1]]), text)
 
 
 async def play(client: httpx.AsyncClient, rule: Rule) -> None:
@@ -114,7 +114,9 @@ def _compare(exchange: Exchange, answer: httpx.Response, place: str) -> None:
         assert set(error) == {"error_code", "message"}, f"{place}: {error}"
         assert error["error_code"] == int(code), f"{place}: {error}"
         start = sentence.removesuffix("…")
-        same = error["message"].startswith(start) if sentence.endswith("…") or not sentence else error["message"] == start
+        same = (
+            error["message"].startswith(start) if sentence.endswith("…") or not sentence else error["message"] == start
+        )
         assert same, f"{place}: {error}"
 
 
