@@ -1,0 +1,77 @@
+"""Printed forms of Avro schemas; their agreement with Java is in the property tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from stele.core.ports import Form
+from stele.formats.avro import AVRO
+from stele.formats.avro.fingerprint import rabin
+from stele.formats.avro.javajson import double, dumps
+
+TEXT = b"""{
+  "fields": [
+    {"order": "descending", "type": {"type": "bytes", "scale": 2, "precision": 9, "logicalType": "decimal"},
+     "name": "a"},
+    {"name": "b", "aliases": ["y", "x"], "default": null, "type": ["null", "R"], "pii": {"z": 1, "a": [2.50, 1e10]}}
+  ],
+  "aliases": ["Old", "m.Older"], "namespace": "n", "owner": "team", "doc": "A record", "name": "R", "type": "record"
+}"""
+
+
+PRINTED = (
+    '{"type":"record","name":"R","namespace":"n","doc":"A record","fields":[{"name":"a","type":{"type":"bytes",'
+    '"scale":2,"precision":9,"logicalType":"decimal"},"order":"descending"},{"name":"b","type":["null","R"],'
+    '"default":null,"aliases":["y","x"],"pii":{"z":1,"a":[2.5,1.0E10]}}],"owner":"team",'
+    '"aliases":["Old","m.Older"]}'
+)
+NORMALIZED = (
+    '{"name":"n.R","type":"record","fields":[{"name":"a","type":{"type":"bytes","logicalType":"decimal",'
+    '"precision":9,"scale":2},"order":"descending"},{"name":"b","type":["null","n.R"],"aliases":["x","y"],'
+    '"default":null,"pii":{"a":[2.5,1.0E10],"z":1}}],"doc":"A record","aliases":["m.Older","n.Old"],'
+    '"owner":"team"}'
+)
+CANONICAL = '{"name":"n.R","type":"record","fields":[{"name":"a","type":"bytes"},{"name":"b","type":["null","n.R"]}]}'
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"), [(Form.PRINTED, PRINTED), (Form.NORMALIZED, NORMALIZED), (Form.CANONICAL, CANONICAL)]
+)
+def test_three_forms(form: Form, expected: str) -> None:
+    """What each form keeps, drops and sorts."""
+    assert AVRO.canonical(AVRO.parse(TEXT, {}), form).decode() == expected
+
+
+def test_rabin_is_big_endian() -> None:
+    """The fingerprint of "long" reads as Java prints it; the empty text gives the seed."""
+    assert AVRO.fingerprints(AVRO.parse(b'"null"', {}))["rabin"].hex() == "63dd24e7cc258f8a"
+    assert rabin(b"").hex() == "c15d213aa4d7a795"
+
+
+def test_null_namespace_inside_another() -> None:
+    """`"namespace": ""` is honoured in the canonical form, where one Python library loses it."""
+    inner = b'{"type":"fixed","name":"In","namespace":"","size":1}'
+    text = b'{"type":"record","name":"o.X","fields":[{"name":"a","type":%s}]}' % inner
+    assert b'"name":"In"' in AVRO.canonical(AVRO.parse(text, {}), Form.CANONICAL)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1.0, "1.0"),
+        (1e7, "1.0E7"),
+        (9999999.0, "9999999.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (-0.0, "-0.0"),
+        (5e-324, "5.0E-324"),
+    ],
+)
+def test_doubles_look_like_java(value: float, expected: str) -> None:
+    """The borders of Java's decimal notation."""
+    assert double(value) == expected
+
+
+def test_strings_look_like_java() -> None:
+    """Control characters in upper-case hex, everything else as it is, backslashes never mistaken for escapes."""
+    assert dumps('\x1f\x7fé/\U0001f600"\\u001f') == '"\\u001F\x7fé/\U0001f600\\"\\\\u001f"'
