@@ -37,7 +37,6 @@ from stele.formats.text import decode_json
 MAX_NESTING: Final = 200
 """Types inside types, written out in one document."""
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NAMED_KINDS: Final = frozenset({"record", "error", "enum", "fixed"})
 _RESERVED_NAMES: Final = frozenset({*PRIMITIVES, *_NAMED_KINDS, "array", "map", "union", "request", "error_union"})
@@ -254,7 +253,7 @@ class _Parser:
         default = node.get("default")
         if self.strict:
             for index, symbol in enumerate(symbols):
-                if not _NAME.fullmatch(symbol):
+                if not _is_name(symbol):
                     raise _Fault(f"{symbol!r} is not a valid symbol", at=str(index)).within("symbols")
             if "default" in node and default not in symbols:
                 raise _Fault(f"the default {_shown(default)} is none of the symbols", at="default")
@@ -294,9 +293,10 @@ class _Parser:
         name = node.get("name")
         if type(name) is not str or not name:
             raise _Fault("the field has no name", "a string", at="name")
-        if self.strict and not _NAME.fullmatch(name):
+        if self.strict and not _is_name(name):
             raise _Fault(f"{name!r} is not a valid name", "letters, digits and _, not starting with a digit", at="name")
-        kind = self._inner_of_field(node, name, space)
+        word = node.get("type")
+        kind = (PRIMITIVES.get(word) if type(word) is str else None) or self._inner_of_field(node, name, space)
         if len(node) == 2:
             return RecordField(name, kind)
         default = node.get("default", NO_DEFAULT)
@@ -323,7 +323,7 @@ class _Parser:
         aliases = tuple(dict.fromkeys(_strings(node, "aliases")))
         if self.strict:
             for index, alias in enumerate(aliases):
-                if not _NAME.fullmatch(alias):
+                if not _is_name(alias):
                     raise _Fault(f"{alias!r} is not a valid name", at=str(index)).within("aliases")
         return aliases
 
@@ -335,6 +335,11 @@ class _Parser:
                 raise _Fault(f"{_shown(value)} is no sort order", "ascending, descending or ignore", at="order")
             return "ascending"
         return order
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is [A-Za-z_][A-Za-z0-9_]*: in ASCII, Python's identifiers are just that."""
+    return text.isascii() and text.isidentifier()
 
 
 def _qualified(name: str, space: str) -> str:
