@@ -419,7 +419,8 @@ def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.Stamp
     subject = _present(state, event.key)
     if subject.encodings is None:
         state.change(subject, encodings=[])
-    state.push(subject.encodings or [], (uid_of(event.version), event.codec))
+    assert subject.encodings is not None
+    state.push(subject.encodings, (uid_of(event.version), event.codec))
 
 
 def _bound(state: State, event: ev.Bound, stamp: ev.Stamp, seq: int) -> None:

@@ -1,0 +1,280 @@
+"""A small universe for the core: commands to draw, a node that executes them, and all facts of a state in plain values.
+
+Five texts, two spaces, three subject names, one subject more popular than the others. `reads` is the universe's only
+compatibility rule, so that an oracle can say what a policy must have let in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from hypothesis import strategies as st
+
+from stele.core import commands as cmd
+from stele.core.decide import Decision, decide
+from stele.core.events import Record, Stamp, decode_record, encode_record
+from stele.core.findings import Finding
+from stele.core.fold import fold_record, ids_of, uses_of
+from stele.core.governance import Metadata
+from stele.core.model import (
+    Binding,
+    Document,
+    Level,
+    Mode,
+    Numbering,
+    Reference,
+    Scope,
+    Subject,
+    SubjectKey,
+    Version,
+)
+from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, Extent, Policy, Reach
+from stele.core.questions import Question, Undecided
+from stele.core.state import State
+from stele.errors import SteleError
+
+SPACES = ("", "ö")
+NAMES = ("a", "b", "c/d")
+TEXTS = tuple(b'{"type":"text","number":%d}' % number for number in range(5))
+NUMBER_OF = {hashlib.sha256(text).digest(): number for number, text in enumerate(TEXTS)}
+
+
+def document(number: int) -> Document:
+    """Text `number`: 0 and 1 print alike; 3 is of another type, 4 of another format."""
+    text = TEXTS[number]
+    digests = {"print": hashlib.sha256(bytes([number // 2])).digest(), "md5": hashlib.md5(text).digest()}
+    kind = ("json", "") if number == 4 else ("avro", "Other" if number == 3 else "Rec")
+    return Document(text, hashlib.sha256(text).digest(), *kind, digests)
+
+
+def reads(reader: int, writer: int) -> bool:
+    """Whether text `reader` can read data of text `writer`: neither symmetric nor transitive."""
+    return (reader - writer) % 5 in {0, 1, 2}
+
+
+def verdict(question: Question) -> tuple[Finding, ...]:
+    """The answer to a question, by `reads`."""
+    reader, writer = NUMBER_OF[question.reader.sha], NUMBER_OF[question.writer.sha]
+    return () if reads(reader, writer) else (Finding("NO", f"{reader}<{writer}"),)
+
+
+# --- drawing commands -----------------------------------------------------------------------------------------------
+
+
+def _rarely(values: st.SearchStrategy[Any], usual: Any = None) -> st.SearchStrategy[Any]:
+    return st.integers(0, 15).flatmap(lambda number: values if number == 15 else st.just(usual))
+
+
+keys = st.sampled_from([*(SubjectKey(space, name) for space in SPACES for name in NAMES), *[SubjectKey("", "a")] * 9])
+ordinals = st.sampled_from([1, 1, 2, 2, 3, 4])
+levels = st.one_of(
+    st.just(Level()), st.sampled_from(SPACES).map(Level), keys.map(lambda key: Level(key.space, key.name))
+)
+policies = st.one_of(
+    st.sampled_from([*POLICIES.values(), DENY_ALL, ALLOW_ANY]),
+    st.builds(Policy, backward=st.builds(Extent, st.just(Reach.SINCE), ordinals)),
+)
+defaults = st.builds(
+    cmd.SubjectDefaults,
+    numbering=st.sampled_from(Numbering),
+    scope=st.sampled_from(Scope),
+    policy=st.none() | policies,
+    create=_rarely(st.just(False), True),
+)
+
+
+registers = st.builds(
+    cmd.Register,
+    key=keys,
+    document=st.sampled_from([0, 0, 1, 1, 2, 2, 3, 4]).map(document) | _rarely(st.none(), document(0)),
+    references=_rarely(keys.map(lambda key: (Reference("r", *key, 1),)), ()),
+    metadata=_rarely(st.sampled_from("12").map(lambda value: Metadata(properties={"group": value}))),
+    equality=st.sampled_from([cmd.Equality.IDENTITY] * 4 + list(cmd.Equality)),
+    equality_digest=st.just("print"),
+    check=st.sampled_from([cmd.Check.POLICY, cmd.Check.POLICY, cmd.Check.SKIP]),
+    ordinal=_rarely(ordinals),
+    gid=_rarely(st.integers(1, 6)),
+    latest=_rarely(st.integers(0, 3)),
+    defaults=defaults,
+    description=st.sampled_from(["", "", "told"]),
+)
+removals = st.sampled_from(
+    [cmd.Removal.RETIRE, cmd.Removal.RETIRE, cmd.Removal.PURGE, cmd.Removal.PURGE, cmd.Removal.CLOSE]
+)
+deletions = st.one_of(
+    st.builds(cmd.DeleteVersion, keys, st.none() | ordinals, removals),
+    st.builds(cmd.DeleteVersion, keys, ordinals, removals),
+    st.builds(cmd.DeleteSubject, keys, removals),
+)
+bindings = st.builds(
+    Binding,
+    st.just("kafka"),
+    st.just("topic"),
+    st.sampled_from(["t1", "t2"]),
+    st.just("value"),
+    keys,
+    st.none() | ordinals,
+)
+catalogue = st.one_of(
+    st.builds(cmd.DeleteSpace, st.sampled_from(SPACES)),
+    st.builds(cmd.CreateSpace, st.sampled_from(SPACES), st.booleans(), description=st.sampled_from(["", "x"])),
+    st.builds(cmd.CreateSubject, keys, defaults),
+    st.builds(cmd.ChangeSubject, keys, st.sampled_from(["", "y"]), default_version=st.none() | ordinals),
+    st.builds(cmd.AddCodec, keys, st.sampled_from(["gzip", "snappy"])),
+    st.builds(cmd.AssignEncoding, keys, ordinals, st.sampled_from(["", "", "gzip"])),
+    st.builds(cmd.AssignEncoding, keys, ordinals),
+    st.builds(cmd.Bind, bindings),
+    st.builds(cmd.Unbind, bindings.map(lambda binding: binding.key)),
+)
+settings_changes = st.one_of(
+    st.builds(cmd.ChangeSettings, levels, st.builds(lambda policy: {"policy": policy}, st.none() | policies)),
+    st.builds(cmd.ChangeSettings, levels, st.just({"group": "group"})),
+    st.builds(cmd.ClearSettings, levels),
+)
+modes = st.one_of(
+    st.builds(cmd.SetMode, levels, st.none() | st.sampled_from([Mode.IMPORT, *Mode]), st.booleans()),
+    st.builds(cmd.ClearMode, levels, st.booleans()),
+    st.just(cmd.ClearMode(Level(), recursive=True)),
+    st.just(cmd.ClearMode(Level(), recursive=True)),
+)
+imports = st.builds(
+    cmd.Register, keys, st.integers(0, 4).map(document), ordinal=st.none() | ordinals, gid=st.integers(1, 5)
+)
+_MIX = [registers] * 10 + [imports] + [deletions] * 5 + [catalogue] * 3 + [settings_changes] * 2 + [modes]
+commands: st.SearchStrategy[cmd.Command] = st.sampled_from(_MIX).flatmap(lambda kind: kind)
+
+
+def _wiped(key: SubjectKey, ordinal: int | None) -> list[cmd.Command]:
+    """Both steps of a deletion, which chance alone seldom takes."""
+    steps = (cmd.Removal.RETIRE, cmd.Removal.PURGE)
+    if ordinal is None:
+        return [cmd.DeleteSubject(key, removal) for removal in steps]
+    return [cmd.DeleteVersion(key, ordinal, removal) for removal in steps]
+
+
+_wipes = st.builds(_wiped, keys, st.none() | ordinals)
+_steps = st.sampled_from([commands.map(lambda one: [one])] * 6 + [_wipes]).flatmap(lambda kind: kind)
+sequences = st.lists(_steps, min_size=12, max_size=40).map(lambda steps: [one for step in steps for one in step])
+
+
+# --- executing ------------------------------------------------------------------------------------------------------
+
+
+def stamp(number: int) -> Stamp:
+    """The stamp of command `number`: no two are alike."""
+    return Stamp(number.to_bytes(16, "big"), 1_700_000_000_000 + number, "ann" if number % 3 else "", "test")
+
+
+def decided(
+    state: State, command: cmd.Command, by: Stamp, asked: dict[Question, tuple[Finding, ...]] | None = None
+) -> Decision:
+    """Decide, answering the questions as the shell does: in order, up to the first that refuses."""
+    verdicts: dict[Question, tuple[Finding, ...]] = {} if asked is None else asked
+    while True:
+        try:
+            return decide(state, command, by, verdicts)
+        except Undecided as undecided:
+            for question in undecided.questions:
+                verdicts[question] = verdict(question)
+                if verdicts[question]:
+                    break
+
+
+class Node:
+    """A state over a shared log of encoded records, as every process of a registry is."""
+
+    def __init__(self, log: list[bytes]) -> None:
+        self.log = log
+        self.state = State()
+
+    def catch_up(self) -> None:
+        """Fold what the log has beyond the state."""
+        for seq in range(self.state.seq + 1, len(self.log) + 1):
+            fold_record(self.state, seq, decode_record(self.log[seq - 1]))
+
+    def execute(self, command: cmd.Command, by: Stamp) -> cmd.Outcome | SteleError:
+        """Decide on what is known; append if nobody was faster, else catch up and decide again."""
+        while True:
+            try:
+                decision = decided(self.state, command, by)
+            except SteleError as error:
+                if self.state.seq == len(self.log):
+                    return error
+                decision = None
+            if self.state.seq != len(self.log):
+                self.catch_up()
+                continue
+            assert decision is not None
+            if decision.events:
+                self.log.append(encode_record(Record(by, decision.events)))
+                self.catch_up()
+            return decision.outcome
+
+
+def executed(drawn: Iterable[cmd.Command]) -> Node:
+    """A node after those commands, refused or not."""
+    node = Node([])
+    for number, command in enumerate(drawn, 1):
+        node.execute(command, stamp(number))
+    return node
+
+
+# --- all there is to know about a state -----------------------------------------------------------------------------
+
+
+def facts(state: State) -> Mapping[str, Any]:
+    """Everything a state says, as values that compare; nothing about how it is held."""
+    return {
+        "seq": state.seq,
+        "serial": state.serial,
+        "settings": state.settings,
+        "mode": state.mode,
+        "bindings": state.bindings,
+        "closed": [_subject(subject) for subject in state.closed],
+        "referrers": {target: [row.uid for row in rows] for target, rows in state.referrers.items()},
+        "contents": {
+            sha: (
+                state.text(row),
+                row.format,
+                row.digests,
+                row.seq,
+                sorted((known.space, known.gid) for known in ids_of(row)),
+            )
+            for sha, row in state.contents.items()
+        },
+        "spaces": {
+            name: {
+                **_plain(space, "subjects", "gids"),
+                "gids": {
+                    gid: (row.content.sha, row.attachments, [use.uid for use in uses_of(row)])
+                    for gid, row in space.gids.items()
+                },
+                "subjects": {name: _subject(subject) for name, subject in space.subjects.items()},
+            }
+            for name, space in state.spaces.items()
+        },
+    }
+
+
+def _subject(subject: Subject) -> Mapping[str, Any]:
+    return {**_plain(subject, "versions"), "versions": [_version(row) for row in subject.versions]}
+
+
+def _version(row: Version) -> Mapping[str, Any]:
+    links = {"schema": (row.schema.space, row.schema.gid), "subject": row.subject.uid, "uid": row.uid, "at": row.at}
+    return {**_plain(row, "schema", "subject", "next_use"), **links}
+
+
+def _plain(struct: msgspec.Struct, *links: str) -> dict[str, Any]:
+    """A copy of the struct's own values: what is changed later must not show in facts taken before."""
+    names = [name for name in struct.__struct_fields__ if name not in links]
+    values = {name: getattr(struct, name) for name in names}
+    return {name: value.copy() if isinstance(value, dict | list) else value for name, value in values.items()}
+
+
+def all_subjects(state: State) -> list[Subject]:
+    """Present and closed subjects."""
+    return [*state.closed, *(row for space in state.spaces.values() for row in space.subjects.values())]

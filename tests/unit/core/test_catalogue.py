@@ -1,0 +1,294 @@
+"""Spaces, subjects, codecs, encodings and bindings."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.core.box import Box, S, T
+
+from stele.core import commands as cmd
+from stele.core import queries
+from stele.core.commands import AddCodec, AssignEncoding, Bind, CreateSpace, CreateSubject, DeleteSpace, SubjectDefaults
+from stele.core.model import Binding, Level, Mode, Numbering, Scope, SubjectKey
+from stele.core.policy import DENY_ALL
+from stele.errors import (
+    AlreadyExists,
+    BindingNotFound,
+    CodecNotFound,
+    EncodingNotFound,
+    InvalidRequest,
+    NotEmpty,
+    ReadOnly,
+    SpaceNotFound,
+    SubjectNotFound,
+    VersionNotFound,
+)
+
+CTX = SubjectKey("ctx", "s")
+
+
+def shown(box: Box) -> list[str]:
+    """Names of the spaces a list shows."""
+    return [space.name for space in queries.shown_spaces(box.state)]
+
+
+# --- spaces ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_space_is_created_once_and_replaced_on_request() -> None:
+    """A second creation is an error; with replace it describes the space anew."""
+    box = Box()
+    box.do(CreateSpace("ctx", description="one"))
+    assert shown(box) == ["", "ctx"]
+    with pytest.raises(AlreadyExists):
+        box.do(CreateSpace("ctx"))
+    box.do(CreateSpace("ctx", replace=True, description="two", labels={"l": "1"}))
+    space = box.state.space("ctx")
+    assert space is not None
+    assert (space.description, space.labels, space.epoch) == ("two", {"l": "1"}, 2)
+
+
+def test_a_space_is_shown_from_its_first_subject_on() -> None:
+    """Registering or creating a subject makes its space visible; the default one always is."""
+    for command in (CreateSubject(CTX), cmd.Register(CTX, None)):
+        box = Box()
+        assert shown(box) == [""]
+        if isinstance(command, CreateSubject):
+            box.do(command)
+        else:
+            box.register(CTX, "a")
+        assert shown(box) == ["", "ctx"]
+
+
+def test_only_an_empty_space_can_be_deleted() -> None:
+    """Subjects, also retired and empty ones, keep their space; the default space always stays."""
+    box = Box()
+    box.register(CTX, "a")
+    box.retire(CTX)
+    with pytest.raises(NotEmpty):
+        box.do(DeleteSpace("ctx"))
+    box.do(cmd.DeleteSubject(CTX, cmd.Removal.PURGE))
+    box.do(DeleteSpace("ctx"))
+    assert shown(box) == [""]
+    with pytest.raises(SpaceNotFound):
+        box.do(DeleteSpace("ctx"))
+    with pytest.raises(NotEmpty):
+        box.do(DeleteSpace(""))
+
+
+def test_a_deleted_space_never_gives_an_id_twice() -> None:
+    """Its settings are gone, its counters and the ids of closed subjects are not."""
+    box = Box()
+    box.register(CTX, "a")
+    box.register(CTX, "b")
+    box.do(cmd.ChangeSettings(Level("ctx"), {"policy": DENY_ALL}))
+    box.close(CTX)
+    box.do(DeleteSpace("ctx"))
+    assert box.state.settings_at(Level("ctx")) is None
+    assert box.state.text(queries.schema(box.state, "ctx", 1).content) == b"a"
+    again = box.register(CTX, "c")
+    assert (again.ordinal, again.gid) == (1, 3)
+    subject = box.state.subject(CTX)
+    assert subject is not None
+    assert subject.incarnation == 2
+
+
+def test_a_deleted_space_can_be_created_again() -> None:
+    """By its own command or by a first subject: it is shown, and new."""
+    for again in (CreateSpace("ctx"), CreateSubject(CTX)):
+        box = Box()
+        box.do(CreateSpace("ctx", description="old"))
+        box.do(DeleteSpace("ctx"))
+        assert shown(box) == [""]
+        box.do(again)
+        assert shown(box) == ["", "ctx"]
+        space = box.state.space("ctx")
+        assert space is not None
+        assert (space.description, space.hidden) == ("", False)
+        assert space.at == 1000 + box.state.seq
+        box.do(CreateSpace("ctx", replace=True))
+
+
+# --- subjects -------------------------------------------------------------------------------------------------------
+
+
+def test_a_created_subject_keeps_what_its_dialect_says() -> None:
+    """Numbering, scope, policy and format are fixed at creation; a second creation is an error."""
+    box = Box()
+    defaults = SubjectDefaults(Numbering.NEVER_REUSE, Scope.LANE, DENY_ALL, "avro")
+    box.do(CreateSubject(S, defaults, description="d", labels={"l": "1"}, ext={"x": 1}))
+    subject = box.state.subject(S)
+    assert subject is not None
+    assert (subject.numbering, subject.scope, subject.default_policy) == (Numbering.NEVER_REUSE, Scope.LANE, DENY_ALL)
+    assert (subject.format, subject.description, subject.ext) == ("avro", "d", {"x": 1})
+    with pytest.raises(AlreadyExists):
+        box.do(CreateSubject(S))
+    box.register(S, "a", defaults=SubjectDefaults(Numbering.CONTINUE))
+    assert subject.numbering is Numbering.NEVER_REUSE, "later dialects change nothing"
+
+
+def test_an_empty_subject_has_no_versions_to_read() -> None:
+    """It exists, but no list of subjects with versions shows it."""
+    box = Box()
+    box.do(CreateSubject(S))
+    assert queries.subjects(box.state, box.state.spaces.values()) == []
+    with pytest.raises(SubjectNotFound):
+        queries.version(box.state, S, None)
+    assert box.register(S, "a").ordinal == 1
+
+
+def test_changing_a_subject_replaces_its_description() -> None:
+    """The describing attributes are those of the last change; a default version must be live."""
+    box = Box()
+    with pytest.raises(SubjectNotFound):
+        box.do(cmd.ChangeSubject(S))
+    box.register(S, "a")
+    with pytest.raises(VersionNotFound):
+        box.do(cmd.ChangeSubject(S, default_version=2))
+    box.do(cmd.ChangeSubject(S, "d", {"l": "1"}, default_version=1))
+    box.do(cmd.ChangeSubject(S, "e"))
+    subject = box.state.subject(S)
+    assert subject is not None
+    assert (subject.description, subject.labels, subject.default_version) == ("e", None, None)
+
+
+# --- codecs and encodings -------------------------------------------------------------------------------------------
+
+
+def test_a_codec_is_added_once() -> None:
+    """The same again changes nothing; other properties under a known name are refused."""
+    box = Box()
+    box.register(S, "a")
+    box.do(AddCodec(S, "gzip", {"level": "9"}))
+    box.do(AddCodec(S, "gzip", {"level": "9"}))
+    assert box.events == ()
+    with pytest.raises(AlreadyExists):
+        box.do(AddCodec(S, "gzip"))
+    subject = box.state.subject(S)
+    assert subject is not None
+    assert subject.codecs == {"gzip": {"level": "9"}}
+
+
+def test_a_pair_of_version_and_codec_has_one_encoding_for_ever() -> None:
+    """Ids count from 1 over the subject; asking again gives the same; codecs must be known, but for the empty one."""
+    box = Box()
+    box.register(S, "a")
+    box.register(S, "b")
+    box.do(AddCodec(S, "gzip"))
+    asked = [(2, "gzip"), (1, ""), (2, "gzip"), (2, ""), (1, "")]
+    assert [box.do(AssignEncoding(S, *pair)) for pair in asked] == [cmd.Encoded(n) for n in (1, 2, 1, 3, 2)]
+    version, codec = queries.encoding(box.state, S, 1)
+    assert (version.ordinal, codec) == (2, "gzip")
+    with pytest.raises(CodecNotFound):
+        box.do(AssignEncoding(S, 1, "snappy"))
+    with pytest.raises(VersionNotFound):
+        box.do(AssignEncoding(S, 3))
+    with pytest.raises(SubjectNotFound):
+        box.do(AssignEncoding(T, 1))
+
+
+def test_a_retired_version_keeps_its_encodings_and_gets_none() -> None:
+    """The old pair is still answered and resolved; a new pair is not given (the Pravega rule)."""
+    box = Box()
+    box.register(S, "a")
+    box.register(S, "b")
+    box.do(AddCodec(S, "gzip"))
+    box.do(AssignEncoding(S, 2))
+    box.retire(S, 2)
+    assert box.do(AssignEncoding(S, 2)) == cmd.Encoded(1)
+    assert queries.encoding(box.state, S, 1)[0].ordinal == 2
+    with pytest.raises(VersionNotFound):
+        box.do(AssignEncoding(S, 2, "gzip"))
+
+
+def test_an_encoding_is_never_redirected() -> None:
+    """When a purged number is given again, its old encoding stays without a version instead of naming the new one."""
+    box = Box()
+    box.register(S, "a")
+    box.register(S, "b")
+    box.do(AssignEncoding(S, 2))
+    box.purge(S, 2)
+    assert box.register(S, "c").ordinal == 2
+    with pytest.raises(EncodingNotFound, match="purged"):
+        queries.encoding(box.state, S, 1)
+    assert box.do(AssignEncoding(S, 2)) == cmd.Encoded(2)
+    assert box.state.text(queries.encoding(box.state, S, 2)[0].content) == b"c"
+
+
+def test_unknown_encodings_are_not_found() -> None:
+    """Numbers outside what was given, and subjects that never were, each have their error."""
+    box = Box()
+    box.register(S, "a")
+    for number in (0, -1, 1):
+        with pytest.raises(EncodingNotFound):
+            queries.encoding(box.state, S, number)
+    with pytest.raises(SubjectNotFound):
+        queries.encoding(box.state, T, 1)
+
+
+# --- bindings -------------------------------------------------------------------------------------------------------
+
+
+def binding(key: SubjectKey, ordinal: int | None = None, *, frozen: bool = False) -> Binding:
+    """The binding of one topic."""
+    return Binding("c", "topic", "t", "value", key, ordinal, frozen=frozen)
+
+
+def test_a_resource_is_bound_to_one_subject_at_a_time() -> None:
+    """A later binding moves it, the same again writes nothing, an unbound one is gone."""
+    box = Box()
+    box.register(S, "a")
+    box.register(T, "a")
+    box.do(Bind(binding(S)))
+    box.do(Bind(binding(S)))
+    assert box.events == ()
+    box.do(Bind(binding(T, 1)))
+    assert box.state.bindings == {binding(T).key: binding(T, 1)}
+    box.do(cmd.Unbind(binding(T).key))
+    with pytest.raises(BindingNotFound):
+        box.do(cmd.Unbind(binding(T).key))
+
+
+def test_a_binding_needs_its_subject_and_version() -> None:
+    """What does not exist cannot be bound to."""
+    box = Box()
+    with pytest.raises(SubjectNotFound):
+        box.do(Bind(binding(S)))
+    box.register(S, "a")
+    with pytest.raises(VersionNotFound):
+        box.do(Bind(binding(S, 2)))
+
+
+def test_a_frozen_binding_does_not_move() -> None:
+    """It can be repeated and ended, not changed."""
+    box = Box()
+    box.register(S, "a")
+    box.do(Bind(binding(S, frozen=True)))
+    box.do(Bind(binding(S, frozen=True)))
+    with pytest.raises(InvalidRequest):
+        box.do(Bind(binding(S, 1)))
+    box.do(cmd.Unbind(binding(S).key))
+
+
+def test_read_only_stops_every_command_that_writes() -> None:
+    """READONLY lets through only what has been answered before."""
+    box = Box()
+    box.register(S, "a")
+    box.do(AddCodec(S, "gzip"))
+    box.do(AssignEncoding(S, 1))
+    box.do(Bind(binding(S)))
+    box.do(cmd.SetMode(Level(), Mode.READONLY))
+    refused: list[cmd.Command] = [
+        CreateSpace("ctx"),
+        CreateSubject(T),
+        cmd.ChangeSubject(S),
+        AddCodec(S, "snappy"),
+        AssignEncoding(S, 1, "gzip"),
+        Bind(binding(S, 1)),
+        cmd.Unbind(binding(S).key),
+    ]
+    for command in refused:
+        with pytest.raises(ReadOnly):
+            box.do(command)
+    for command in (AddCodec(S, "gzip"), AssignEncoding(S, 1), Bind(binding(S))):
+        box.do(command)
+        assert box.events == ()

@@ -1,0 +1,105 @@
+"""Records on the log: what is written is small, what is read is tolerant, what is redacted is gone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from stele.core import events as ev
+from stele.core.events import Record, Stamp, decode_record, encode_record, redact
+from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.model import Binding, Level, Mode, Numbering, Reference, Scope, Settings, SubjectKey
+from stele.core.policy import BACKWARD, DENY_ALL, Extent, Policy, Reach
+
+KEY = SubjectKey("ö", "s")
+FULL = ev.Registered(
+    key=KEY,
+    uid=bytes(16),
+    ordinal=3,
+    lane_version=2,
+    gid=9,
+    sha=bytes(32),
+    format="avro",
+    type="a.B",
+    text=b"{}",
+    digests={"rabin": bytes(8)},
+    references=(Reference("r", "", "t", 1),),
+    metadata=Metadata(tags={"p": ("PII",)}, properties={"k": "v"}, sensitive=("k",)),
+    rule_set=RuleSet(domain_rules=(Rule(name="a", type="CEL"),)),
+    policy=Policy(backward=Extent(Reach.SINCE, 2), checkers=("c",)),
+    replaces=(1,),
+    description="d",
+    labels={"l": "1"},
+    media_type="m",
+    origin_uri="u",
+    ancestor=2,
+    ext={"cncf": {"x": [1, None]}},
+)
+EVENTS: tuple[ev.Event, ...] = (
+    ev.SpaceCreated("ö", "avro", "d", {"l": "1"}, {"x": 1}),
+    ev.SpaceChanged("ö"),
+    ev.SpaceDeleted("ö"),
+    ev.SubjectCreated(KEY, bytes(16), 1, 2, Numbering.NEVER_REUSE, Scope.LANE, DENY_ALL, "avro"),
+    ev.SubjectChanged(KEY, default_version=3),
+    ev.SubjectClosed(KEY),
+    FULL,
+    ev.Registered(KEY, bytes(16), 1, 1, 1, bytes(32), "avro"),
+    ev.VersionsRetired(KEY, (1, 2)),
+    ev.VersionsPurged(KEY, (1,)),
+    ev.SettingsChanged(Level("ö"), Settings(policy=BACKWARD, normalize=False, ext={"a": 1})),
+    ev.SettingsChanged(Level()),
+    ev.ModeChanged(Level("ö", "s"), Mode.READONLY_OVERRIDE),
+    ev.CodecAdded(KEY, "gzip", {"level": "9"}),
+    ev.EncodingAssigned(KEY, 1, bytes(16), "gzip"),
+    ev.Bound(Binding("c", "topic", "t", "value", KEY, 2, "STRONG", frozen=True)),
+    ev.Unbound(("c", "topic", "t", "value")),
+)
+
+
+def test_all_kinds_of_events_are_tried() -> None:
+    """The list above misses no event."""
+    assert {type(event) for event in EVENTS} == set(ev.Event.__args__)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_a_record_comes_back(event: ev.Event) -> None:
+    """Every event with every member is read as it was written, types included."""
+    record = Record(Stamp(bytes(16), 5, "ann", "api"), (event, event))
+    back = decode_record(encode_record(record))
+    assert back == record
+    assert type(back.events[0]) is type(event)
+
+
+def test_members_with_their_default_are_not_written() -> None:
+    """A plain registration carries only what it must."""
+    record = Record(Stamp(bytes(16), 5), (ev.Registered(KEY, bytes(16), 1, 1, 1, bytes(32), "avro"),))
+    written = msgspec.msgpack.decode(encode_record(record))
+    assert set(written["stamp"]) == {"uid", "at"}
+    wanted = {"event", "key", "uid", "ordinal", "lane_version", "gid", "sha", "format"}
+    assert set(written["events"][0]) == wanted
+
+
+def test_members_of_a_later_version_are_ignored() -> None:
+    """A record written by a newer program with more members is still read."""
+    written = msgspec.msgpack.decode(encode_record(Record(Stamp(bytes(16), 5), (FULL,))))
+    written["later"] = 1
+    written["stamp"]["trace"] = "x"
+    written["events"][0]["more"] = {"a": 1}
+    assert decode_record(msgspec.msgpack.encode(written)).events == (FULL,)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x80", msgspec.msgpack.encode({"stamp": {}, "events": []})])
+def test_other_bytes_are_refused(data: bytes) -> None:
+    """What is no record is an error, never half a record."""
+    with pytest.raises(msgspec.MsgspecError):
+        decode_record(data)
+
+
+def test_redacting_takes_the_text_and_nothing_else() -> None:
+    """Only texts of the named contents go; numbers, order and other texts stay."""
+    other = msgspec.structs.replace(FULL, sha=b"o" * 32, text=b"kept")
+    record = Record(Stamp(bytes(16), 5), (EVENTS[3], FULL, other))
+    redacted = redact(record, frozenset({FULL.sha}))
+    assert redacted.events == (EVENTS[3], msgspec.structs.replace(FULL, text=None), other)
+    assert redacted.stamp == record.stamp
+    assert b"kept" in encode_record(redacted)

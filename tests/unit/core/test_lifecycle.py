@@ -1,0 +1,335 @@
+"""Deleting softly and for good, what may be numbered again, and what a closed incarnation leaves behind."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.core.box import Box, S, T, doc, to
+
+from stele.core import commands as cmd
+from stele.core import queries
+from stele.core.commands import Check, DeleteSubject, DeleteVersion, Removal, SubjectDefaults
+from stele.core.events import Registered, SubjectClosed, Unbound
+from stele.core.model import Binding, Level, Life, Mode, Numbering, SubjectKey
+from stele.core.policy import ALLOW_ANY
+from stele.errors import (
+    AlreadyRetired,
+    ContentNotFound,
+    EncodingNotFound,
+    InUse,
+    InvalidRequest,
+    NotRetired,
+    ReadOnly,
+    SubjectNotFound,
+    VersionNotFound,
+)
+
+NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE, policy=ALLOW_ANY)
+
+
+def filled(count: int = 3, defaults: SubjectDefaults | None = None) -> Box:
+    """A box whose subject has that many versions: texts v1, v2 …"""
+    box = Box()
+    for number in range(1, count + 1):
+        box.register(S, f"v{number}", defaults=defaults or SubjectDefaults())
+    return box
+
+
+# --- soft -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_retired_version_is_hidden_but_readable_by_id() -> None:
+    """It is in no list, not the latest, not found by number; its id and uid still give its text."""
+    box = filled()
+    box.retire(S, 3)
+    newest = queries.latest(box.state.subject(S))
+    assert newest is not None
+    assert newest.ordinal == 2
+    assert [row.ordinal for row in queries.versions(box.state.subject(S))] == [1, 2]
+    with pytest.raises(VersionNotFound):
+        queries.version(box.state, S, 3)
+    assert queries.version(box.state, S, 3, queries.KEPT).life is Life.RETIRED
+    assert box.state.text(queries.schema(box.state, "", 3).content) == b"v3"
+
+
+def test_a_wholly_retired_subject_is_in_no_list() -> None:
+    """A subject counts as deleted only when all its versions are."""
+    box = filled(2)
+    box.retire(S, 1)
+    assert len(queries.subjects(box.state, box.state.spaces.values())) == 1
+    box.retire(S, 2)
+    assert queries.subjects(box.state, box.state.spaces.values()) == []
+    assert len(queries.subjects(box.state, box.state.spaces.values(), queries.RETIRED)) == 1
+
+
+def test_steps_out_of_order_are_told_apart() -> None:
+    """Twice soft, hard before soft, and what never was each have their own error."""
+    box = filled(2)
+    with pytest.raises(NotRetired):
+        box.do(DeleteVersion(S, 1, Removal.PURGE))
+    with pytest.raises(NotRetired):
+        box.do(DeleteSubject(S, Removal.PURGE))
+    with pytest.raises(NotRetired):
+        box.do(DeleteVersion(S, None, Removal.PURGE))
+    box.retire(S, 1)
+    with pytest.raises(AlreadyRetired):
+        box.retire(S, 1)
+    with pytest.raises(VersionNotFound):
+        box.retire(S, 9)
+    box.retire(S)
+    with pytest.raises(AlreadyRetired):
+        box.retire(S)
+    with pytest.raises(SubjectNotFound):
+        box.retire(T)
+    with pytest.raises(InvalidRequest):
+        box.do(DeleteVersion(S, 1, Removal.CLOSE))
+
+
+def test_deleting_tells_what_went() -> None:
+    """The answer lists the ordinals that this command removed; None means the newest live one."""
+    box = filled()
+    assert box.do(DeleteVersion(S, None)) == cmd.Removed((3,))
+    assert box.do(DeleteSubject(S)) == cmd.Removed((1, 2))
+    assert box.do(DeleteSubject(S, Removal.PURGE)) == cmd.Removed((1, 2, 3))
+
+
+def test_registering_again_keeps_the_id_and_takes_a_new_number() -> None:
+    """The soft-deleted row of the same schema is replaced by the new version, under the same id."""
+    box = filled(2)
+    box.retire(S, 1)
+    again = box.register(S, "v1", check=Check.SKIP)
+    assert (again.ordinal, again.gid, again.created) == (3, 1, True)
+    assert box.ordinals(S) == [2, 3]
+    registered = box.events[-1]
+    assert isinstance(registered, Registered)
+    assert registered.replaces == (1,)
+
+
+def test_a_retired_row_that_is_referred_to_stays() -> None:
+    """Registering again does not remove the old row while something still refers to it."""
+    box = filled(2)
+    box.register(T, "t", to(S, 1))
+    box.retire(T)
+    box.retire(S, 1)
+    box.register(S, "v1", check=Check.SKIP)
+    assert box.ordinals(S) == [1, 2, 3]
+
+
+def test_retired_numbers_are_never_given_again() -> None:
+    """Under both rules of numbering the next number is above what is merely retired."""
+    for defaults in (SubjectDefaults(), NEVER_REUSE):
+        box = filled(3, defaults)
+        box.retire(S)
+        assert box.register(S, "new").ordinal == 4
+
+
+# --- hard -----------------------------------------------------------------------------------------------------------
+
+
+def test_purged_numbers_follow_the_rule_of_the_subject() -> None:
+    """CONTINUE goes on above what is left, NEVER_REUSE above what ever was."""
+    for defaults, expected in ((SubjectDefaults(), 2), (NEVER_REUSE, 4)):
+        box = filled(3, defaults)
+        box.purge(S, 2)
+        box.purge(S, 3)
+        assert box.register(S, "new", check=Check.SKIP).ordinal == expected
+
+
+def test_a_fully_purged_subject_starts_again() -> None:
+    """With the last version the subject goes, its settings and mode with it; ids go on counting."""
+    box = filled(2)
+    box.do(cmd.ChangeSettings(Level(*S), {"policy": ALLOW_ANY}))
+    box.retire(S)
+    assert box.state.settings_at(Level(*S)) is not None, "a soft delete keeps the settings"
+    box.do(DeleteSubject(S, Removal.PURGE))
+    assert box.state.subject(S) is None
+    assert box.state.settings_at(Level(*S)) is None
+    again = box.register(S, "v1")
+    assert (again.ordinal, again.gid) == (1, 3), "a purged id is not given again"
+
+
+def test_a_purged_id_is_unknown() -> None:
+    """With its last version an id is gone, and the text with its last id; another subject keeps both alive."""
+    box = filled(1)
+    box.register(T, "v1")
+    box.purge(S)
+    assert box.state.text(queries.schema(box.state, "", 1).content) == b"v1"
+    box.purge(T)
+    with pytest.raises(ContentNotFound):
+        queries.schema(box.state, "", 1)
+    assert box.state.contents == {}
+
+
+def test_a_purged_text_leaves_memory() -> None:
+    """Packed or not, the bytes of a purged content are gone, and it is listed for the log to forget."""
+    for packed in (False, True):
+        box = filled(1)
+        content = queries.version(box.state, S, 1).content
+        if packed:
+            box.state.pack(rest=True)
+        box.purge(S)
+        assert content.text is None
+        assert [row.sha for row in box.state.erased] == [content.sha]
+
+
+def test_a_digest_finds_the_texts_that_are_left() -> None:
+    """When one of two texts that print alike is purged, the digest still finds the other."""
+    box = Box()
+    for key, text in ((S, "a"), (T, "a ")):
+        box.do(cmd.Register(key, doc(text, print=b"p" * 32)))
+    first = queries.by_digest(box.state, "print", b"p" * 32)
+    assert first is not None
+    assert box.state.text(first) == b"a"
+    box.purge(S)
+    left = queries.by_digest(box.state, "print", b"p" * 32)
+    assert left is not None
+    assert box.state.text(left) == b"a "
+    box.purge(T)
+    assert queries.by_digest(box.state, "print", b"p" * 32) is None
+
+
+# --- protection -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_referred_to_cannot_go() -> None:
+    """A live referrer holds its target; a retired one only against purging; without referrers it may go."""
+    box = filled(1)
+    box.register(T, "t", to(S, 1))
+    for removal in (Removal.RETIRE, Removal.CLOSE):
+        with pytest.raises(InUse):
+            box.do(DeleteSubject(S, removal))
+    with pytest.raises(InUse):
+        box.retire(S, 1)
+    box.retire(T)
+    box.retire(S)
+    for command in (DeleteSubject(S, Removal.PURGE), DeleteVersion(S, 1, Removal.PURGE)):
+        with pytest.raises(InUse):
+            box.do(command)
+    box.do(DeleteSubject(T, Removal.PURGE))
+    box.do(DeleteSubject(S, Removal.PURGE))
+    assert box.state.referrers == {}
+
+
+def test_a_subject_may_refer_to_itself() -> None:
+    """References inside a subject hold single versions, but not the subject as a whole."""
+    box = filled(1)
+    box.register(S, "v2", to(S, 1))
+    with pytest.raises(InUse):
+        box.retire(S, 1)
+    box.purge(S)
+    assert box.state.subject(S) is None
+
+
+def test_read_only_subjects_lose_nothing() -> None:
+    """Deleting is a write."""
+    box = filled(1)
+    box.do(cmd.SetMode(Level(), Mode.READONLY))
+    for removal in (Removal.RETIRE, Removal.CLOSE):
+        with pytest.raises(ReadOnly):
+            box.do(DeleteSubject(S, removal))
+    with pytest.raises(ReadOnly):
+        box.retire(S, 1)
+
+
+# --- closing --------------------------------------------------------------------------------------------------------
+
+
+def test_closing_starts_all_counters_again() -> None:
+    """The next incarnation numbers versions, lanes and encodings from 1, under another serial, without old settings."""
+    box = filled(3, NEVER_REUSE)
+    box.do(cmd.ChangeSettings(Level(*S), {"policy": ALLOW_ANY}))
+    before = box.state.subject(S)
+    assert before is not None
+    box.do(cmd.AssignEncoding(S, 2))
+    box.close(S)
+    assert box.state.subject(S) is None
+    assert box.state.settings_at(Level(*S)) is None
+    outcome = box.register(S, "new", defaults=NEVER_REUSE)
+    after = box.state.subject(S)
+    assert after is not None
+    assert (outcome.ordinal, outcome.gid) == (1, 4)
+    assert (before.incarnation, after.incarnation) == (1, 2)
+    assert after.serial > before.serial
+    assert box.do(cmd.AssignEncoding(S, 1)) == cmd.Encoded(1)
+
+
+def test_what_a_closed_incarnation_gave_out_still_resolves() -> None:
+    """Data already written can be read: by id, by uid, and by encoding unless the next incarnation gave it anew."""
+    box = filled(2)
+    uid = queries.version(box.state, S, 2).uid
+    box.do(cmd.AssignEncoding(S, 1))
+    box.do(cmd.AssignEncoding(S, 2))
+    box.close(S)
+    assert box.state.text(queries.schema(box.state, "", 2).content) == b"v2"
+    version = queries.by_uid(box.state, uid)
+    assert version is not None
+    assert version.life is Life.GONE
+    assert queries.encoding(box.state, S, 2)[0].uid == uid
+    box.register(S, "new")
+    box.do(cmd.AssignEncoding(S, 1))
+    assert box.state.text(queries.encoding(box.state, S, 1)[0].content) == b"new"
+    assert queries.encoding(box.state, S, 2)[0].uid == uid
+    with pytest.raises(EncodingNotFound):
+        queries.encoding(box.state, S, 3)
+
+
+def test_the_same_text_after_closing_keeps_its_id() -> None:
+    """The next incarnation registers a known text under the id it has, as a version of its own."""
+    box = filled(2)
+    box.close(S)
+    again = box.register(S, "v2")
+    assert (again.ordinal, again.gid, again.created) == (1, 2, True)
+
+
+def test_closing_ends_bindings_and_references() -> None:
+    """What was bound to the subject is bound no more, and what it referred to is free."""
+    box = Box()
+    box.register(T, "t")
+    box.register(S, "s", to(T))
+    for topic, key in (("one", S), ("two", T)):
+        box.do(cmd.Bind(Binding("c", "topic", topic, "value", key)))
+    box.close(S)
+    assert [type(event) for event in box.events] == [SubjectClosed, Unbound]
+    assert [binding.resource for binding in box.state.bindings.values()] == ["two"]
+    box.purge(T)
+    assert box.state.bindings == {}
+
+
+def test_purging_ends_bindings_to_what_is_gone() -> None:
+    """A binding to a purged version ends with it, one that follows the latest ends with the subject."""
+    box = filled(2)
+    box.do(cmd.Bind(Binding("c", "topic", "fixed", "value", S, 2)))
+    box.do(cmd.Bind(Binding("c", "topic", "latest", "value", S)))
+    box.purge(S, 2)
+    assert [binding.resource for binding in box.state.bindings.values()] == ["latest"]
+    box.purge(S)
+    assert box.state.bindings == {}
+
+
+def test_an_empty_subject_can_only_be_closed() -> None:
+    """A subject created without versions is there for closing; deleting it in steps finds nothing to delete."""
+    box = Box()
+    box.do(cmd.CreateSubject(S))
+    with pytest.raises(SubjectNotFound):
+        box.retire(S)
+    box.close(S)
+    with pytest.raises(SubjectNotFound):
+        box.close(S)
+
+
+def test_the_default_version_goes_with_its_version() -> None:
+    """A default version that is deleted is none any more, so a reused number is not the default by accident."""
+    box = filled(2)
+    box.do(cmd.ChangeSubject(S, default_version=2))
+    box.retire(S, 2)
+    subject = box.state.subject(S)
+    assert subject is not None
+    assert subject.default_version is None
+
+
+def test_subjects_of_one_name_in_two_spaces_are_two() -> None:
+    """Deleting one leaves the other."""
+    box = filled(1)
+    other = SubjectKey("ctx", "s")
+    box.register(other, "v1")
+    box.purge(S)
+    assert box.ordinals(other) == [1]

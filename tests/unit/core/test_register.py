@@ -1,0 +1,476 @@
+"""Registration, rule by rule: what is the same, who may write, which numbers are given, what is compared."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.core.box import Box, S, T, doc, to
+
+from stele.core import commands as cmd
+from stele.core import queries
+from stele.core.commands import Check, Equality, Register, SubjectDefaults
+from stele.core.events import Registered, SubjectCreated
+from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.model import MAX_INT32, Level, Mode, Numbering, Reference, Scope, SubjectKey
+from stele.core.policy import ALLOW_ANY, DENY_ALL, LATEST, POLICIES, Policy
+from stele.errors import (
+    FormatMismatch,
+    IdMismatch,
+    IdTaken,
+    Incompatible,
+    InvalidName,
+    InvalidRequest,
+    InvalidRuleSet,
+    InvalidVersion,
+    PreconditionFailed,
+    ReadOnly,
+    SubjectNotFound,
+    TooLarge,
+    UnresolvedReference,
+)
+
+NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE)
+
+
+def numbers(outcome: cmd.Registration) -> tuple[int, int]:
+    """(ordinal, gid)"""
+    return outcome.ordinal, outcome.gid
+
+
+# --- the same again -------------------------------------------------------------------------------------------------
+
+
+def test_the_same_text_is_registered_once() -> None:
+    """Registering again tells the version there is, and writes nothing."""
+    box = Box()
+    first, again = box.register(S, "a"), box.register(S, "a")
+    assert (first.created, again.created) == (True, False)
+    assert (again.ordinal, again.gid, again.uid) == (first.ordinal, first.gid, first.uid)
+    assert box.events == ()
+
+
+def test_the_same_is_found_before_the_mode_is_asked() -> None:
+    """A client that re-registers what is there keeps working while the subject is read-only; a new text does not."""
+    box = Box()
+    box.register(S, "a")
+    box.do(cmd.SetMode(Level(*S), Mode.READONLY))
+    assert numbers(box.register(S, "a")) == (1, 1)
+    with pytest.raises(ReadOnly) as caught:
+        box.register(S, "b")
+    assert (caught.value.subject, caught.value.how) == ("s", "in read-only mode")
+
+
+def test_subjects_of_a_space_share_ids_and_spaces_do_not() -> None:
+    """One text has one id in a space, whatever the subject; another space counts for itself."""
+    box = Box()
+    assert numbers(box.register(S, "a")) == (1, 1)
+    assert numbers(box.register(S, "b")) == (2, 2)
+    assert numbers(box.register(T, "b")) == (1, 2)
+    assert numbers(box.register(SubjectKey("ctx", "s"), "b")) == (1, 1)
+    assert len(box.state.contents) == 2, "the text is stored once"
+
+
+def test_attachments_are_part_of_the_identity() -> None:
+    """Other references or metadata make another id of the same text; their order in the request does not."""
+    box = Box()
+    box.register(T, "t")
+    plain = box.register(S, "a")
+    referring = box.register(S, "a", to(T))
+    described = box.register(S, "a", metadata=Metadata(properties={"x": "1", "b": "2"}))
+    again = box.register(S, "a", metadata=Metadata(properties={"b": "2", "x": "1"}))
+    assert len({plain.gid, referring.gid, described.gid}) == 3
+    assert again.gid == described.gid
+
+
+def test_text_equality_ignores_attachments() -> None:
+    """TEXT finds the lowest live version of the text, NEVER finds none."""
+    box = Box()
+    box.register(S, "a", metadata=Metadata(properties={"x": "1"}))
+    box.register(S, "b")
+    assert box.register(S, "a", equality=Equality.TEXT).ordinal == 1
+    assert numbers(box.register(S, "a", equality=Equality.NEVER)) == (3, 1)
+    assert box.register(S, "a", equality=Equality.TEXT).ordinal == 1
+
+
+def test_digest_equality_stays_in_the_lane() -> None:
+    """DIGEST takes a text that prints alike as the same in its lane only; a text without that digest is itself."""
+    box = Box()
+
+    def register(document: object) -> int:
+        outcome = box.do(Register(S, document, equality=Equality.DIGEST, equality_digest="print"))  # type: ignore[arg-type]
+        assert isinstance(outcome, cmd.Registration)
+        return outcome.ordinal
+
+    assert register(doc("a", print=b"p" * 32)) == 1
+    assert register(doc("a ", print=b"p" * 32)) == 1
+    assert register(doc("a  ", type_name="Other", print=b"p" * 32)) == 2
+    assert register(doc("plain")) == 3
+    assert register(doc("plain")) == 3
+
+
+def test_an_empty_request_repeats_the_newest_text() -> None:
+    """Without a document the newest live text and references are taken; with nothing to take it is an error."""
+    box = Box()
+    with pytest.raises(InvalidRequest, match="Empty schema"):
+        box.do(Register(S, None))
+    box.register(T, "t")
+    box.register(S, "a", to(T))
+    outcome = box.do(Register(S, None, metadata=Metadata(properties={"x": "1"})))
+    assert isinstance(outcome, cmd.Registration)
+    assert outcome.ordinal == 2
+    version = queries.version(box.state, S, 2)
+    assert box.state.text(version.content) == b"a"
+    assert version.schema.attachments.references == (to(T),)
+
+
+def test_metadata_come_from_before_and_from_settings() -> None:
+    """What a request leaves out comes from the newest version, between the level's defaults and overrides."""
+    box = Box()
+    changes = {
+        "default_metadata": Metadata(properties={"d": "0", "o": "0"}),
+        "override_metadata": Metadata(properties={"o": "9"}),
+    }
+    box.do(cmd.ChangeSettings(Level(""), changes))
+    box.register(S, "a", metadata=Metadata(properties={"x": "1"}))
+    box.register(S, "b")
+    metadata = queries.version(box.state, S, 2).schema.attachments.metadata
+    assert metadata == Metadata(properties={"d": "0", "o": "9", "x": "1"})
+
+
+def test_a_broken_rule_set_is_refused() -> None:
+    """Rule sets are validated as merged, before anything is written."""
+    box = Box()
+    with pytest.raises(InvalidRuleSet):
+        box.register(S, "a", rule_set=RuleSet(domain_rules=(Rule(name="1", type="T"),)))
+    assert box.state.subject(S) is None
+
+
+# --- numbers and conditions -----------------------------------------------------------------------------------------
+
+
+def test_an_explicit_ordinal_must_be_the_next() -> None:
+    """Outside of imports a version may say its number, but only the right one; an id it may not."""
+    box = Box()
+    assert box.register(S, "a", ordinal=1).ordinal == 1
+    for wrong in (1, 3, 0, -1):
+        with pytest.raises(InvalidRequest, match="one more than previous"):
+            box.register(S, "b", ordinal=wrong)
+    with pytest.raises(ReadOnly, match="not in import mode"):
+        box.register(S, "b", gid=2)
+    with pytest.raises(ReadOnly, match="not in import mode"):
+        box.register(S, "a", gid=2)
+    assert numbers(box.register(S, "a", gid=1)) == (1, 1), "the id it has is no change"
+
+
+def test_a_condition_on_the_latest_is_checked() -> None:
+    """`latest` is what the caller saw; who saw something else is told, also about an empty subject."""
+    box = Box()
+    with pytest.raises(PreconditionFailed):
+        box.register(S, "a", latest=1)
+    box.register(S, "a", latest=0)
+    box.register(S, "b", latest=1)
+    with pytest.raises(PreconditionFailed):
+        box.register(S, "c", latest=1)
+    box.retire(S, 2)
+    assert box.register(S, "c", latest=1).ordinal == 3
+
+
+def test_subjects_are_not_created_against_the_will() -> None:
+    """create=False refuses a subject that does not exist and does nothing to one that does."""
+    box = Box()
+    with pytest.raises(SubjectNotFound):
+        box.register(S, "a", defaults=SubjectDefaults(create=False))
+    box.do(cmd.CreateSubject(S))
+    assert box.register(S, "a", defaults=SubjectDefaults(create=False)).ordinal == 1
+
+
+def test_lanes_are_numbered_side_by_side() -> None:
+    """Ordinals run over the subject, lane numbers over each (format, type): the Pravega numbering."""
+    box = Box()
+    found = []
+    for text, type_name in [("a1", "A"), ("a2", "A"), ("b1", "B"), ("a3", "A"), ("b2", "B")]:
+        box.do(Register(S, doc(text, type_name=type_name), check=Check.SKIP, defaults=NEVER_REUSE))
+        version = queries.version(box.state, S, None)
+        found.append((version.ordinal, version.lane.type, version.lane_version))
+    assert found == [(1, "A", 1), (2, "A", 2), (3, "B", 1), (4, "A", 3), (5, "B", 2)]
+    box.do(Register(S, doc("j1", "json", "A"), check=Check.SKIP))
+    assert queries.version(box.state, S, 6).lane_version == 1, "another format is another lane"
+
+
+def test_the_record_id_holds_the_ordinal_in_14_bits() -> None:
+    """Subjects differ above bit 14, versions below; a number that does not fit is refused, not mistaken."""
+    box = Box()
+    box.register(S, "a")
+    box.register(S, "b")
+    box.register(T, "a")
+    ids = [queries.version(box.state, key, ordinal).record_id for key, ordinal in [(S, 1), (S, 2), (T, 1)]]
+    assert [number & 0x3FFF for number in ids] == [1, 2, 1]
+    assert ids[0] >> 14 == ids[1] >> 14 != ids[2] >> 14
+    box.do(cmd.SetMode(Level(*S), Mode.IMPORT, force=True))
+    box.register(S, "c", gid=3, ordinal=0x4000)
+    with pytest.raises(TooLarge):
+        _ = queries.version(box.state, S, 0x4000).record_id
+
+
+def test_numbers_end_at_31_bits() -> None:
+    """When ids or versions run out the answer says so, instead of a number no client can read."""
+    box = Box()
+    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    box.register(S, "a", gid=MAX_INT32, ordinal=MAX_INT32)
+    with pytest.raises(InvalidRequest):
+        box.register(T, "b", gid=MAX_INT32 + 1)
+    with pytest.raises(InvalidVersion):
+        box.register(T, "b", gid=5, ordinal=MAX_INT32 + 1)
+    box.do(cmd.SetMode(Level(), None))
+    with pytest.raises(TooLarge, match="version number"):
+        box.register(S, "b", check=Check.SKIP)
+    with pytest.raises(TooLarge, match="schema id"):
+        box.register(T, "b")
+
+
+@pytest.mark.parametrize("name", ["a\0", "a\nb", "\x7f", "\x85", "\ud800"])
+def test_names_that_would_break_lists_are_refused(name: str) -> None:
+    """Control characters and lone surrogates are in no name of a subject or a space; anything else may be."""
+    box = Box()
+    for key in (SubjectKey("", name), SubjectKey(name, "s")):
+        with pytest.raises(InvalidName):
+            box.register(key, "a")
+        with pytest.raises(InvalidName):
+            box.do(cmd.ChangeSettings(Level(*key), {"policy": ALLOW_ANY}))
+        with pytest.raises(InvalidName):
+            box.do(cmd.ClearSettings(Level(*key)))
+    for fine in ("", "*", "ü/🐘", "a b"):
+        box.register(SubjectKey("", fine), "a")
+
+
+# --- references -----------------------------------------------------------------------------------------------------
+
+
+def test_a_reference_must_exist_and_be_live() -> None:
+    """Unknown, retired and purged targets are refused; the sentence names subject and version."""
+    box = Box()
+    with pytest.raises(UnresolvedReference, match='"t" and version 1'):
+        box.register(S, "a", to(T))
+    box.register(T, "t")
+    with pytest.raises(UnresolvedReference):
+        box.register(S, "a", to(T, 2))
+    box.register(S, "a", to(T))
+    box.register(T, "t2")
+    box.retire(T, 2)
+    with pytest.raises(UnresolvedReference):
+        box.register(S, "b", to(T, 2))
+
+
+def test_a_closure_lists_dependencies_first_and_once() -> None:
+    """A diamond of references is flattened, dependencies before dependants, each name and text once."""
+    box = Box()
+    base, left, right = (SubjectKey("", name) for name in ("base", "left", "right"))
+    box.register(base, "base")
+    box.register(left, "left", to(base, name="base"))
+    box.register(right, "right", to(base, name="base"))
+    references = (to(left, name="left"), to(right, name="right"))
+    names = [name for name, _ in queries.closure(box.state, references)]
+    assert names == ["base", "left", "right"]
+
+
+def test_references_reach_across_spaces() -> None:
+    """A reference names its space, so it may point into another one."""
+    box = Box()
+    other = SubjectKey("ctx", "t")
+    box.register(other, "t")
+    assert box.register(S, "a", to(other)).created
+    assert [row.subject.key for row in queries.referrers(box.state, other, 1)] == [S]
+
+
+# --- policies -------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_policy_refuses_is_not_registered() -> None:
+    """The default compares with the newest live version, and the error carries findings and version."""
+    box = Box(refuses=lambda reader, writer: writer == b"a")
+    box.register(S, "a")
+    with pytest.raises(Incompatible) as caught:
+        box.register(S, "b")
+    assert (caught.value.against, [finding.against for finding in caught.value.findings]) == (1, [1])
+    assert box.register(S, "b", check=Check.SKIP).ordinal == 2
+    assert box.register(S, "c").ordinal == 3
+    assert box.asked[-1] == ("c", "b", ""), "only the newest is compared"
+
+
+def test_retired_versions_are_not_compared() -> None:
+    """After a soft delete the one below is the newest; with nothing live, anything may come."""
+    box = Box(refuses=lambda reader, writer: writer == b"b")
+    box.register(S, "a")
+    box.register(S, "b")
+    with pytest.raises(Incompatible):
+        box.register(S, "c")
+    box.retire(S, 2)
+    assert box.register(S, "c").ordinal == 3
+    assert box.asked[-1][1] == "a"
+
+
+def test_a_transitive_policy_stops_at_the_first_refusal() -> None:
+    """All versions are compared, newest first, and the newest that refuses is the one reported."""
+    box = Box(refuses=lambda reader, writer: reader == b"d" and writer in {b"a", b"b"})
+    box.do(cmd.ChangeSettings(Level(), {"policy": POLICIES["BACKWARD_TRANSITIVE"]}))
+    for text in "abc":
+        box.register(S, text)
+    with pytest.raises(Incompatible) as caught:
+        box.register(S, "d")
+    assert caught.value.against == 2
+
+
+def test_forward_and_full_ask_the_other_way_round() -> None:
+    """FORWARD asks whether the old reads the new; FULL asks both."""
+    box = Box()
+    box.do(cmd.ChangeSettings(Level(*S), {"policy": POLICIES["FORWARD"], "ruleset": "strict"}))
+    box.register(S, "a")
+    box.register(S, "b")
+    assert box.asked == [("a", "b", "strict")]
+    box.do(cmd.ChangeSettings(Level(*S), {"policy": POLICIES["FULL"]}))
+    box.register(S, "c")
+    assert box.asked[1:] == [("c", "b", "strict"), ("b", "c", "strict")]
+
+
+def test_another_format_is_incompatible_unless_anything_goes() -> None:
+    """A change of schema language is refused by every directional policy without asking, and allowed by NONE."""
+    box = Box()
+    box.register(S, "a")
+    with pytest.raises(Incompatible) as caught:
+        box.do(Register(S, doc("p", "protobuf")))
+    assert caught.value.findings[0].rule == "FORMAT_CHANGED"
+    assert box.asked == []
+    box.do(cmd.ChangeSettings(Level(*S), {"policy": ALLOW_ANY}))
+    box.do(Register(S, doc("p", "protobuf")))
+    assert box.ordinals(S) == [1, 2]
+
+
+def test_deny_all_takes_the_first_version_only() -> None:
+    """A denied subject refuses every further version, and still knows the one it has."""
+    box = Box()
+    defaults = SubjectDefaults(policy=DENY_ALL)
+    box.register(S, "a", defaults=defaults)
+    with pytest.raises(Incompatible) as caught:
+        box.register(S, "b")
+    assert caught.value.findings[0].rule == "POLICY_DENIES_ALL"
+    assert not box.register(S, "a").created
+
+
+def test_lane_scope_compares_within_the_lane() -> None:
+    """With scope LANE a version is compared with its own type only, with scope SUBJECT with the newest of all."""
+    for scope, compared in ((Scope.LANE, "a"), (Scope.SUBJECT, "b")):
+        box = Box()
+        defaults = SubjectDefaults(scope=scope)
+        for text, type_name in [("a", "A"), ("b", "B"), ("c", "A")]:
+            box.do(Register(S, doc(text, type_name=type_name), defaults=defaults))
+        assert box.asked[-1][:2] == ("c", compared)
+
+
+def test_a_group_compares_its_own_members() -> None:
+    """With a compatibility group only versions whose metadata say the same are compared."""
+    box = Box()
+    box.do(cmd.ChangeSettings(Level(*S), {"group": "major", "policy": POLICIES["FULL_TRANSITIVE"]}))
+    for text, major in [("a", "1"), ("b", "2"), ("c", "1")]:
+        box.register(S, text, metadata=Metadata(properties={"major": major}))
+    assert [pair[:2] for pair in box.asked] == [("c", "a"), ("a", "c")]
+
+
+def test_questions_carry_all_texts_a_verdict_needs() -> None:
+    """The question names the closures of both sides, so that answering needs no look into the registry's rules."""
+    box = Box()
+    box.register(T, "t")
+    box.register(S, "a", to(T))
+    box.register(S, "b", Reference("n", "", "t", 1))
+    assert box.asked == [("b", "a", "")]
+
+
+def test_the_policy_in_force_is_written_down() -> None:
+    """A version remembers its policy; a new subject that of its own settings, else that of its dialect."""
+    box = Box()
+    creating = SubjectDefaults(policy=Policy(forward=LATEST))
+    box.register(S, "a", defaults=creating)
+    assert queries.version(box.state, S, 1).policy == Policy(forward=LATEST)
+    box.do(cmd.ChangeSettings(Level(*T), {"policy": ALLOW_ANY}))
+    box.register(T, "a", defaults=creating)
+    assert queries.version(box.state, T, 1).policy == ALLOW_ANY
+
+
+def test_gates_of_format_are_kept() -> None:
+    """A subject or a space of one format takes no other."""
+    box = Box()
+    box.do(cmd.CreateSpace("ctx", format="json"))
+    with pytest.raises(FormatMismatch):
+        box.register(SubjectKey("ctx", "s"), "a")
+    box.do(cmd.CreateSubject(S, SubjectDefaults(format="protobuf")))
+    with pytest.raises(FormatMismatch):
+        box.register(S, "a")
+
+
+# --- importing ------------------------------------------------------------------------------------------------------
+
+
+def test_imports_bring_their_numbers_and_are_not_checked() -> None:
+    """In IMPORT mode ids and ordinals come with the schema, in any order, and no policy is asked."""
+    box = Box(refuses=lambda reader, writer: True)
+    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    assert numbers(box.register(S, "c", gid=30, ordinal=3)) == (3, 30)
+    assert numbers(box.register(S, "a", gid=10, ordinal=1)) == (1, 10)
+    assert numbers(box.register(S, "d", gid=40)) == (4, 40)
+    assert not box.register(S, "a", gid=10, ordinal=1).created
+    assert box.ordinals(S) == [1, 3, 4]
+    assert [row.lane_version for row in queries.versions(box.state.subject(S))] == [1, 3, 4]
+    box.do(cmd.SetMode(Level(), None))
+    assert numbers(box.register(T, "new")) == (1, 41), "ids go on above the highest imported one"
+
+
+def test_imports_contradict_nothing() -> None:
+    """An id of another schema, another id for a known schema, and a taken version number are refused."""
+    box = Box()
+    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    box.register(S, "a", gid=10, ordinal=1)
+    with pytest.raises(IdTaken):
+        box.register(S, "b", gid=10)
+    with pytest.raises(IdMismatch, match="has id 10"):
+        box.register(T, "a", gid=11)
+    with pytest.raises(IdMismatch, match="Version 1"):
+        box.register(S, "b", gid=11, ordinal=1)
+    with pytest.raises(ReadOnly, match="not in read-write mode"):
+        box.register(S, "b")
+    for wrong in (0, -5):
+        with pytest.raises(InvalidRequest):
+            box.register(S, "b", gid=wrong)
+
+
+def test_an_import_may_refer_to_retired_versions() -> None:
+    """What another registry stored is taken as it is, but a reference into nothing is not."""
+    box = Box()
+    box.register(T, "t")
+    box.retire(T)
+    box.do(cmd.SetMode(Level(), Mode.IMPORT, force=True))
+    box.register(S, "a", to(T), gid=9)
+    with pytest.raises(UnresolvedReference):
+        box.register(S, "b", to(T, 2), gid=10)
+
+
+# --- what the events say --------------------------------------------------------------------------------------------
+
+
+def test_a_known_text_is_not_written_again() -> None:
+    """The log holds a text once: the second registration of a content names it only."""
+    box = Box()
+    box.register(S, "a")
+    assert [type(event) for event in box.events] == [SubjectCreated, Registered]
+    box.register(T, "a")
+    registered = box.events[-1]
+    assert isinstance(registered, Registered)
+    assert (registered.text, registered.digests) == (None, {})
+
+
+def test_the_author_and_rare_attributes_are_kept() -> None:
+    """Who registered and what a dialect sent along is there to be given back."""
+    box = Box()
+    box.do(Register(S, doc("a"), labels={"l": "1"}, ext={"x": {"y": 1}}, origin_uri="u", ancestor=1), actor="ann")
+    extra = queries.version(box.state, S, 1).extra
+    assert extra is not None
+    assert (extra.created_by, extra.labels, extra.ext, extra.origin_uri) == ("ann", {"l": "1"}, {"x": {"y": 1}}, "u")
+    box.do(Register(S, doc("b")))
+    assert queries.version(box.state, S, 2).extra is None

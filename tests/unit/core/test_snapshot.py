@@ -1,0 +1,57 @@
+"""Snapshots are taken whole or not at all."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.unit.core.box import Box, S, T, to
+
+from stele.core import commands as cmd
+from stele.core import queries
+from stele.core.model import Level, Mode
+from stele.core.policy import DENY_ALL
+from stele.core.snapshot import LAYOUT, dump_state, load_state
+
+
+def test_a_loaded_state_goes_on_where_it_was_dumped() -> None:
+    """Texts, ids, references, modes and counters are there, and registering continues with the next numbers."""
+    box = Box()
+    box.register(S, "a")
+    box.register(T, "t", to(S))
+    box.close(T)
+    box.do(cmd.SetMode(Level("ctx"), Mode.READONLY))
+    box.do(cmd.ChangeSettings(Level(), {"policy": DENY_ALL}))
+    loaded = load_state(dump_state(box.state))
+    assert loaded is not None
+    assert loaded.seq == box.state.seq
+    assert loaded.text(queries.version(loaded, S, 1).content) == b"a"
+    assert loaded.text(queries.schema(loaded, "", 2).content) == b"t"
+    assert loaded.mode_at(Level("ctx")) is Mode.READONLY
+    box.state = loaded
+    outcome = box.register(T, "new")
+    assert (outcome.ordinal, outcome.gid) == (1, 3)
+
+
+def test_an_empty_state_has_a_snapshot() -> None:
+    """The default space is there before and after."""
+    loaded = load_state(dump_state(Box().state))
+    assert loaded is not None
+    assert list(loaded.spaces) == [""]
+
+
+@pytest.mark.parametrize("data", [b"", b"\x91\x01", b"junk", msgspec.msgpack.encode([LAYOUT + 1] + [None] * 12)])
+def test_a_snapshot_of_another_layout_is_none(data: bytes) -> None:
+    """Whatever cannot be read is no snapshot: the log has everything."""
+    assert load_state(data) is None
+
+
+def test_a_purged_text_is_in_no_later_snapshot() -> None:
+    """After a purge, a new snapshot holds no trace of the text, packed or not."""
+    box = Box()
+    box.register(S, "SECRET" * 50)
+    box.register(T, "other")
+    assert dump_state(box.state)
+    box.purge(S)
+    loaded = load_state(dump_state(box.state))
+    assert loaded is not None
+    assert all(b"SECRET" not in loaded.texts._decompress(block) for block in loaded.texts.dump()[0])

@@ -1,0 +1,80 @@
+"""Packed texts come back whole, and what is dropped is gone from every byte held."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.core.model import Content
+from stele.core.state import State
+from stele.core.texts import BLOCK_BYTES, Texts
+
+batches = st.lists(st.lists(st.binary(max_size=50), min_size=1, max_size=5), max_size=6)
+
+
+@given(batches, st.data())
+def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[bytes]], data: st.DataObject) -> None:
+    """Handles keep their meaning over packing, dropping of neighbours, and a round through plain data."""
+    texts, expected = Texts(), dict[int, bytes]()
+    for batch in drawn:
+        expected |= dict(zip(texts.pack(batch), batch, strict=True))
+    assert len(texts) == len(expected)
+    gone = data.draw(st.sets(st.sampled_from(sorted(expected)))) if expected else set()
+    for handle in gone:
+        texts.drop(handle)
+    for held in (texts, Texts.load(texts.dump())):
+        for handle, text in expected.items():
+            if handle in gone:
+                with pytest.raises(KeyError):
+                    held.get(handle)
+            else:
+                assert held.get(handle) == text
+
+
+def test_a_dropped_text_is_in_no_block() -> None:
+    """After a drop the secret is nowhere in what a snapshot would write, and dropping again is an error."""
+    texts = Texts()
+    handles = texts.pack([b"before", b"SECRET" * 10, b"after"])
+    assert texts.get(handles[1]) == b"SECRET" * 10
+    texts.drop(handles[1])
+    decompress = Texts()._decompress
+    assert all(b"SECRET" not in decompress(block) for block in texts.dump()[0])
+    assert [texts.get(handles[0]), texts.get(handles[2])] == [b"before", b"after"]
+    with pytest.raises(KeyError):
+        texts.drop(handles[1])
+
+
+def test_similar_texts_share_their_bytes() -> None:
+    """A block of versions takes a small part of what the texts take."""
+    rows = [b'{"type":"record","name":"Order","fields":[%s]}' % (b'{"name":"f","type":"long"},' * n) for n in range(99)]
+    texts = Texts()
+    texts.pack(rows)
+    assert texts.packed_bytes * 20 < sum(map(len, rows))
+
+
+def test_a_state_packs_blocks_of_bounded_size() -> None:
+    """However many texts wait, a read unpacks about one block's worth; the rest waits until asked for."""
+    state = State()
+    contents = [Content(bytes([n % 256, n // 256]), bytes([n % 256]) * 1000, "avro") for n in range(500)]
+    expected = [content.text for content in contents]
+    for content in contents:
+        state.keep(content)
+    state.pack()
+    assert 0 < len(state.loose) < BLOCK_BYTES // 1000 + 1
+    assert len(state.texts.dump()[0]) >= 500 * 1000 // BLOCK_BYTES - 1
+    state.pack(rest=True)
+    assert state.loose == []
+    assert [state.text(content) for content in contents] == expected
+    assert all(isinstance(content.text, int) for content in contents)
+
+
+def test_nothing_is_packed_within_a_draft() -> None:
+    """A draft may be taken back, so its texts stay as they are until it is durable."""
+    state = State()
+    state.begin()
+    state.keep(Content(b"x", b"text", "avro"))
+    state.pack(rest=True)
+    assert len(state.texts) == 0
+    state.rollback()
+    assert state.loose == []
