@@ -23,7 +23,7 @@ def frame(rows: pa.Table, version: int, schema_id: int) -> list[bytes]:
     schema = AVRO.parse(ALL[version - 1].encode(), {})
     names = [field.path for field in AVRO.fields(schema) if "." not in field.path]
     encoder = engine_named("auto").encoder(schema, schema_id)
-    framed = [encoder.encode(batch) for batch in rows.select(names).combine_chunks().to_batches()]
+    framed = [encoder.encode(batch.to_struct_array()) for batch in rows.select(names).combine_chunks().to_batches()]
     return [record for array in framed for record in array.to_pylist()]
 
 

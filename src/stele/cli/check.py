@@ -63,10 +63,14 @@ def print_finding(finding: Finding) -> None:
     """One finding, readable: where, why, and what to do."""
     colour = "red" if finding.breaks else "yellow"
     place = finding.path or "/"
-    console.print(f"  [{colour}]{finding.rule}[/] at [bold]{place}[/] (version {finding.against})", highlight=False)
+    console.print(
+        f"  [{colour}]{finding.rule}[/] at [bold]{place}[/] (version {finding.against})",
+        highlight=False,
+        soft_wrap=True,
+    )
     for label, text in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
         if text:
-            console.print(f"    {label}: {text}", highlight=False, markup=False)
+            console.print(f"    {label}: {text}", highlight=False, markup=False, soft_wrap=True)
 
 
 def format_of(path: Path) -> str:
