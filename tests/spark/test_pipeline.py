@@ -55,7 +55,7 @@ def letters(settings: PipelineConfig) -> list[dict[str, object]]:
 
 
 def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
-    """One query, never restarted: as versions are registered the table gets columns, nested ones too, and wider types."""
+    """One query, never restarted: with each version the table gets its columns, nested ones too, and wider types."""
     settings = config(tmp_path, registry.url, more='[trigger]\ninterval = "0 seconds"')
     registry.add(SUBJECT, V1)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, number) for number in range(10)])
@@ -94,7 +94,7 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegist
     assert (rows[0].place.city, rows[0].place.country, rows[0].note, rows[0].at) == ("city 0", None, None, None)
     assert (rows[12].place.country, rows[12].note, rows[12].places["home"].city) == ("NO", "note 12", "here")
     assert rows[13].at.year == 1970, "the reader's default, once the reader has the field"
-    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(15)), "pyiceberg reads the same"
+    assert table.scan().to_arrow().sort_by("id")["id"].to_pylist() == list(range(15)), "pyiceberg reads the same"
     assert [letter["value"] for letter in letters(settings)] == [b"junk"]
 
 
@@ -106,7 +106,7 @@ def _until(done: object) -> None:
 
 
 def test_bad_records_go_beside_the_table(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
-    """Dead letters have the raw bytes, id, reason, byte, file and batch; the good rows of the same file are in the table."""
+    """Dead letters have raw bytes, id, reason, byte, file and batch; good rows of the same file are in the table."""
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     bad = [order(1, 1, 1)[:-1], b"\0\0\0\0\x63zz", b"", order(1, 1, 2) + b"!"]
@@ -243,8 +243,8 @@ def test_a_killed_process_finishes_exactly_once(
 ) -> None:
     """kill -9 around the commits, then a restart: every row is there once, and every dead letter.
 
-    The unknown id is registered before the restart: a batch that was judged is not judged again, else its record would be
-    in both tables or in none.
+    The unknown id is registered before the restart: a batch that was judged is not judged again, else its record would
+    be in both tables or in none.
     """
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)

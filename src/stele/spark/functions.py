@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 from stele.client import ResolvedSchema, Schema, SchemaSnapshot
 from stele.errors import DecodeError, Invalid, SubjectNotFound
+from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.session import need_spark
 from stele.spark.source import Lookup, Pin, RegistryLike, opened, parsed, pin
 
@@ -30,7 +31,7 @@ Mode = Literal["FAILFAST", "PERMISSIVE"]
 
 
 class Split(NamedTuple):
-    """Good and bad records apart. Both read `df` again unless it is persisted; in a stream, split inside foreachBatch."""
+    """Good and bad records apart. Each decodes for itself; in a stream, split inside foreachBatch."""
 
     good: DataFrame
     dead: DataFrame
@@ -128,7 +129,7 @@ class _Decode:
         return f"{self.into}_error"
 
     def apply(self, df: DataFrame) -> DataFrame:
-        """The DataFrame with the decoded column. Plans the reader's schema now, so that its faults show on the driver."""
+        """The DataFrame with the decoded column; faults of the reader's schema show here, on the driver."""
         from pyspark.sql.pandas.types import from_arrow_type
         from pyspark.sql.types import IntegerType, StructField, StructType
 
@@ -161,20 +162,20 @@ class _Decode:
                 columns[self.error_column] = errors(decoded)
             yield pa.RecordBatch.from_pydict(columns)
 
-    def _decoder_type(self) -> pa.DataType:
+    def _decoder_type(self) -> ArrowType:
         from stele.spark.engines.resolve import Resolver
 
         return Resolver(parsed(self._pinned.reader), for_spark=True).root.type
 
 
-def error_type() -> pa.DataType:
+def error_type() -> ArrowType:
     """What is known about a bad record; offset is the byte of the payload where it showed."""
     import pyarrow as pa
 
     return pa.struct([("schema_id", pa.int32()), ("offset", pa.int32()), ("reason", pa.string())])
 
 
-def errors(decoded: Decoded) -> pa.Array:
+def errors(decoded: Decoded) -> Column:
     """The error struct of each record, null for good ones."""
     import pyarrow as pa
 

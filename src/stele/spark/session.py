@@ -1,4 +1,4 @@
-"""A Spark session on this machine with settings that suit Arrow and small jobs, and clear words when Spark is missing."""
+"""A Spark session on this machine with settings for Arrow and small jobs, and clear words when a part is missing."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def need_java() -> Path:
 def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSession:
     """A session in this process's own JVM, or the one already running.
 
-    conf are Spark settings with `__` for the dots (`spark__driver__memory="4g"`); they win over these: Arrow on, UTC, no
-    web page, few shuffle partitions, 2 GiB for the driver, the workers' Python is this one.
+    conf are Spark settings with `__` for the dots (`spark__driver__memory="4g"`); they win over these: Arrow on, UTC,
+    no web page, few shuffle partitions, 2 GiB for the driver. The workers' Python is this one.
     Raises `NotInstalled`, `JavaMissing`.
     """
     need_spark()

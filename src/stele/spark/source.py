@@ -24,7 +24,7 @@ class Registry(Protocol):
         ...
 
     def resolve(self, schema: int) -> ResolvedSchema:
-        """The schema of an id. Raises `ContentNotFound` when there is none, `RegistryUnreachable` when nobody answers."""
+        """The schema of an id. Raises `ContentNotFound` when there is none, `RegistryUnreachable` without an answer."""
         ...
 
     def register(self, subject: str, schema: Schema) -> RegisteredSchema:
@@ -93,7 +93,7 @@ _OPENED: dict[str | Callable[[], Registry], Registry] = {}
 
 
 def opened(registry: str | Callable[[], Registry]) -> Registry:
-    """The client of this process for an address or function; opened once, so that its cache and connections are shared."""
+    """The client of this process for an address or function; opened once: its cache and connections are shared."""
     if registry not in _OPENED:
         _OPENED[registry] = SchemaRegistryClient(registry) if isinstance(registry, str) else registry()
     return _OPENED[registry]
@@ -114,7 +114,7 @@ class Lookup:
         self.met: set[int] = set()
 
     def __call__(self, number: int) -> AvroSchema | None:
-        """See `engines.base.Writers`. Raises `RegistryUnreachable` when an id has to be asked for and nobody answers."""
+        """See `engines.base.Writers`. Raises `RegistryUnreachable` when nobody answers for an id that is not pinned."""
         self.met.add(number)
         if number not in self._parsed:
             found = self._pinned.get(number) or self._ask(number)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from stele.errors import Invalid, NotInstalled
 from stele.formats.avro.model import AvroSchema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from stele.spark.engines.arrow import ArrowType, Column
 
 Writers: TypeAlias = Callable[[int], "AvroSchema | None"]
 """The schema of an id; None when the registry knows no such id.
@@ -30,21 +28,21 @@ class Decoded:
     places      int32: byte of the payload (after the frame) at which the bad value begins; null with no reason
     """
 
-    values: pa.Array
-    schema_ids: pa.Array
-    reasons: pa.Array
-    places: pa.Array
+    values: Column
+    schema_ids: Column
+    reasons: Column
+    places: Column
 
 
 class Decoder(Protocol):
     """Decodes batches of one column. Keeps what it compiled per writer; not for use by several threads at once."""
 
     @property
-    def type(self) -> pa.DataType:
+    def type(self) -> ArrowType:
         """The type of `Decoded.values`: a struct for a record schema."""
         ...
 
-    def decode(self, frames: pa.Array) -> Decoded:
+    def decode(self, frames: Column) -> Decoded:
         """Decode Confluent-framed records. Bad records are reported, not raised; nulls stay null."""
         ...
 
@@ -52,8 +50,11 @@ class Decoder(Protocol):
 class Encoder(Protocol):
     """Encodes rows under one schema."""
 
-    def encode(self, values: pa.Array) -> pa.Array:
-        """Framed records, one per row; a null row of a record schema stays null. Raises `EncodeError` naming row and field."""
+    def encode(self, values: Column) -> Column:
+        """Framed records, one per row; a null row of a record schema stays null.
+
+        Raises `EncodeError` naming row and field.
+        """
         ...
 
 

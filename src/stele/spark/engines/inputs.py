@@ -1,4 +1,4 @@
-"""Takes a column of rows apart for encoding: one array per slot, of exactly the slot's type, lists as offsets and items."""
+"""Takes a column of rows apart for encoding: an array per slot, of exactly its type, lists as offsets and items."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from stele.errors import EncodeError
+from stele.spark.engines.arrow import Column
 from stele.spark.engines.steps import Kind, Slot
 
 
@@ -15,16 +16,17 @@ from stele.spark.engines.steps import Kind, Slot
 class Inputs:
     """The arrays by slot index, the scope each is in, and each slot's dotted path for messages.
 
-    Arrays of one scope are equally long and indexed together: scope 0 is the rows, every list slot opens one for its items.
+    Arrays of one scope are equally long and indexed together: scope 0 is the rows, every list slot opens one for its
+    items.
     """
 
-    arrays: dict[int, pa.Array] = field(default_factory=dict)
+    arrays: dict[int, Column] = field(default_factory=dict)
     scopes: dict[int, int] = field(default_factory=dict)
     opened: dict[int, int] = field(default_factory=dict)
     paths: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, root: Slot, values: pa.Array) -> Inputs:
+    def of(cls, root: Slot, values: Column) -> Inputs:
         """Take the values apart. Raises `EncodeError` when a type does not fit its slot."""
         inputs = cls()
         inputs._add(root, values, 0, "")
@@ -35,7 +37,7 @@ class Inputs:
         """How many scopes there are."""
         return 1 + len(self.opened)
 
-    def _add(self, slot: Slot, values: pa.Array, scope: int, path: str) -> None:
+    def _add(self, slot: Slot, values: Column, scope: int, path: str) -> None:
         self.scopes[slot.index] = scope
         self.paths[slot.index] = path or "the value"
         match slot.kind:
@@ -46,7 +48,7 @@ class Inputs:
             case _:
                 self.arrays[slot.index] = _fitted(slot, values, path)
 
-    def _struct(self, slot: Slot, values: pa.Array, scope: int, path: str) -> None:
+    def _struct(self, slot: Slot, values: Column, scope: int, path: str) -> None:
         if pa.types.is_null(values.type):
             values = pa.nulls(len(values), slot.type)
         if not pa.types.is_struct(values.type):
@@ -63,7 +65,7 @@ class Inputs:
                 column = pa.nulls(len(values), child.type)
             self._add(child, column, scope, _below(path, child.name))
 
-    def _list(self, slot: Slot, values: pa.Array, scope: int, path: str) -> None:
+    def _list(self, slot: Slot, values: Column, scope: int, path: str) -> None:
         inner = self.opened.setdefault(slot.index, self.scope_count)
         if pa.types.is_null(values.type):
             values = pa.nulls(len(values), slot.type)
@@ -84,7 +86,7 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _fitted(slot: Slot, values: pa.Array, path: str) -> pa.Array:
+def _fitted(slot: Slot, values: Column, path: str) -> Column:
     if slot.is_uuid:
         return _uuid_bytes(values, path)
     if values.type == slot.type:
@@ -95,7 +97,7 @@ def _fitted(slot: Slot, values: pa.Array, path: str) -> pa.Array:
         raise EncodeError(f"{path or 'the value'} ({values.type}) does not fit {slot.type}: {error}") from error
 
 
-def _uuid_bytes(values: pa.Array, path: str) -> pa.Array:
+def _uuid_bytes(values: Column, path: str) -> Column:
     try:
         found = [None if text is None else UUID(text).bytes for text in values.cast(pa.string()).to_pylist()]
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -1,4 +1,4 @@
-"""The reader's schema as slots: the Arrow type of each node comes from the Avro format, so there is one mapping only."""
+"""The reader's schema as slots: the Arrow type of each node comes from the Avro format, so there is one mapping."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import pyarrow as pa
 from stele.errors import Invalid
 from stele.formats.avro import AVRO
 from stele.formats.avro.model import PRIMITIVES, Array, AvroSchema, EnumType, Fixed, Map, Record, Type, Union
+from stele.spark.engines.arrow import ArrowType
 from stele.spark.engines.steps import Kind, Slot
 
 
 def layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
     """The slots of a schema. Raises `Invalid` for recursive types and for what Arrow cannot hold.
 
-    for_spark chooses types that Spark, Parquet and Iceberg v2 all hold without loss: timestamps in microseconds, times of
-    day as integers in their own unit, nanosecond timestamps as long, fixed as binary.
+    for_spark chooses types that Spark, Parquet and Iceberg v2 all hold without loss: timestamps in microseconds, times
+    of day as integers in their own unit, nanosecond timestamps as long, fixed as binary.
     """
     table = AVRO.arrow_schema(schema)
     type_ = pa.struct(list(table)) if isinstance(schema.root, Record) else table.field(0).type
     return _Layout(for_spark=for_spark).slot("value", schema.root, type_)
 
 
-def tabular(type_: pa.DataType) -> pa.DataType:
+def tabular(type_: ArrowType) -> ArrowType:
     """The type Spark and Iceberg take instead of an Arrow leaf type."""
     if pa.types.is_timestamp(type_):
         return pa.int64() if type_.unit == "ns" else pa.timestamp("us", type_.tz)
@@ -42,7 +43,7 @@ def members(node: Union) -> list[Type]:
     return [branch for branch in node.branches if branch.kind != "null"]
 
 
-def merged(branches: Sequence[Type], type_: pa.DataType) -> Type | None:
+def merged(branches: Sequence[Type], type_: ArrowType) -> Type | None:
     """The one branch that holds all: the only one, or the wider where the mapping made one number of int and long.
 
     None for a general union, whose type is a struct with one field per branch.
@@ -59,7 +60,7 @@ class _Layout:
         self._for_spark = for_spark
         self._numbers = count()
 
-    def slot(self, name: str, node: Type, type_: pa.DataType) -> Slot:
+    def slot(self, name: str, node: Type, type_: ArrowType) -> Slot:
         """The slot of one node, numbered before those below it."""
         index = next(self._numbers)
         if isinstance(node, Union):
@@ -83,11 +84,11 @@ class _Layout:
             case _:
                 return self._leaf(index, name, node, type_)
 
-    def _struct(self, index: int, name: str, fields: Sequence[tuple[str, Type, pa.DataType]]) -> Slot:
+    def _struct(self, index: int, name: str, fields: Sequence[tuple[str, Type, ArrowType]]) -> Slot:
         children = tuple(self.slot(*field) for field in fields)
         return Slot(index, Kind.STRUCT, name, pa.struct([_field(child) for child in children]), children)
 
-    def _leaf(self, index: int, name: str, node: Type, type_: pa.DataType) -> Slot:
+    def _leaf(self, index: int, name: str, node: Type, type_: ArrowType) -> Slot:
         if isinstance(node, EnumType):
             return Slot(index, Kind.WORD, name, pa.string(), symbols=node.symbols)
         if pa.types.is_decimal(type_) and not pa.types.is_decimal128(type_):
@@ -97,12 +98,12 @@ class _Layout:
         return Slot(index, _kind(type_), name, target, is_uuid=is_uuid)
 
 
-def _field(slot: Slot) -> pa.Field:
+def _field(slot: Slot) -> ArrowType:
     # nullable whatever the schema says: a record that could not be decoded is null all the way down
     return pa.field(slot.name, slot.type, nullable=True)
 
 
-def _kind(type_: pa.DataType) -> Kind:
+def _kind(type_: ArrowType) -> Kind:
     if pa.types.is_null(type_):
         return Kind.EMPTY
     if pa.types.is_decimal128(type_):

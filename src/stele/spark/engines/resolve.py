@@ -1,8 +1,8 @@
-"""Writer's schema + reader's slots → steps: Avro's schema resolution (spec 1.12, "Schema Resolution"), done once per writer.
+"""Writer's schema + reader's slots → steps: Avro's schema resolution (spec 1.12), done once per writer.
 
-More lenient than the specification in one point: outside unions the names of records, enums and fixed need not agree, as
-in Java's decoder; their content decides. Stricter in one: decimals of different scale never match, their digits would
-change value.
+More lenient than the specification in one point: outside unions the names of records, enums and fixed need not agree,
+as in Java's decoder; their content decides. Stricter in one: decimals of different scale never match, their digits
+would change value.
 """
 
 from __future__ import annotations

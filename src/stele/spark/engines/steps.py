@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from stele.spark.engines.arrow import ArrowType
 
 
 class Kind(IntEnum):
@@ -42,7 +41,7 @@ class Slot:
     index: int
     kind: Kind
     name: str
-    type: pa.DataType
+    type: ArrowType
     children: tuple[Slot, ...] = ()
     symbols: tuple[str, ...] = ()
     is_uuid: bool = False
@@ -83,7 +82,7 @@ class Cast(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number; `multiply` then floor-`divide` convert units of time; below `limit` and not negative, when there is one."""
+    """A number; `multiply` then floor-`divide` convert units of time; from 0 to below `limit`, when there is one."""
 
     slot: Slot | None
     wire: Wire

@@ -2,9 +2,9 @@
 
     report = run_pipeline(load_config("pipeline.toml"))
 
-One micro-batch goes like this (`batch`): pin the subject's newest version, let the table grow to it, decode and write data
-files in the tasks, write down which files they were (`journal`), commit. Whatever dies in between, the same batch comes
-again, finds what was done, and does the rest.
+One micro-batch goes like this (`batch`): pin the subject's newest version, let the table grow to it, decode and write
+data files in the tasks, write down which files they were (`journal`), commit. Whatever dies in between, the same batch
+comes again, finds what was done, and does the rest.
 """
 
 from stele.spark.pipeline.config import PipelineConfig, load_config

@@ -1,4 +1,4 @@
-"""Iceberg tables through pyiceberg: opened or created, grown to a schema, committed once per batch, read back in Spark."""
+"""Iceberg tables through pyiceberg: opened or created, grown to a schema, committed once per batch, read in Spark."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def open_table(config: TableConfig, name: str = "") -> Table:
 def grown(catalog: Catalog, name: str, schema: pa.Schema) -> tuple[Table, tuple[str, ...]]:
     """The table, made or widened so that it holds the schema, and the dotted paths of the columns it gained.
 
-    Columns are added, at any depth, and types widened (int to long, float to double, decimals to more digits); nothing is
-    ever dropped or narrowed. Raises `Conflict` when a column would have to change its type otherwise.
+    Columns are added, at any depth, and types widened (int to long, float to double, decimals to more digits); nothing
+    is ever dropped or narrowed. Raises `Conflict` when a column would have to change its type otherwise.
     """
     from pyiceberg.exceptions import NoSuchTableError, ValidationError
 

@@ -1,8 +1,8 @@
 """Which files a batch wrote, kept beside Spark's checkpoint: what makes two tables change as one, and only once.
 
 A batch that is written but not committed everywhere is finished from its entry, with the very same files. Decoding it
-again could judge a record differently (its schema may have been registered meanwhile), and it would be in both tables or
-in none.
+again could judge a record differently (its schema may have been registered meanwhile), and it would be in both tables
+or in none.
 """
 
 from __future__ import annotations

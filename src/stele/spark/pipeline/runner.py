@@ -14,7 +14,7 @@ from stele.spark.source import RegistryLike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 POLL = 0.2
@@ -40,8 +40,8 @@ def run_pipeline(
     progress  called after every batch
     stop      ends a pipeline with an interval trigger between two batches; so does Ctrl-C
 
-    Raises what a batch raised on the driver (`SubjectNotFound`, `RegistryUnreachable`, `Conflict` when the table cannot take
-    a schema …), `PipelineFailed` for what happened in a task, `NotInstalled`, `JavaMissing`.
+    Raises what a batch raised on the driver (`SubjectNotFound`, `RegistryUnreachable`, `Conflict` when the table cannot
+    take a schema …), `PipelineFailed` for what happened in a task, `NotInstalled`, `JavaMissing`.
     """
     need_spark()
     session = spark or local_session("stele pipeline")
@@ -80,7 +80,7 @@ class _Run:
         from pyspark.errors import StreamingQueryException
 
         try:
-            while not query.awaitTermination(POLL):
+            while not query.awaitTermination(POLL):  # type: ignore[arg-type]  # a float does, the hint says int
                 if stop is not None and stop.is_set():
                     break
         except KeyboardInterrupt:

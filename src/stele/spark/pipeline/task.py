@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoded, engine_named
 from stele.spark.functions import fail_on_bad
 from stele.spark.pipeline.iceberg import Target
@@ -23,25 +24,26 @@ from stele.spark.source import Lookup, Pin, RegistryLike, parsed
 ID_COLUMN: Final = "_stele_schema_id"
 VERSION_COLUMN: Final = "_stele_version"
 EXTRA_COLUMNS: Final = (pa.field(ID_COLUMN, pa.int32()), pa.field(VERSION_COLUMN, pa.int32()))
-"""Columns every pipeline table has: the id each record was written with, and the version of the subject that id is, null
-where the id belongs to another subject."""
+"""Columns every pipeline table has: the id each record was written with, and the version of the subject that id is,
+null where the id belongs to another subject."""
 
-DEAD_LETTERS: Final = pa.schema(
-    [
-        ("value", pa.binary()),
-        ("schema_id", pa.int32()),
-        ("offset", pa.int32()),
-        ("reason", pa.string()),
-        ("source", pa.string()),
-        ("batch", pa.int64()),
-        ("application", pa.string()),
-        ("seen_at", pa.timestamp("us", "UTC")),
-    ]
-)
-"""The dead-letter table: the raw record, what is wrong with it and at which byte of the payload, and where it came from."""
+_LETTER: Final[dict[str, ArrowType]] = {
+    "value": pa.binary(),
+    "schema_id": pa.int32(),
+    "offset": pa.int32(),
+    "reason": pa.string(),
+    "source": pa.string(),
+    "batch": pa.int64(),
+    "application": pa.string(),
+    "seen_at": pa.timestamp("us", "UTC"),
+}
+DEAD_LETTERS: Final = pa.schema(_LETTER)
+"""The dead-letter table: the raw record, what is wrong with it at which byte of the payload, and where it came from."""
 
+_RESULT: Final[dict[str, ArrowType]] = {"kind": pa.string(), "name": pa.string(), "count": pa.int64()}
+RESULT: Final = pa.schema(_RESULT)
 RESULT_DDL: Final = "kind string, name string, count long"
-"""What a task answers: `data`/`dead` files with their rows, `record` ids with their good records, `met` ids, `tombstone`s."""
+"""What a task answers: `data` and `dead` files with rows, `record` ids with good records, `met` ids, `tombstone`s."""
 
 
 class WritePartition:
@@ -81,9 +83,12 @@ class WritePartition:
             if writer.path:
                 counts[kind, writer.path] = writer.rows
         counts.update({("met", str(number)): 1 for number in lookup.met})
-        kinds, names = zip(*counts, strict=True) if counts else ((), ())
-        columns = [pa.array(kinds, pa.string()), pa.array(names, pa.string()), pa.array(counts.values(), pa.int64())]
-        yield pa.RecordBatch.from_arrays(columns, ["kind", "name", "count"])
+        columns: dict[str, Column] = {
+            "kind": [kind for kind, _ in counts],
+            "name": [name for _, name in counts],
+            "count": list(counts.values()),
+        }
+        yield pa.RecordBatch.from_pydict(columns, RESULT)
 
     def _rows(self, decoded: Decoded, counts: Counter[tuple[str, str]]) -> pa.Table:
         good = decoded.values.is_valid()
@@ -123,7 +128,7 @@ class FileWriter:
         self.path = ""
         self.rows = 0
 
-    def __enter__(self) -> FileWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -155,7 +160,7 @@ class FileWriter:
         self._writer = pq.ParquetWriter(self._stream, self._target.schema, compression="zstd")
 
 
-def conformed(column: Any, type_: Any) -> Any:
+def conformed(column: Column, type_: ArrowType) -> Column:
     """A column in the table's type: wider numbers, and null for nested fields it does not have."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -171,11 +176,11 @@ def conformed(column: Any, type_: Any) -> Any:
         return make.from_arrays(_offsets(column), conformed(column.values, type_.value_type), type=type_)
     if pa.types.is_map(type_):
         keys, items = conformed(column.keys, type_.key_type), conformed(column.items, type_.item_type)
-        return pa.MapArray.from_arrays(_offsets(column), keys, items, type=type_)
+        return pa.MapArray.from_arrays(_offsets(column), keys, items, type=type_)  # type: ignore[call-overload]  # the stubs lag behind
     return column.cast(type_)
 
 
-def _offsets(column: Any) -> Any:
+def _offsets(column: Column) -> Column:
     """Offsets of a list or map in which a null entry marks a null list, as `from_arrays` wants them."""
     if not column.null_count:
         return column.offsets

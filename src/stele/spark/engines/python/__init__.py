@@ -1,1 +1,1 @@
-"""The plain engine: closures over Python values. Slower than `vm`, needs no compiler, and is the other opinion in tests."""
+"""The plain engine: closures over Python values. Slower than `vm`, no compiler, the second opinion in tests."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from stele.errors import DataError
+from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoded, Writers
 from stele.spark.engines.python.reading import Bad, Cursor, Read, arrow, reader
 from stele.spark.engines.reasons import TEXTS, Reason
@@ -32,11 +33,11 @@ class PythonDecoder:
         self._readers: dict[int, Read | str] = {}
 
     @property
-    def type(self) -> pa.DataType:
+    def type(self) -> ArrowType:
         """The type of decoded values."""
         return self._resolver.root.type
 
-    def decode(self, frames: pa.Array) -> Decoded:
+    def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `Decoder.decode`."""
         self._forget_unknown()
         rows = [_Row(None) if data is None else self._row(data) for data in frames.to_pylist()]

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from stele.errors import DataError, EncodeError
+from stele.spark.engines.arrow import Column
 from stele.spark.engines.defaults import varint
 from stele.spark.engines.inputs import Inputs
 from stele.spark.engines.steps import (
@@ -41,7 +42,7 @@ class PythonEncoder:
         self._step = step
         self._header = header
 
-    def encode(self, values: pa.Array) -> pa.Array:
+    def encode(self, values: Column) -> Column:
         """Framed records; see `Encoder.encode`."""
         inputs = Inputs.of(self._root, values)
         write = _Writer(inputs).of(self._step)

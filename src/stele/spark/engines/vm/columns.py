@@ -1,4 +1,4 @@
-"""From the kernel's memory to Arrow arrays: every column of the layout becomes one array, without a copy where widths agree."""
+"""From the kernel's memory to Arrow arrays: each slot becomes one array, without a copy where widths agree."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stele.errors import DataError
+from stele.spark.engines.arrow import Column, as_buffer
 from stele.spark.engines.steps import Kind, Slot
-from stele.spark.engines.vm.kernel import Columns
+from stele.spark.engines.vm.memory import Columns
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 MOST_OFFSET = 2**31 - 1
@@ -19,15 +20,22 @@ MOST_OFFSET = 2**31 - 1
 def blank(slots: list[Slot]) -> Columns:
     """Columns for the measuring pass: counters only."""
     n = len(slots)
-    nothing, byte = np.zeros(1, np.int64), np.zeros(1, np.uint8)
-    kinds = np.array([slot.kind for slot in slots], np.int64)
-    zeros = [np.zeros(n, np.int64) for _ in range(5)]
-    return Columns(kinds, *zeros, words=nothing, valid=byte, data=byte)
+    return Columns(
+        kinds=np.array([slot.kind for slot in slots], np.int64),
+        entries=np.zeros(n, np.int64),
+        size=np.zeros(n, np.int64),
+        entry_base=np.zeros(n, np.int64),
+        word_base=np.zeros(n, np.int64),
+        data_base=np.zeros(n, np.int64),
+        words=np.zeros(1, np.int64),
+        valid=np.zeros(1, np.uint8),
+        data=np.zeros(1, np.uint8),
+    )
 
 
 def exact(measured: Columns) -> Columns:
     """Columns of the size the measuring pass found."""
-    kinds, count, size = measured.kinds, measured.count, measured.size
+    kinds, count, size = measured.kinds, measured.entries, measured.size
     if count.max(initial=0) > MOST_OFFSET or size.max(initial=0) > MOST_OFFSET:
         raise DataError("a batch decodes to more than 2 GiB in one column: use smaller batches")
     words = np.where(kinds == Kind.DECIMAL, 2 * count, count)
@@ -35,7 +43,7 @@ def exact(measured: Columns) -> Columns:
     data = np.where(kinds == Kind.BYTES, size, 0)
     return Columns(
         kinds=kinds,
-        count=np.zeros_like(count),
+        entries=np.zeros_like(count),
         size=np.zeros_like(size),
         entry_base=_bases(count),
         word_base=_bases(words),
@@ -50,9 +58,9 @@ def _bases(sizes: Ints) -> Ints:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)[:-1])).astype(np.int64)
 
 
-def array(slot: Slot, columns: Columns) -> pa.Array:
+def array(slot: Slot, columns: Columns) -> Column:
     """The Arrow array of a filled slot."""
-    length = int(columns.count[slot.index])
+    length = int(columns.entries[slot.index])
     validity, nulls = _validity(slot, columns, length)
     match slot.kind:
         case Kind.EMPTY:
@@ -66,7 +74,7 @@ def array(slot: Slot, columns: Columns) -> pa.Array:
             return _bytes(slot, columns, length, validity, nulls)
         case Kind.DECIMAL:
             words = _words(slot, columns, 2 * length)
-            return pa.Array.from_buffers(slot.type, length, [validity, pa.py_buffer(words)], nulls)
+            return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(words)], nulls)
         case Kind.WORD:
             return _word(slot, columns, length, validity, nulls)
 
@@ -80,7 +88,7 @@ def _validity(slot: Slot, columns: Columns, length: int) -> tuple[pa.Buffer | No
     base = columns.entry_base[slot.index]
     mask = columns.valid[base : base + length]
     nulls = length - int(np.count_nonzero(mask))
-    return (pa.py_buffer(np.packbits(mask, bitorder="little")), nulls) if nulls else (None, 0)
+    return (as_buffer(np.packbits(mask, bitorder="little")), nulls) if nulls else (None, 0)
 
 
 def _offsets(slot: Slot, columns: Columns, length: int) -> npt.NDArray[np.int32]:
@@ -89,26 +97,26 @@ def _offsets(slot: Slot, columns: Columns, length: int) -> npt.NDArray[np.int32]
     return offsets
 
 
-def _list(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> pa.Array:
+def _list(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> Column:
     children = [array(child, columns) for child in slot.children]
     if len(children) == 2:
         entry = pa.struct([slot.type.key_field, slot.type.item_field])
         children = [pa.StructArray.from_buffers(entry, len(children[0]), [None], 0, children=children)]
-    offsets = pa.py_buffer(_offsets(slot, columns, length))
+    offsets = as_buffer(_offsets(slot, columns, length))
     return pa.Array.from_buffers(slot.type, length, [validity, offsets], nulls, children=children)
 
 
-def _bytes(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> pa.Array:
+def _bytes(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> Column:
     begin = columns.data_base[slot.index]
     raw_data = columns.data[begin : begin + columns.size[slot.index]]
     if slot.is_uuid:
         offsets = _offsets(slot, columns, length) // 16 * 36
-        buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(_uuid_text(raw_data))]
+        buffers = [validity, as_buffer(offsets), as_buffer(_uuid_text(raw_data))]
         return pa.Array.from_buffers(slot.type, length, buffers, nulls)
-    data = pa.py_buffer(raw_data)
+    data = as_buffer(raw_data)
     fixed = pa.types.is_fixed_size_binary(slot.type)
     raw = pa.binary() if fixed else slot.type
-    buffers = [validity, pa.py_buffer(_offsets(slot, columns, length)), data]
+    buffers = [validity, as_buffer(_offsets(slot, columns, length)), data]
     values = pa.Array.from_buffers(raw, length, buffers, nulls)
     return values.cast(slot.type) if fixed else values
 
@@ -123,14 +131,14 @@ def _uuid_text(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     return np.insert(digits, [place - number for number, place in enumerate(_DASHES)], ord("-"), axis=1).ravel()
 
 
-def _word(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> pa.Array:
+def _word(slot: Slot, columns: Columns, length: int, validity: pa.Buffer | None, nulls: int) -> Column:
     words = _words(slot, columns, length)
     if slot.symbols:
-        indexes = pa.Array.from_buffers(pa.int32(), length, [validity, pa.py_buffer(words.astype(np.int32))], nulls)
+        indexes = pa.Array.from_buffers(pa.int32(), length, [validity, as_buffer(words.astype(np.int32))], nulls)
         return pa.array(slot.symbols, pa.string()).take(indexes).cast(slot.type)
     if pa.types.is_boolean(slot.type):
         bits = np.packbits(words.astype(np.uint8), bitorder="little")
-        return pa.Array.from_buffers(slot.type, length, [validity, pa.py_buffer(bits)], nulls)
+        return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(bits)], nulls)
     # floats travel as the low 32 bits of their word, so one narrowing serves integers and floats alike
     narrow = words if slot.type.bit_width == 64 else words.astype(np.int32)
-    return pa.Array.from_buffers(slot.type, length, [validity, pa.py_buffer(narrow)], nulls)
+    return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(narrow)], nulls)

@@ -7,12 +7,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stele.errors import DataError
+from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoded, Writers
 from stele.spark.engines.reasons import TEXTS, Reason
 from stele.spark.engines.resolve import Resolver
 from stele.spark.engines.vm.columns import array, blank, exact
 from stele.spark.engines.vm.frames import Frames, split
-from stele.spark.engines.vm.kernel import Program, Rows, Scratch, run
+from stele.spark.engines.vm.kernel import run
+from stele.spark.engines.vm.memory import Program, Rows, Scratch
 from stele.spark.engines.vm.program import Assembler
 
 
@@ -29,11 +31,11 @@ class VmDecoder:
         self._refused: dict[int, tuple[Reason, str]] = {}
 
     @property
-    def type(self) -> pa.DataType:
+    def type(self) -> ArrowType:
         """The type of decoded values."""
         return self._resolver.root.type
 
-    def decode(self, frames: pa.Array) -> Decoded:
+    def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `Decoder.decode`."""
         parts = split(frames)
         rows = self._rows(parts)
@@ -79,7 +81,7 @@ class VmDecoder:
         self._entries[number] = entry
         return entry
 
-    def _reports(self, parts: Frames, rows: Rows) -> tuple[pa.Array, pa.Array]:
+    def _reports(self, parts: Frames, rows: Rows) -> tuple[Column, Column]:
         """(reasons, places) of all rows; sentences are made for bad rows only."""
         n = len(rows.reasons)
         bad: npt.NDArray[np.intp] = np.flatnonzero(rows.reasons)

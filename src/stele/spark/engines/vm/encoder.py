@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stele.errors import DataError, EncodeError
+from stele.spark.engines.arrow import Column, as_buffer, as_numbers
 from stele.spark.engines.inputs import Inputs
 from stele.spark.engines.steps import (
     Branch,
@@ -55,7 +56,7 @@ class VmEncoder:
         self._slots = list(root.walk())
         self._header = np.frombuffer(header, np.uint8)
 
-    def encode(self, values: pa.Array) -> pa.Array:
+    def encode(self, values: Column) -> Column:
         """Framed records; see `Encoder.encode`."""
         inputs = Inputs.of(self._root, values)
         code = _Assembler(inputs).code(self._step)
@@ -72,7 +73,7 @@ class VmEncoder:
         found = writer.write(True, code, n, sources, *scopes, self._header, ends[:-1].copy(), out)
         self._check(found, inputs)
         validity = np.packbits(sizes > 0, bitorder="little")
-        buffers = [pa.py_buffer(validity), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(out[:-1])]
+        buffers: list[pa.Buffer | None] = [as_buffer(validity), as_buffer(ends.astype(np.int32)), as_buffer(out[:-1])]
         return pa.Array.from_buffers(pa.binary(), n, buffers)
 
     def _check(self, found: tuple[int, int, int], inputs: Inputs) -> None:
@@ -177,13 +178,14 @@ def _bases(parts: list[npt.NDArray[np.int64]] | list[npt.NDArray[np.uint8]]) -> 
     return np.array([0, *np.cumsum(sizes)[:-1]], np.int64)
 
 
-def _valid(column: pa.Array) -> npt.NDArray[np.uint8]:
+def _valid(column: Column) -> npt.NDArray[np.uint8]:
     if not column.null_count:
         return np.ones(len(column), np.uint8)
-    return column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8)
+    present: npt.NDArray[np.uint8] = column.is_valid().to_numpy(zero_copy_only=False).astype(np.uint8)
+    return present
 
 
-def _flat(slot: Slot, column: pa.Array) -> tuple[Ints, npt.NDArray[np.uint8]]:
+def _flat(slot: Slot, column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
     """A column's words (offsets for lists and bytes) and its bytes."""
     nothing = np.zeros(0, np.uint8)
     match slot.kind:
@@ -194,28 +196,31 @@ def _flat(slot: Slot, column: pa.Array) -> tuple[Ints, npt.NDArray[np.uint8]]:
         case Kind.BYTES:
             return _bytes(column)
         case Kind.DECIMAL:
-            raw = np.frombuffer(column.buffers()[1] or b"", np.int64)
+            raw = as_numbers(column.buffers()[1], np.int64)
             return raw[2 * column.offset : 2 * (column.offset + len(column))], nothing
         case Kind.WORD:
             return _words(slot, column), nothing
 
 
-def _bytes(column: pa.Array) -> tuple[Ints, npt.NDArray[np.uint8]]:
+def _bytes(column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
     if pa.types.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())
     _, offset_buffer, data_buffer = column.buffers()
     if offset_buffer is None or not len(column):
         return np.zeros(len(column) + 1, np.int64), np.zeros(0, np.uint8)
-    offsets = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    data = np.frombuffer(data_buffer or b"", np.uint8)[offsets[0] : offsets[-1]]
+    offsets = as_numbers(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    data = as_numbers(data_buffer, np.uint8)[offsets[0] : offsets[-1]]
     return offsets - offsets[0], data
 
 
-def _words(slot: Slot, column: pa.Array) -> Ints:
+def _words(slot: Slot, column: Column) -> Ints:
     if slot.symbols:
-        column = pc.index_in(column, pa.array(slot.symbols, column.type)).fill_null(-1)
+        places: Column = pc.index_in(column, pa.array(slot.symbols, column.type))
+        column = pc.fill_null(places, -1)
     elif pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     else:
         column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
-    return column.fill_null(0).to_numpy().astype(np.int64)
+    filled: Column = pc.fill_null(column, 0)
+    words: Ints = filled.to_numpy().astype(np.int64)
+    return words

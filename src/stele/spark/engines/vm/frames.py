@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stele.errors import DataError
+from stele.spark.engines.arrow import Column, as_numbers
 
 HEADER = 5
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -25,7 +26,7 @@ class Frames(NamedTuple):
     present: npt.NDArray[np.bool_]
 
 
-def split(column: pa.Array) -> Frames:
+def split(column: Column) -> Frames:
     """Take a binary column apart; an id is meaningful only where `framed`, a null record is not `present`."""
     if pa.types.is_null(column.type):
         column = column.cast(pa.binary())
@@ -36,8 +37,8 @@ def split(column: pa.Array) -> Frames:
     width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
     n = len(column)
     _, offset_buffer, data_buffer = column.buffers()
-    offsets = np.frombuffer(offset_buffer, width)[column.offset : column.offset + n + 1].astype(np.int64)
-    source = np.frombuffer(data_buffer or b"", np.uint8)
+    offsets = as_numbers(offset_buffer, width)[column.offset : column.offset + n + 1].astype(np.int64)
+    source = as_numbers(data_buffer, np.uint8)
     if not len(source):
         source = np.zeros(1, np.uint8)
     source.flags.writeable = False

@@ -6,12 +6,12 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 from stele.errors import NotInstalled
 
 try:
-    import numba  # type: ignore[import-untyped]  # numba ships no types
+    import numba
 except ImportError as missing:
     raise NotInstalled("numba", "spark") from missing
 
@@ -46,10 +46,17 @@ def _private(folder: Path) -> bool:
 
 
 def compiled(function: Callable[P, T]) -> Callable[P, T]:
-    """Compile with numba on first call; cached on disk, without the interpreter lock."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = before or str(cache_folder())
+    """Compile with numba on first call; cached on disk, without the interpreter lock.
+
+    Also without numba's run-time (`_nrt`, which its stubs do not know): kernels allocate nothing, and counting
+    references to the arrays they are handed would take five times as long as the work.
+    """
+    settings: Any = numba.config
+    compiler: Any = numba.njit
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = before or str(cache_folder())
     try:
-        return cast("Callable[P, T]", numba.njit(cache=True, nogil=True, _nrt=False)(function))
+        made: Callable[P, T] = compiler(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        settings.CACHE_DIR = before
+    return made

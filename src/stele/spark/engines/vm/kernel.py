@@ -1,25 +1,23 @@
 """The decoding kernel: one loop that interprets a program over every record of a batch, in row order.
 
-It runs twice. The first pass only checks and counts: a bad record is rolled back, its reason and place are noted, and it
-counts as a null row. The second pass, over memory of exactly the right size, writes. No Python object is made for a record.
+It runs twice. The first pass only checks and counts: a bad record is rolled back, its reason and place are noted, and
+it counts as a null row. The second pass, over memory of exactly the right size, writes. No Python object is made for a
+record.
 
 Everything here is compiled by numba, so it keeps to numbers, arrays and tuples of them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from stele.spark.engines.reasons import FREE_ITEMS, Reason
 from stele.spark.engines.steps import Cast, Kind
 from stele.spark.engines.vm import opcodes as op
 from stele.spark.engines.vm.jit import compiled
-
-Ints: TypeAlias = npt.NDArray[np.int64]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+from stele.spark.engines.vm.memory import Bytes, Columns, Program, Rows, Scratch
 
 # numba folds plain module integers into the code; members of an Enum it would look up
 TRUNCATED, BAD_VARINT = int(Reason.TRUNCATED), int(Reason.BAD_VARINT)
@@ -34,70 +32,10 @@ TO_FLOAT, TO_DOUBLE = int(Cast.FLOAT), int(Cast.DOUBLE)
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
 
-class Program(NamedTuple):
-    """What to execute. `code` has `opcodes.WIDTH` integers per row; `powers[p]` is 10**p as (low, high) words."""
-
-    code: Ints
-    jumps: Ints
-    constants: Bytes
-    powers: npt.NDArray[np.uint64]
-    registers: int
-    null_row: int
-
-
-class Rows(NamedTuple):
-    """The records: where each begins and ends in `source`, where its program begins, and what was wrong with it."""
-
-    source: Bytes
-    starts: Ints
-    ends: Ints
-    entries: Ints
-    reasons: Bytes
-    places: Ints
-
-
-class Columns(NamedTuple):
-    """Where values go: `count` entries and `size` bytes (or list items) so far; the bases tell columns apart."""
-
-    kinds: Ints
-    count: Ints
-    size: Ints
-    entry_base: Ints
-    word_base: Ints
-    data_base: Ints
-    words: Ints
-    valid: Bytes
-    data: Bytes
-
-
-class Scratch(NamedTuple):
-    """Working memory: kernels allocate nothing, so that they need no reference counts (see `jit`).
-
-    One register per array or map of the program; what `count` and `size` were before the row; one number of each float
-    type that shares its memory with an integer, to reinterpret bits.
-    """
-
-    registers: Ints
-    kept_count: Ints
-    kept_size: Ints
-    double: npt.NDArray[np.float64]
-    double_bits: Ints
-    float_: npt.NDArray[np.float32]
-    float_bits: npt.NDArray[np.uint32]
-
-    @classmethod
-    def sized(cls, registers: int, columns: int) -> Scratch:
-        """Memory for a program and its columns."""
-        double, float_ = np.zeros(1, np.float64), np.zeros(1, np.float32)
-        return cls(
-            registers=np.zeros(registers + 1, np.int64),
-            kept_count=np.zeros(columns, np.int64),
-            kept_size=np.zeros(columns, np.int64),
-            double=double,
-            double_bits=double.view(np.int64),
-            float_=float_,
-            float_bits=float_.view(np.uint32),
-        )
+@compiled
+def signed(bits: Any) -> int:
+    """The same 64 bits as a signed integer, or a smaller unsigned number widened."""
+    return np.int64(bits)  # type: ignore[return-value]  # an int to numba
 
 
 @compiled
@@ -112,7 +50,7 @@ def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int, int]:
             return 0, at, BAD_VARINT
         bits |= np.uint64(byte & np.uint8(127)) << shift
         if byte < 128:
-            return np.int64(bits >> np.uint64(1)) ^ -np.int64(bits & np.uint64(1)), at, 0
+            return signed(bits >> np.uint64(1)) ^ -signed(bits & np.uint64(1)), at, 0
         shift += np.uint64(7)
     return 0, at, TRUNCATED
 
@@ -147,8 +85,8 @@ def put(fill: bool, columns: Columns, column: int, word: int) -> None:
     """Append one word."""
     if column >= 0:
         if fill:
-            columns.words[columns.word_base[column] + columns.count[column]] = word
-        columns.count[column] += 1
+            columns.words[columns.word_base[column] + columns.entries[column]] = word
+        columns.entries[column] += 1
 
 
 @compiled
@@ -159,21 +97,21 @@ def put_bytes(fill: bool, columns: Columns, column: int, source: Bytes, at: int,
             to = columns.data_base[column] + columns.size[column]
             for k in range(length):
                 columns.data[to + k] = source[at + k]
-            columns.words[columns.word_base[column] + columns.count[column]] = columns.size[column] + length
+            columns.words[columns.word_base[column] + columns.entries[column]] = columns.size[column] + length
         columns.size[column] += length
-        columns.count[column] += 1
+        columns.entries[column] += 1
 
 
 @compiled
 def put_null(fill: bool, columns: Columns, column: int) -> None:
     """Append a null: its word is defined (an unchanged end, or 0) so that buffers never show old memory."""
     if fill:
-        entry = columns.count[column]
+        entry = columns.entries[column]
         columns.valid[columns.entry_base[column] + entry] = 0
         kind = columns.kinds[column]
-        if kind == KIND_BYTES or kind == KIND_LIST:  # noqa: PLR1714 - numba compiles a tuple test to a loop
+        if kind == KIND_BYTES or kind == KIND_LIST:  # noqa: PLR1714, SIM109 - numba makes a loop of a tuple test
             columns.words[columns.word_base[column] + entry] = columns.size[column]
-    columns.count[column] += 1
+    columns.entries[column] += 1
 
 
 @compiled
@@ -199,10 +137,10 @@ def put_decimal(
     if top > powers[precision, 1] or (top == powers[precision, 1] and bottom >= powers[precision, 0]):
         return DECIMAL_RANGE
     if fill:
-        to = columns.word_base[column] + 2 * columns.count[column]
+        to = columns.word_base[column] + 2 * columns.entries[column]
         columns.words[to] = np.int64(low)
         columns.words[to + 1] = np.int64(high)
-    columns.count[column] += 1
+    columns.entries[column] += 1
     return 0
 
 
@@ -231,7 +169,7 @@ def converted(value: int, cast: int, multiply: int, divide: int, limit: int, scr
         return scratch.double_bits[0], 0
     if cast == TO_FLOAT:
         scratch.float_[0] = np.float64(value)
-        return np.int64(scratch.float_bits[0]), 0
+        return signed(scratch.float_bits[0]), 0
     return value, 0
 
 
@@ -256,14 +194,16 @@ def block(source: Bytes, at: int, end: int, least: int, free: int) -> tuple[int,
 
 
 @compiled
-def run(fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scratch) -> None:
+def run(  # noqa: PLR0915 - see below
+    fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scratch
+) -> None:
     """One pass over all rows."""
     # Long because an interpreter's loop is one thing, and reads best as one table.
     code, jumps = program.code, program.jumps
-    registers, kept_count, kept_size = scratch.registers, scratch.kept_count, scratch.kept_size
+    registers, kept_entries, kept_size = scratch.registers, scratch.kept_entries, scratch.kept_size
     for row in range(len(rows.starts)):
-        for column in range(len(kept_count)):
-            kept_count[column] = columns.count[column]
+        for column in range(len(kept_entries)):
+            kept_entries[column] = columns.entries[column]
             kept_size[column] = columns.size[column]
         source = rows.source
         at, end = rows.starts[row], rows.ends[row]
@@ -274,7 +214,7 @@ def run(fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scr
         while True:
             opcode, a = code[pc, 0], code[pc, 1]
             begin = at
-            if opcode == op.INT or opcode == op.LONG:  # noqa: PLR1714 - numba compiles a tuple test to a loop
+            if opcode == op.INT or opcode == op.LONG:  # noqa: PLR1714 - numba makes a loop of a tuple test
                 value, at, reason = read_varint(source, at, end)
                 if reason == 0 and opcode == op.INT and (value > INT_MAX or value < -INT_MAX - 1):
                     reason = INT_RANGE
@@ -312,13 +252,13 @@ def run(fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scr
                 put_null(fill, columns, a)
                 pc += 1
             elif opcode == op.VALID:
-                columns.count[a] += 1
+                columns.entries[a] += 1
                 pc += 1
             elif opcode == op.DOUBLE:
                 if end - at < 8:
                     reason = TRUNCATED
                     break
-                put(fill, columns, a, np.int64(little_endian(source, at, 8)))
+                put(fill, columns, a, signed(little_endian(source, at, 8)))
                 at += 8
                 pc += 1
             elif opcode == op.SYMBOL:
@@ -376,7 +316,7 @@ def run(fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scr
                     scratch.float_bits[0] = np.uint32(bits)
                     scratch.double[0] = scratch.float_[0]
                     bits = np.uint64(scratch.double_bits[0])
-                put(fill, columns, a, np.int64(bits))
+                put(fill, columns, a, signed(bits))
                 at += 4
                 pc += 1
             elif opcode == op.BOOLEAN:
@@ -386,7 +326,7 @@ def run(fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scr
                 if source[at] > 1:
                     reason = BAD_BOOLEAN
                     break
-                put(fill, columns, a, np.int64(source[at]))
+                put(fill, columns, a, signed(source[at]))
                 at += 1
                 pc += 1
             elif opcode == op.CONSTANT:
@@ -408,8 +348,8 @@ def run(fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scr
         if reason != 0:
             rows.reasons[row] = reason
             rows.places[row] = begin - rows.starts[row]
-            for column in range(len(kept_count)):
-                columns.count[column] = kept_count[column]
+            for column in range(len(kept_entries)):
+                columns.entries[column] = kept_entries[column]
                 columns.size[column] = kept_size[column]
             pc = program.null_row
             while code[pc, 0] == op.NULL:

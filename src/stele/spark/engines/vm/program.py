@@ -22,7 +22,7 @@ from stele.spark.engines.steps import (
     Wire,
 )
 from stele.spark.engines.vm import opcodes as op
-from stele.spark.engines.vm.kernel import Program
+from stele.spark.engines.vm.memory import Program
 
 MOST_INSTRUCTIONS = 200_000
 """Limit on one decoder's program: named types used again and again inside each other grow exponentially."""

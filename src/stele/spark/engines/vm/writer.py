@@ -1,7 +1,7 @@
 """The encoding kernel: one loop that interprets a program over every row, first for sizes, then for bytes.
 
-Rows are read in place: arrays of one scope share an index, a list opens a scope for its items (see `inputs`), so nothing
-is counted along. Compiled by numba, so it keeps to numbers, arrays and tuples of them.
+Rows are read in place: arrays of one scope share an index, a list opens a scope for its items (see `inputs`), so
+nothing is counted along. Compiled by numba, so it keeps to numbers, arrays and tuples of them.
 
     opcode    a          b                c             d
     END       -          -                -             -
@@ -27,7 +27,7 @@ import numpy as np
 
 from stele.spark.engines.vm import opcodes as op
 from stele.spark.engines.vm.jit import compiled
-from stele.spark.engines.vm.kernel import Bytes, Ints
+from stele.spark.engines.vm.memory import Bytes, Ints
 
 LITERAL = 19
 FINE, IS_NULL, WRONG_SIZE, WRONG_SYMBOL, WRONG_RANGE = 0, 1, 2, 3, 4
@@ -89,11 +89,13 @@ def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int)
 
 
 @compiled
-def write(
+def write(  # noqa: PLR0915 - see below
     fill: bool, code: Ints, rows: int, sources: Sources, index: Ints, stop: Ints, header: Bytes, ends: Ints, out: Bytes
 ) -> tuple[int, int, int]:
-    """One pass; (row, column, fault) of the first row that cannot be written, else fault 0. `index` and `stop` are working memory per scope;
-    `ends` takes sizes in the first pass and gives positions in the second.
+    """One pass; (row, column, fault) of the first row that cannot be written, else fault 0.
+
+    `index` and `stop` are working memory per scope; `ends` takes sizes in the first pass and gives positions in the
+    second.
     """
     # Long because an interpreter's loop is one thing, and reads best as one table.
     words, valid = sources.words, sources.valid
@@ -153,7 +155,7 @@ def write(
                     for k in range(length):
                         out[to + k] = sources.data[begin + k]
                 to += length
-            elif opcode == op.DOUBLE or opcode == op.FLOAT:
+            elif opcode == op.DOUBLE or opcode == op.FLOAT:  # noqa: PLR1714 - numba makes a loop of a tuple test
                 size = 8 if opcode == op.DOUBLE else 4
                 if fill:
                     bits = np.uint64(words[at])
