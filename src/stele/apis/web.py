@@ -53,7 +53,8 @@ def decode_body(body: bytes, shape: type[T]) -> T:
     if not body.strip():
         raise WrongShape("the request has no body")
     try:
-        value: T = _decoder(shape).decode(body)
+        # The decoder looks into strings it needs only; a body is one text, so all of it must be.
+        value: T = _decoder(shape).decode(body.decode("utf-8"))
     except msgspec.ValidationError as error:
         raise WrongShape(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -13,7 +13,7 @@ from stele.apis.confluent import application
 from stele.service.registry import Registry
 from stele.storage import open_log
 
-from .conftest import client_of
+from .in_process import client_of
 from .transcripts import Rule, play, read_rules
 
 RULES = read_rules(*sorted((Path(__file__).parent / "confluent").glob("*.txt")))

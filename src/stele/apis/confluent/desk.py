@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from stele.apis.confluent import entities as api
+from stele.apis.confluent.contract import field_findings
 from stele.apis.confluent.faults import RefusedChange, RefusedText
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of, writable_key
@@ -20,6 +21,7 @@ from stele.apis.confluent.translate import Style, format_of, references_in, rule
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
 from stele.core.commands import Check, Command, Equality, Outcome, Register, Registration
+from stele.core.findings import Finding
 from stele.core.model import Attachments, Document, GlobalId, Level, Life, Mode, SubjectKey, Version
 from stele.core.ports import Form, Parsed
 from stele.core.state import State
@@ -171,6 +173,8 @@ class Desk:
             same = await self._registered(state, key, request, draft)
             if same is not None:
                 return state, same
+            if not force and (findings := await self._contract(state, key, draft)):
+                raise RefusedChange(qualified(key), findings, messages(state, key, findings, None))
         return await self.write(
             Register(
                 key=key,
@@ -233,7 +237,19 @@ class Desk:
             findings, against = await self.registry.findings(key, draft.document, attachments, ordinal=ordinal)
         except SubjectNotFound:
             raise VersionNotFound(ordinal or "latest") from None
+        findings = findings or await self._contract(state, key, draft)
         return messages(self.registry.state, key, findings, against) if findings else []
+
+    async def _contract(self, state: State, key: SubjectKey, draft: Draft) -> list[Finding]:
+        """What the level's `validateFields` holds against a draft that is not registered yet."""
+        level = Level(*key)
+        if not queries.settings_for(state, level).validate_fields or queries.mode_for(state, level) is Mode.IMPORT:
+            return []
+        attachments = queries.filled(state, key, draft.attachments)
+        if queries.find_same(state, key, draft.document.sha, attachments) is not None:
+            return []
+        fields = await asyncio.to_thread(draft.prepared.format.fields, draft.prepared.parsed)
+        return field_findings(fields, attachments, queries.latest(state.subject(key)))
 
 
 # --- what subjects and ids mean -------------------------------------------------------------------------------------

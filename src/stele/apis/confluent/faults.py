@@ -117,7 +117,7 @@ def _version(error: err.VersionNotFound, asking: Asking) -> str:
 
 _LEVELS = "none, backward, forward, full, backward_transitive, forward_transitive, and full_transitive"
 
-_FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
+FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
     err.SubjectNotFound: (404, 40401, lambda e, a: f"Subject '{a.subject or e.subject}' not found."),
     err.SpaceNotFound: (404, 40401, _plain),
     err.VersionNotFound: (404, 40402, _version),
@@ -168,16 +168,17 @@ _FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
     err.NotInstalled: (501, 501, _plain),
     err.SteleError: (500, 500, _plain),
 }
+"""Status, code and wording by class."""
 
-ERROR_CODES = tuple(sorted({code for _, code, _ in _FAULTS.values()} | {40406, 40407, 40409}))
+ERROR_CODES = tuple(sorted({code for _, code, _ in FAULTS.values()} | {40406, 40407, 40409}))
 """Every error code this API answers with, besides the HTTP statuses the framework raises."""
 
 
 def fault_of(error: Exception, asking: Asking) -> Fault:
     """The answer to an error: that of its class, or of its nearest ancestor in the table."""
     for cls in type(error).__mro__:
-        if cls in _FAULTS:
-            status, code, wording = _FAULTS[cls]
+        if cls in FAULTS:
+            status, code, wording = FAULTS[cls]
             return Fault(status, _refined(error, code, asking), wording(error, asking))
     if isinstance(error, HTTPException):
         return _http_fault(error)

@@ -103,7 +103,7 @@ def level_name(level: Level) -> str:
 
 def writable_key(key: SubjectKey) -> SubjectKey:
     """The key, checked as a name that may be created. Raises `InvalidName`."""
-    if key.name in _RESERVED or key.space == _GLOBAL or any(_is_control(char) for part in key for char in part):
+    if key.name in _RESERVED or key.space == _GLOBAL or any(_is_unwritable(char) for part in key for char in part):
         raise InvalidName(qualified(key), "is not a valid subject")
     return key
 
@@ -115,8 +115,9 @@ def writable_level(level: Level) -> Level:
     return level
 
 
-def _is_control(char: str) -> bool:
-    return char < " " or "\x7f" <= char < "\xa0"
+def _is_unwritable(char: str) -> bool:
+    """Control characters, and what stands for bytes that are no UTF-8: different ones would become one name."""
+    return char < " " or "\x7f" <= char < "\xa0" or char == "\ufffd"
 
 
 class Prefix(NamedTuple):

@@ -1,7 +1,7 @@
 """Errors of the native API: `{"error": {"kind", "message", …}}`, found along the class tree of the error.
 
 kind is the snake-case name of the error's class in `stele.errors`, stable for programs; message is for people. A
-malformed schema adds its place: line and column from 1, path, and what was expected.
+malformed schema has its place: line and column from 1, path, and what was expected; these are null for anything else.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _STATUSES: dict[type[Exception], int] = {
 }
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is wrong, and where in the schema that was sent."""
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong, and where in the schema that was sent: null where there is no place."""
 
     kind: str
     message: str

@@ -1,0 +1,273 @@
+"""Whatever is sent, the Confluent dialect answers with an error of its own, in bounded time, and nothing is changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stele.apis.confluent import ConfluentOptions, application
+from stele.apis.confluent.faults import ERROR_CODES
+from stele.core.ports import Log
+from stele.errors import StoreError, StoreTimeout
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+from .test_confluent import RULES
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+JSON = {"content-type": "application/json"}
+INT = b'{"schema":"\\"int\\""}'
+SECONDS = 5.0
+
+WITH_BODY = [
+    ("POST", "/subjects/h/versions"),
+    ("POST", "/subjects/h"),
+    ("PUT", "/config/h"),
+    ("PUT", "/mode/h"),
+    ("POST", "/compatibility/subjects/h/versions/latest"),
+    ("POST", "/compatibility/subjects/h/versions"),
+]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """One node."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the dialect over that node."""
+    async with client_of(application(registry)) as made:
+        yield made
+
+
+async def refused(client: httpx.AsyncClient, method: str, path: str, body: bytes | None) -> httpx.Response:
+    """The answer, which must be an error of the dialect, given soon."""
+    started = time.perf_counter()
+    answer = await client.request(method, path, content=body, headers=JSON)
+    assert time.perf_counter() - started < SECONDS
+    assert 400 <= answer.status_code < 500, (method, path, answer.text[:500])
+    error = answer.json()
+    assert error["error_code"] in ERROR_CODES
+    assert isinstance(error["message"], str)
+    assert len(answer.content) < 10_000
+    return answer
+
+
+SCHEMAS = {
+    "ten megabytes": ('"' + "x" * 10_000_000 + '"', "AVRO"),
+    "a megabyte of nothing": (" " * 1_100_000 + '"int"', "AVRO"),
+    "arrays 1000 deep": ('{"type":"array","items":' * 1000 + '"int"' + "}" * 1000, "AVRO"),
+    "properties 1000 deep": ('{"properties":{"a":' * 1000 + "{}" + "}}" * 1000, "JSON"),
+    "messages 1000 deep": ('syntax="proto3";' + "message M{" * 1000 + "}" * 1000, "PROTOBUF"),
+    "NUL": ("\0", "AVRO"),
+    "NUL inside": ('syntax = "proto3"; message M { string a\0 = 1; }', "PROTOBUF"),
+    "a number without end": ('{"type":"fixed","name":"F","size":' + "9" * 5000 + "}", "AVRO"),
+    "a lone surrogate": ('"\\ud800"', "AVRO"),
+    "a byte order mark": ('\ufeff"int"', "AVRO"),
+    "infinity": ('{"type":"record","name":"R","fields":[{"name":"a","type":"float","default":1e999}]}', "AVRO"),
+    "brackets only": ("[" * 100_000, "JSON"),
+    "quotes only": ('"' * 100_000, "AVRO"),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+async def test_schemas(name: str, client: httpx.AsyncClient, registry: Registry) -> None:
+    """Giant, bottomless and broken schemas are refused on every way in."""
+    seq = registry.state.seq
+    text, schema_type = SCHEMAS[name]
+    body = json.dumps({"schema": text, "schemaType": schema_type}).encode()
+    for path in ("/subjects/h/versions", "/subjects/h", "/compatibility/subjects/h/versions"):
+        answer = await refused(client, "POST", path, body)
+        assert answer.json()["error_code"] in {42201, 42209}
+    assert registry.state.seq == seq
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"\0",
+        b"\xff\xfe{",
+        b'{"schema":"\xff"}',
+        b'{"anything":"\xff"}',
+        b"[" * 100_000,
+        b'{"x":' + b"[" * 5000,
+        b'{"references":' + b"[" * 100_000,
+        b'{"schema":"\\ud800","compatibility":"\\ud800","mode":"\\ud800"}',
+        b'{"schema":"\\"int\\"","compatibility":"NONE","mode":"READONLY"',
+        b'{}"',
+        b"{}{}",
+        b"x" * 20_000_000,
+        b"true",
+        b"17",
+    ],
+    ids=lambda body: repr(body[:20]),
+)
+async def test_bodies(body: bytes, client: httpx.AsyncClient, registry: Registry) -> None:
+    """Bodies that are no JSON object are refused everywhere."""
+    seq = registry.state.seq
+    for method, path in WITH_BODY:
+        await refused(client, method, path, body)
+    assert registry.state.seq == seq
+
+
+async def test_too_many_references(client: httpx.AsyncClient, registry: Registry) -> None:
+    """More references than the limit are a schema that is too large, long before they are resolved one by one."""
+    await client.post("/subjects/target/versions", content=INT, headers=JSON)
+    references = [{"name": f"n{n}", "subject": "target", "version": 1} for n in range(3000)]
+    body = json.dumps({"schema": '"int"', "references": references}).encode()
+    answer = await refused(client, "POST", "/subjects/h/versions", body)
+    assert answer.json()["error_code"] == 42209
+
+
+names = st.one_of(
+    st.binary(min_size=1, max_size=12).map(lambda raw: "".join(f"%{byte:02X}" for byte in raw)),
+    st.sampled_from(
+        ["%2F", "%00", "%EE%80%80", "*", ":", ":.", ":.:", "::", ":.__GLOBAL:", ":*:", "%25", ";a=b", "%0d%0a"]
+    ),
+)
+READS = [
+    "/subjects/{}/versions",
+    "/subjects/{}/versions/{}",
+    "/subjects/a/versions/{}/referencedby",
+    "/subjects/{}/metadata?key={}&value={}",
+    "/subjects?subjectPrefix={}&offset={}",
+    "/schemas?subjectPrefix={}&ruleType={}&limit=1",
+    "/schemas/ids/{}",
+    "/schemas/ids/1?subject={}&format={}",
+    "/schemas/guids/{}",
+    "/config/{}?defaultToGlobal={}",
+    "/mode/{}",
+    "/contexts/{}/subjects",
+    "/contexts/{}/config/{}",
+    "/contexts?contextPrefix={}",
+    "/{}",
+]
+WRITES = [
+    ("POST", "/subjects/{}/versions", INT),
+    ("POST", "/subjects/{}", INT),
+    ("POST", "/contexts/{}/subjects/{}/versions", INT),
+    ("DELETE", "/subjects/{}", None),
+    ("DELETE", "/subjects/{}/versions/{}", None),
+    ("PUT", "/config/{}", b'{"compatibility":"NONE"}'),
+    ("DELETE", "/config/{}", None),
+    ("PUT", "/mode/{}", b'{"mode":"READWRITE"}'),
+    ("DELETE", "/mode/{}", None),
+    ("DELETE", "/contexts/{}", None),
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=names)
+async def test_names(name: str, client: httpx.AsyncClient) -> None:
+    """No name in a path or query is a server error, and every name that was taken can be listed."""
+    for path in READS:
+        answer = await client.get(path.replace("{}", name))
+        assert answer.status_code < 500, (path, name, answer.text)
+    for method, path, body in WRITES:
+        answer = await client.request(method, path.replace("{}", name), content=body, headers=JSON if body else {})
+        assert answer.status_code < 500, (method, path, name, answer.text)
+    assert (await client.get("/subjects?deleted=true")).status_code == 200
+
+
+async def test_racing_registrations_agree() -> None:
+    """Clients that register the same schemas at once get one id and one version for each, and numbers without gaps."""
+    node = await Registry.open(await open_log("memory:"))
+    schemas = [
+        f'{{"type":"record","name":"R","fields":[{{"name":"f{n}","type":"int","default":0}}]}}' for n in range(5)
+    ]
+    async with client_of(application(node)) as client:
+        bodies = [json.dumps({"schema": text}).encode() for text in schemas * 20]
+        answers = await asyncio.gather(*(client.post("/subjects/r/versions", content=b, headers=JSON) for b in bodies))
+        assert {answer.status_code for answer in answers} == {200}
+        told = {(answer.json()["schema"], answer.json()["id"], answer.json()["version"]) for answer in answers}
+        assert len(told) == 5
+        assert sorted(version for _, _, version in told) == [1, 2, 3, 4, 5]
+        assert (await client.get("/subjects/r/versions")).json() == [1, 2, 3, 4, 5]
+    await node.close()
+
+
+async def test_store_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that cannot be read or written is 50001, one that does not answer in time 50002."""
+    log: Log = await open_log("memory:")
+    node = await Registry.open(log)
+    async with client_of(application(node)) as client:
+        for error, code in ((StoreError("disk full"), 50001), (StoreTimeout("no answer"), 50002)):
+
+            async def fail(*_: object, error: StoreError = error) -> bool:
+                raise error
+
+            with monkeypatch.context() as patch:
+                patch.setattr(log, "append", fail)
+                answer = await client.post("/subjects/s/versions", content=INT, headers=JSON)
+            assert answer.status_code == 500
+            assert answer.json()["error_code"] == code
+            assert (await client.get("/subjects")).json() == []
+    await node.close()
+
+
+async def test_settings_of_the_dialect() -> None:
+    """Old answers, the newer code of a refusal, and modes that cannot change are settings."""
+    node = await Registry.open(await open_log("memory:"))
+    options = ConfluentOptions(profile="7.9", incompatible_code=40901, mode_mutable=False, max_schemas=1, max_items=2)
+    async with client_of(application(node, options)) as client:
+        first = await client.post("/subjects/s/versions", content=INT, headers=JSON)
+        assert first.json() == {"id": 1}
+        assert (await client.get("/schemas/ids/1")).json() == {"schema": '"int"'}
+        assert (await client.get("/subjects/s/versions/1")).json() == {
+            "subject": "s",
+            "version": 1,
+            "id": 1,
+            "schema": '"int"',
+        }
+        reused = await client.post("/subjects/s/versions", content=b"{}", headers=JSON)
+        assert reused.json() == {"id": 1, "version": 1, "schema": '"int"'}
+        refusal = await client.post("/subjects/s/versions", content=b'{"schema":"\\"null\\""}', headers=JSON)
+        assert (refusal.status_code, refusal.json()["error_code"]) == (409, 40901)
+        for method, body in (("PUT", b'{"mode":"READONLY"}'), ("DELETE", None)):
+            answer = await client.request(method, "/mode", content=body, headers=JSON if body else {})
+            assert answer.json() == {"error_code": 42205, "message": "Mode changes are not allowed"}
+        for name in ("t", "u"):
+            await client.post(f"/subjects/{name}/versions", content=INT, headers=JSON)
+        assert (await client.get("/subjects?limit=100")).json() == ["s", "t"]
+        assert len((await client.get("/schemas?limit=100")).json()) == 1
+    await node.close()
+
+
+async def test_description_of_the_api(client: httpx.AsyncClient) -> None:
+    """The OpenAPI document names every route and method that answers, and endpoints say their route first."""
+    document = (await client.get("/_docs/confluent/openapi.json")).json()
+    assert document["openapi"].startswith("3.1")
+    for path, item in document["paths"].items():
+        for method in item:
+            answer = await client.request(
+                method.upper(), path.replace("{", "").replace("}", ""), content=b"!", headers=JSON
+            )
+            assert answer.status_code != 405, (method, path)
+
+
+async def test_transcripts_meet_every_error_code() -> None:
+    """Each code the dialect knows is met by a transcript, or by a test here."""
+    met = {
+        int(exchange.expected.split(" ", 1)[0])
+        for rule in RULES
+        for exchange in rule.exchanges
+        if exchange.status >= 400
+    }
+    elsewhere = {401, 403, 409, 500, 501, 50001, 50002, 42209}
+    assert set(ERROR_CODES) <= met | elsewhere

@@ -1,0 +1,52 @@
+"""A registry in memory with a few schemas, built from commands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from stele.core.commands import Check, Register, Registration
+from stele.core.decide.register import document_of
+from stele.core.governance import Metadata, RuleSet
+from stele.core.model import Reference, SubjectKey
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+Put = Callable[..., Awaitable[Registration]]
+
+
+@pytest.fixture
+async def registry() -> AsyncIterator[Registry]:
+    """An empty node."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+@pytest.fixture
+def put(registry: Registry) -> Put:
+    """Registers a text under `space:name`, unchecked."""
+
+    async def register(
+        name: str,
+        text: str,
+        *,
+        references: tuple[Reference, ...] = (),
+        metadata: Metadata | None = None,
+        rule_set: RuleSet | None = None,
+    ) -> Registration:
+        space, _, subject = name.rpartition(":")
+        command = Register(
+            key=SubjectKey(space, subject),
+            document=document_of(text.encode(), "avro"),
+            references=references,
+            metadata=metadata,
+            rule_set=rule_set,
+            check=Check.SKIP,
+        )
+        outcome = await registry.execute(command)
+        assert isinstance(outcome, Registration)
+        return outcome
+
+    return register

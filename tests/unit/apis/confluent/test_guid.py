@@ -1,0 +1,95 @@
+"""GUIDs: the digest of a schema's content, and finding schemas by it."""
+
+import hashlib
+import struct
+from uuid import UUID
+
+from stele.apis.confluent.guid import GuidIndex, guid_of
+from stele.core.commands import DeleteSubject, Removal
+from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.model import Reference, SubjectKey
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .conftest import Put
+
+
+def uuid_of(*pieces: bytes) -> UUID:
+    """MD5 of the pieces as a UUID."""
+    return UUID(bytes=hashlib.md5(b"".join(pieces)).digest())
+
+
+async def guid(registry: Registry, gid: int, space: str = "") -> UUID:
+    """The GUID of a registered schema."""
+    return guid_of(registry.state, registry.state.spaces[space].gids[gid])
+
+
+async def test_plain_text(registry: Registry, put: Put) -> None:
+    """Without attachments it is the MD5 of the text."""
+    await put("a", '"int"')
+    assert await guid(registry, 1) == uuid_of(b'"int"') == UUID("ef524ea1-b91e-7317-3d93-8ade36c1db32")
+
+
+async def test_references(registry: Registry, put: Put) -> None:
+    """References follow by name, subject and big-endian version; inside one space subjects are bare."""
+    await put("c:e", '"int"')
+    await put("c:u", '"string"', references=(Reference("E", "c", "e", 1),))
+    await put("u", '"string"', references=(Reference("E", "c", "e", 1),))
+    assert await guid(registry, 2, "c") == uuid_of(b'"string"', b"E", b"e", struct.pack(">i", 1))
+    assert await guid(registry, 1) == uuid_of(b'"string"', b"E", b":.c:e", struct.pack(">i", 1))
+
+
+async def test_metadata_and_rules(registry: Registry, put: Put) -> None:
+    """Each of them is led by a byte 1, sorted, with defaults written out."""
+    metadata = Metadata(tags={"f": ("b", "a")}, properties={"y": "1", "x": "2"}, sensitive=("y",))
+    rules = RuleSet(
+        domain_rules=(Rule(name="r", type="CEL", tags=("t",), params={"k": "v"}, expr="e", disabled=True),),
+        enable_at="ALL",
+    )
+    await put("a", '"int"', metadata=metadata, rule_set=rules)
+    expected = uuid_of(
+        b'"int"',
+        b"\1",
+        b"fab",
+        b"x2y1",
+        b"y",
+        b"\1",
+        b"r",
+        b"TRANSFORM",
+        b"WRITEREAD",
+        b"CEL",
+        b"t",
+        b"kv",
+        b"e",
+        b"\1",
+        b"ALL",
+    )
+    assert await guid(registry, 1) == expected
+
+
+async def test_index_follows_registrations_and_purges(registry: Registry, put: Put) -> None:
+    """The index knows exactly what is there, however often schemas come and go between questions."""
+    index = GuidIndex()
+    integer, text = uuid_of(b'"int"'), uuid_of(b'"string"')
+    assert index.find(registry.state, integer) == []
+    for round_ in range(3):
+        await put("a", '"int"')
+        await put("b:a", '"int"')
+        await put("c", '"string"')
+        assert [row.space for row in index.find(registry.state, integer)] == ["", "b"]
+        assert len(index.find(registry.state, text)) == 1
+        for removal in (Removal.RETIRE, Removal.PURGE):
+            await registry.execute(DeleteSubject(SubjectKey("", "a"), removal))
+        if round_ % 2:
+            await put("d", '"long"')
+        assert [row.space for row in index.find(registry.state, integer)] == ["b"]
+        assert len(index.find(registry.state, text)) == 1
+
+
+async def test_index_notices_another_state(registry: Registry, put: Put) -> None:
+    """After a reset nothing of the old state is found."""
+    index = GuidIndex()
+    await put("a", '"int"')
+    assert index.find(registry.state, uuid_of(b'"int"'))
+    await registry.reset(await open_log("memory:"))
+    assert index.find(registry.state, uuid_of(b'"int"')) == []

@@ -1,0 +1,72 @@
+"""Prebuilt answers are those of the endpoint, or none."""
+
+import httpx
+
+from stele.apis.confluent import ConfluentOptions, HotSchemas, application
+from stele.core.commands import DeleteSubject, Removal
+from stele.core.model import SubjectKey
+from stele.service.registry import Registry
+
+from .conftest import Put
+
+
+async def test_same_as_the_endpoint(registry: Registry, put: Put) -> None:
+    """Byte for byte, in every profile."""
+    for number in range(5):
+        await put("a", f'{{"type":"fixed","name":"ä{number}","size":1}}')
+    await registry.current()
+    for options in (ConfluentOptions(), ConfluentOptions(profile="7.9")):
+        hot = HotSchemas(registry, options)
+        transport = httpx.ASGITransport(application(registry, options))
+        async with httpx.AsyncClient(transport=transport, base_url="http://registry") as client:
+            for gid in range(1, 6):
+                answer = await client.get(f"/schemas/ids/{gid}")
+                assert hot.get(f"/schemas/ids/{gid}") == answer.content
+                assert hot.get(f"/schemas/ids/{gid}") == answer.content
+
+
+async def test_only_what_is_surely_there(registry: Registry, put: Put) -> None:
+    """Other paths, unknown ids, and anything while the node is behind are left to the endpoint."""
+    hot = HotSchemas(registry, ConfluentOptions())
+    await put("a", '"int"')
+    await registry.current()
+    odd = (
+        "",
+        "/schemas/ids/",
+        "/schemas/ids/0",
+        "/schemas/ids/01",
+        "/schemas/ids/2",
+        "/schemas/ids/1/schema",
+        "/config",
+    )
+    assert [hot.get(path) for path in (*odd, "/schemas/ids/9999999999", "/schemas/ids/١")] == [None] * 9
+    assert hot.get("/schemas/ids/1") is not None
+    registry._behind = True
+    assert hot.get("/schemas/ids/1") is None
+
+
+async def test_purged_ids_are_forgotten(registry: Registry, put: Put) -> None:
+    """A purge empties the cache before the next answer."""
+    hot = HotSchemas(registry, ConfluentOptions())
+    await put("a", '"int"')
+    await registry.current()
+    assert hot.get("/schemas/ids/1") is not None
+    for removal in (Removal.RETIRE, Removal.PURGE):
+        await registry.execute(DeleteSubject(SubjectKey("", "a"), removal))
+    await registry.current()
+    assert hot.get("/schemas/ids/1") is None
+
+
+async def test_cache_is_bounded(registry: Registry, put: Put) -> None:
+    """The oldest bodies go when the bytes run out, and a giant is not kept at all."""
+    for number in range(20):
+        await put("a", f'{{"type":"fixed","name":"N{number}","size":1}}')
+    await put("a", '{"type":"fixed","name":"N","size":1,"doc":"' + "x" * 5000 + '"}')
+    await registry.current()
+    hot = HotSchemas(registry, ConfluentOptions(), max_bytes=4000)
+    for gid in range(1, 22):
+        assert hot.get(f"/schemas/ids/{gid}") is not None
+    assert 0 < len(hot._bodies) < 20
+    assert sum(len(body) for body in hot._bodies.values()) < 4000
+    assert "/schemas/ids/20" in hot._bodies
+    assert "/schemas/ids/21" not in hot._bodies

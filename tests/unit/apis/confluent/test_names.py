@@ -1,0 +1,162 @@
+"""Qualified names, versions, flags and pages of the Confluent dialect."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.apis.confluent.names import (
+    InvalidContext,
+    NoSuchResource,
+    Prefix,
+    integer_of,
+    is_true,
+    key_of,
+    level_name,
+    level_of,
+    page,
+    prefix_of,
+    qualified,
+    space_of,
+    subject_of,
+    version_of,
+    writable_key,
+    writable_level,
+)
+from stele.core.model import REGISTRY, Level, SubjectKey
+from stele.errors import InvalidName, InvalidVersion
+
+texts = st.text(st.characters(exclude_characters="\ue000", exclude_categories=["Cs"]))
+spaces = st.text(st.characters(exclude_characters=":\ue000", exclude_categories=["Cs"])).filter(lambda s: s[:1] != ".")
+
+
+@given(spaces, texts)
+def test_every_subject_can_be_named(space: str, name: str) -> None:
+    """What a subject is shown by leads back to it, whatever its name and space are."""
+    key = SubjectKey(space, name)
+    assert key_of(qualified(key)) == key
+
+
+@given(spaces, texts)
+def test_every_level_can_be_named(space: str, name: str) -> None:
+    """What a level with settings is shown by leads back to it."""
+    for level in (REGISTRY, Level(space), Level(space, name) if name and space != "__GLOBAL" else REGISTRY):
+        if level.space != "__GLOBAL":
+            assert level_of(level_name(level)) == level
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "key", "is_qualified"),
+    [
+        ("a", "", ("", "a"), False),
+        ("a", ".c", ("c", "a"), True),
+        ("a", "c", ("c", "a"), True),
+        ("a", ".", ("", "a"), True),
+        (":.c:a", "", ("c", "a"), True),
+        (":.c:a", ".d", ("c", "a"), True),
+        (":.c:a:b", "", ("c", "a:b"), True),
+        (":.:a", "", ("", "a"), True),
+        (":.c:", "", ("c", ""), True),
+        (":.c", "", ("c", ""), True),
+        (":c:a", "", ("", ":c:a"), False),
+        ("a\ue000b", "", ("", "a/b"), False),
+        ("", "", ("", ""), False),
+    ],
+)
+def test_subject_of(text: str, context: str, key: tuple[str, str], is_qualified: bool) -> None:
+    """A name says its own context, else that of the path holds, else the default one."""
+    assert subject_of(text, context) == (SubjectKey(*key), is_qualified)
+
+
+def test_context_with_a_colon_is_refused() -> None:
+    """A context in a path is a bare name."""
+    with pytest.raises(InvalidContext):
+        space_of(":.c:")
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "level"),
+    [
+        ("", "", Level("")),
+        ("", ".c", Level("c")),
+        ("a", "", Level("", "a")),
+        ("a", ".c", Level("c", "a")),
+        (":.c:", "", Level("c")),
+        (":.:", "", Level("")),
+        (":.__GLOBAL:", "", REGISTRY),
+    ],
+)
+def test_level_of(text: str, context: str, level: Level) -> None:
+    """Settings belong to a subject, a context, or the registry."""
+    assert level_of(text, context) == level
+
+
+@pytest.mark.parametrize("name", ["__GLOBAL", "__EMPTY", "a\0", "\n", "\x7f", "\x9f", "\ufffd"])
+def test_names_nobody_may_create(name: str) -> None:
+    """Reserved names, control characters and broken UTF-8 are refused for subjects and levels."""
+    for check in (lambda: writable_key(SubjectKey("", name)), lambda: writable_level(Level("c", name))):
+        with pytest.raises(InvalidName):
+            check()
+
+
+def test_names_anybody_may_create() -> None:
+    """Everything else is a name; the registry is a level, though not a context."""
+    assert writable_key(SubjectKey("", "")) == ("", "")
+    assert writable_level(REGISTRY) == REGISTRY
+    with pytest.raises(InvalidName):
+        writable_key(SubjectKey("__GLOBAL", "a"))
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "prefix"),
+    [
+        ("", "", Prefix("", "")),
+        ("a", "", Prefix("", "a")),
+        (":*:", "", Prefix(None, "")),
+        (":*:a", "", Prefix(None, "a")),
+        (":.c:a", "", Prefix("c", "a")),
+        (":*:", ".c", Prefix("c", "")),
+        ("a", ".c", Prefix("c", "a")),
+    ],
+)
+def test_prefix_of(text: str, context: str, prefix: Prefix) -> None:
+    """A prefix says which contexts and which names a list is about."""
+    assert prefix_of(text, context) == prefix
+
+
+@given(st.integers(1, 2**31 - 1))
+def test_numbers_are_versions(number: int) -> None:
+    """Every positive 32-bit integer is a version."""
+    assert version_of(str(number)) == number
+
+
+@pytest.mark.parametrize("text", ["latest", "LATEST", " Latest ", "-1"])
+def test_latest(text: str) -> None:
+    """The latest version has two names, in any case."""
+    assert version_of(text) is None
+
+
+@pytest.mark.parametrize("text", ["0", "-2", "2147483648", "1.0", "", "x", "١", "1_0", "9" * 5000])
+def test_no_version(text: str) -> None:
+    """Everything else is none."""
+    with pytest.raises(InvalidVersion):
+        version_of(text)
+
+
+@pytest.mark.parametrize("text", ["x", "1.5", "2147483648", "9" * 5000, " 1", "١"])
+def test_no_integer(text: str) -> None:
+    """An integer that is none does not exist, in this API's words."""
+    with pytest.raises(NoSuchResource):
+        integer_of(text)
+
+
+def test_flags() -> None:
+    """Only `true` sets a flag."""
+    assert [is_true(text) for text in ("true", "TRUE", " true ", "", "1", "yes", "false")] == [True] * 3 + [False] * 4
+
+
+@given(st.lists(st.integers()), st.integers(-5, 20), st.integers(-5, 20), st.integers(1, 20))
+def test_pages(items: list[int], offset: int, limit: int, most: int) -> None:
+    """A page is a slice; a limit out of range means the most."""
+    size = limit if 0 < limit <= most else most
+    start = max(offset, 0)
+    assert page(items, str(offset), str(limit), most) == items[start : start + size]

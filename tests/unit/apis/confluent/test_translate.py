@@ -1,0 +1,177 @@
+"""The Confluent dialect's words and the core's say the same."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.apis.confluent import entities as api
+from stele.apis.confluent.contract import field_findings
+from stele.apis.confluent.settings import changes_in, config_out, mode_in, update_out
+from stele.apis.confluent.tags import changed, retag
+from stele.apis.confluent.translate import (
+    format_of,
+    references_in,
+    rule_set_in,
+    rule_set_out,
+    schema_types,
+    shown_type,
+    tags_out,
+)
+from stele.apis.web import WrongShape
+from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.model import PLAIN, Attachments, Mode, Reference, Settings
+from stele.core.policy import DENY_ALL, LATEST, POLICIES, Extent, Policy, Reach
+from stele.core.ports import Field
+from stele.errors import InvalidRuleSet, UnknownFormat, UnknownMode, UnknownPolicy
+
+names = st.text(min_size=1, max_size=5)
+optional = st.none() | names
+rules = st.builds(
+    Rule,
+    name=optional,
+    doc=optional,
+    kind=names,
+    mode=names,
+    type=optional,
+    tags=st.none() | st.lists(names, min_size=1, unique=True).map(lambda tags: tuple(sorted(tags))),
+    params=st.none() | st.dictionaries(names, names, min_size=1).map(lambda params: dict(sorted(params.items()))),
+    expr=optional,
+    on_success=optional,
+    on_failure=optional,
+    disabled=st.booleans(),
+)
+phases = st.none() | st.lists(rules, min_size=1, max_size=3).map(tuple)
+rule_sets = st.builds(RuleSet, phases, phases, phases, optional)
+
+
+@given(rule_sets)
+def test_rule_sets_come_back(rule_set: RuleSet) -> None:
+    """A stored rule set shown to a client and sent back is the same."""
+    assert rule_set_in(rule_set_out(rule_set)) == rule_set
+
+
+settings = st.builds(
+    Settings,
+    policy=st.none() | st.sampled_from(list(POLICIES.values())),
+    ruleset=st.sampled_from([None, "confluent", "confluent-lenient", "confluent-logical"]),
+    normalize=st.none() | st.booleans(),
+    alias=optional,
+    group=optional,
+    validate_fields=st.none() | st.booleans(),
+    validate_new_schemas=st.none() | st.booleans(),
+    validate_rules=st.none() | st.booleans(),
+    default_rule_set=st.none() | rule_sets,
+    override_rule_set=st.none() | rule_sets,
+    ext=st.none() | st.fixed_dictionaries({"confluent": st.fixed_dictionaries({"aliasForDeks": names})}),
+)
+
+
+@given(settings)
+def test_settings_come_back(stored: Settings) -> None:
+    """What PUT echoes, sent again, changes every setting to what it is."""
+    sent = changes_in(update_out(stored))
+    assert Settings(**sent) == stored
+
+
+def test_config_shows_the_nearest_stricter_level() -> None:
+    """A policy without a name of its own is never shown as a laxer one."""
+    odd = Policy(backward=Extent(Reach.SINCE, 3), forward=LATEST)
+    assert config_out(Settings(), odd).compatibility_level == "FULL_TRANSITIVE"
+    assert config_out(Settings(), DENY_ALL).compatibility_level == "FULL_TRANSITIVE"
+    assert config_out(Settings(ruleset="buf:WIRE"), None) == api.Config()
+
+
+def test_settings_nobody_knows() -> None:
+    """Unknown levels, policies and modes are told apart."""
+    with pytest.raises(UnknownPolicy):
+        changes_in(api.ConfigUpdateRequest(compatibility="UP"))
+    with pytest.raises(WrongShape):
+        changes_in(api.ConfigUpdateRequest(compatibility_policy="UP"))
+    for mode in (api.ModeUpdateRequest("UP"), api.ModeUpdateRequest()):
+        with pytest.raises(UnknownMode):
+            mode_in(mode)
+    assert mode_in(api.ModeUpdateRequest(None)) is None
+    assert [mode_in(api.ModeUpdateRequest(mode.value.lower())) for mode in Mode] == list(Mode)
+
+
+def test_schema_types() -> None:
+    """Types are upper-case format names; Avro is the default, and left out in old answers."""
+    assert schema_types()[:3] == ["JSON", "PROTOBUF", "AVRO"]
+    assert "OPAQUE" not in schema_types()
+    assert [format_of(name) for name in (None, "", "AVRO", "JSON")] == ["avro", "avro", "avro", "json"]
+    for unknown in ("avro", "OPAQUE", "COBOL"):
+        with pytest.raises(UnknownFormat, match=f"Invalid schema type {unknown}"):
+            format_of(unknown)
+    assert [shown_type("avro", "7.9"), shown_type("avro", "8.1"), shown_type("json", "7.9")] == ["", "AVRO", "JSON"]
+
+
+def test_references_into_the_core() -> None:
+    """Bare subjects are of the schema's own space, qualified ones of theirs."""
+    sent = [
+        api.SchemaReference("A", "a", 1),
+        api.SchemaReference("B", ":.d:b", -1),
+        api.SchemaReference("C", ":.:c", 2),
+        api.SchemaReference("D", "x/y", 1),
+    ]
+    assert references_in(sent, "c") == (
+        Reference("A", "c", "a", 1),
+        Reference("B", "d", "b", -1),
+        Reference("C", "", "c", 2),
+        Reference("D", "c", "x/y", 1),
+    )
+    assert references_in(None, "c") == ()
+
+
+def tag(path: str, *names: str) -> api.SchemaTags:
+    """Tags of a field."""
+    return api.SchemaTags(api.SchemaEntity(path), list(names))
+
+
+def test_tags_are_added_and_removed() -> None:
+    """Tags of a path are a set; a path without tags goes."""
+    before = Attachments(metadata=Metadata(tags={"a": ("x",), "b": ("y",)}, properties={"k": "v"}))
+    request = api.TagSchemaRequest(
+        tags_to_add=[tag("a", "w"), tag("c", "z", "z")], tags_to_remove=[tag("b", "y"), tag("q", "y")]
+    )
+    after = changed(before, request).metadata
+    assert after == Metadata(tags={"a": ("w", "x"), "c": ("z",)}, properties={"k": "v"})
+    assert tags_out(after, ["z"]) == [tag("c", "z")]
+    assert tags_out(after, ["*"]) == [tag("a", "w", "x"), tag("c", "z")]
+    assert tags_out(after, []) == []
+    assert tags_out(None, ["*"]) == []
+
+
+def test_registrations_bring_tags() -> None:
+    """Tag changes of a registration become part of its metadata, and nothing happens without any."""
+    request = api.RegisterSchemaRequest(schema="{}")
+    assert retag(request, None) is request
+    tagged = retag(api.RegisterSchemaRequest(schema="{}", schema_tags_to_add=[tag("a", "x")]), None)
+    assert tagged.metadata == Metadata(tags={"a": ("x",)})
+
+
+def test_rules_are_merged_and_removed() -> None:
+    """Rules are known by name in every phase; a whole rule set excludes both."""
+    old = RuleSet(domain_rules=(Rule("a", type="X"), Rule("b", type="X")), migration_rules=(Rule("c", type="X"),))
+    before = Attachments(rule_set=old)
+    merged = changed(
+        before,
+        api.TagSchemaRequest(
+            rules_to_merge=api.RuleSet(domain_rules=[api.Rule(name="b", type="Y")]), rules_to_remove=["c"]
+        ),
+    ).rule_set
+    assert merged == RuleSet(domain_rules=(Rule("a", type="X"), Rule("b", type="Y")))
+    assert changed(before, api.TagSchemaRequest()).rule_set == old
+    assert changed(PLAIN, api.TagSchemaRequest(rules_to_remove=["a"])).rule_set is None
+    with pytest.raises(InvalidRuleSet):
+        changed(before, api.TagSchemaRequest(rule_set=api.RuleSet(), rules_to_remove=["a"]))
+
+
+def test_reserved_fields() -> None:
+    """Internal and reserved top-level names are found; nested ones are nobody's business."""
+    fields = [Field("$$a", "int"), Field("b", "int"), Field("c.$$d", "int"), Field("c.b", "int")]
+    reserving = Attachments(metadata=Metadata(properties={"confluent:reserved": "b, x"}))
+    assert [(f.rule, f.path) for f in field_findings(fields, reserving, None)] == [
+        ("FIELD_NAME_INTERNAL", "$$a"),
+        ("FIELD_NAME_RESERVED", "b"),
+    ]
+    assert field_findings(fields[1:], PLAIN, None) == []
