@@ -120,14 +120,14 @@ def test_files_and_functions_stay_small(path: Path) -> None:
 
 
 def test_broad_catches_say_why() -> None:
-    """`except Exception` stands only where a process must outlive a defect, with a comment in its body."""
+    """`except Exception` stands only where a process must outlive a defect, or where the error goes on."""
     allowed = {"server/app.py", "service/registry.py"}
     for path in MODULES:
         text = path.read_text(encoding="utf-8")
         if str(path.relative_to(SOURCE)) in allowed or part_of(path) == "testing":
             continue
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ExceptHandler):
+            if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):
                 name = getattr(node.type, "id", None)
                 assert name not in {"Exception", "BaseException"}, f"{path}:{node.lineno}"
                 assert node.type is not None, f"{path}:{node.lineno} catches everything"

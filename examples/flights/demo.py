@@ -87,7 +87,7 @@ def evolve(registry: SchemaRegistryClient, report: Report) -> int:
 def flow(
     registry: SchemaRegistryClient, report: Report, rows: pa.Table, ids: list[int]
 ) -> tuple[list[int], dict[str, int], PipelineReport]:
-    """Stream the flights through the pipeline while version 3 arrives; ids, what was sent, and the pipeline's report."""
+    """Stream the flights through the pipeline while version 3 arrives: ids, what was sent, what the pipeline did."""
     report.step("Stream and pipeline")
     ids.append(registry.register(SUBJECT, Schema(ALL[1])).id)
     report.say(f"registered v2 (adds tailnum, widens distance to long), id {ids[1]}")

@@ -1,4 +1,4 @@
-"""The stream: framed records in Parquet files, versions mixed in each, and a few hundred that something went wrong with."""
+"""The stream: framed records in Parquet files, versions mixed in each, and a few hundred that went wrong."""
 
 from __future__ import annotations
 
