@@ -160,7 +160,7 @@ def main() -> None:
         def decoded(engine: str) -> DataFrame:
             return from_registry(avro, subject=SUBJECT, registry=known, engine=engine)
 
-        schema = decoded("vm").schema["value"].dataType
+        schema = decoded("vm").schema["value"].dataType.simpleString()
         best = measured(
             {
                 "read the column only": lambda: avro,

@@ -212,6 +212,8 @@ def test_wrong_arguments_fail_on_the_driver(spark: SparkSession, three: StubRegi
         from_registry(raw, "payload", subject=SUBJECT, registry=three.url)
     with pytest.raises(Invalid, match="no engine 'java'"):
         from_registry(raw, subject=SUBJECT, registry=three.url, engine="java")
+    with pytest.raises(Invalid, match="a column 'row' already"):
+        from_registry(raw, subject=SUBJECT, registry=three.url, into="row")
     three.add("tree", {"type": "record", "name": "T", "fields": [{"name": "next", "type": ["null", "T"]}]})
     with pytest.raises(Invalid, match="contains itself"):
         from_registry(raw, subject="tree", registry=three.url)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 from stele.client import ResolvedSchema, Schema, SchemaSnapshot
 from stele.errors import DecodeError, Invalid, SubjectNotFound
-from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.session import need_spark
 from stele.spark.source import Lookup, Pin, RegistryLike, opened, parsed, pin
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from stele.spark.engines.arrow import ArrowType, Column
     from stele.spark.engines.base import Decoded
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
@@ -100,6 +100,10 @@ def from_registry(
     for name in (column, *kept):
         if name not in df.columns:
             raise Invalid(f"there is no column {name!r}: the DataFrame has {', '.join(df.columns)}")
+    if into in kept or id_column in kept:
+        raise Invalid(
+            f"the DataFrame has a column {into if into in kept else id_column!r} already: choose another name"
+        )
     decode = _Decode(pin(registry, subject, reader), registry, engine, column, into, tuple(kept), id_column, mode)
     if mode != "DEADLETTER":
         return decode.apply(df)
@@ -133,7 +137,7 @@ class _Decode:
         from pyspark.sql.pandas.types import from_arrow_type
         from pyspark.sql.types import IntegerType, StructField, StructType
 
-        source = df.select(*dict.fromkeys((self.column, *self.kept)))
+        source = df.select(*map(quoted, dict.fromkeys((self.column, *self.kept))))
         fields = [source.schema[name] for name in self.kept]
         fields.append(StructField(self.into, from_arrow_type(self._decoder_type())))
         if self.id_column:
@@ -193,6 +197,11 @@ def fail_on_bad(decoded: Decoded) -> None:
     raise DecodeError(f"{decoded.reasons[row].as_py()}{where}", offset=decoded.places[row].as_py())
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark SQL takes any name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _check_engine(name: str) -> None:
     """Raise on the driver what every task would."""
     from stele.spark.engines.base import engine_named
@@ -210,8 +219,9 @@ def _split(df: DataFrame, decode: _Decode) -> Split:
     both = decode.apply(df)
     is_good = f.col(decode.error_column).isNull()
     value = f.col(decode.into).alias(into)
-    good = both.where(is_good).select(*wanted, value, *([decode.id_column] if decode.id_column else []))
-    dead = both.where(~is_good).select(*df.columns, f.col(decode.error_column).alias(error))
+    number = [quoted(decode.id_column)] if decode.id_column else []
+    good = both.where(is_good).select(*map(quoted, wanted), value, *number)
+    dead = both.where(~is_good).select(*map(quoted, df.columns), f.col(decode.error_column).alias(error))
     return Split(good, dead)
 
 
@@ -244,7 +254,7 @@ def to_registry(
     _check_engine(engine)
     writer = _writer(registry, subject, schema, auto_register=auto_register)
     chosen = [name for name in df.columns if name not in keep] if columns is None else list(columns)
-    source = df.select(*dict.fromkeys((*keep, *chosen)))
+    source = df.select(*map(quoted, dict.fromkeys((*keep, *chosen))))
     encode = _Encode(writer, engine, tuple(chosen), tuple(keep), into)
     encode.check()
     fields = [source.schema[name] for name in keep]

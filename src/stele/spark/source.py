@@ -69,8 +69,8 @@ def pin(registry: RegistryLike, subject: str, reader: str | int = "latest") -> P
     Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`.
     """
     snapshot = registry if isinstance(registry, SchemaSnapshot) else opened(registry).snapshot(subjects=[subject])
-    if isinstance(reader, int):
-        return Pin(subject, snapshot, snapshot.resolve_version(subject, reader))
+    if isinstance(reader, int) or reader.isdecimal():
+        return Pin(subject, snapshot, snapshot.resolve_version(subject, int(reader)))
     if reader == "latest":
         return Pin(subject, snapshot, snapshot.resolve_version(subject))
     if not reader.lstrip().startswith(("{", "[", '"')):

@@ -187,6 +187,17 @@ def test_missing_fields_take_their_defaults(engine: Engine) -> None:
     assert decoded.values.to_pylist()[1:] == [None, None]
 
 
+def test_defaults_that_cannot_be_used_are_reasons(engine: Engine) -> None:
+    """A default too large for its type, or for the limits on a record, is an error of the records that need it."""
+    nulls = record(("kept", "int"), ("a", {"type": "array", "items": "null"}, [None] * 5000))
+    large = record(("kept", "int"), ("f", "float", 1e300))
+    writer = record(("kept", "int"))
+    for reader in (nulls, large):
+        decoded = decode(engine, reader, [framed(writer, {"kept": 1}), None], {1: writer})
+        assert decoded.values.to_pylist() == [None, None]
+        assert [reason is None for reason in decoded.reasons.to_pylist()] == [False, True]
+
+
 def test_aliases_and_order(engine: Engine) -> None:
     """Fields are found by name or by the reader's alias, wherever the writer has them."""
     reader = record(("a", "int"), ("b", "string"))

@@ -28,7 +28,10 @@ def encoded_default(node: Type, value: Any) -> bytes:
     fault = default_fault(node, value, _NOBODY)
     if fault:
         raise DataError(f"the default {value!r} does not fit: {fault}")
-    return _encoded(node, value)
+    try:
+        return _encoded(node, value)
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise DataError(f"the default {value!r} cannot be encoded: {error}") from error
 
 
 def _encoded(node: Type, value: Any) -> bytes:

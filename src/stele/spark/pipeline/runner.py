@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stele.errors import SteleError
+from stele.spark.functions import quoted
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.session import local_session, need_spark
@@ -35,7 +36,7 @@ def run_pipeline(
 ) -> PipelineReport:
     """Run the pipeline and report what it did.
 
-    spark     a session to use; None makes a local one and ends it
+    spark     a session to use; None is the active one, or a local one that ends with the run
     registry  instead of the one of the configuration (credentials, a snapshot)
     progress  called after every batch
     stop      ends a pipeline with an interval trigger between two batches; so does Ctrl-C
@@ -44,13 +45,16 @@ def run_pipeline(
     take a schema …), `PipelineFailed` for what happened in a task, `NotInstalled`, `JavaMissing`.
     """
     need_spark()
-    session = spark or local_session("stele pipeline")
+    from pyspark.sql import SparkSession
+
+    given = spark or SparkSession.getActiveSession()
+    session = given or local_session("stele pipeline")
     try:
         run = _Run(config, config.source.opened_registry() if registry is None else registry, progress)
         run.wait(run.start(session), stop)
         return run.report
     finally:
-        if spark is None:
+        if given is None:
             session.stop()
 
 
@@ -112,9 +116,9 @@ def frames(spark: SparkSession, config: PipelineConfig) -> DataFrame:
     if source.max_files_per_trigger:
         reader = reader.option("maxFilesPerTrigger", source.max_files_per_trigger)
     if source.format != "binaryFile":
-        reader = reader.schema(f"`{source.column}` binary")
+        reader = reader.schema(f"{quoted(source.column)} binary")
         return reader.load(source.path).select(
-            f.col(f"`{source.column}`").alias("value"), f.col("_metadata.file_path").alias("source")
+            f.col(quoted(source.column)).alias("value"), f.col("_metadata.file_path").alias("source")
         )
     return reader.load(source.path).select(f.col("content").alias("value"), f.col("path").alias("source"))
 

@@ -10,8 +10,9 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from stele.errors import DataError
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.reasons import FREE_ITEMS, Reason
+from stele.spark.engines.reasons import FREE_ITEMS, TEXTS, Reason
 from stele.spark.engines.steps import (
     Branch,
     Cast,
@@ -124,7 +125,7 @@ def reader(step: Step) -> Read:
         case Group():
             return _group(step)
         case Default():
-            value = reader(step.step)(Cursor(step.data, 0))
+            value = _default(step)
             return lambda cursor: value
         case Repeat():
             return _repeat(step)
@@ -133,6 +134,13 @@ def reader(step: Step) -> Read:
         case Branch():
             return _branch(step)
     assert_never(step)
+
+
+def _default(step: Default) -> Any:
+    try:
+        return reader(step.step)(Cursor(step.data, 0))
+    except Bad as bad:
+        raise DataError(f"a default cannot be used: {TEXTS[bad.reason]}") from bad
 
 
 def _unreadable(cursor: Cursor) -> Any:

@@ -1,0 +1,68 @@
+"""What happens where an optional part is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from stele.spark import session
+
+WITHOUT = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {missing!r}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Block())
+from stele.errors import NotInstalled
+{body}
+"""
+
+
+def run_without(*missing: str, body: str) -> str:
+    """What a Python says in which those packages are not installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(missing=missing, body=body)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_package_imports_without_its_extras() -> None:
+    """`import stele.spark` needs no Spark, Arrow, numba or Iceberg; using it says what to install."""
+    body = """
+import stele.spark
+try:
+    stele.spark.from_registry(None, subject="s", registry="r")
+except NotInstalled as error:
+    print(error)
+"""
+    said = run_without("pyspark", "pyarrow", "numpy", "numba", "pyiceberg", body=body)
+    assert said == "PySpark is not installed: pip install 'stele-registry[spark]'\n"
+
+
+def test_without_numba_auto_is_the_python_engine() -> None:
+    """`auto` falls back, `vm` says what to install."""
+    body = """
+from stele.spark.engines.base import engine_named
+print(engine_named("auto").name)
+try:
+    engine_named("vm")
+except NotInstalled as error:
+    print(error)
+"""
+    said = run_without("numba", body=body)
+    assert said == "python\nnumba is not installed: pip install 'stele-registry[spark]'\n"
+
+
+def test_a_missing_java_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without JAVA_HOME and java on the PATH, or with a JAVA_HOME that has none, the sentence says what to do."""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(session.JavaMissing, match="install a JDK"):
+        session.need_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(session.JavaMissing, match="Java 17"):
+        session.need_java()
