@@ -66,7 +66,7 @@ def texts(subject: int, versions: int) -> Iterator[tuple[str, bytes]]:
     chance = random.Random(subject)
     name = f"{chance.choice(_WORDS).title()}{chance.choice(_WORDS).title()}{subject}"
     namespace = f"com.example.{chance.choice(_WORDS)}.{chance.choice(_WORDS)}"
-    fields = [_field(chance, number) for number in range(chance.randint(4, 7))]
+    fields = [_field(chance, number) for number in range(chance.randint(3, 5))]
     for _ in range(versions):
         record = {"type": "record", "name": name, "namespace": namespace, "doc": _doc(chance, name), "fields": fields}
         yield f"{namespace}.{name}", json.dumps(record, separators=(",", ":")).encode()

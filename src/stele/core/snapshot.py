@@ -1,11 +1,14 @@
 """A state as bytes and back: start-up without replaying the whole log.
 
-Compact rows hold the facts; indexes and links are rebuilt. A snapshot of another layout is no error for the caller: the
+Compact rows hold the facts; indexes and links are rebuilt. Rows are written and read in batches, so that neither side
+ever holds all of them beside the state. A snapshot of another layout is no error for the caller: the
 log has everything, so it replays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -35,10 +38,21 @@ from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
 from stele.core.texts import Texts
 
-LAYOUT = 2
+LAYOUT = 3
 """Raised whenever a row changes its shape."""
 
+_BATCH = 500
+"""Rows encoded together."""
+
 T = TypeVar("T")
+R = TypeVar("R")
+
+_Attached = tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None
+"""References, metadata, rule set; None for none of them."""
+_Content = tuple[bytes, int, str, bytes, int]
+"""sha, handle of the text or -1, format, digests, seq."""
+_Schema = tuple[str, int, int, _Attached]
+"""space, gid, number of the content, attachments."""
 
 
 class _Space(msgspec.Struct, array_like=True):
@@ -68,8 +82,8 @@ class _Subject(msgspec.Struct, array_like=True):
     default_policy: Policy | None
     format: str
     ordinal_high: int
-    lane: Lane | None
-    lane_high: list[tuple[Lane, int]] | None
+    lane: int | None
+    lane_high: list[tuple[int, int]] | None
     codecs: dict[str, dict[str, str]] | None
     encodings: list[tuple[bytes, str]] | None
     default_version: int | None
@@ -91,7 +105,7 @@ class _Version(msgspec.Struct, array_like=True):
     seq: int
     policy: int
     life: Life
-    extra: Extra | None
+    extra: int
 
 
 class _Dump(msgspec.Struct, array_like=True):
@@ -103,23 +117,36 @@ class _Dump(msgspec.Struct, array_like=True):
     spaces: list[_Space]
     lanes: list[Lane]
     policies: list[Policy | None]
-    contents: list[tuple[bytes, int, str, bytes, int]]
-    schemas: list[tuple[str, int, int, tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None]]
-    subjects: list[_Subject]
+    extras: list[Extra | None]
+    contents: list[msgspec.Raw]
+    schemas: list[msgspec.Raw]
+    subjects: list[msgspec.Raw]
     bindings: list[Binding]
     texts: tuple[list[bytes], bytes, bytes, bytes]
+
+
+class _Tables:
+    """Values many versions share, numbered in the order they are met."""
+
+    def __init__(self, state: State) -> None:
+        self.schemas = {
+            id(schema): number
+            for number, schema in enumerate(row for space in state.spaces.values() for row in space.gids.values())
+        }
+        self.lanes: dict[Lane, int] = {}
+        self.policies: dict[Policy | None, int] = {}
+        self.extras: dict[int, tuple[int, Extra | None]] = {}
+
+    def shared(self, extra: Extra | None) -> int:
+        """The number of an extra, by the object: it may hold what cannot be hashed."""
+        return self.extras.setdefault(id(extra), (len(self.extras), extra))[0]
 
 
 def dump_state(state: State) -> bytes:
     """The state as bytes. Packs loose texts first; not within a draft."""
     state.pack(rest=True)
-    contents = list(state.contents.values())
-    schemas = [schema for space in state.spaces.values() for schema in space.gids.values()]
-    number_of = {id(content): number for number, content in enumerate(contents)}
-    schema_of = {id(schema): number for number, schema in enumerate(schemas)}
-    lanes: dict[Lane, int] = {}
-    policies: dict[Policy | None, int] = {}
-    subjects = [*state.closed, *(row for space in state.spaces.values() for row in space.subjects.values())]
+    tables = _Tables(state)
+    number_of = {id(content): number for number, content in enumerate(state.contents.values())}
     dumped = _Dump(
         LAYOUT,
         state.seq,
@@ -132,17 +159,38 @@ def dump_state(state: State) -> bytes:
         ],
         [],
         [],
-        [(c.sha, c.text if isinstance(c.text, int) else -1, c.format, c.digests, c.seq) for c in contents],
-        [(s.space, s.gid, number_of[id(s.content)], _loose(s.attachments)) for s in schemas],
-        [_dump_subject(subject, schema_of, lanes, policies) for subject in subjects],
+        [],
+        _batches(state.contents.values(), _dump_content),
+        _batches(
+            (row for space in state.spaces.values() for row in space.gids.values()),
+            lambda row: (row.space, row.gid, number_of[id(row.content)], _attached(row.attachments)),
+        ),
+        _batches(
+            (*state.closed, *(row for space in state.spaces.values() for row in space.subjects.values())),
+            lambda row: _dump_subject(row, tables),
+        ),
         list(state.bindings.values()),
         state.texts.dump(),
     )
-    dumped.lanes, dumped.policies = list(lanes), list(policies)
+    dumped.lanes, dumped.policies = list(tables.lanes), list(tables.policies)
+    dumped.extras = [extra for _, extra in tables.extras.values()]
     return msgspec.msgpack.encode(dumped)
 
 
-def _loose(attachments: Attachments) -> tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None:
+def _batches(items: Iterable[T], row: Callable[[T], object]) -> list[msgspec.Raw]:
+    rest = iter(items)
+    batches = []
+    while rows := [row(item) for item in islice(rest, _BATCH)]:
+        batches.append(msgspec.Raw(msgspec.msgpack.encode(rows)))
+    return batches
+
+
+def _dump_content(content: Content) -> _Content:
+    handle = content.text if isinstance(content.text, int) else -1
+    return content.sha, handle, content.format, content.digests, content.seq
+
+
+def _attached(attachments: Attachments) -> _Attached:
     if attachments is PLAIN:
         return None
     return attachments.references, attachments.metadata, attachments.rule_set
@@ -152,25 +200,25 @@ def _index(table: dict[T, int], value: T) -> int:
     return table.setdefault(value, len(table))
 
 
-def _dump_subject(
-    subject: Subject, schema_of: dict[int, int], lanes: dict[Lane, int], policies: dict[Policy | None, int]
-) -> _Subject:
+def _dump_subject(subject: Subject, tables: _Tables) -> _Subject:
     plain = {name: getattr(subject, name) for name in _Subject.__struct_fields__}
     plain["uid"] = uid_bytes(subject.uid)
-    plain["lane_high"] = None if subject.lane_high is None else list(subject.lane_high.items())
+    plain["lane"] = None if subject.lane is None else _index(tables.lanes, subject.lane)
+    high = subject.lane_high
+    plain["lane_high"] = None if high is None else [(_index(tables.lanes, lane), top) for lane, top in high.items()]
     plain["encodings"] = subject.encodings and [(uid_bytes(uid), codec) for uid, codec in subject.encodings]
     plain["versions"] = [
         _Version(
             uid_bytes(row.uid),
             row.ordinal,
-            _index(lanes, row.lane),
+            _index(tables.lanes, row.lane),
             row.lane_version,
-            schema_of[id(row.schema)],
+            tables.schemas[id(row.schema)],
             row.at,
             row.seq,
-            _index(policies, row.policy),
+            _index(tables.policies, row.policy),
             row.life,
-            row.extra,
+            tables.shared(row.extra),
         )
         for row in subject.versions
     ]
@@ -178,16 +226,21 @@ def _dump_subject(
 
 
 _decoder = msgspec.msgpack.Decoder(_Dump)
+_contents = msgspec.msgpack.Decoder(list[_Content])
+_schemas = msgspec.msgpack.Decoder(list[_Schema])
+_subjects = msgspec.msgpack.Decoder(list[_Subject])
 
 
 def load_state(data: bytes) -> State | None:
     """Inverse of `dump_state`; None when the bytes have another layout."""
     try:
         dumped = _decoder.decode(data)
+        return _load(dumped) if dumped.layout == LAYOUT else None
     except msgspec.MsgspecError:
         return None
-    if dumped.layout != LAYOUT:
-        return None
+
+
+def _load(dumped: _Dump) -> State:
     state = State()
     state.seq, state.serial = dumped.seq, dumped.serial
     state.settings, state.mode = dumped.settings, dumped.mode
@@ -195,17 +248,21 @@ def load_state(data: bytes) -> State | None:
     state.bindings = {binding.key: binding for binding in dumped.bindings}
     for row in dumped.spaces:
         state.spaces[row.name] = Space(**msgspec.structs.asdict(row))
-    contents = [_load_content(state, *row) for row in dumped.contents]
-    schemas = [_load_schema(state, contents, *row) for row in dumped.schemas]
-    lanes = [state.intern(lane) for lane in dumped.lanes]
-    policies = [state.intern(policy) for policy in dumped.policies]
+    contents = [_load_content(state, *row) for row in _rows(dumped.contents, _contents)]
+    schemas = [_load_schema(state, contents, *row) for row in _rows(dumped.schemas, _schemas)]
+    dumped.policies = [state.intern(policy) for policy in dumped.policies]
     versions: list[Version] = []
-    for subject_row in dumped.subjects:
-        versions.extend(_load_subject(state, subject_row, schemas, lanes, policies))
+    for subject in _rows(dumped.subjects, _subjects):
+        versions.extend(_load_subject(state, subject, schemas, dumped))
     versions.sort(key=lambda version: version.seq)
     for version in versions:
         _link(state, version)
     return state
+
+
+def _rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[list[R]]) -> Iterator[R]:
+    for batch in batches:
+        yield from decoder.decode(batch)
 
 
 def _load_content(state: State, sha: bytes, handle: int, format_name: str, digests: bytes, seq: int) -> Content:
@@ -220,10 +277,10 @@ def _load_schema(
     space: str,
     gid: int,
     content_number: int,
-    loose: tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None,
+    attached: _Attached,
 ) -> GlobalId:
-    attachments = PLAIN if loose is None else Attachments(*loose)
-    if loose is not None and attachments.metadata is None and attachments.rule_set is None:
+    attachments = PLAIN if attached is None else Attachments(*attached)
+    if attached is not None and attachments.metadata is None and attachments.rule_set is None:
         attachments = state.intern(attachments)
     content, place = contents[content_number], state.spaces[space]
     schema = GlobalId(place.name, gid, content, attachments, next=content.ids)
@@ -231,12 +288,11 @@ def _load_schema(
     return schema
 
 
-def _load_subject(
-    state: State, row: _Subject, schemas: list[GlobalId], lanes: list[Lane], policies: list[Policy | None]
-) -> list[Version]:
+def _load_subject(state: State, row: _Subject, schemas: list[GlobalId], dumped: _Dump) -> list[Version]:
     plain = msgspec.structs.asdict(row)
     plain["uid"] = uid_of(row.uid)
-    plain["lane_high"] = None if row.lane_high is None else dict(row.lane_high)
+    plain["lane"] = None if row.lane is None else dumped.lanes[row.lane]
+    plain["lane_high"] = None if row.lane_high is None else {dumped.lanes[lane]: top for lane, top in row.lane_high}
     plain["encodings"] = row.encodings and [(uid_of(uid), codec) for uid, codec in row.encodings]
     plain["versions"] = []
     subject = Subject(**plain)
@@ -244,13 +300,13 @@ def _load_subject(
         Version(
             origin_of(uid_of(v.uid), v.at, v.seq),
             v.ordinal,
-            lanes[v.lane],
+            dumped.lanes[v.lane],
             v.lane_version,
             schemas[v.schema],
             subject,
-            policies[v.policy],
+            dumped.policies[v.policy],
             v.life,
-            v.extra,
+            dumped.extras[v.extra],
         )
         for v in row.versions
     ]
