@@ -80,6 +80,7 @@ def stele_app() -> Any:
 
     from stele.server.app import Server
     from stele.server.front import Front, Mount
+    from stele.server.logs import configure_logs
     from stele.server.settings import Settings
 
     class Padded(Server):
@@ -97,7 +98,8 @@ def stele_app() -> Any:
             self._front.mounts["other"] = Mount("other", Litestar([other]))
             return registry
 
-    return Padded(Settings(store="sqlite:///bench.db", log_level="error"))
+    configure_logs("error", "console")
+    return Padded(Settings(store="sqlite:///bench.db"))
 
 
 def serve(kind: str, port: int) -> None:

@@ -12,7 +12,7 @@ from litestar import Litestar
 
 from stele import __version__
 from stele.apis import confluent, native
-from stele.server.front import App, Front, Hot, Message, Mount, Receive, Scope, Send
+from stele.server.front import App, Front, Message, Mount, Receive, Scope, Send
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
@@ -107,8 +107,7 @@ def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App
     fallback = _mount("confluent", confluent.application(registry, options))
     own = _mount("native", native.application(registry, max_request_bytes=settings.max_request_bytes))
     mounts = dict.fromkeys(_CONFLUENT_SEGMENTS, fallback) | {"api": own, "native": own}
-    hot = Hot(confluent.HotSchemas(registry, options).get, confluent.CONTENT_TYPE)
-    return Front(mounts, fallback, metrics, hot=hot)
+    return Front(mounts, fallback, metrics, hot=confluent.HotSchemas(registry, options).get)
 
 
 def _mount(dialect: str, app: Litestar) -> Mount:

@@ -19,7 +19,7 @@ from stele.apis.paths import routed
 from stele.apis.web import PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
-from stele.service.access import Authenticator, anyone
+from stele.service.access import Authenticator, Headers, anyone
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -29,10 +29,10 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _logger = structlog.get_logger("stele.requests")
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
+_PREBUILT_TYPES = (b"*/*", b"application/vnd.schemaregistry.v1+json")
+"""How the Accept header begins of clients that take prebuilt answers."""
 _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
-_HOT_PREFIX = "/schemas/ids/"
-_HOT_ROUTE = "/schemas/ids/{id}"
 
 
 class Mount(NamedTuple):
@@ -42,11 +42,8 @@ class Mount(NamedTuple):
     app: App
 
 
-class Hot(NamedTuple):
-    """Prebuilt answers: the look-up by path, and the content type of what it finds."""
-
-    get: Callable[[str], bytes | None]
-    content_type: bytes
+HotAnswers = Callable[[str], tuple[Message, Message] | None]
+"""Prebuilt answers by path: head and body, or None."""
 
 
 class Front:
@@ -58,7 +55,7 @@ class Front:
         fallback: Mount,
         metrics: Metrics,
         *,
-        hot: Hot | None = None,
+        hot: HotAnswers | None = None,
         authenticate: Authenticator = anyone,
     ) -> None:
         self.mounts = dict(mounts)
@@ -70,22 +67,19 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         started = time.perf_counter()
-        path: str = scope["path"]
+        headers = scope["headers"]
         try:
-            principal = self._authenticate(Headers(scope["headers"]))
+            principal = self._authenticate(headers)
         except Unauthenticated as error:
             await _refuse(send, error)
             return
-        if self._hot is not None and scope["method"] == "GET" and path.startswith(_HOT_PREFIX):
-            body = None if scope["query_string"] else self._hot.get(path)
-            if body is not None:
-                headers = [(b"content-type", self._hot.content_type), (b"content-length", b"%d" % len(body))]
-                request_id = Headers(scope["headers"]).get(b"x-request-id")
-                if request_id is not None and _REQUEST_ID.match(request_id):
-                    headers.append((b"x-request-id", request_id))
-                await send({"type": "http.response.start", "status": 200, "headers": headers})
-                await send({"type": "http.response.body", "body": body})
-                self._metrics.request("confluent", _HOT_ROUTE, "GET", 200, time.perf_counter() - started)
+        if self._hot is not None and scope["method"] == "GET" and not scope["query_string"]:
+            answer = self._hot(scope["path"])
+            head = None if answer is None else _addressed(answer[0], headers)
+            if answer is not None and head is not None:
+                await send(head)
+                await send(answer[1])
+                self._metrics.hot_request(time.perf_counter() - started)
                 return
         await self._dispatch(scope, receive, send, principal, started)
 
@@ -115,32 +109,6 @@ class Front:
                 ms=round(seconds * 1000, 2),
                 request_id=answer.request_id.decode("ascii"),
             )
-
-
-class Headers(Mapping[bytes, bytes]):
-    """Request headers by lower-case name, without copying them: the last one of a name wins."""
-
-    def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
-        self._pairs = pairs
-
-    def __getitem__(self, name: bytes) -> bytes:
-        for key, value in reversed(self._pairs):
-            if key == name:
-                return value
-        raise KeyError(name)
-
-    def get(self, name: bytes, default: Any = None) -> Any:
-        """The value of a header, or the default."""
-        for key, value in reversed(self._pairs):
-            if key == name:
-                return value
-        return default
-
-    def __iter__(self) -> Any:
-        return (key for key, _ in self._pairs)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
 
 
 class _Answer:
@@ -173,6 +141,17 @@ class _Answer:
                 return
 
 
+def _addressed(head: Message, headers: Headers) -> Message | None:
+    """The head of a prebuilt answer for this client; None when it wants another media type."""
+    for name, value in headers:
+        if name == b"accept":
+            if not value.startswith(_PREBUILT_TYPES):
+                return None
+        elif name == b"x-request-id" and _REQUEST_ID.match(value):
+            head = {**head, "headers": [*head["headers"], (name, value)]}
+    return head
+
+
 def _inner_path(scope: Scope) -> str:
     """The decoded path, with slashes that belong to a name told apart from those between segments."""
     raw: bytes = scope.get("raw_path") or b""
@@ -184,8 +163,8 @@ def _first_segment(path: str) -> str:
 
 
 def _request_id(scope: Scope) -> bytes:
-    given = Headers(scope["headers"]).get(b"x-request-id")
-    return given if given is not None and _REQUEST_ID.match(given) else uuid.uuid4().hex.encode("ascii")
+    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+    return given if _REQUEST_ID.match(given) else uuid.uuid4().hex.encode("ascii")
 
 
 def _writes(scope: Scope) -> bool:

@@ -12,6 +12,7 @@ from stele.service.registry import Registry
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 UNMATCHED = "unmatched"
+HOT_ROUTE = "/schemas/ids/{id}"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -39,7 +40,7 @@ class Metrics:
         self._requests = Counter("stele_requests", "Requests answered.", labels, registry=self._registry)
         self._seconds = Histogram(
             "stele_request_seconds",
-            "Time from the first byte of a request to the last of its answer.",
+            "Time from a request to the last byte of its answer; one in 16 of the hottest route.",
             ("dialect", "route"),
             buckets=_BUCKETS,
             registry=self._registry,
@@ -55,6 +56,9 @@ class Metrics:
                 ("append_conflicts", "Appends lost to another node and decided again."),
             )
         }
+        self._hot = self._hot_passed = 0
+        self._count_hot = self._requests.labels("confluent", HOT_ROUTE, "GET", 200).inc
+        self._observe_hot = self._seconds.labels("confluent", HOT_ROUTE).observe
         self._bound: dict[tuple[str, str, str, int], _Bound] = {}
 
     def request(self, dialect: str, route: str, method: str, status: int, seconds: float) -> None:
@@ -69,6 +73,20 @@ class Metrics:
             )
         bound.increment()
         bound.observe(seconds)
+
+    def hot_request(self, seconds: float) -> None:
+        """Count one prebuilt answer: exactly, while of the durations every sixteenth is taken."""
+        self._hot += 1
+        if not self._hot & 15:
+            self._observe_hot(seconds)
+            if not self._hot & 255:
+                self.flush()
+
+    def flush(self) -> None:
+        """Pass counted prebuilt answers on to the metric all workers share."""
+        if self._hot > self._hot_passed:
+            self._count_hot(self._hot - self._hot_passed)
+            self._hot_passed = self._hot
 
     def described(self) -> list[Described]:
         """Every metric, for documentation."""
@@ -85,6 +103,7 @@ class Metrics:
 
     def render(self, registry: Registry) -> tuple[bytes, str]:
         """The exposition text and its content type."""
+        self.flush()
         state = registry.state
         values = {
             "log_seq": state.seq,

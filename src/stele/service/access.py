@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
+
+Headers = Sequence[tuple[bytes, bytes]]
 
 
 class Principal(msgspec.Struct, frozen=True):
@@ -18,13 +20,13 @@ ANONYMOUS = Principal()
 
 
 class Authenticator(Protocol):
-    """Turns the headers of a request (lower-case names, latin-1 bytes) into a principal; called on every request."""
+    """Turns the headers of a request (lower-case name, value pairs) into a principal; called on every request."""
 
-    def __call__(self, headers: Mapping[bytes, bytes]) -> Principal:
+    def __call__(self, headers: Headers) -> Principal:
         """The caller. Raises `Unauthenticated`."""
         ...
 
 
-def anyone(headers: Mapping[bytes, bytes]) -> Principal:
+def anyone(headers: Headers) -> Principal:
     """The default: every caller is anonymous and may do everything."""
     return ANONYMOUS
