@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from litestar.datastructures import MutableScopeHeaders
 from litestar.enums import ScopeType
-from litestar.exceptions import HTTPException
+from litestar.exceptions import HTTPException, NotFoundException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from stele.apis.confluent.faults import MEDIA_TYPE
@@ -36,6 +36,9 @@ def conventions(app: ASGIApp) -> ASGIApp:
         if scope["type"] != ScopeType.HTTP or scope["path"].startswith("/_docs/"):
             await app(scope, receive, send)
             return
+        if b"//" in scope.get("raw_path", b"").partition(b"?")[0]:
+            # The router has dropped the empty segment, and would act on something else than what was named.
+            raise NotFoundException
         media_type = negotiated(_header(scope["headers"], b"accept"), _OFFERED)
         if media_type is None:
             raise NotAcceptable

@@ -90,7 +90,7 @@ class Desk:
             require_visible(state, key, lives)
             return state, queries.version(state, key, ordinal, queries.VISIBLE if ordinal is None else lives)
 
-        return await self.registry.find(look)
+        return look(await self.registry.current()) if ordinal is None else await self.registry.find(look)
 
     async def rendered(self, state: State, version: Version, style: str) -> str | None:
         """Another rendering of a version's text; None when the format has none of that name."""

@@ -13,7 +13,7 @@ from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import GlobalId, Life, Reference, Version
 from stele.core.state import State
 from stele.errors import UnknownFormat
-from stele.formats import catalogue
+from stele.service.schemas import format_names
 
 AVRO = "AVRO"
 _UNSUPPORTED = {"opaque"}
@@ -34,7 +34,7 @@ class Style(NamedTuple):
 def schema_types() -> list[str]:
     """The schema types that can be registered."""
     builtin = {"json": 0, "protobuf": 1, "avro": 2}
-    found = [name for name in catalogue.names() if name not in _UNSUPPORTED]
+    found = [name for name in format_names() if name not in _UNSUPPORTED]
     return [name.upper() for name in sorted(found, key=lambda name: (builtin.get(name, 3), name))]
 
 
