@@ -21,7 +21,7 @@ from stele.apis.web import NotJson
 
 _logger = structlog.get_logger("stele.native")
 
-_STATUSES: dict[type[Exception], int] = {
+STATUSES: dict[type[Exception], int] = {
     err.NotFound: 404,
     err.Conflict: 409,
     err.PreconditionFailed: 412,
@@ -35,6 +35,7 @@ _STATUSES: dict[type[Exception], int] = {
     err.NotInstalled: 501,
     err.SteleError: 500,
 }
+"""HTTP status by error class."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ def status_of(error: Exception) -> int:
     """The HTTP status of an error."""
     if isinstance(error, HTTPException):
         return error.status_code
-    return next((_STATUSES[cls] for cls in type(error).__mro__ if cls in _STATUSES), 500)
+    return next((STATUSES[cls] for cls in type(error).__mro__ if cls in STATUSES), 500)
 
 
 def problem_of(error: Exception) -> Problem:
