@@ -1,15 +1,20 @@
-"""What `validateFields` asks of new schemas: no field takes a reserved name, and no reservation is dropped. Pure.
+"""What the reserved properties of a schema's metadata mean. Pure.
 
-Reservations are top-level field names, listed with commas in the metadata property `confluent:reserved`.
+`confluent:reserved` lists top-level field names, with commas: under `validateFields` no field may take one, and no
+reservation may be dropped. `confluent:version` is a hint which version the metadata belongs to, and is no part of it.
 """
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from stele.core.findings import Finding
+from stele.core.governance import Metadata
 from stele.core.model import Attachments, Version
 from stele.core.ports import Field
 
 _RESERVED = "confluent:reserved"
+_VERSION = "confluent:version"
 _INTERNAL = "$$"
 """Start of field names that JSON Schema tools keep for themselves."""
 
@@ -35,6 +40,23 @@ _FIX_DROPPED = f"add the name to {_RESERVED} again"
 
 def _internal(name: str) -> bool:
     return name.startswith(_INTERNAL) and "." not in name
+
+
+def same_but_for_version(own: Metadata | None, version: Version) -> bool:
+    """Whether metadata is that of a version, leaving out the version hint, which must not name another one."""
+    theirs = version.schema.attachments.metadata
+    hint = (own.properties or {}).get(_VERSION, "") if own is not None else ""
+    if hint.isdecimal() and int(hint) not in {0, version.ordinal}:
+        return False
+    return _without_version(own) == _without_version(theirs)
+
+
+def _without_version(metadata: Metadata | None) -> Metadata | None:
+    if metadata is None or _VERSION not in (metadata.properties or {}):
+        return metadata
+    properties = {name: value for name, value in (metadata.properties or {}).items() if name != _VERSION}
+    rest = replace(metadata, properties=properties or None)
+    return rest if rest != Metadata() else None
 
 
 def _reserved(attachments: Attachments) -> set[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from stele.apis.confluent import entities as api
-from stele.apis.confluent.contract import field_findings
+from stele.apis.confluent.contract import field_findings, same_but_for_version
 from stele.apis.confluent.faults import RefusedChange, RefusedText
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of, writable_key
@@ -144,8 +144,8 @@ class Desk:
         own = draft.attachments
         for row in reversed(queries.versions(state.subject(key), lives)):
             theirs = row.schema.attachments
-            open_to = own.metadata in (None, theirs.metadata) and own.rule_set in (None, theirs.rule_set)
-            if open_to and await self._same_text(state, draft, row):
+            alike = own.metadata is None or same_but_for_version(own.metadata, row)
+            if alike and own.rule_set in (None, theirs.rule_set) and await self._same_text(state, draft, row):
                 return row
         return None
 
@@ -194,7 +194,8 @@ class Desk:
     ) -> Version | None:
         """The live version that makes registering needless, where no exact number is asked for.
 
-        Exact matches are left to the decision, which cannot be overtaken; this finds those with resolved references.
+        Exact matches are left to the decision, which cannot be overtaken; this finds those that differ in the version
+        hint, or have their references resolved.
         """
         if request.id is not None and request.id >= 0:
             return None
@@ -203,12 +204,11 @@ class Desk:
         same = queries.find_same(state, key, draft.document.sha, filled)
         if request.version == -1:
             return same if same is not None and same is queries.latest(subject) else None
-        if same is not None or draft.attachments.references:
+        if same is not None:
             return None
         for row in reversed(queries.versions(subject)):
-            theirs = row.schema.attachments
-            alike = (theirs.metadata, theirs.rule_set) == (filled.metadata, filled.rule_set)
-            if alike and theirs.references and await self._same_text(state, draft, row):
+            alike = row.schema.attachments.rule_set == filled.rule_set and same_but_for_version(filled.metadata, row)
+            if alike and await self._same_text(state, draft, row):
                 return row
         return None
 
