@@ -22,7 +22,9 @@ from stele.apis.confluent.verdicts import messages
 from stele.core import queries
 from stele.core.commands import Check, Command, Equality, Outcome, Register, Registration
 from stele.core.findings import Finding
+from stele.core.fold import uses_of
 from stele.core.model import Attachments, Document, GlobalId, Level, Life, Mode, SubjectKey, Version
+from stele.core.policy import newest_first
 from stele.core.ports import Form, Parsed
 from stele.core.state import State
 from stele.errors import (
@@ -142,7 +144,7 @@ class Desk:
         if exact is not None:
             return exact
         own = draft.attachments
-        for row in reversed(queries.versions(state.subject(key), lives)):
+        for row in _similar(state, key, draft, lives):
             theirs = row.schema.attachments
             alike = own.metadata is None or same_but_for_version(own.metadata, row)
             if alike and own.rule_set in (None, theirs.rule_set) and await self._same_text(state, draft, row):
@@ -199,14 +201,13 @@ class Desk:
         """
         if request.id is not None and request.id >= 0:
             return None
-        subject = state.subject(key)
         filled = queries.filled(state, key, draft.attachments)
         same = queries.find_same(state, key, draft.document.sha, filled)
         if request.version == -1:
-            return same if same is not None and same is queries.latest(subject) else None
+            return same if same is not None and same is queries.latest(state.subject(key)) else None
         if same is not None:
             return None
-        for row in reversed(queries.versions(subject)):
+        for row in _similar(state, key, draft, queries.VISIBLE):
             alike = row.schema.attachments.rule_set == filled.rule_set and same_but_for_version(filled.metadata, row)
             if alike and await self._same_text(state, draft, row):
                 return row
@@ -262,6 +263,17 @@ def _target(state: State, segment: str, context: str) -> Asked:
     if settings is None or not settings.alias:
         return asked
     return Asked(key_of(settings.alias, asked.key.space), qualified=True)
+
+
+def _similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[Life]) -> list[Version]:
+    """Versions of a subject that may be the draft written differently, newest first: same text, or with references."""
+    sha = draft.document.sha
+    found = [use for schema in queries.same_text(state, sha) for use in uses_of(schema) if use.subject.key == key]
+    rows = [use for use in found if use.life in lives and not use.subject.closed]
+    if not draft.attachments.references:
+        known = queries.versions(state.subject(key), lives)
+        rows += [row for row in known if row.schema.attachments.references and row.content.sha != sha]
+    return newest_first(rows)
 
 
 def visible_elsewhere(state: State, asked: Asked, lives: frozenset[Life]) -> SubjectKey:
