@@ -24,7 +24,6 @@ from stele.core.commands import Check, Command, Equality, Outcome, Register, Reg
 from stele.core.findings import Finding
 from stele.core.fold import uses_of
 from stele.core.model import Attachments, Document, GlobalId, Level, Life, Mode, SubjectKey, Version
-from stele.core.policy import newest_first
 from stele.core.ports import Form, Parsed
 from stele.core.state import State
 from stele.errors import (
@@ -273,7 +272,7 @@ def _similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[Life]
     if not draft.attachments.references:
         known = queries.versions(state.subject(key), lives)
         rows += [row for row in known if row.schema.attachments.references and row.content.sha != sha]
-    return newest_first(rows)
+    return sorted(rows, key=lambda row: row.ordinal, reverse=True)
 
 
 def visible_elsewhere(state: State, asked: Asked, lives: frozenset[Life]) -> SubjectKey:
