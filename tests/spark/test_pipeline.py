@@ -96,6 +96,11 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegist
     assert rows[13].at.year == 1970, "the reader's default, once the reader has the field"
     assert table.scan().to_arrow().sort_by("id")["id"].to_pylist() == list(range(15)), "pyiceberg reads the same"
     assert [letter["value"] for letter in letters(settings)] == [b"junk"]
+    with table.update_schema() as update:
+        update.rename_column("note", "remark")
+    renamed = iceberg_dataframe(spark, open_table(settings.table)).where("remark IS NOT NULL").collect()
+    assert [(row.id, row.remark) for row in renamed] == [(12, "note 12")], "columns are found by id, not by name"
+    assert len(table.metadata.schemas) == 4, "one for each version and one for the renaming"
 
 
 def _until(done: object) -> None:

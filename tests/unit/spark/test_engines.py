@@ -491,6 +491,17 @@ def test_one_number_of_two_widths_is_written_as_the_wider(engine: Engine) -> Non
     assert [unframed(document, frame) for frame in frames] == [1, 2**40, None]
 
 
+def test_null_rows_are_tombstones_of_records_only(engine: Engine) -> None:
+    """A null row of a record schema stays null; where the schema itself allows null, it is a record that says so."""
+    inner = record(("x", "int"))
+    rows = pa.array([{"x": 1}, None], pa.struct([("x", pa.int32())]))
+    assert engine.encoder(schema(inner), 1).encode(rows).to_pylist() == [framed(inner, {"x": 1}), None]
+    union = ["null", inner]
+    assert engine.encoder(schema(union), 1).encode(rows).to_pylist() == [framed(union, {"x": 1}), framed(union, None)]
+    with pytest.raises(EncodeError):
+        engine.encoder(schema("int"), 1).encode(pa.array([1, None], pa.int32()))
+
+
 def test_uuids_on_fixed_are_written_from_their_text(engine: Engine) -> None:
     """The text of a UUID becomes its 16 bytes again; other text is refused."""
     rows = pa.array([str(UUID(int=9)), None])

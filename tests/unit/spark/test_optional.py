@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from stele.spark import session
+from stele.spark.engines.vm import jit
 
 WITHOUT = """
 import sys
@@ -66,3 +68,15 @@ def test_a_missing_java_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(session.JavaMissing, match="Java 17"):
         session.need_java()
+
+
+def test_compiled_kernels_find_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The named folder, else the user's cache; a place that cannot be written is passed over."""
+    monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path / "named"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    assert jit.cache_folder() == tmp_path / "named" / "numba"
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("STELE_CACHE_DIR", str(tmp_path / "file"))
+    assert jit.cache_folder() == tmp_path / "home" / "stele" / "numba"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert jit.cache_folder().is_dir()

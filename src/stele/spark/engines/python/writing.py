@@ -46,7 +46,7 @@ class PythonEncoder:
         """Framed records; see `Encoder.encode`."""
         inputs = Inputs.of(self._root, values)
         write = _Writer(inputs).of(self._step)
-        skip = self._root.kind is Kind.STRUCT
+        skip = isinstance(self._step, Group)
         present = values.is_valid().to_pylist()
         frames: list[bytes | None] = []
         for row in range(len(values)):
