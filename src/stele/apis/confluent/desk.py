@@ -88,7 +88,8 @@ class Desk:
         def look(state: State) -> tuple[State, Version]:
             lives = queries.KEPT if deleted else queries.VISIBLE
             key = visible_elsewhere(state, _target(state, segment, context), lives)
-            require_visible(state, key, lives)
+            if not has_versions(state, key, lives):
+                raise SubjectNotFound(qualified(key))
             return state, queries.version(state, key, ordinal, queries.VISIBLE if ordinal is None else lives)
 
         return look(await self.registry.current()) if ordinal is None else await self.registry.find(look)
@@ -277,13 +278,19 @@ def _similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[Life]
 
 def visible_elsewhere(state: State, asked: Asked, lives: frozenset[Life]) -> SubjectKey:
     """The key asked for; for a bare name the default context does not have, the same name in another one."""
-    if asked.qualified or queries.versions(state.subject(asked.key), lives):
+    if asked.qualified or has_versions(state, asked.key, lives):
         return asked.key
     for space in _other_spaces(state, asked.key.space):
         key = SubjectKey(space, asked.key.name)
-        if queries.versions(state.subject(key), lives):
+        if has_versions(state, key, lives):
             return key
     return asked.key
+
+
+def has_versions(state: State, key: SubjectKey, lives: frozenset[Life]) -> bool:
+    """Whether a subject has a version of those lives; the newest ones tell soonest."""
+    subject = state.subject(key)
+    return subject is not None and any(row.life in lives for row in reversed(subject.versions))
 
 
 def require_visible(state: State, key: SubjectKey, lives: frozenset[Life]) -> list[Version]:
