@@ -239,7 +239,7 @@ def facts(state: State) -> Mapping[str, Any]:
             sha: (
                 state.text(row),
                 row.format,
-                row.digests,
+                state.digests(row),
                 row.seq,
                 sorted((known.space, known.gid) for known in ids_of(row)),
             )

@@ -131,11 +131,11 @@ def check_indexes(state: State) -> None:
     for target in state.referrers:
         assert queries.version(state, SubjectKey(*target[:2]), target[2], queries.KEPT).ordinal == target[2]
     for content in state.contents.values():
-        for key in digest_keys(content.digests):
+        for key in digest_keys(state.digests(content)):
             kind = next(name for name, code in KINDS.items() if code == key[0])
             found = queries.by_digest(state, kind, key[2:])
             assert found is not None
-            assert key in digest_keys(found.digests)
+            assert key in digest_keys(state.digests(found))
             assert found.seq <= content.seq
 
 

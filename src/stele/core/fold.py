@@ -337,7 +337,7 @@ def _unuse(state: State, version: Version) -> None:
 
 
 def _undigest(state: State, index: dict[bytes, tuple[Content, ...]], content: Content) -> None:
-    for key in digest_keys(content.digests):
+    for key in digest_keys(state.digests(content)):
         left = tuple(other for other in index.get(key, ()) if other is not content)
         if left:
             state.put(index, key, left)
@@ -347,6 +347,7 @@ def _undigest(state: State, index: dict[bytes, tuple[Content, ...]], content: Co
 
 def _erase(state: State, content: Content) -> None:
     if isinstance(content.text, int):
+        content.digests = state.texts.tag(content.text)
         state.texts.drop(content.text)
     content.text = None
     state.erased.append(content)

@@ -113,7 +113,7 @@ class Lane(NamedTuple):
 
 
 class Content(msgspec.Struct, gc=False):
-    """One text, stored once. `text` is the raw bytes, or the handle of packed ones (see `texts`)."""
+    """One text, stored once. `text` is the raw bytes, or the handle of packed ones with their digests (see `texts`)."""
 
     sha: bytes
     text: bytes | int | None

@@ -169,7 +169,7 @@ def _digested(state: State, key: bytes) -> tuple[Content, ...]:
 def _digests(state: State) -> dict[bytes, tuple[Content, ...]]:
     index: dict[bytes, tuple[Content, ...]] = {}
     for content in state.contents.values():
-        for key in digest_keys(content.digests):
+        for key in digest_keys(state.digests(content)):
             index[key] = (*index.get(key, ()), content)
     return index
 

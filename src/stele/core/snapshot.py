@@ -36,9 +36,9 @@ from stele.core.model import (
 )
 from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
-from stele.core.texts import Texts
+from stele.core.texts import Dumped, Texts
 
-LAYOUT = 3
+LAYOUT = 4
 """Raised whenever a row changes its shape."""
 
 _BATCH = 500
@@ -50,7 +50,7 @@ R = TypeVar("R")
 _Attached = tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None
 """References, metadata, rule set; None for none of them."""
 _Content = tuple[bytes, int, str, bytes, int]
-"""sha, handle of the text or -1, format, digests, seq."""
+"""sha, handle of the text or -1, format, digests unless they are with the text, seq."""
 _Schema = tuple[str, int, int, _Attached]
 """space, gid, number of the content, attachments."""
 
@@ -122,7 +122,7 @@ class _Dump(msgspec.Struct, array_like=True):
     schemas: list[msgspec.Raw]
     subjects: list[msgspec.Raw]
     bindings: list[Binding]
-    texts: tuple[list[bytes], bytes, bytes, bytes]
+    texts: Dumped
 
 
 class _Tables:

@@ -76,6 +76,11 @@ class State:
             return self.texts.get(held)
         return held or b""
 
+    def digests(self, content: Content) -> bytes:
+        """The packed digests of a content (see `digests`)."""
+        held = content.text
+        return self.texts.tag(held) if isinstance(held, int) else content.digests
+
     def settings_at(self, level: Level) -> Settings | None:
         """The settings attached to exactly this level."""
         if level.space is None:
@@ -191,8 +196,9 @@ class State:
         self.loose[:] = block
 
     def _pack_block(self, block: list[Content], texts: list[bytes]) -> None:
-        for content, handle in zip(block, self.texts.pack(texts), strict=True):
-            content.text = handle
+        handles = self.texts.pack(texts, [content.digests for content in block])
+        for content, handle in zip(block, handles, strict=True):
+            content.text, content.digests = handle, b""
 
 
 def _assign(target: Any, values: Mapping[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Schema texts in memory, packed: many small similar texts per compressed block.
 
 Texts of one registry resemble their neighbours (versions of one subject, subjects of one team), so a block of them
-compresses far better than each alone, and one block costs one Python object. A handle is a row number in three columns
-(block, start, length), free of meaning for callers.
+compresses far better than each alone, and one block costs one Python object. A handle is a row number in four columns
+(block, start, length, end of the tag), free of meaning for callers. A tag is a few bytes beside a text, uncompressed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import repeat
 
 import zstandard
 
@@ -17,6 +18,10 @@ BLOCK_BYTES = 32 * 1024
 """Raw bytes per block: a read decompresses one block, about 20 µs."""
 
 _CACHED_BLOCKS = 64
+
+
+Dumped = tuple[list[bytes], bytes, bytes, bytes, bytes, bytes]
+"""Blocks, columns and tags as plain data."""
 
 
 class Texts:
@@ -27,6 +32,8 @@ class Texts:
         self._block = array("I")
         self._start = array("I")
         self._length = array("I")
+        self._tag_end = array("Q")
+        self._tags = bytearray()
         self._compress = zstandard.ZstdCompressor(level=3).compress
         self._decompress = zstandard.ZstdDecompressor().decompress
         self._cache: OrderedDict[int, bytes] = OrderedDict()
@@ -40,12 +47,14 @@ class Texts:
         """Bytes the compressed blocks take."""
         return sum(map(len, self._blocks))
 
-    def pack(self, texts: Sequence[bytes]) -> list[int]:
-        """Store texts as one block; their handles, in order."""
+    def pack(self, texts: Sequence[bytes], tags: Sequence[bytes] = ()) -> list[int]:
+        """Store texts as one block, with their tags if there are any; their handles, in order."""
         first = len(self._block)
         number = len(self._blocks)
         position = 0
-        for text in texts:
+        for text, tag in zip(texts, tags or repeat(b""), strict=False):
+            self._tags += tag
+            self._tag_end.append(len(self._tags))
             self._block.append(number)
             self._start.append(position)
             self._length.append(len(text))
@@ -62,6 +71,10 @@ class Texts:
             raise KeyError(handle)
         return self._raw(self._block[handle])[start : start + length]
 
+    def tag(self, handle: int) -> bytes:
+        """The tag of a handle, also after `drop`."""
+        return bytes(self._tags[self._tag_end[handle - 1] if handle else 0 : self._tag_end[handle]])
+
     def drop(self, handle: int) -> None:
         """Forget a text: its bytes leave memory at once. Raises KeyError the second time."""
         number = self._block[handle]
@@ -74,18 +87,23 @@ class Texts:
         self._cache.pop(number, None)
         self._start[handle] = _DROPPED
 
-    def dump(self) -> tuple[list[bytes], bytes, bytes, bytes]:
+    def dump(self) -> Dumped:
         """The store as plain data, for snapshots."""
-        return self._blocks, self._block.tobytes(), self._start.tobytes(), self._length.tobytes()
+        block, start, length, tag_end = (column.tobytes() for column in self._columns())
+        return self._blocks, block, start, length, tag_end, bytes(self._tags)
 
     @classmethod
-    def load(cls, dumped: tuple[list[bytes], bytes, bytes, bytes]) -> Texts:
+    def load(cls, dumped: Dumped) -> Texts:
         """Inverse of `dump`."""
         texts = cls()
         texts._blocks = dumped[0]
-        for column, data in zip((texts._block, texts._start, texts._length), dumped[1:], strict=True):
+        for column, data in zip(texts._columns(), dumped[1:5], strict=True):
             column.frombytes(data)
+        texts._tags += dumped[5]
         return texts
+
+    def _columns(self) -> tuple[array[int], ...]:
+        return self._block, self._start, self._length, self._tag_end
 
     def _raw(self, number: int) -> bytes:
         raw = self._cache.get(number)

@@ -10,21 +10,24 @@ from stele.core.model import Content
 from stele.core.state import State
 from stele.core.texts import BLOCK_BYTES, Texts
 
-batches = st.lists(st.lists(st.binary(max_size=50), min_size=1, max_size=5), max_size=6)
+rows = st.tuples(st.binary(max_size=50), st.binary(max_size=9))
+batches = st.lists(st.lists(rows, min_size=1, max_size=5), max_size=6)
 
 
 @given(batches, st.data())
-def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[bytes]], data: st.DataObject) -> None:
-    """Handles keep their meaning over packing, dropping of neighbours, and a round through plain data."""
-    texts, expected = Texts(), dict[int, bytes]()
+def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes, bytes]]], data: st.DataObject) -> None:
+    """Handles keep their text and tag over packing, dropping of neighbours, and a round through plain data."""
+    texts, expected = Texts(), dict[int, tuple[bytes, bytes]]()
     for batch in drawn:
-        expected |= dict(zip(texts.pack(batch), batch, strict=True))
+        handles = texts.pack([text for text, _ in batch], [tag for _, tag in batch])
+        expected |= dict(zip(handles, batch, strict=True))
     assert len(texts) == len(expected)
     gone = data.draw(st.sets(st.sampled_from(sorted(expected)))) if expected else set()
     for handle in gone:
         texts.drop(handle)
     for held in (texts, Texts.load(texts.dump())):
-        for handle, text in expected.items():
+        for handle, (text, tag) in expected.items():
+            assert held.tag(handle) == tag
             if handle in gone:
                 with pytest.raises(KeyError):
                     held.get(handle)
