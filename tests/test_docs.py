@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -25,7 +26,10 @@ def test_snippets_run(page: Path, tmp_path: Path) -> None:
             shown = code.replace("http://127.0.0.1:8081", server.url)
             shell = ["bash", "-euo", "pipefail", "-c", f'export PATH="{Path(sys.executable).parent}:$PATH"\n{shown}']
             command = shell if kind == "bash" else [sys.executable, "-c", shown]
-            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+            environ = {**os.environ, "STELE_URL": server.url}
+            done = subprocess.run(
+                command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False
+            )
             assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
             assert '"error_code"' not in done.stdout, f"{code}\n{done.stdout}"
 

@@ -67,17 +67,6 @@ def theirs(registry_url: str) -> Iterator[TheirClient]:
 
 
 @pytest.fixture
-def their_reader(registry_url: str) -> Iterator[TheirClient]:
-    """A second one, for reading Protobuf.
-
-    Their cache keeps the text a registration was answered with, and hands it out when a reader asks for the same id in
-    the format `serialized`; one client for both sides fails on every server that answers with the source text.
-    """
-    with TheirClient({"url": registry_url}) as client:
-        yield client
-
-
-@pytest.fixture
 def topic() -> str:
     """A topic no other test uses."""
     return f"topic-{uuid4().hex[:12]}"

@@ -217,9 +217,7 @@ message Bill { Money total = 1; google.protobuf.Timestamp at = 2; }
 Compile = Callable[[dict[str, str]], list[ModuleType]]
 
 
-def test_protobuf(
-    ours: SchemaRegistryClient, theirs: TheirClient, their_reader: TheirClient, topic: str, compile_proto: Compile
-) -> None:
+def test_protobuf(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, compile_proto: Compile) -> None:
     """Messages at every place of a file carry the same indexes, and are read by both."""
     (module,) = compile_proto({"wirecheck_one.proto": PROTO})
     second = module.Second(inner=module.Second.Inner(id=5, counts={"a": 1}), numbers=[0.5])
@@ -232,7 +230,7 @@ def test_protobuf(
         dynamic = Deserializer(ours)(data)
         assert dynamic.DESCRIPTOR.full_name == kind.DESCRIPTOR.full_name
         assert dynamic.SerializeToString(deterministic=True) == message.SerializeToString(deterministic=True)
-        assert TheirProtobufDeserializer(kind, {}, their_reader)(data, context(topic)) == message
+        assert TheirProtobufDeserializer(kind, {}, theirs)(data, context(topic)) == message
 
 
 def test_protobuf_by_text(ours: SchemaRegistryClient, theirs: TheirClient, topic: str, compile_proto: Compile) -> None:
@@ -246,7 +244,7 @@ def test_protobuf_by_text(ours: SchemaRegistryClient, theirs: TheirClient, topic
 
 
 def test_protobuf_with_imports(
-    ours: SchemaRegistryClient, theirs: TheirClient, their_reader: TheirClient, topic: str, compile_proto: Compile
+    ours: SchemaRegistryClient, theirs: TheirClient, topic: str, compile_proto: Compile
 ) -> None:
     """Imports become the same references on both sides; well-known ones need none."""
     money, bill = compile_proto({"wirecheck_money.proto": IMPORTED, "wirecheck_bill.proto": IMPORTER})
@@ -256,7 +254,7 @@ def test_protobuf_with_imports(
     assert ProtobufSerializer(ours, bill.Bill)(message, topic=topic) == data
     assert [reference.name for reference in ours.version(f"{topic}-value").references] == ["wirecheck_money.proto"]
     assert Deserializer(ours)(data).SerializeToString() == message.SerializeToString()
-    assert TheirProtobufDeserializer(bill.Bill, {}, their_reader)(data, context(topic)) == message
+    assert TheirProtobufDeserializer(bill.Bill, {}, theirs)(data, context(topic)) == message
     again = ProtobufSerializer(ours, bill.Bill, auto_register=True)(message, topic=f"{topic}-again")
     assert TheirProtobufSerializer(bill.Bill, theirs)(message, context(f"{topic}-again")) == again
 

@@ -240,7 +240,7 @@ def facts(state: State) -> Mapping[str, Any]:
                 state.text(row),
                 row.format,
                 state.digests(row),
-                row.seq,
+                state.seq_of(row),
                 sorted((known.space, known.gid) for known in ids_of(row)),
             )
             for sha, row in state.contents.items()

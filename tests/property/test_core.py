@@ -136,7 +136,7 @@ def check_indexes(state: State) -> None:
             found = queries.by_digest(state, kind, key[2:])
             assert found is not None
             assert key in digest_keys(state.digests(found))
-            assert found.seq <= content.seq
+            assert state.seq_of(found) <= state.seq_of(content)
 
 
 def check_visibility(state: State) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.core.model import Content
+from stele.core.model import Content, Loose
 from stele.core.state import State
 from stele.core.texts import BLOCK_BYTES, Texts
 
@@ -59,8 +59,8 @@ def test_similar_texts_share_their_bytes() -> None:
 def test_a_state_packs_blocks_of_bounded_size() -> None:
     """However many texts wait, a read unpacks about one block's worth; the rest waits until asked for."""
     state = State()
-    contents = [Content(bytes([n % 256, n // 256]), bytes([n % 256]) * 1000, "avro") for n in range(500)]
-    expected = [content.text for content in contents]
+    expected = [bytes([n % 256]) * 1000 for n in range(500)]
+    contents = [Content(b"", Loose(text, b"digests", n), "avro") for n, text in enumerate(expected)]
     for content in contents:
         state.keep(content)
     state.pack()
@@ -69,14 +69,16 @@ def test_a_state_packs_blocks_of_bounded_size() -> None:
     state.pack(rest=True)
     assert state.loose == []
     assert [state.text(content) for content in contents] == expected
-    assert all(isinstance(content.text, int) for content in contents)
+    assert all(isinstance(content.held, int) for content in contents)
+    assert {state.digests(content) for content in contents} == {b"digests"}
+    assert [state.seq_of(content) for content in contents] == list(range(500))
 
 
 def test_nothing_is_packed_within_a_draft() -> None:
     """A draft may be taken back, so its texts stay as they are until it is durable."""
     state = State()
     state.begin()
-    state.keep(Content(b"x", b"text", "avro"))
+    state.keep(Content(b"x", Loose(b"text"), "avro"))
     state.pack(rest=True)
     assert len(state.texts) == 0
     state.rollback()

@@ -28,7 +28,7 @@ from stele.apis.confluent.parameters import (
     SubjectPrefix,
     everywhere,
 )
-from stele.apis.confluent.translate import registration_out, version_out
+from stele.apis.confluent.translate import SERIALIZED, is_descriptor, registration_out, version_out
 from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import DeleteSubject, Removal, Removed
@@ -130,7 +130,8 @@ async def register(
     if desk.options.profile == OLD and body.schema:
         return api.RegisterSchemaResponse(version.schema.gid)
     shown = registration_out(state, version, desk.style())
-    text = await desk.rendered(state, version, format)
+    # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.
+    text = await desk.rendered(state, version, format or (SERIALIZED if is_descriptor(body) else ""))
     return shown if text is None else replace(shown, schema=text)
 
 

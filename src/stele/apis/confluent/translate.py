@@ -197,6 +197,15 @@ def schema_out(
     )
 
 
+SERIALIZED = "serialized"
+"""The `format` of a Protobuf schema as a base64 file descriptor."""
+
+
+def is_descriptor(body: api.RegisterSchemaRequest) -> bool:
+    """Whether a Protobuf schema was sent as a base64 file descriptor: source text has braces or semicolons."""
+    return body.schema_type == "PROTOBUF" and bool(body.schema) and not set(body.schema) & set("{;")
+
+
 def registration_out(state: State, version: Version, style: Style) -> api.RegisterSchemaResponse:
     """The answer to a registration, with everything in it."""
     shown = version_out(state, version, style)
