@@ -17,6 +17,7 @@ from stele.core.model import (
     GlobalId,
     Lane,
     Life,
+    Loose,
     Numbering,
     Space,
     Subject,
@@ -24,7 +25,7 @@ from stele.core.model import (
     Version,
     origin_of,
 )
-from stele.core.state import State, slot, uid_of
+from stele.core.state import Erased, State, slot, uid_of
 
 
 def fold_record(state: State, seq: int, record: ev.Record) -> None:
@@ -186,11 +187,12 @@ def _global_id(state: State, space: Space, event: ev.Registered, seq: int) -> Gl
         return known
     content = state.contents.get(event.sha)
     if content is None:
-        content = Content(event.sha, event.text, state.intern(event.format), pack_digests(event.digests), seq=seq)
+        loose = Loose(event.text, pack_digests(event.digests), seq)
+        content = Content(event.sha, loose, state.intern(event.format))
         state.put(state.contents, event.sha, content)
         state.keep(content)
         if state.by_digest is not None:
-            for key in digest_keys(content.digests):
+            for key in digest_keys(loose.digests):
                 state.put(state.by_digest, key, (*state.by_digest.get(key, ()), content))
     schema = GlobalId(space.name, event.gid, content, _attachments(state, event), next=content.ids)
     state.touch(content)
@@ -346,11 +348,11 @@ def _undigest(state: State, index: dict[bytes, tuple[Content, ...]], content: Co
 
 
 def _erase(state: State, content: Content) -> None:
-    if isinstance(content.text, int):
-        content.digests = state.texts.tag(content.text)
-        state.texts.drop(content.text)
-    content.text = None
-    state.erased.append(content)
+    seq = state.seq_of(content)
+    if isinstance(content.held, int):
+        state.texts.drop(content.held)
+    content.held = Loose(None, seq=seq)
+    state.erased.append(Erased(seq, content.sha))
 
 
 def ids_of(content: Content) -> list[GlobalId]:

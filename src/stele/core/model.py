@@ -112,15 +112,21 @@ class Lane(NamedTuple):
     type: str
 
 
+class Loose(NamedTuple):
+    """A content until it is packed: text (None: purged), packed digests, and the log record that has the text."""
+
+    text: bytes | None
+    digests: bytes = b""
+    seq: int = 0
+
+
 class Content(msgspec.Struct, gc=False):
-    """One text, stored once. `text` is the raw bytes, or the handle of packed ones with their digests (see `texts`)."""
+    """One text, stored once. `held` is all of it, or the handle of what is packed: read it through `State`."""
 
     sha: bytes
-    text: bytes | int | None
+    held: Loose | int
     format: str
-    digests: bytes = b""
     ids: GlobalId | None = None
-    seq: int = 0
 
 
 class GlobalId(msgspec.Struct, gc=False):

@@ -159,7 +159,7 @@ def _uids(state: State) -> dict[int, Version]:
 
 def by_digest(state: State, kind: str, digest: bytes) -> Content | None:
     """The content with that digest, the one known for longest if there are several. Kinds: see `digests.KINDS`."""
-    return min(_digested(state, digest_key(kind, digest)), key=lambda content: content.seq, default=None)
+    return min(_digested(state, digest_key(kind, digest)), key=state.seq_of, default=None)
 
 
 def _digested(state: State, key: bytes) -> tuple[Content, ...]:

@@ -23,6 +23,7 @@ from stele.core.model import (
     GlobalId,
     Lane,
     Life,
+    Loose,
     Mode,
     Numbering,
     Reference,
@@ -38,7 +39,7 @@ from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
 from stele.core.texts import Dumped, Texts
 
-LAYOUT = 4
+LAYOUT = 5
 """Raised whenever a row changes its shape."""
 
 _BATCH = 500
@@ -49,8 +50,8 @@ R = TypeVar("R")
 
 _Attached = tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None
 """References, metadata, rule set; None for none of them."""
-_Content = tuple[bytes, int, str, bytes, int]
-"""sha, handle of the text or -1, format, digests unless they are with the text, seq."""
+_Content = tuple[bytes, str, int | tuple[bytes, int]]
+"""sha, format, handle of the packed text; digests and seq of one whose text was purged from the log."""
 _Schema = tuple[str, int, int, _Attached]
 """space, gid, number of the content, attachments."""
 
@@ -186,8 +187,8 @@ def _batches(items: Iterable[T], row: Callable[[T], object]) -> list[msgspec.Raw
 
 
 def _dump_content(content: Content) -> _Content:
-    handle = content.text if isinstance(content.text, int) else -1
-    return content.sha, handle, content.format, content.digests, content.seq
+    held = content.held
+    return content.sha, content.format, held if isinstance(held, int) else (held.digests, held.seq)
 
 
 def _attached(attachments: Attachments) -> _Attached:
@@ -265,9 +266,9 @@ def _rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[list[R]])
         yield from decoder.decode(batch)
 
 
-def _load_content(state: State, sha: bytes, handle: int, format_name: str, digests: bytes, seq: int) -> Content:
-    text = handle if handle >= 0 else None
-    content = state.contents[sha] = Content(sha, text, state.intern(format_name), digests, seq=seq)
+def _load_content(state: State, sha: bytes, format_name: str, held: int | tuple[bytes, int]) -> Content:
+    kept = held if isinstance(held, int) else Loose(None, *held)
+    content = state.contents[sha] = Content(sha, kept, state.intern(format_name))
     return content
 
 

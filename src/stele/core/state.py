@@ -8,7 +8,7 @@ see what might yet be lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -33,6 +33,17 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+_SEQ_BYTES = 7
+"""Of a seq at the end of a packed text's tag."""
+
+
+class Erased(NamedTuple):
+    """A purged content whose text is still in the log, in the record at seq."""
+
+    seq: int
+    sha: bytes
+
+
 class State:
     """Everything the log says, indexed for reading. Mutated by `fold` alone; not safe across threads."""
 
@@ -54,7 +65,7 @@ class State:
         """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
         self.purges = 0
         """How many gids went away: what caches of answers by id watch."""
-        self.erased: list[Content] = []
+        self.erased: list[Erased] = []
         """Contents purged since somebody last emptied this list: their texts may be left in the log."""
         self._undo: list[Callable[[], object]] | None = None
 
@@ -71,15 +82,18 @@ class State:
 
     def text(self, content: Content) -> bytes:
         """The raw bytes of a content; empty when they were purged."""
-        held = content.text
-        if isinstance(held, int):
-            return self.texts.get(held)
-        return held or b""
+        held = content.held
+        return self.texts.get(held) if isinstance(held, int) else held.text or b""
 
     def digests(self, content: Content) -> bytes:
         """The packed digests of a content (see `digests`)."""
-        held = content.text
-        return self.texts.tag(held) if isinstance(held, int) else content.digests
+        held = content.held
+        return self.texts.tag(held)[:-_SEQ_BYTES] if isinstance(held, int) else held.digests
+
+    def seq_of(self, content: Content) -> int:
+        """The log record that has the text."""
+        held = content.held
+        return int.from_bytes(self.texts.tag(held)[-_SEQ_BYTES:], "big") if isinstance(held, int) else held.seq
 
     def settings_at(self, level: Level) -> Settings | None:
         """The settings attached to exactly this level."""
@@ -182,11 +196,12 @@ class State:
         texts: list[bytes] = []
         size = 0
         for content in self.loose:
-            if not isinstance(content.text, bytes):  # purged meanwhile
+            held = content.held
+            if isinstance(held, int) or held.text is None:  # purged meanwhile
                 continue
             block.append(content)
-            texts.append(content.text)
-            size += len(content.text)
+            texts.append(held.text)
+            size += len(held.text)
             if size >= BLOCK_BYTES:
                 self._pack_block(block, texts)
                 block, texts, size = [], [], 0
@@ -196,9 +211,9 @@ class State:
         self.loose[:] = block
 
     def _pack_block(self, block: list[Content], texts: list[bytes]) -> None:
-        handles = self.texts.pack(texts, [content.digests for content in block])
-        for content, handle in zip(block, handles, strict=True):
-            content.text, content.digests = handle, b""
+        tags = [self.digests(content) + self.seq_of(content).to_bytes(_SEQ_BYTES, "big") for content in block]
+        for content, handle in zip(block, self.texts.pack(texts, tags), strict=True):
+            content.held = handle
 
 
 def _assign(target: Any, values: Mapping[str, Any]) -> None:
