@@ -327,7 +327,7 @@ class Registry:
     def _fold_entry(self, entry: Entry) -> None:
         if entry.seq <= self.state.seq:
             return
-        record = decode_record(entry.record)
+        record = _read(entry)
         fold_record(self.state, entry.seq, record)
         if record.stamp.uid not in self._writing:
             # Whoever wrote a purge takes the text out of the log.
@@ -352,8 +352,6 @@ class Registry:
             if state is not None and stored is not None and state.seq == stored[0]:
                 self.state, self._snapshot_seq = state, stored[0]
             await self._catch_up()
-        except msgspec.MsgspecError as error:
-            raise StoreError(f"the log holds a record this version cannot read: {error}") from error
         finally:
             gc.enable()
             gc.freeze()
@@ -366,6 +364,13 @@ class Registry:
             return
         await self._log.save_snapshot(self.state.seq, dump_state(self.state))
         self._snapshot_seq = self.state.seq
+
+
+def _read(entry: Entry) -> Record:
+    try:
+        return decode_record(entry.record)
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"record {entry.seq} of the log is not one this version can read: {error}") from error
 
 
 def _fail(jobs: Sequence[_Job], error: BaseException) -> None:

@@ -207,3 +207,11 @@ async def test_limits_refuse_before_parsing() -> None:
     with pytest.raises(TooLarge, match="max_schema_bytes"):
         await put(registry, record(*(f"field{n}" for n in range(50))))
     await registry.close()
+
+
+async def test_a_record_nobody_can_read_stops_the_node_with_its_number() -> None:
+    """A log of a later version, or a damaged one, is refused by name of the record instead of being half read."""
+    log = MemoryLog()
+    await log.append(0, [b"\xc1"])
+    with pytest.raises(StoreError, match="record 1 "):
+        await Registry.open(log)
