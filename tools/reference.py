@@ -141,10 +141,11 @@ def errors_page() -> str:
 
 def figures_page() -> str:
     """What the benchmarks measured last, from their result files."""
-    parts = [
+    head = (
         "# Figures\n\nEach table compares things timed in one run on one machine; read the ratios, not the absolute "
         "numbers. `make bench` measures again and `make docs` renews this page.\n"
-    ]
+    )
+    parts = [head]
     for path in sorted(RESULTS.glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
         columns = list(dict.fromkeys(column for row in result["rows"] for column in row))
