@@ -147,9 +147,9 @@ async def load(url: str, *, snapshot: bool) -> Loaded:
     gc.disable()
     state = await _load(log, snapshot=snapshot)
     gc.enable()
-    gc.collect()  # or freezing would keep for ever what the snapshot was read into
     gc.freeze()
     seconds, processor = time.perf_counter() - started, time.process_time() - used
+    await asyncio.sleep(0)  # until its next turn the event loop holds the last answer of the log: the snapshot
     loaded = Loaded(seconds, processor, (resident() - before) / len(state.contents))
     await log.close()
     return loaded

@@ -14,10 +14,11 @@ import msgspec
 from hypothesis import strategies as st
 
 from stele.core import commands as cmd
+from stele.core.chains import ids_of, uses_of
 from stele.core.decide import Decision, decide
 from stele.core.events import Record, Stamp, decode_record, encode_record
 from stele.core.findings import Finding
-from stele.core.fold import fold_record, ids_of, uses_of
+from stele.core.fold import fold_record
 from stele.core.governance import Metadata
 from stele.core.model import (
     Binding,

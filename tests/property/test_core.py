@@ -28,10 +28,11 @@ from tests.property.core_machine import (
 from stele.core import commands as cmd
 from stele.core import events as ev
 from stele.core import queries
+from stele.core.chains import uses_of
 from stele.core.digests import KINDS, digest_keys
 from stele.core.events import Record, Stamp, decode_record, encode_record
 from stele.core.findings import Finding
-from stele.core.fold import fold, fold_record, uses_of
+from stele.core.fold import fold, fold_record
 from stele.core.model import Level, Life, Mode, SubjectKey, Version
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, Policy, Reach
 from stele.core.questions import Question

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stele.core import events as ev
+from stele.core.chains import find_version, ids_of, uses_of
 from stele.core.digests import digest_keys, pack_digests
 from stele.core.model import (
     PLAIN,
@@ -27,6 +28,8 @@ from stele.core.model import (
 )
 from stele.core.state import Erased, State, slot, uid_of
 
+__all__ = ["find_version", "fold", "fold_record", "uses_of"]
+
 
 def fold_record(state: State, seq: int, record: ev.Record) -> None:
     """Apply one log entry."""
@@ -41,28 +44,6 @@ def fold_record(state: State, seq: int, record: ev.Record) -> None:
 def fold(state: State, event: ev.Event, stamp: ev.Stamp, seq: int) -> None:
     """Apply one event."""
     _FOLDS[type(event)](state, event, stamp, seq)
-
-
-def find_version(subject: Subject, ordinal: int) -> Version | None:
-    """The version of that number in this incarnation, whatever its life; versions are kept in ascending order."""
-    rows = subject.versions
-    if 0 < ordinal <= len(rows) and rows[ordinal - 1].ordinal == ordinal:
-        return rows[ordinal - 1]
-    low, high = 0, len(rows)
-    while low < high:
-        middle = (low + high) // 2
-        if rows[middle].ordinal < ordinal:
-            low = middle + 1
-        else:
-            high = middle
-    return rows[low] if low < len(rows) and rows[low].ordinal == ordinal else None
-
-
-def next_lane_version(subject: Subject | None, lane: Lane, ordinal: int) -> int:
-    """The number a new version gets in its lane: its ordinal while there is one lane, else one above the highest."""
-    if subject is None or subject.lane is None or (subject.lane == lane and subject.lane_high is None):
-        return ordinal
-    return 1 if subject.lane_high is None else subject.lane_high.get(lane, 0) + 1
 
 
 def _space(state: State, name: str, at: int) -> Space:
@@ -353,39 +334,6 @@ def _erase(state: State, content: Content) -> None:
         state.texts.drop(content.held)
     content.held = Loose(None, seq=seq)
     state.erased.append(Erased(seq, content.sha))
-
-
-def ids_of(content: Content) -> list[GlobalId]:
-    """Every gid of a content, in all spaces, newest first."""
-    found, schema = [], content.ids
-    while schema is not None:
-        found.append(schema)
-        schema = schema.next
-    return found
-
-
-def uses_of(schema: GlobalId) -> list[Version]:
-    """Every version a gid stands for, newest first."""
-    found, version = [], schema.uses
-    while version is not None:
-        found.append(version)
-        version = version.next_use
-    return found
-
-
-def uses_in(subject: Subject | None, schema: GlobalId) -> list[Version]:
-    """The versions of a subject a gid stands for, ascending, in as many steps as the shorter way to them has."""
-    if subject is None:
-        return []
-    found: list[Version] = []
-    use = schema.uses
-    for _ in subject.versions:
-        if use is None:
-            return sorted(found, key=lambda row: row.ordinal)
-        if use.subject is subject:
-            found.append(use)
-        use = use.next_use
-    return [row for row in subject.versions if row.schema is schema]
 
 
 # --- settings, codecs, bindings -------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
+from stele.core.chains import find_version, ids_of, uses_in
 from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
-from stele.core.fold import find_version, ids_of, uses_in
 from stele.core.governance import merge_metadata, merge_rule_sets
 from stele.core.model import (
     REGISTRY,

@@ -39,7 +39,7 @@ from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
 from stele.core.texts import Dumped, Texts
 
-LAYOUT = 5
+LAYOUT = 6
 """Raised whenever a row changes its shape."""
 
 _BATCH = 500

@@ -32,7 +32,7 @@ class Texts:
         self._block = array("I")
         self._start = array("I")
         self._length = array("I")
-        self._tag_end = array("Q")
+        self._tag_end = array("I")
         self._tags = bytearray()
         self._compress = zstandard.ZstdCompressor(level=3).compress
         self._decompress = zstandard.ZstdDecompressor().decompress

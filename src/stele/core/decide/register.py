@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 
 from stele.core import queries
+from stele.core.chains import find_version, next_lane_version, uses_in
 from stele.core.commands import Check, Equality, Register, Registration
 from stele.core.decide.compatibility import require_compatible
 from stele.core.decide.decision import Decision, creation, refused, writable
 from stele.core.digests import digest_key
 from stele.core.events import Event, Registered, Stamp
-from stele.core.fold import find_version, next_lane_version, uses_in
 from stele.core.governance import RuleSet
 from stele.core.model import (
     MAX_INT32,
