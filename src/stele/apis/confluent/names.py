@@ -48,8 +48,10 @@ class Asked(NamedTuple):
 
 
 def space_of(context: str) -> str:
-    """The space of a context in a path: `.team` or `team`. Raises `InvalidContext`."""
+    """The space of a context in a path: `.team`, `team` or `:.team:`. Raises `InvalidContext`."""
     name = named(context)
+    if name.startswith(_QUALIFIED) and name.endswith(":"):
+        name = name[1:-1]
     if ":" in name:
         raise InvalidContext(f"context name '{name}' must not contain a colon")
     return name.removeprefix(".")

@@ -74,9 +74,9 @@ async def get_mode(
     """The mode of a level, or the one in force there."""
     level = level_of(subject, context)
     state = await desk.registry.current()
-    own = state.mode_at(level)
-    if is_true(default_to_global):
-        own = queries.mode_for(state, level)
+    own, effective = state.mode_at(level), queries.mode_for(state, level)
+    if is_true(default_to_global) or effective is Mode.READONLY_OVERRIDE:
+        own = effective
     elif own is None and level != _TOP:
         raise SettingNotFound(level_name(level), "mode")
     return api.Mode((own or Mode.READWRITE).value)
@@ -107,12 +107,12 @@ async def delete_mode(desk: AtDesk, subject: Subject = "", context: Context = ""
     level = level_of(subject, context)
     _require_mutable(desk)
     state = await desk.registry.current()
-    before = queries.mode_for(state, level)
     if state.mode_at(level) is None and level != _TOP and not is_true(recursive):
         raise SubjectNotFound(level_name(level))
     outcome = await desk.execute(ClearMode(level, recursive=is_true(recursive)))
     assert isinstance(outcome, ModeSet)
-    return api.Mode((outcome.mode or before).value)
+    before = outcome.mode or (Mode.READWRITE if level == _TOP else None)
+    return api.Mode(before.value if before is not None else None)
 
 
 def _require_mutable(desk: Desk) -> None:

@@ -61,11 +61,16 @@ def find_incompatibilities(
         other = Source(version.content.sha, queries.closure(state, version.schema.attachments.references))
         asked = [Question(document.format, ruleset, source, other)] if backward else []
         asked += [Question(document.format, ruleset, other, source)] if forward else []
+        breaking: list[Finding] = []
         for question in asked:
-            if question not in verdicts:
+            if question in verdicts:
+                breaking += [finding for finding in verdicts[question] if finding.breaks and not missing]
+            else:
                 missing.append(question)
-            elif not missing and (breaking := [f for f in verdicts[question] if f.breaks]):
-                return [replace(finding, against=version.ordinal) for finding in breaking], version.ordinal
+        if breaking:
+            if missing:  # Whoever is refused in one direction wants to know about the other one, too.
+                break
+            return [replace(finding, against=version.ordinal) for finding in breaking], version.ordinal
     if missing:
         raise Undecided(tuple(missing))
     return [], None

@@ -51,6 +51,8 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
     document, attachments = _completed(state, command)
     same = _find_same(state, command, document, attachments)
     importing = _importing(state, key)
+    if same is not None and importing:
+        same = _twin(subject, same, command.ordinal)
     if same is not None and _repeats(command, same, importing=importing):
         return Decision((), _told(key, same))
     if importing:
@@ -122,6 +124,12 @@ def _repeats(command: Register, same: Version, *, importing: bool) -> bool:
     if command.gid not in (None, same.schema.gid):
         return False
     return not importing or command.ordinal in (None, same.ordinal)
+
+
+def _twin(subject: Subject | None, same: Version, ordinal: int | None) -> Version:
+    """The version of that number where it has the same schema, too: an import may have brought one several times."""
+    there = find_version(subject, ordinal) if subject is not None and ordinal else None
+    return there if there is not None and there.schema is same.schema and there.life is Life.LIVE else same
 
 
 def _require_importable(state: State, command: Register, document: Document, attachments: Attachments) -> None:
