@@ -1,0 +1,160 @@
+"""The ASGI front by itself: who is asking, prebuilt answers, refused bodies, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stele.apis.paths import SLASH
+from stele.apis.web import PRINCIPAL
+from stele.errors import Unauthenticated
+from stele.server.front import Front, Mount
+from stele.server.metrics import Metrics
+from stele.service.access import Headers, Principal
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog
+
+Pairs = Sequence[tuple[bytes, bytes]]
+
+
+class Client:
+    """Sends requests to an ASGI application and keeps the messages of the answer."""
+
+    def __init__(self, app: Front) -> None:
+        self.app = app
+        self.messages: list[Any] = []
+        self.body = [b""]
+
+    async def ask(
+        self, path: str, method: str = "GET", headers: Pairs = (), query: bytes = b"", raw: bytes = b""
+    ) -> int:
+        """The status of the answer."""
+        self.messages.clear()
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": raw or path.encode(),
+            "headers": list(headers),
+        }
+        chunks = list(self.body)
+
+        async def receive() -> Any:
+            chunk = chunks.pop(0)
+            return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
+
+        async def send(message: Any) -> None:
+            self.messages.append(message)
+
+        await self.app({**scope, "query_string": query}, receive, send)
+        self.unread = len(chunks)
+        status: int = self.messages[0]["status"]
+        return status
+
+    @property
+    def headers(self) -> dict[bytes, bytes]:
+        """Headers of the answer."""
+        return dict(self.messages[0]["headers"])
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """Answers with the path and the caller it was shown."""
+    body = f"{scope['path']} {scope[PRINCIPAL].name}".encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refusing(scope: Any, receive: Any, send: Any) -> None:
+    """Refuses without reading."""
+    await send({"type": "http.response.start", "status": 413, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def front(**more: Any) -> Front:
+    """A front over the two applications."""
+    return Front({"big": Mount("big", refusing)}, Mount("echo", echo), Metrics(), **more)
+
+
+async def test_every_request_passes_the_authenticator() -> None:
+    """Whoever cannot prove who he is gets 401, also where an answer is prebuilt; others arrive with their name."""
+
+    def by_token(headers: Headers) -> Principal:
+        for name, value in headers:
+            if name == b"authorization":
+                return Principal(value.decode())
+        raise Unauthenticated("say who you are")
+
+    def prebuilt(path: str) -> Any:
+        return (
+            None if path != "/hot" else ({"type": "http.response.start", "status": 200, "headers": []}, {"type": "b"})
+        )
+
+    client = Client(front(authenticate=by_token, hot=prebuilt))
+    assert await client.ask("/hot") == 401
+    assert b"www-authenticate" in client.headers
+    assert await client.ask("/x", headers=[(b"authorization", b"ann")]) == 200
+    assert client.messages[1]["body"] == b"/x ann"
+    assert await client.ask("/hot", headers=[(b"authorization", b"ann")]) == 200
+    assert client.messages[1] == {"type": "b"}
+
+
+async def test_prebuilt_answers_only_for_who_takes_them() -> None:
+    """Another type, a query or another method goes to the dialect; a request id does not change the original."""
+    head = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
+    client = Client(front(hot=lambda path: (head, {"type": "prebuilt"})))
+    for headers, query, method, hot in (
+        ([], b"", "GET", True),
+        ([(b"accept", b"*/*")], b"", "GET", True),
+        ([(b"accept", b"application/vnd.schemaregistry.v1+json, application/json; q=0.5")], b"", "GET", True),
+        ([(b"accept", b"application/json")], b"", "GET", False),
+        ([], b"subject=x", "GET", False),
+        ([], b"", "HEAD", False),
+        ([], b"", "DELETE", False),
+    ):
+        await client.ask("/schemas/ids/1", method, headers, query)
+        assert (client.messages[1] == {"type": "prebuilt"}) is hot, (headers, query, method)
+    await client.ask("/schemas/ids/1", headers=[(b"x-request-id", b"r-1")])
+    assert client.headers[b"x-request-id"] == b"r-1"
+    assert head["headers"] == [(b"content-length", b"0")]
+
+
+async def test_request_ids_are_echoed_only_when_harmless() -> None:
+    """An id a client made up is repeated when it is short and printable; otherwise the server makes one."""
+    client = Client(front())
+    await client.ask("/x", headers=[(b"x-request-id", b"mine")])
+    assert client.headers[b"x-request-id"] == b"mine"
+    for bad in (b"a\r\nset-cookie: x", b"", b"x" * 129):
+        await client.ask("/x", headers=[(b"x-request-id", bad)])
+        assert len(client.headers[b"x-request-id"]) == 32
+
+
+async def test_a_refused_body_is_read_to_its_end() -> None:
+    """The client gets to see the 413 instead of a connection that breaks while it is still sending."""
+    client = Client(front())
+    client.body = [b"x" * 1000] * 50
+    assert await client.ask("/big", "POST") == 413
+    assert client.unread == 0
+
+
+async def test_encoded_slashes_stay_inside_their_name() -> None:
+    """`%2F` is not a separator; everything else is decoded once."""
+    client = Client(front())
+    await client.ask("/subjects/a/b c", raw=b"/subjects/a%2Fb%20c%252F")
+    assert client.messages[1]["body"].decode() == f"/subjects/a{SLASH}b c%2F "
+
+
+async def test_metrics_have_no_label_a_client_can_choose() -> None:
+    """Paths and methods nobody serves are one label each, and prebuilt answers are counted exactly."""
+    metrics = Metrics()
+    app = Front({}, Mount("echo", echo), metrics, hot=lambda path: None)
+    client = Client(app)
+    for number in range(30):
+        await client.ask(f"/made/up/{number}", f"METHOD{number}")
+    for _ in range(300):
+        metrics.hot_request(0.001)
+    registry = Registry(MemoryLog())
+    text = metrics.render(registry)[0].decode()
+    lines = [line for line in text.splitlines() if line.startswith("stele_requests_total")]
+    assert len(lines) == 2
+    assert 'method="OTHER",route="unmatched",status="200"} 30.0' in text
+    assert 'route="/schemas/ids/{id}",status="200"} 300.0' in text
