@@ -135,6 +135,49 @@ async def test_too_many_references(client: httpx.AsyncClient, registry: Registry
     assert answer.json()["error_code"] == 42209
 
 
+BULK = {f"k{n}": "v" * 100 for n in range(20_000)}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/subjects/h/versions", {"schema": '"int"', "metadata": {"properties": BULK}}),
+        ("POST", "/subjects/h/versions", {"schema": '"int"', "metadata": {"tags": {k: [v] for k, v in BULK.items()}}}),
+        ("POST", "/subjects/h/versions", {"schema": '"int"', "ruleSet": {"enableAt": "x" * 2_000_000}}),
+        ("POST", "/subjects/target/versions/1/tags", {"metadata": {"properties": BULK}}),
+        ("PUT", "/config/h", {"defaultMetadata": {"properties": BULK}}),
+        ("PUT", "/config", {"alias": "x" * 2_000_000}),
+    ],
+)
+async def test_what_surrounds_a_schema_is_limited_too(
+    method: str, path: str, body: object, client: httpx.AsyncClient, registry: Registry
+) -> None:
+    """Metadata, rules and settings of megabytes are as much too large as a schema of that size."""
+    await client.post("/subjects/target/versions", content=INT, headers=JSON)
+    seq = registry.state.seq
+    answer = await refused(client, method, path, json.dumps(body).encode())
+    assert answer.json()["error_code"] in {42209, 42210}
+    assert registry.state.seq == seq
+
+
+@pytest.mark.parametrize("hint", ["9" * 5000, "\u0661", "-" * 100, "1e9", " 1", "00"])
+async def test_version_hints(hint: str, client: httpx.AsyncClient) -> None:
+    """A version hint that is no number is text like any other."""
+    schema = {"schema": '"long"', "metadata": {"properties": {"confluent:version": hint}}}
+    for path in ("/subjects/hint/versions", "/subjects/hint/versions", "/subjects/hint"):
+        answer = await client.post(path, content=json.dumps(schema).encode(), headers=JSON)
+        assert answer.status_code in {200, 404}, answer.text[:500]
+
+
+async def test_verbose_checks_repeat_what_is_no_schema(client: httpx.AsyncClient) -> None:
+    """A verbose check says of a text that is no schema what a registration would say."""
+    body = json.dumps({"schema": "{"}).encode()
+    refusal = await client.post("/subjects/h/versions", content=body, headers=JSON)
+    check = await client.post("/compatibility/subjects/h/versions?verbose=true", content=body, headers=JSON)
+    assert check.json() == {"is_compatible": False, "messages": [refusal.json()["message"]]}
+    assert refusal.json()["message"].startswith("Invalid schema { with refs [] of type AVRO, details: ")
+
+
 names = st.one_of(
     st.binary(min_size=1, max_size=12).map(lambda raw: "".join(f"%{byte:02X}" for byte in raw)),
     st.sampled_from(

@@ -42,18 +42,31 @@ def _internal(name: str) -> bool:
     return name.startswith(_INTERNAL) and "." not in name
 
 
+def hint_of(metadata: Metadata | None) -> str | None:
+    """The version hint of metadata."""
+    return (metadata.properties or {}).get(_VERSION) if metadata is not None else None
+
+
+def hinted(metadata: Metadata | None, number: int) -> Metadata:
+    """Metadata with that version hint."""
+    before = metadata or Metadata()
+    return replace(before, properties={**(before.properties or {}), _VERSION: str(number)}).ordered()
+
+
 def same_but_for_version(own: Metadata | None, version: Version) -> bool:
-    """Whether metadata is that of a version, leaving out the version hint, which must not name another one."""
+    """Whether metadata is that of a version, leaving out the hint where only one has it: it must not name another."""
     theirs = version.schema.attachments.metadata
-    hint = (own.properties or {}).get(_VERSION, "") if own is not None else ""
-    if hint.isdecimal() and int(hint) not in {0, version.ordinal}:
+    hint = hint_of(own)
+    if hint is not None and hint_of(theirs) is not None:
+        return own == theirs
+    if hint is not None and hint.isdecimal() and hint.lstrip("0") not in {"", str(version.ordinal)}:
         return False
     return _without_version(own) == _without_version(theirs)
 
 
 def _without_version(metadata: Metadata | None) -> Metadata | None:
-    if metadata is None or _VERSION not in (metadata.properties or {}):
-        return metadata
+    if metadata is None:
+        return None
     properties = {name: value for name, value in (metadata.properties or {}).items() if name != _VERSION}
     rest = replace(metadata, properties=properties or None)
     return rest if rest != Metadata() else None

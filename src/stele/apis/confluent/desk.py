@@ -12,23 +12,21 @@ import msgspec
 
 from stele.apis.confluent import entities as api
 from stele.apis.confluent.contract import field_findings, same_but_for_version
-from stele.apis.confluent.faults import RefusedChange, RefusedText
+from stele.apis.confluent.faults import RefusedText
 from stele.apis.confluent.guid import GuidIndex
-from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of, writable_key
+from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.confluent.tags import retag
 from stele.apis.confluent.translate import Style, format_of, references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
-from stele.core.commands import Check, Command, Equality, Outcome, Register, Registration
+from stele.core.commands import Command, Outcome
 from stele.core.findings import Finding
 from stele.core.fold import uses_of
 from stele.core.model import Attachments, Document, GlobalId, Level, Life, Mode, SubjectKey, Version
-from stele.core.ports import Form, Parsed
+from stele.core.ports import Form
 from stele.core.state import State
 from stele.errors import (
     ContentNotFound,
-    Incompatible,
     MalformedSchema,
     SubjectNotFound,
     VersionNotFound,
@@ -151,79 +149,31 @@ class Desk:
                 return row
         return None
 
+    async def equal_to(
+        self, state: State, key: SubjectKey, draft: Draft, rows: list[Version] | None = None
+    ) -> Version | None:
+        """The newest live version (of rows, if given) that is the draft but for the version hint and references."""
+        exact = queries.find_same(state, key, draft.document.sha, draft.attachments)
+        if exact is not None and (rows is None or exact in rows):
+            return exact
+        for row in _similar(state, key, draft, queries.VISIBLE):
+            alike = row.schema.attachments.rule_set == draft.attachments.rule_set
+            alike = alike and same_but_for_version(draft.attachments.metadata, row)
+            if alike and (rows is None or row in rows) and await self._same_text(state, draft, row):
+                return row
+        return None
+
     async def _same_text(self, state: State, draft: Draft, row: Version) -> bool:
         theirs = row.schema.attachments.references
         if row.content.sha == draft.document.sha and theirs == draft.attachments.references:
             return True
         if draft.attachments.references or not theirs or row.lane.format != draft.document.format:
             return False
-        resolved = await self.rendered(state, row, "resolved")
-        return resolved is not None and resolved == _resolved(draft.prepared.format, draft.prepared.parsed)
-
-    # --- registering ------------------------------------------------------------------------------------------------
-
-    async def register(
-        self, key: SubjectKey, request: api.RegisterSchemaRequest, *, normalize: bool, force: bool
-    ) -> tuple[State, Version]:
-        """Register the schema of a request, or find that it is there. Raises as `draft` and `write` do."""
-        writable_key(key)
-        state = await self.registry.current()
-        request = retag(request, queries.latest(state.subject(key)))
-        draft = None
-        if (request.schema or "").strip():
-            draft = await self.draft(state, key, request, normalize=normalize)
-            same = await self._registered(state, key, request, draft)
-            if same is not None:
-                return state, same
-            if not force and (findings := await self._contract(state, key, draft)):
-                raise RefusedChange(qualified(key), findings, messages(state, key, findings, None))
-        return await self.write(
-            Register(
-                key=key,
-                document=draft.document if draft is not None else None,
-                references=draft.attachments.references if draft is not None else (),
-                metadata=request.metadata,
-                rule_set=rule_set_in(request.rule_set),
-                equality=Equality.NEVER if request.version == -1 else Equality.IDENTITY,
-                check=Check.SKIP if force else Check.POLICY,
-                ordinal=request.version if (request.version or 0) > 0 else None,
-                gid=request.id if request.id is not None and request.id >= 0 else None,
-            )
-        )
-
-    async def _registered(
-        self, state: State, key: SubjectKey, request: api.RegisterSchemaRequest, draft: Draft
-    ) -> Version | None:
-        """The live version that makes registering needless, where no exact number is asked for.
-
-        Exact matches are left to the decision, which cannot be overtaken; this finds those that differ in the version
-        hint, or have their references resolved.
-        """
-        if request.id is not None and request.id >= 0:
-            return None
-        filled = queries.filled(state, key, draft.attachments)
-        same = queries.find_same(state, key, draft.document.sha, filled)
-        if request.version == -1:
-            return same if same is not None and same is queries.latest(state.subject(key)) else None
-        if same is not None:
-            return None
-        for row in _similar(state, key, draft, queries.VISIBLE):
-            alike = row.schema.attachments.rule_set == filled.rule_set and same_but_for_version(filled.metadata, row)
-            if alike and await self._same_text(state, draft, row):
-                return row
-        return None
-
-    async def write(self, command: Register) -> tuple[State, Version]:
-        """Carry out a registration; the version it made or found."""
         try:
-            outcome = await self.execute(command)
-        except Incompatible as error:
-            state = self.registry.state
-            words = messages(state, command.key, error.findings, error.against)
-            raise RefusedChange(qualified(command.key), error.findings, words) from error
-        assert isinstance(outcome, Registration)
-        state = self.registry.state
-        return state, queries.version(state, outcome.key, outcome.ordinal, queries.KEPT)
+            resolved = await self.rendered(state, row, "resolved")
+        except MalformedSchema:  # Too deep with its references inside: no text can be the same.
+            return False
+        return resolved is not None and await asyncio.to_thread(_means, draft.prepared, resolved)
 
     # --- checking ---------------------------------------------------------------------------------------------------
 
@@ -238,10 +188,10 @@ class Desk:
             findings, against = await self.registry.findings(key, draft.document, attachments, ordinal=ordinal)
         except SubjectNotFound:
             raise VersionNotFound(ordinal or "latest") from None
-        findings = findings or await self._contract(state, key, draft)
+        findings = findings or await self.contract_findings(state, key, draft)
         return messages(self.registry.state, key, findings, against) if findings else []
 
-    async def _contract(self, state: State, key: SubjectKey, draft: Draft) -> list[Finding]:
+    async def contract_findings(self, state: State, key: SubjectKey, draft: Draft) -> list[Finding]:
         """What the level's `validateFields` holds against a draft that is not registered yet."""
         level = Level(*key)
         if not queries.settings_for(state, level).validate_fields or queries.mode_for(state, level) is Mode.IMPORT:
@@ -331,10 +281,11 @@ def _other_spaces(state: State, space: str) -> Iterator[str]:
     return (name for name in sorted(state.spaces) if name != space)
 
 
-def _resolved(fmt: object, parsed: Parsed) -> str | None:
-    render = fmt.render  # type: ignore[attr-defined]  # every format has it; the port is generic
-    text: str | None = render(parsed, "resolved")
-    return text
+def _means(prepared: Prepared, text: str) -> bool:
+    """Whether a schema without references is another text, style aside."""
+    fmt = prepared.format
+    theirs = fmt.parse(text.encode(), {}, strict=False)
+    return fmt.canonical(theirs, Form.NORMALIZED) == fmt.canonical(prepared.parsed, Form.NORMALIZED)
 
 
 def _refused(error: MalformedSchema, request: api.RegisterSchemaRequest) -> RefusedText:

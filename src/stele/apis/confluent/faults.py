@@ -68,11 +68,16 @@ class Fault(NamedTuple):
 Wording = Callable[[Any, Asking], str]
 
 
+def sentence(error: err.MalformedSchema) -> str:
+    """What is wrong with a schema, as the answer that refuses it says."""
+    return _malformed(error) if isinstance(error, RefusedText) else str(error)
+
+
 def _plain(error: Exception, asking: Asking) -> str:
     return str(error)
 
 
-def _malformed(error: RefusedText, asking: Asking) -> str:
+def _malformed(error: RefusedText) -> str:
     text = error.text if len(error.text) <= _LONGEST else f"{error.text[:_LONGEST]}..."
     references = ", ".join(error.references)
     return f"Invalid schema {text} with refs [{references}] of type {error.schema_type}, details: {error}"
@@ -137,7 +142,7 @@ FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
     err.Invalid: (422, 422, _plain),
     err.InvalidRequest: (422, 42201, _plain),
     err.MalformedSchema: (422, 42201, _plain),
-    RefusedText: (422, 42201, _malformed),
+    RefusedText: (422, 42201, lambda e, a: _malformed(e)),
     err.UnknownFormat: (422, 42201, _plain),
     err.FormatMismatch: (422, 42201, _plain),
     err.InvalidVersion: (

@@ -15,7 +15,7 @@ from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import Changed, ChangeSettings, ClearMode, ClearSettings, ModeSet, SetMode
 from stele.core.model import DEFAULT_SPACE, Level, Mode, Settings
-from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound
+from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge
 
 _CONFIG = [*everywhere("/config"), *everywhere("/config/{subject:str}")]
 _MODE = [*everywhere("/mode"), *everywhere("/mode/{subject:str}")]
@@ -46,6 +46,8 @@ async def change_config(
     # PUT /config/{subject}
     """Change some settings of a level; answers all of them."""
     body = await read_body(request, api.ConfigUpdateRequest)
+    if (size := len(await request.body())) > desk.registry.limits.schema_bytes:
+        raise TooLarge(f"the settings have {size} bytes, more than a schema may have")
     level = writable_level(level_of(subject, context))
     outcome = await desk.execute(ChangeSettings(level, words.changes_in(body)))
     assert isinstance(outcome, Changed)

@@ -9,7 +9,7 @@ from litestar.params import QueryParameter
 from msgspec.structs import replace
 
 from stele.apis.confluent import entities as api
-from stele.apis.confluent import lists
+from stele.apis.confluent import lists, registering
 from stele.apis.confluent.desk import require_visible, visible_elsewhere
 from stele.apis.confluent.names import WILDCARD, is_true, page, prefix_of
 from stele.apis.confluent.options import OLD
@@ -126,7 +126,9 @@ async def register(
     """Register the schema in the body; the same schema again answers what is there."""
     body = await read_body(request, api.RegisterSchemaRequest)
     _, asked = await desk.asked(subject, context)
-    state, version = await desk.register(asked.key, body, normalize=is_true(normalize), force=is_true(force))
+    state, version = await registering.register(
+        desk, asked.key, body, normalize=is_true(normalize), force=is_true(force)
+    )
     if desk.options.profile == OLD and body.schema:
         return api.RegisterSchemaResponse(version.schema.gid)
     shown = registration_out(state, version, desk.style())

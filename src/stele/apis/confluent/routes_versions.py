@@ -7,8 +7,9 @@ from typing import Any
 from litestar import Request, Response, delete, get, post
 
 from stele.apis.confluent import entities as api
-from stele.apis.confluent import tags
+from stele.apis.confluent import registering, tags
 from stele.apis.confluent.desk import Desk
+from stele.apis.confluent.faults import sentence
 from stele.apis.confluent.names import is_true, page, version_of
 from stele.apis.confluent.parameters import (
     READ,
@@ -115,17 +116,15 @@ async def tag_version(
     body = await read_body(request, api.TagSchemaRequest)
     state, found = await desk.version(subject, version, context, deleted=False)
     attachments = tags.changed(found.schema.attachments, body)
-    text = state.text(found.content)
-    state, made = await desk.write(
-        Register(
-            key=found.subject.key,
-            document=document_of(text, found.lane.format, found.lane.type),
-            references=attachments.references,
-            metadata=attachments.metadata,
-            rule_set=attachments.rule_set,
-            ordinal=body.new_version if (body.new_version or 0) > 0 else None,
-        )
+    command = Register(
+        key=found.subject.key,
+        document=document_of(state.text(found.content), found.lane.format, found.lane.type),
+        references=attachments.references,
+        metadata=attachments.metadata,
+        rule_set=attachments.rule_set,
+        ordinal=body.new_version if (body.new_version or 0) > 0 else None,
     )
+    state, made = await registering.settled(desk, lambda state: registering.numbered(state, command))
     return registration_out(state, made, desk.style())
 
 
@@ -187,7 +186,7 @@ async def _checked(
     except MalformedSchema as error:
         if not is_true(verbose):
             raise
-        found = [str(error)]
+        found = [sentence(error)]
     return api.CompatibilityCheckResponse(not found, found if is_true(verbose) else None)
 
 

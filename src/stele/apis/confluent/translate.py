@@ -203,7 +203,7 @@ SERIALIZED = "serialized"
 
 def is_descriptor(body: api.RegisterSchemaRequest) -> bool:
     """Whether a Protobuf schema was sent as a base64 file descriptor: source text has braces or semicolons."""
-    return body.schema_type == "PROTOBUF" and bool(body.schema) and not set(body.schema) & set("{;")
+    return body.schema_type == "PROTOBUF" and not set(body.schema or "{") & set("{;")
 
 
 def registration_out(state: State, version: Version, style: Style) -> api.RegisterSchemaResponse:

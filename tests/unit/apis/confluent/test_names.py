@@ -67,10 +67,17 @@ def test_subject_of(text: str, context: str, key: tuple[str, str], is_qualified:
     assert subject_of(text, context) == (SubjectKey(*key), is_qualified)
 
 
-def test_context_with_a_colon_is_refused() -> None:
-    """A context in a path is a bare name."""
+@pytest.mark.parametrize("context", [".c", "c", ":.c:"])
+def test_contexts_in_paths(context: str) -> None:
+    """A context in a path is a bare name, or one with both colons around it."""
+    assert space_of(context) == "c"
+
+
+@pytest.mark.parametrize("context", [":", "::", ":c:", ":.c", ".c:", ":.c:x", ":.a:b:", ":*:"])
+def test_context_with_other_colons_is_refused(context: str) -> None:
+    """Anything else with a colon is no context."""
     with pytest.raises(InvalidContext):
-        space_of(":.c:")
+        space_of(context)
 
 
 @pytest.mark.parametrize(
