@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 from litestar import Request
+from litestar.exceptions import InternalServerException
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 from litestar.types.internal_types import PathParameterDefinition
@@ -43,9 +44,14 @@ def actor_of(request: Request[Any, Any, Any]) -> str:
 async def read_body(request: Request[Any, Any, Any], shape: type[T]) -> T:
     """The body as a value of a type, numbers in strings taken as numbers. Raises `NotJson`, `WrongShape`.
 
-    The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting.
+    The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting; and so it
+    does when the client leaves in the middle of a body, which is none of ours.
     """
-    return decode_body(await request.body(), shape)
+    try:
+        body = await request.body()
+    except InternalServerException:
+        raise NotJson("the request ended before its body did") from None
+    return decode_body(body, shape)
 
 
 def decode_body(body: bytes, shape: type[T]) -> T:
@@ -130,6 +136,8 @@ def negotiated(accept: str, offered: Mapping[str, float]) -> str | None:
 
 def _weighted(part: str) -> tuple[str, float]:
     name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+    if name == "*":  # Java's own HTTP client writes it so.
+        name = "*/*"
     for parameter in parameters:
         key, _, value = parameter.partition("=")
         if key.strip() == "q":

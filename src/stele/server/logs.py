@@ -26,8 +26,12 @@ def configure_logs(level: Literal["debug", "info", "warning", "error"], shape: L
             logger_factory=structlog.BytesLoggerFactory(sys.stderr.buffer),
         )
     else:
+        # Plain tracebacks: the pretty ones print every local variable, which can hold the event loop for a minute.
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
         structlog.configure(
-            processors=[*shared, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())],
+            processors=[*shared, renderer],
             wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
             logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         )

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -157,6 +158,25 @@ async def test_what_surrounds_a_schema_is_limited_too(
     seq = registry.state.seq
     answer = await refused(client, method, path, json.dumps(body).encode())
     assert answer.json()["error_code"] in {42209, 42210}
+    assert registry.state.seq == seq
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_body(registry: Registry) -> None:
+    """Half a request is the client's fault, not the server's, and changes nothing."""
+    seq, sent = registry.state.seq, []
+    messages = iter([{"type": "http.request", "body": INT[:5], "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path = "/subjects/h/versions"
+    scope: Any = {"type": "http", "http_version": "1.1", "method": "POST", "path": path, "raw_path": path.encode()}
+    scope |= {"headers": [(b"content-type", b"application/json")], "query_string": b"", "root_path": ""}
+    await application(registry)(scope | {"scheme": "http", "server": ("registry", 80), "state": {}}, receive, send)
+    assert sent[0]["status"] == 400
     assert registry.state.seq == seq
 
 

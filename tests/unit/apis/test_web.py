@@ -19,6 +19,8 @@ class Shape(msgspec.Struct):
     [
         ("", "application/x.v1+json"),
         ("*/*", "application/x.v1+json"),
+        ("text/html, *; q=.2, */*; q=.2", "application/x.v1+json"),
+        ("*", "application/x.v1+json"),
         ("application/*", "application/x.v1+json"),
         ("application/json", "application/json"),
         ("APPLICATION/JSON", "application/json"),
