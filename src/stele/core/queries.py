@@ -43,11 +43,6 @@ RETIRED = frozenset({Life.RETIRED})
 # --- levels ---------------------------------------------------------------------------------------------------------
 
 
-def levels(key: SubjectKey) -> tuple[Level, Level, Level]:
-    """Where settings and modes of a subject come from, nearest first."""
-    return Level(key.space, key.name), Level(key.space), REGISTRY
-
-
 def settings_for(state: State, level: Level) -> Settings:
     """The settings in force at a level: each one from the nearest level that has it."""
     merged: dict[str, object] = {}

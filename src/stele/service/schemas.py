@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stele.core import queries
-from stele.core.model import Document, Reference, Version
+from stele.core.model import Document, Reference
 from stele.core.ports import Form, Format, Parsed
 from stele.core.questions import Source
 from stele.core.state import State
@@ -98,12 +98,6 @@ class Schemas:
             while len(self._parsed) > _REMEMBERED:
                 self._parsed.popitem(last=False)
         return known
-
-    async def parsed_version(self, state: State, version: Version) -> tuple[Format[Any], Parsed]:
-        """The parsed form of a registered version."""
-        return await self.parsed_schema(
-            state, version.lane.format, version.content.sha, version.schema.attachments.references
-        )
 
     async def parsed_schema(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference]
