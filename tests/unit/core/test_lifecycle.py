@@ -333,3 +333,23 @@ def test_subjects_of_one_name_in_two_spaces_are_two() -> None:
     box.register(other, "v1")
     box.purge(S)
     assert box.ordinals(other) == [1]
+
+
+def test_a_closed_version_is_not_the_same_as_a_new_one() -> None:
+    """A text only a closed incarnation has is registered anew in the next one, not found there."""
+    box = filled(2)
+    box.close(S)
+    box.register(S, "other")
+    again = box.register(S, "v2")
+    assert (again.ordinal, again.gid, again.created) == (2, 2, True)
+
+
+def test_lane_numbers_follow_the_rule_of_the_subject() -> None:
+    """Where purged numbers are given again, those of a lane are, too; elsewhere they are not."""
+    for defaults, expected in ((SubjectDefaults(), 1), (NEVER_REUSE, 2)):
+        box = Box()
+        for text, lane in (("a", "A"), ("b", "B")):
+            box.do(cmd.Register(S, doc(text, type_name=lane), check=Check.SKIP, defaults=defaults))
+        box.purge(S, 2)
+        box.do(cmd.Register(S, doc("c", type_name="B"), check=Check.SKIP))
+        assert queries.version(box.state, S, None).lane_version == expected

@@ -1,0 +1,51 @@
+"""Drafts: what is decided on top of one another, and taken back."""
+
+from __future__ import annotations
+
+from tests.unit.core.box import Box, S, T, doc
+
+from stele.core import commands as cmd
+from stele.core import queries
+from stele.core.decide import decide
+from stele.core.events import Stamp
+from stele.core.fold import fold
+
+DIGEST = b"p" * 32
+
+
+def drafted(box: Box, command: cmd.Command) -> None:
+    """Decide and fold within the draft."""
+    stamp = Stamp(b"draft" * 3 + b".", 1)
+    for event in decide(box.state, command, stamp).events:
+        fold(box.state, event, stamp, box.state.seq + 1)
+
+
+def test_an_index_built_in_a_draft_forgets_the_draft() -> None:
+    """Digests and uids that were looked up for the first time in a draft do not find what was taken back."""
+    box = Box()
+    box.do(cmd.Register(S, doc("a", print=DIGEST)))
+    box.state.begin()
+    drafted(box, cmd.Register(T, doc("b", print=b"q" * 32)))
+    version = queries.version(box.state, T, 1)
+    assert queries.by_digest(box.state, "print", b"q" * 32) is version.content
+    assert queries.by_uid(box.state, version.uid) is version
+    uid = version.uid
+    box.state.rollback()
+    assert queries.by_digest(box.state, "print", b"q" * 32) is None
+    assert queries.by_uid(box.state, uid) is None
+    assert queries.by_digest(box.state, "print", DIGEST) is not None
+
+
+def test_a_purge_in_a_draft_keeps_the_text() -> None:
+    """Only a durable purge erases: taken back, the text is still there, packed or not."""
+    for packed in (False, True):
+        box = Box()
+        box.register(S, "a")
+        box.state.pack(rest=packed)
+        box.retire(S)
+        box.state.begin()
+        drafted(box, cmd.DeleteSubject(S, cmd.Removal.PURGE))
+        assert box.state.contents == {}
+        box.state.rollback()
+        assert box.state.text(queries.schema(box.state, "", 1).content) == b"a"
+        assert box.state.erased == []
