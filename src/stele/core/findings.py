@@ -18,7 +18,7 @@ class Level(Enum):
     WARNING = "warning"
     """Readable, but probably not what the author meant."""
     UNKNOWN = "unknown"
-    """No rule could decide; a setting says whether that counts as an error."""
+    """No rule could decide. What is not known to be compatible is refused; a ruleset that trusts says WARNING."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,4 +48,4 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def breaks(self) -> bool:
         """True when the finding by itself makes the change incompatible."""
-        return self.level is Level.ERROR
+        return self.level is not Level.WARNING

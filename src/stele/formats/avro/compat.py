@@ -7,7 +7,7 @@ reader's schema, types followed through their names, and a number right after a 
 
 Added here: a finding for a reader's field that matches two fields of the writer (Java throws), warnings for changes of
 a logical type, which the binary format cannot show and which turn values silently into others, and a limit: pairs of
-schemas made to explode end with a finding of level UNKNOWN instead of a stack overflow.
+schemas made to explode end with a finding of level UNKNOWN, which refuses, instead of a stack overflow.
 
 Ruleset `avro-ruby` differs in two points: decimals of equal precision and scale resolve whatever holds them, and
 inside unions full names must match.
@@ -15,15 +15,18 @@ inside unions full names must match.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from stele.core.findings import Finding, Level
 from stele.formats.avro.explain import explain
 from stele.formats.avro.model import (
     NO_DEFAULT,
+    Array,
     AvroSchema,
     EnumType,
     Fixed,
+    Map,
     Named,
     Primitive,
     Record,
@@ -37,7 +40,7 @@ from stele.formats.avro.resolve import PROMOTIONS
 MAX_DEPTH: Final = 220
 """Comparisons inside comparisons; recursive types of coprime periods reach any depth."""
 
-MAX_PAIRS: Final = 300_000
+MAX_PAIRS: Final = 200_000
 """Comparisons in one check: well under a second."""
 
 _NONE: Final[frozenset[str]] = frozenset()
@@ -70,8 +73,8 @@ class _TooMuch(Exception):
 
 
 def check(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list[Finding]:
-    """Findings in the order of the reader's schema, each once; none of level ERROR means compatible."""
-    checker = _Checker(ruby=ruby)
+    """Findings in the order of the reader's schema, each once; none that breaks means compatible."""
+    checker = _Checker(ruby=ruby, aliased=_has_field_aliases(reader.root))
     try:
         verdict = checker.compare(reader.root, writer.root)
     except (_TooMuch, RecursionError):  # the second only where the caller's own stack is deep already
@@ -101,9 +104,11 @@ def _flat(issues: Issues) -> list[Issue]:
 class _Checker:
     """One check: what was compared already, and where it is now."""
 
-    def __init__(self, *, ruby: bool) -> None:
+    def __init__(self, *, ruby: bool, aliased: bool) -> None:
         self.ruby = ruby
+        self.aliased = aliased
         self.done: dict[tuple[int, int], Verdict] = {}
+        self.named: dict[int, dict[str, list[Record]]] = {}
         self.path: list[str] = []
         self.depth = 0
         self.pairs = 0
@@ -114,15 +119,17 @@ class _Checker:
         """The verdict on a pair, one step down when there is a token; optimistic while it is still being looked at."""
         if token:
             self.path.append(token)
+        self.pairs += 1
+        if self.pairs > MAX_PAIRS:
+            raise _TooMuch
         if type(reader) is Primitive and type(writer) is Primitive:
             verdict = self._primitives(reader, writer)
         else:
             key = (id(reader), id(writer))
             known = self.done.get(key)
             if known is None:
-                self.pairs += 1
                 self.depth += 1
-                if self.depth > MAX_DEPTH or self.pairs > MAX_PAIRS:
+                if self.depth > MAX_DEPTH:
                     raise _TooMuch
                 self.done[key] = _FITS
                 known = self.done[key] = self._compare(reader, writer)
@@ -174,7 +181,7 @@ class _Checker:
         return Verdict(True, self._issue("LOGICAL_TYPE_CHANGED", str(ours), str(theirs)))
 
     def _names(self, reader: Named, writer: Named) -> Verdict:
-        if reader.name.rpartition(".")[2] == writer.name.rpartition(".")[2] or writer.name in reader.aliases:
+        if _simple(reader.name) == _simple(writer.name) or writer.name in reader.aliases:
             return _FITS
         return self._fails("NAME_MISMATCH", reader.name, writer.name, leaf="name")
 
@@ -252,7 +259,7 @@ class _Checker:
         return Verdict(fits, issues) if issues else _FITS
 
     def _into_union(self, reader: Union, writer: Type) -> Verdict:
-        for branch in reader.branches:
+        for branch in self._branches(reader, writer):
             if self.ruby and not _full_names_match(branch, writer):
                 continue
             verdict = self.compare(branch, writer)
@@ -260,9 +267,25 @@ class _Checker:
                 return verdict
         return self._fails("MISSING_UNION_BRANCH", short(reader), short(writer), extra=self._nearest(reader, writer))
 
+    def _branches(self, reader: Union, writer: Type) -> Sequence[Type]:
+        """The branches that can take a type, in order: for a record those of its name, so that width costs nothing.
+
+        Where fields have aliases all are tried, as Java does: one that fits in vain may be ambiguous inside.
+        """
+        if self.aliased or not isinstance(writer, Record):
+            return reader.branches
+        by_name = self.named.get(id(reader))
+        if by_name is None:
+            by_name = self.named[id(reader)] = {}
+            for branch in reader.branches:
+                if isinstance(branch, Record):
+                    for name in {_simple(branch.name), *(f".{alias}" for alias in branch.aliases)}:
+                        by_name.setdefault(name, []).append(branch)
+        return [*by_name.get(_simple(writer.name), ()), *by_name.get(f".{writer.name}", ())]
+
     def _nearest(self, reader: Union, writer: Type) -> str:
         """Why the branch that was probably meant (same kind and name) does not fit: rule and path, or ''."""
-        for branch in reader.branches:
+        for branch in self._branches(reader, writer):
             same = branch.kind == writer.kind
             if same and isinstance(branch, Named) and isinstance(writer, Named):
                 same = self._names(branch, writer).fits
@@ -288,6 +311,35 @@ def _merge(verdicts: list[Verdict]) -> Verdict:
     issues: list[Issues] = [verdict.issues for verdict in verdicts if verdict.issues is not None]
     fits = all(verdict.fits for verdict in verdicts)
     return Verdict(fits, issues) if issues else Verdict(fits, None)
+
+
+def _simple(full_name: str) -> str:
+    return full_name.rpartition(".")[2]
+
+
+def _has_field_aliases(root: Type) -> bool:
+    """Whether a record anywhere in a type has a field with aliases."""
+    entered: set[int] = set()
+    waiting: list[Type] = [root]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is Primitive or id(node) in entered:
+            continue
+        entered.add(id(node))
+        match node:
+            case Record():
+                if any(field.aliases for field in node.fields):
+                    return True
+                waiting.extend(field.type for field in node.fields)
+            case Union():
+                waiting.extend(node.branches)
+            case Array():
+                waiting.append(node.items)
+            case Map():
+                waiting.append(node.values)
+            case _:
+                pass
+    return False
 
 
 def _decimals_agree(reader: Type, writer: Type) -> bool:
