@@ -94,7 +94,7 @@ class Front:
         if answer.head:
             inner["method"] = "GET"
         try:
-            await mount.app(inner, receive, answer)
+            await mount.app(inner, answer.receive, answer)
         finally:
             seconds = time.perf_counter() - started
             route = str(inner.get("path_template") or UNMATCHED)
@@ -116,6 +116,7 @@ class _Answer:
 
     def __init__(self, receive: Receive, send: Send, request_id: bytes, *, head: bool) -> None:
         self._receive = receive
+        self._unread = True
         self._send = send
         self.request_id = request_id
         self.head = head
@@ -132,13 +133,16 @@ class _Answer:
             message = {"type": "http.response.body", "body": b"", "more_body": message.get("more_body", False)}
         await self._send(message)
 
+    async def receive(self) -> Message:
+        """The next message from the client, noting whether its body has come to an end: nothing follows that."""
+        message = await self._receive()
+        self._unread = bool(message.get("more_body", False))
+        return message
+
     async def _drain(self) -> None:
         left = _DRAINED_BYTES
-        while left > 0:
-            message = await self._receive()
-            left -= len(message.get("body", b""))
-            if not message.get("more_body", False):
-                return
+        while self._unread and left > 0:
+            left -= len((await self.receive()).get("body", b""))
 
 
 def _addressed(head: Message, headers: Headers) -> Message | None:

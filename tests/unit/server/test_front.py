@@ -158,3 +158,16 @@ async def test_metrics_have_no_label_a_client_can_choose() -> None:
     assert len(lines) == 2
     assert 'method="OTHER",route="unmatched",status="200"} 30.0' in text
     assert 'route="/schemas/ids/{id}",status="200"} 300.0' in text
+
+
+async def test_a_body_that_was_read_is_not_waited_for() -> None:
+    """A refusal after the last of the body goes out at once: nothing more comes from a client that waits for it."""
+
+    async def reads_first(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive())["more_body"]:
+            pass
+        await refusing(scope, receive, send)
+
+    client = Client(Front({}, Mount("big", reads_first), Metrics()))
+    client.body = [b"a", b"b"]
+    assert await client.ask("/", "POST") == 413
