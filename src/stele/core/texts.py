@@ -14,8 +14,8 @@ from itertools import repeat
 
 import zstandard
 
-BLOCK_BYTES = 32 * 1024
-"""Raw bytes per block: a read decompresses one block, about 20 µs."""
+BLOCK_BYTES = 64 * 1024
+"""Raw bytes per block: a read decompresses one block, about 40 µs, when it is not among the last ones read."""
 
 _CACHED_BLOCKS = 64
 
