@@ -116,12 +116,12 @@ def test_order_of_members_has_no_meaning(schema: Any, chance: random.Random) -> 
 @QUICK
 @given(SCHEMAS)
 def test_a_schema_reads_its_own_data(schema: Any) -> None:
-    """Compared with a copy of itself a schema has no change at all, under either ruleset."""
+    """Compared with a copy of itself a schema has no change at all, under any ruleset."""
     parsed, copy = parse(schema), parse(schema)
     if parsed is None or copy is None:
         return
     assert changes(copy, parsed) == []
-    assert [JSON_SCHEMA.check(copy, parsed, ruleset) for ruleset in JSON_SCHEMA.rulesets] == [[], []]
+    assert not any(JSON_SCHEMA.check(copy, parsed, ruleset) for ruleset in JSON_SCHEMA.rulesets)
 
 
 @QUICK
@@ -167,4 +167,4 @@ def test_listing_columns_and_examples_never_fail_badly(schema: Any) -> None:
         example = codec.example()
     except SteleError:
         return
-    assert codec.decode(codec.encode(example)) == example
+    assert codec.decode(codec.encode(example)) == json.loads(json.dumps(example, default=float))

@@ -115,7 +115,7 @@ class Format(Protocol[P]):
         ...
 
     def check(self, reader: P, writer: P, ruleset: str = "") -> list[Finding]:
-        """Whether the reader's schema can read data of the writer's: no finding of level ERROR means yes.
+        """Whether the reader's schema can read data of the writer's: no finding that `breaks` means yes.
 
         ruleset '' is the default. Raises `UnknownRuleset`.
         """

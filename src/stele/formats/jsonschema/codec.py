@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
-from typing import Any, NoReturn
+from math import isfinite
+from typing import Any, NamedTuple, NoReturn
 
 import jsonschema_rs
 
@@ -17,6 +19,8 @@ MAX_MESSAGES = 50
 """Faults of one datum that are told; more are counted only."""
 
 _MESSAGE_LIMIT = 300
+_MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{309}")
+"""Found in every text that holds a number beyond the largest float, which would be read as infinity."""
 
 
 class JsonCodec:
@@ -38,12 +42,10 @@ class JsonCodec:
         if faults:
             raise EncodeError("; ".join(faults))
         try:
-            return json.dumps(
-                datum, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_refuse
-            ).encode()
-        except TypeError:
-            return write(_spelled(datum))
-        except (ValueError, RecursionError) as error:
+            return json.dumps(datum, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+        except TypeError:  # a Decimal
+            return write(spelled(datum))
+        except ValueError as error:  # an integer of thousands of digits
             raise EncodeError(f"the datum is no JSON value: {error}") from None
 
     def decode(self, data: bytes) -> Any:
@@ -57,14 +59,18 @@ class JsonCodec:
             raise DecodeError(f"not JSON: {error.msg}", offset=len(error.doc[: error.pos].encode())) from None
         except (ValueError, RecursionError) as error:
             raise DecodeError(f"not readable as JSON: {error}") from None
-        faults = _faults(self._reader, datum)
+        faults = _foreign(datum) if _MAY_OVERFLOW.search(source) else []
+        faults = faults or _faults(self._reader, datum)
         if faults:
             raise DecodeError("; ".join(faults))
         return datum
 
     def validate(self, datum: Any) -> list[str]:
-        """Why a datum does not fit the writer's schema: `#/path: reason`, at most `MAX_MESSAGES` and a count."""
-        return _faults(self._writer, datum)
+        """Why a datum is no JSON value, or does not fit the writer's schema: `#/path: reason`.
+
+        At most `MAX_MESSAGES` are told. What JSON has no word for is refused even where the schema allows anything.
+        """
+        return _foreign(datum) or _faults(self._writer, datum)
 
     def example(self) -> Any:
         """A small datum that was seen to fit the writer's schema. Raises `EncodeError` when none is found."""
@@ -91,8 +97,58 @@ def _faults(parsed: ParsedJsonSchema, datum: Any) -> list[str]:
         return [f"#: {_short(str(error))}"]
 
 
-def _spelled(datum: Any, depth: int = 0) -> Any:
-    """The datum with its Decimals spelled out, for the printer; `validate` has passed all else."""
+def _foreign(datum: Any) -> list[str]:
+    """The first thing in a datum that JSON has no word for, as a sentence with its path; empty when there is none."""
+    found = _find_foreign(datum, 0)
+    return [f"{pointer(reversed(found.path))}: {found.why}"] if found else []
+
+
+class _Foreign(NamedTuple):
+    """Something that is no JSON value; path leads to it, innermost step first."""
+
+    why: str
+    path: list[str | int]
+
+
+def _find_foreign(value: Any, depth: int) -> _Foreign | None:
+    kind = type(value)
+    if kind is bool or kind is int or value is None:
+        return None
+    if isinstance(value, str):
+        return None if value.isascii() or _encodable(value) else _Foreign("half a surrogate pair is no text", [])
+    if isinstance(value, float | Decimal):
+        return None if isfinite(value) else _Foreign(f"{value} is no JSON number", [])
+    if depth >= MAX_DEPTH:
+        return _Foreign(f"nested deeper than {MAX_DEPTH} levels", [])
+    if isinstance(value, dict):
+        for name, member in value.items():
+            if not isinstance(name, str):
+                return _Foreign(f"the member name {_short(repr(name))} is no string", [])
+            if not name.isascii() and not _encodable(name):
+                return _Foreign("half a surrogate pair is no text", [])
+            if found := _find_foreign(member, depth + 1):
+                found.path.append(name)
+                return found
+        return None
+    if isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            if found := _find_foreign(item, depth + 1):
+                found.path.append(index)
+                return found
+        return None
+    return None if isinstance(value, int) else _Foreign(f"{kind.__name__} is no JSON type", [])
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def spelled(datum: Any, depth: int = 0) -> Any:
+    """A datum with its Decimals and long integers spelled out, for the printer. Raises `EncodeError` when too deep."""
     if depth > MAX_DEPTH:
         raise EncodeError(f"the datum is nested deeper than {MAX_DEPTH} levels")
     if isinstance(datum, Decimal):
@@ -100,14 +156,10 @@ def _spelled(datum: Any, depth: int = 0) -> Any:
     if isinstance(datum, int) and not isinstance(datum, bool):
         return Spelled(str(int(datum)))
     if isinstance(datum, dict):
-        return {name: _spelled(value, depth + 1) for name, value in datum.items()}
+        return {name: spelled(value, depth + 1) for name, value in datum.items()}
     if isinstance(datum, list | tuple):
-        return [_spelled(value, depth + 1) for value in datum]
+        return [spelled(value, depth + 1) for value in datum]
     return datum
-
-
-def _refuse(value: object) -> NoReturn:
-    raise TypeError(type(value).__name__)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
 from stele.errors import UnknownRuleset
-from stele.formats.jsonschema import arrow, canonical, confluent, fields, parsed
+from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, parsed
 from stele.formats.jsonschema.codec import JsonCodec
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 
@@ -31,8 +31,8 @@ class JsonSchemaFormat:
 
     @property
     def rulesets(self) -> Sequence[str]:
-        """`confluent` (default) and `confluent-lenient`."""
-        return tuple(confluent.RULESETS)
+        """`confluent` (default), `confluent-lenient`, `containment` and `containment-lenient`."""
+        return (*confluent.RULESETS, *containment.RULESETS)
 
     def parse(
         self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True
@@ -54,6 +54,8 @@ class JsonSchemaFormat:
 
     def check(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, ruleset: str = "") -> list[Finding]:
         """Findings of the ruleset. Raises `UnknownRuleset`; `TooLarge` for schemas too entangled to compare."""
+        if ruleset in containment.RULESETS:
+            return containment.findings(reader, writer, containment.RULESETS[ruleset])
         allowed = confluent.RULESETS.get(ruleset or "confluent")
         if allowed is None:
             raise UnknownRuleset(f"the format json has no ruleset {ruleset!r}, but {', '.join(self.rulesets)}")

@@ -13,8 +13,14 @@ from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join
 from stele.formats.jsonschema.tangle import refuse_tangles
 from stele.formats.jsonschema.text import Json
 
+BACKTRACK_LIMIT = 200_000
+"""Steps back a pattern may take on one string."""
+
+PATTERN_SIZE_LIMIT = 4 * 1024 * 1024
+"""Bytes a compiled pattern may take."""
+
 PATTERN_LIMITS = jsonschema_rs.FancyRegexOptions(
-    backtrack_limit=200_000, size_limit=4 * 1024 * 1024, dfa_size_limit=4 * 1024 * 1024
+    backtrack_limit=BACKTRACK_LIMIT, size_limit=PATTERN_SIZE_LIMIT, dfa_size_limit=PATTERN_SIZE_LIMIT
 )
 """Bounds on user patterns: a pattern too big is refused with the schema, one too slow counts as not matching."""
 
@@ -46,7 +52,7 @@ class ParsedJsonSchema:
     printed     the PRINTED form
     """
 
-    __slots__ = ("_validator", "draft", "links", "printed", "references", "root")
+    __slots__ = ("_asserting", "_base", "_validator", "draft", "links", "printed", "references", "root")
 
     def __init__(
         self,
@@ -55,6 +61,7 @@ class ParsedJsonSchema:
         links: Links,
         references: Mapping[str, Json],
         validator: jsonschema_rs.Validator | MalformedSchema,
+        base: str,
     ) -> None:
         self.root = root
         self.draft = draft
@@ -62,6 +69,8 @@ class ParsedJsonSchema:
         self.references = references
         self.printed = jsontext.write(root)
         self._validator = validator
+        self._asserting: jsonschema_rs.Validator | None = None
+        self._base = base
 
     @property
     def type_name(self) -> str:
@@ -75,6 +84,13 @@ class ParsedJsonSchema:
         if isinstance(self._validator, MalformedSchema):
             raise self._validator
         return self._validator
+
+    @property
+    def asserting_validator(self) -> jsonschema_rs.Validator:
+        """The schema compiled so that `format` refuses, as some validators read it; compiled when first asked for."""
+        if self._asserting is None:
+            self._asserting = compile_schema(self.root, self.links, self.draft, base=self._base, formats=True)
+        return self._asserting
 
 
 def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ParsedJsonSchema:
@@ -100,15 +116,14 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
 
 def _assemble(root: Json, known: dict[str, Json], draft: Draft, *, name: str, strict: bool) -> ParsedJsonSchema:
     links = Links(root, known, name=name, draft=draft, strict=strict)
+    base = join(ROOT_BASE, name)
     try:
-        validator: jsonschema_rs.Validator | MalformedSchema = compile_schema(
-            root, links, draft, base=join(ROOT_BASE, name)
-        )
+        validator: jsonschema_rs.Validator | MalformedSchema = compile_schema(root, links, draft, base=base)
     except MalformedSchema as error:
         if strict:
             raise
         validator = error
-    return ParsedJsonSchema(root, draft, links, known, validator)
+    return ParsedJsonSchema(root, draft, links, known, validator, base)
 
 
 def _read_schema(text: bytes, *, strict: bool) -> Json:
@@ -133,10 +148,13 @@ def _read_reference(label: str, text: bytes, *, strict: bool) -> Json:
         ) from None
 
 
-def compile_schema(root: Json, links: Links, draft: Draft, *, base: str) -> jsonschema_rs.Validator:
+def compile_schema(
+    root: Json, links: Links, draft: Draft, *, base: str, formats: bool = False
+) -> jsonschema_rs.Validator:
     """A validator for root that reads its references from links and never from the network.
 
-    One policy for all drafts: `format` is an annotation, not an assertion. Raises `MalformedSchema`.
+    One policy for all drafts: `format` is an annotation, not an assertion, unless formats asks for the other reading.
+    Raises `MalformedSchema`.
     """
     refuse_tangles(root, links)
     document = jsontext.plain(root)
@@ -144,7 +162,7 @@ def compile_schema(root: Json, links: Links, draft: Draft, *, base: str) -> json
         try:
             return draft.validator(
                 document,
-                validate_formats=False,
+                validate_formats=formats,
                 base_uri=base,
                 retriever=_retriever(links, draft),
                 pattern_options=PATTERN_LIMITS,

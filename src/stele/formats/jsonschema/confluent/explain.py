@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 from stele.core.findings import Finding
 from stele.formats.jsonschema.confluent.changes import LENIENT, STRICT, Change
+from stele.formats.jsonschema.excerpt import excerpt
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, write
-
-_TEXT_LIMIT = 80
 
 
 class _Advice(NamedTuple):
@@ -121,19 +119,9 @@ def _finding(change: Change, reader: ParsedJsonSchema, writer: ParsedJsonSchema)
 
 
 def _at(parsed: ParsedJsonSchema, path: str) -> str:
-    """What a schema has at a path of a change, shortened; '' where it has nothing or the path is none of the text."""
-    value: Json = parsed.root
-    for token in path.removeprefix("#/").split("/") if path != "#/" else ():
-        value = parsed.links.follow(value)
-        name = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return ""
-    text = write(value).decode()
-    return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
+    """What a schema has at a path of a change; '' where the path is none of the text."""
+    tokens = path.removeprefix("#/").split("/") if path != "#/" else ()
+    return excerpt(parsed, (token.replace("~1", "/").replace("~0", "~") for token in tokens))
 
 
 RULESETS = {"confluent": STRICT, "confluent-lenient": LENIENT}

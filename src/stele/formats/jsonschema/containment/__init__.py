@@ -1,0 +1,11 @@
+"""The rulesets `containment` and `containment-lenient`: does the reader's schema allow all the writer's does?
+
+A pair is compatible when that is proved (by the canonical form of jsonschema-rs) and no counter-example turns up; it is
+incompatible when a document is found that the writer's schema allows and the reader's refuses, and the finding shows
+it. What is neither is undecided: an `UNKNOWN` finding, which refuses, under `containment`; a warning, which lets the
+change pass, under `containment-lenient`.
+"""
+
+from stele.formats.jsonschema.containment.rules import RULESETS, findings
+
+__all__ = ["RULESETS", "findings"]

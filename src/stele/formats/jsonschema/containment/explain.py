@@ -1,0 +1,204 @@
+"""From a counter-example, or the lack of one, to a finding."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+import jsonschema_rs
+
+from stele.core.findings import Finding, Level
+from stele.formats.jsonschema.codec import spelled
+from stele.formats.jsonschema.excerpt import excerpt
+from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.resolve import REF_KEYWORDS
+from stele.formats.jsonschema.text import Json, pointer, write
+
+_MESSAGE_LIMIT = 200
+_CHOICES = (jsonschema_rs.ValidationErrorKind.AnyOf, jsonschema_rs.ValidationErrorKind.OneOfNotValid)
+_OTHER_KIND = ("type", "const", "enum")
+
+
+class Doubt(Enum):
+    """Why a pair is undecided."""
+
+    NEITHER = "neither proof nor counter-example"
+    MALFORMED = "a schema no validator takes"
+
+
+class _Advice(NamedTuple):
+    why: str
+    fix: str
+
+
+_LIMIT = "Keep the limit as the writer has it, or loosen it."
+_ADVICE = {
+    "type": _Advice(
+        "The reader no longer takes a type the writer may use.", "Allow every type the writer's schema does."
+    ),
+    "enum": _Advice("A value the writer may use is not listed by the reader.", "Keep every value ever listed."),
+    "const": _Advice("The reader takes one value where the writer may use others.", "List all values in an enum."),
+    "required": _Advice(
+        "The reader requires a property the writer may leave out.", "Do not require it, or require it in both schemas."
+    ),
+    "dependencies": _Advice(
+        "The reader requires a property beside another one; the writer does not.", "Leave the dependency out."
+    ),
+    "additionalProperties": _Advice(
+        "The reader's objects are closed to a property the writer may send.",
+        "Name the property in the reader's schema, open its objects, or close the writer's first.",
+    ),
+    "unevaluatedProperties": _Advice(
+        "The reader's objects are closed to a property the writer may send.",
+        "Name the property in the reader's schema, open its objects, or close the writer's first.",
+    ),
+    "additionalItems": _Advice(
+        "The reader's arrays are closed to an item the writer may send.", "Allow as many items as the writer's schema."
+    ),
+    "unevaluatedItems": _Advice(
+        "The reader's arrays are closed to an item the writer may send.", "Allow as many items as the writer's schema."
+    ),
+    "falseSchema": _Advice(
+        "The reader allows nothing where the writer may put a value.", "Replace the schema `false`."
+    ),
+    "minimum": _Advice("The reader's lower bound excludes a number the writer may use.", _LIMIT),
+    "exclusiveMinimum": _Advice("The reader's lower bound excludes a number the writer may use.", _LIMIT),
+    "maximum": _Advice("The reader's upper bound excludes a number the writer may use.", _LIMIT),
+    "exclusiveMaximum": _Advice("The reader's upper bound excludes a number the writer may use.", _LIMIT),
+    "multipleOf": _Advice(
+        "The writer may use a number that is no multiple of the reader's step.",
+        "Use the writer's step or a divisor of it.",
+    ),
+    "minLength": _Advice("The reader refuses a string as short as the writer may use.", _LIMIT),
+    "maxLength": _Advice("The reader refuses a string as long as the writer may use.", _LIMIT),
+    "pattern": _Advice(
+        "The writer may use a string that does not match the reader's pattern.", "Widen the pattern, or leave it out."
+    ),
+    "format": _Advice(
+        "Where formats are checked, the reader refuses a string the writer may use.",
+        "Leave the format out, or give it to the writer's schema first.",
+    ),
+    "contentEncoding": _Advice("The reader refuses a string the writer may use.", "Keep the content keywords."),
+    "contentMediaType": _Advice("The reader refuses a string the writer may use.", "Keep the content keywords."),
+    "minItems": _Advice("The reader refuses an array as short as the writer may use.", _LIMIT),
+    "maxItems": _Advice("The reader refuses an array as long as the writer may use.", _LIMIT),
+    "uniqueItems": _Advice("The writer may repeat an item; the reader refuses that.", "Leave uniqueItems out."),
+    "contains": _Advice(
+        "The writer's array need not hold what the reader looks for.", "Leave contains out, or loosen it."
+    ),
+    "minProperties": _Advice("The reader refuses an object with as few members as the writer may use.", _LIMIT),
+    "maxProperties": _Advice("The reader refuses an object with as many members as the writer may use.", _LIMIT),
+    "propertyNames": _Advice(
+        "The writer may use a name the reader refuses.", "Allow every name the writer's schema does."
+    ),
+    "anyOf": _Advice(
+        "No branch of the reader takes a value the writer may use.", "Keep every branch, or add one for it."
+    ),
+    "oneOf": _Advice(
+        "Not exactly one branch of the reader takes a value the writer may use.",
+        "Keep every branch, keep them apart, or use anyOf.",
+    ),
+    "not": _Advice("The reader forbids a value the writer may use.", "Forbid no more than the writer's schema does."),
+}
+_OTHER = _Advice("The reader refuses a value the writer may use.", "Allow what the writer's schema allows.")
+
+
+def refusal(
+    reader: ParsedJsonSchema, writer: ParsedJsonSchema, validator: jsonschema_rs.Validator, witness: Json
+) -> Finding:
+    """The finding about a document of the writer that the reader's validator refuses."""
+    error = _telling(next(iter(validator.iter_errors(witness))))
+    keyword = _keyword(error)
+    advice = _ADVICE.get(keyword, _OTHER)
+    steps = [step for step in error.evaluation_path if step not in REF_KEYWORDS]
+    where = pointer(error.instance_path)
+    shown = f"The witness is valid under the writer's schema and refused at {where}: {_short(error.message)}."
+    return Finding(
+        rule=f"{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', keyword).upper()}_REFUSES",
+        path=_place(reader, error.evaluation_path),
+        reader=excerpt(reader, steps),
+        writer=excerpt(writer, steps),
+        why=f"{advice.why} {shown}",
+        fix=advice.fix,
+        witness=write(spelled(witness)).decode(),
+    )
+
+
+def undecided(doubt: Doubt, level: Level, detail: str = "") -> Finding:
+    """The finding about a pair nothing is known of."""
+    if doubt is Doubt.MALFORMED:
+        why = f"One of the two schemas is malformed, so no document can be checked against it: {_short(detail)}."
+        fix = "Mend the schema, or compare with the ruleset confluent, which looks at the texts only."
+    else:
+        why = (
+            "It could neither be proved that the reader's schema allows every document the writer's does, "
+            "nor was a document found that it refuses."
+        )
+        fix = (
+            "Make the change smaller or the schemas simpler, compare with another ruleset, "
+            "or let undecided changes pass with containment-lenient."
+        )
+    return Finding("CONTAINMENT_UNDECIDED", "#", why=why, fix=fix, level=level)
+
+
+def _telling(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
+    """The fault in the one branch of a choice that the value is meant for, if it can be told: the others mind its kind
+    or its tag.
+    """
+    while isinstance(error.kind, _CHOICES):
+        depth = len(error.instance_path)
+        meant = [branch for branch in error.kind.context if branch and not any(_other_kind(f, depth) for f in branch)]
+        if len(meant) != 1:
+            break
+        error = meant[0][0]
+    return error
+
+
+def _other_kind(fault: jsonschema_rs.ValidationError, depth: int) -> bool:
+    name = fault.kind.name
+    return (name == "type" and len(fault.instance_path) == depth) or (
+        name in _OTHER_KIND[1:] and len(fault.instance_path) <= depth + 1
+    )
+
+
+def _keyword(error: jsonschema_rs.ValidationError) -> str:
+    last = error.evaluation_path[-1] if error.evaluation_path else ""
+    if error.kind.name == "required" and last in ("dependencies", "dependentRequired"):
+        return "dependencies"
+    return error.kind.name
+
+
+def _place(parsed: ParsedJsonSchema, steps: list[str | int]) -> str:
+    """The JSON Pointer of a place a validator came to through references; behind the label of a text referred to."""
+    label, path, value = "", list[str | int](), parsed.root
+    for step in steps:
+        if step in REF_KEYWORDS and isinstance(value, dict) and id(value) in parsed.links.targets:
+            value = parsed.links.targets[id(value)]
+            label, path = _home(parsed, value)
+            continue
+        path = [*path, step]
+        if isinstance(value, dict):
+            value = value.get(str(step))
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+    return label + pointer(path)
+
+
+def _home(parsed: ParsedJsonSchema, target: Json) -> tuple[str, list[str | int]]:
+    """In which text, and where in it, an object is written; a target that is no object is taken for the whole."""
+    for label, root in (("", parsed.root), *parsed.references.items()):
+        stack: list[tuple[Json, list[str | int]]] = [(root, [])]
+        while stack:
+            value, path = stack.pop()
+            if value is target and isinstance(value, dict):
+                return label, path
+            if isinstance(value, dict):
+                stack.extend((inner, [*path, name]) for name, inner in value.items())
+            elif isinstance(value, list):
+                stack.extend((inner, [*path, index]) for index, inner in enumerate(value))
+    return "", []
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"

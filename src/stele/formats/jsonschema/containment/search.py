@@ -1,0 +1,170 @@
+"""Searching for a document the writer's schema allows and the reader's refuses.
+
+Values are made for each place from what both schemas say there: at, beside and between their bounds, of every type, of
+every branch. A place passes on few values, those that a schema of the reader refuses first, and objects and arrays are
+made of the values of their places. All of it only guesses: what counts is what the two validators say in the end.
+Nothing is left to chance, so the same two schemas get the same answer; steps, not seconds, bound the work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from stele.formats.jsonschema.containment.composites import arrays, objects
+from stele.formats.jsonschema.containment.numbers import numbers
+from stele.formats.jsonschema.containment.strings import strings
+from stele.formats.jsonschema.containment.view import Parts, Schemas, View, items, members
+from stele.formats.jsonschema.text import Json, frozen
+
+MAX_DEPTH = 7
+"""Levels of nesting that get values of their own; what lies deeper is kept small."""
+
+MAX_VALUES = 14
+"""Values one place passes on to the place around it."""
+
+LONGEST = 0.5
+"""Seconds after which a search ends even with steps left: a guard against slow validation, not reached otherwise."""
+
+_TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
+_TRIES = 400
+_ENOUGH_OF_THE_SAME = 4
+
+
+class Budget:
+    """Steps that are left; one step is one value made."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._end = time.monotonic() + LONGEST
+
+    def spend(self) -> bool:
+        """Take a step; False when none is left."""
+        self._steps -= 1
+        return self._steps >= 0 and (self._steps % 16 != 0 or time.monotonic() < self._end)
+
+
+class Witness(NamedTuple):
+    """A document found; it may be null, so it comes wrapped."""
+
+    document: Json
+
+
+class Search:
+    """The search for one pair of schemas."""
+
+    def __init__(self, reader: View, writer: View, budget: Budget) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._budget = budget
+        self._known: dict[tuple[object, ...], list[Json]] = {}
+
+    def witness(self, proves: Callable[[Json], bool]) -> Witness | None:
+        """The first document found that proves says yes to; None when there is none, or no step left."""
+        for value in self._candidates((self._writer.root,), (self._reader.root,), 0):
+            if not self._budget.spend():
+                return None
+            if proves(value):
+                return Witness(value)
+        return None
+
+    def values(self, writer: Schemas, reader: Schemas, depth: int) -> list[Json]:
+        """A few values for a place that fit the writer's schemas: a plain one, then those the reader's refuse first."""
+        key = (tuple(map(id, writer)), tuple(map(id, reader)), depth)
+        if key in self._known:
+            return self._known[key]
+        if False in writer or depth > MAX_DEPTH:
+            return []
+        groups: dict[tuple[object, ...], list[Json]] = {}
+        seen: set[object] = set()
+        enough = _ENOUGH_OF_THE_SAME if writer == reader else _TRIES
+        for tries, value in enumerate(self._candidates(writer, reader, depth)):
+            if tries > _TRIES or len(seen) >= enough or not self._budget.spend():
+                break
+            mark = frozen(value)
+            if mark in seen or not self._writer.accepts(writer, value):
+                continue
+            seen.add(mark)
+            why = (type(value).__name__, *(self._reader.accepts((schema,), value) for schema in reader))
+            groups.setdefault(why, []).append(value)
+        self._known[key] = chosen = _fair(groups)
+        return chosen
+
+    def _candidates(self, writer: Schemas, reader: Schemas, depth: int) -> Iterator[Json]:
+        """Values that may fit the writer's schemas."""
+        own_hints = self._writer.hints(writer)
+        hints = self._reader.hints(reader)
+        for part in (*hints, *own_hints):
+            yield from _mentioned(part)
+        for parts in self._writer.alternatives(writer, limit=200 if depth == 0 else 12):
+            for kind in _types(parts):
+                yield from self._of_type(kind, parts, [*own_hints, *hints], hints, depth)
+
+    def _of_type(self, kind: str, own: Parts, everything: Parts, hints: Parts, depth: int) -> Iterator[Json]:
+        if kind == "null":
+            yield None
+        elif kind == "boolean":
+            yield from (True, False)
+        elif kind == "integer":
+            yield from (value for value in numbers(everything) if isinstance(value, int))
+        elif kind == "number":
+            yield from numbers(everything)
+        elif kind == "string":
+            yield from strings(own, everything)
+        elif kind == "array":
+            yield from arrays(
+                own,
+                everything,
+                lambda index: self._item(own, hints, index, depth),
+                lambda: self._contained(own, hints, depth),
+            )
+        else:
+            yield from objects(own, everything, lambda name: self._member(own, hints, name, depth))
+
+    def _member(self, own: Parts, hints: Parts, name: str, depth: int) -> list[Json]:
+        return self.values(members(own, name), members(hints, name), depth + 1)
+
+    def _item(self, own: Parts, hints: Parts, index: int, depth: int) -> list[Json]:
+        return self.values(items(own, index), (*items(hints, index), *_contains(hints)), depth + 1)
+
+    def _contained(self, own: Parts, hints: Parts, depth: int) -> list[Json]:
+        wanted = _contains(own)
+        return (
+            self.values((*items(own, 0), *wanted), (*items(hints, 0), *_contains(hints)), depth + 1) if wanted else []
+        )
+
+
+def _fair(groups: dict[tuple[object, ...], list[Json]]) -> list[Json]:
+    """The value fewest refuse, then the first of every group, then the second …, groups that are refused first."""
+    ordered = sorted(groups.items(), key=lambda group: sum(group[0][1:]))  # type: ignore[arg-type]  # booleans
+    chosen: list[Any] = [ordered[-1][1].pop(0)] if ordered else []
+    for turn in range(MAX_VALUES):
+        for _, values in ordered:
+            if turn < len(values) and len(chosen) < MAX_VALUES:
+                chosen.append(values[turn])
+    return chosen
+
+
+def _contains(parts: Parts) -> Schemas:
+    return tuple(part["contains"] for part in parts if "contains" in part)
+
+
+def _mentioned(part: dict[str, Json]) -> Iterator[Json]:
+    """Values a schema spells out."""
+    if "const" in part:
+        yield part["const"]
+    if isinstance(part.get("enum"), list):
+        yield from part["enum"][:200]
+
+
+def _types(parts: Parts) -> list[str]:
+    """The types all parts allow."""
+    allowed = list(_TYPES)
+    for part in parts:
+        names = part.get("type", _TYPES)
+        names = (names,) if isinstance(names, str) else tuple(names)
+        if "number" in names and "integer" not in names:
+            names = (*names, "integer")
+        allowed = [name for name in allowed if name in names]
+    return [name for name in allowed if name != "integer" or "number" not in allowed]

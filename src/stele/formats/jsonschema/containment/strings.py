@@ -1,0 +1,283 @@
+"""Strings that may match a pattern, have a format, or just miss one. Guesses: a validator looks at each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from stele.formats.jsonschema.text import Json
+
+MAX_LENGTH = 5_000
+"""Characters of the longest string made."""
+
+_MAX_PATTERN = 500
+_MAX_NESTING = 40
+_VARIANTS = 6
+_ENDLESS = 1_000_000
+_CLASSES = {"d": "05", "w": "aZ_0", "s": " \t", "D": "a-", "W": "- ", "S": "a0"}
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
+_POOL = "a0 -A_zé."
+
+FORMATS = {
+    "date": ("2024-02-29", "2023-02-29"),
+    "time": ("12:30:00Z", "25:00:00Z"),
+    "date-time": ("2024-01-31T12:30:00Z", "2024-01-31"),
+    "duration": ("P1D", "1D"),
+    "email": ("a@example.com", "a@"),
+    "idn-email": ("a@example.com", "a@"),
+    "hostname": ("example.com", "-a-"),
+    "idn-hostname": ("example.com", "-a-"),
+    "ipv4": ("192.0.2.1", "256.0.0.1"),
+    "ipv6": ("2001:db8::1", "2001::db8::1"),
+    "uri": ("https://example.com/", "a"),
+    "uri-reference": ("/a", "\\"),
+    "iri": ("https://example.com/é", "a"),
+    "iri-reference": ("/é", "\\"),
+    "uri-template": ("/{a}", "{"),
+    "uuid": ("123e4567-e89b-12d3-a456-426614174000", "123e4567"),
+    "json-pointer": ("/a", "a"),
+    "relative-json-pointer": ("0/a", "/a"),
+    "regex": ("a*", "("),
+}
+"""By format: a string that has it, and one that has not."""
+
+
+class _Broken(Exception):
+    """The pattern is beyond this reader."""
+
+
+class _Repeat(NamedTuple):
+    least: int
+    most: int
+
+
+def strings(own: list[dict[str, Json]], all_schemas: list[dict[str, Json]]) -> Iterator[str]:
+    """Strings around what some schemas say: own must be met, all_schemas give further borders."""
+    lengths = sorted(_lengths(all_schemas))
+    samples = [text for schema in own for text in _samples_of(schema)]
+    yield from ("a", "", "0", " ", "A", "é𝄞")
+    for schema in all_schemas:
+        yield from _samples_of(schema)
+        yield from FORMATS.get(str(schema.get("format")), ())
+        yield from _content(schema)
+    for length in lengths:
+        for filler in ("a", "0", "𝄞"):
+            yield filler * length
+        for text in samples[:6]:
+            yield from (text + text[-1:] * (length - len(text)), text[:1] * (length - len(text)) + text, text[:length])
+    for text in samples[:6]:
+        yield from (text + "a", "a" + text, text + "0", text + "!", text[:-1], text[1:], text.upper(), text + text)
+
+
+def _lengths(schemas: Iterable[dict[str, Json]]) -> set[int]:
+    found: set[int] = set()
+    for schema in schemas:
+        for keyword in ("minLength", "maxLength"):
+            bound = whole(schema.get(keyword))
+            found.update(n for n in (() if bound is None else (bound - 1, bound, bound + 1)) if 0 <= n <= MAX_LENGTH)
+    return found
+
+
+def _samples_of(schema: dict[str, Json]) -> tuple[str, ...]:
+    pattern = schema.get("pattern")
+    return samples(pattern) if isinstance(pattern, str) else ()
+
+
+def _content(schema: dict[str, Json]) -> Iterator[str]:
+    if "contentEncoding" in schema:
+        yield from ("YQ==", "%", "e30=")
+    if "contentMediaType" in schema:
+        yield from ("{}", "{")
+
+
+def whole(value: Json) -> int | None:
+    """A bound on a size as an int; None when there is none, or one beyond anything made here."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return int(value) if value == int(value) and value < _ENDLESS else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+@lru_cache(maxsize=2_000)
+def samples(pattern: str) -> tuple[str, ...]:
+    """A few different strings the pattern probably matches, shortest choices first."""
+    if len(pattern) > _MAX_PATTERN:
+        return ()
+    found: dict[str, None] = {}
+    for variant in range(_VARIANTS):
+        try:
+            found[_Sampler(pattern, variant).run()] = None
+        except _Broken:
+            break
+    return tuple(found)
+
+
+class _Sampler:
+    """Reads a pattern and writes one string on the way: variant picks branches, characters and numbers of repeats."""
+
+    def __init__(self, pattern: str, variant: int) -> None:
+        self._pattern = pattern
+        self._variant = variant
+        self._at = 0
+        self._depth = 0
+
+    def run(self) -> str:
+        """The string. Raises `_Broken`."""
+        text = self._choice()
+        if self._at < len(self._pattern):
+            raise _Broken
+        return text
+
+    def _peek(self) -> str:
+        return self._pattern[self._at : self._at + 1]
+
+    def _next(self) -> str:
+        char = self._peek()
+        if not char:
+            raise _Broken
+        self._at += 1
+        return char
+
+    def _skip(self, text: str) -> bool:
+        if self._pattern.startswith(text, self._at):
+            self._at += len(text)
+            return True
+        return False
+
+    def _pick(self, options: str) -> str:
+        return options[self._variant % len(options)] if options else ""
+
+    def _choice(self) -> str:
+        self._depth += 1
+        if self._depth > _MAX_NESTING:
+            raise _Broken
+        branches = [self._sequence()]
+        while self._skip("|"):
+            branches.append(self._sequence())
+        self._depth -= 1
+        return branches[self._variant % len(branches)]
+
+    def _sequence(self) -> str:
+        parts: list[str] = []
+        size = 0
+        while self._peek() not in ("", "|", ")"):
+            atom = self._atom()
+            part = atom * self._times(self._quantifier())
+            size += len(part)
+            if size > MAX_LENGTH:
+                raise _Broken
+            parts.append(part)
+        return "".join(parts)
+
+    def _times(self, repeat: _Repeat) -> int:
+        more = (0, 1, 3, _ENDLESS, 1, 2)[self._variant]
+        if more == _ENDLESS:
+            return repeat.most if repeat.most <= MAX_LENGTH else repeat.least + 2
+        return min(repeat.least + more, repeat.most)
+
+    def _quantifier(self) -> _Repeat:
+        repeat = _Repeat(1, 1)
+        for mark, meaning in (("*", _Repeat(0, _ENDLESS)), ("+", _Repeat(1, _ENDLESS)), ("?", _Repeat(0, 1))):
+            if self._skip(mark):
+                repeat = meaning
+                break
+        else:
+            if self._peek() != "{":
+                return repeat
+            repeat = self._braces()
+        self._skip("?") or self._skip("+")
+        return repeat
+
+    def _braces(self) -> _Repeat:
+        end = self._pattern.find("}", self._at)
+        least, comma, most = self._pattern[self._at + 1 : end].partition(",")
+        if end < 0 or not least.isdecimal() or len(least) > 6 or (most and not (most.isdecimal() and len(most) <= 6)):
+            raise _Broken
+        self._at = end + 1
+        if int(least) > MAX_LENGTH:
+            raise _Broken
+        return _Repeat(int(least), int(most) if most else _ENDLESS if comma else int(least))
+
+    def _atom(self) -> str:
+        char = self._next()
+        if char == "(":
+            return self._group()
+        if char == "[":
+            return self._set()
+        if char == "\\":
+            return self._pick(self._escape(in_set=False))
+        if char in "^$":
+            return ""
+        return self._pick(_POOL) if char == "." else char
+
+    def _group(self) -> str:
+        silent = False
+        if self._skip("?"):
+            if self._skip("<") and self._peek() not in ("=", "!"):
+                while self._next() != ">":
+                    pass
+            else:
+                silent = self._next() in "=!"
+        text = self._choice()
+        if not self._skip(")"):
+            raise _Broken
+        return "" if silent else text
+
+    def _escape(self, *, in_set: bool) -> str:
+        """The characters an escape stands for, a few of them."""
+        char = self._next()
+        if char in _CLASSES:
+            return _CLASSES[char]
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        if char in "pP":
+            name = self._between("{", "}")
+            return "0" if name.startswith("N") else " " if name.startswith("Z") else "A" if name == "Lu" else "aé"
+        if char in "xu":
+            return self._code(2 if char == "x" else 4)
+        if char in "bB" or char.isdecimal():
+            return "" if not in_set else "\b"
+        return char
+
+    def _code(self, size: int) -> str:
+        digits = self._between("{", "}") if self._peek() == "{" else "".join(self._next() for _ in range(size))
+        try:
+            char = chr(int(digits, 16))
+        except (ValueError, OverflowError):
+            raise _Broken from None
+        return "" if "\ud800" <= char <= "\udfff" else char
+
+    def _between(self, start: str, end: str) -> str:
+        if not self._skip(start):
+            raise _Broken
+        text = ""
+        while (char := self._next()) != end:
+            text += char
+        return text
+
+    def _set(self) -> str:
+        """One character of a set, or one outside it when it is negated."""
+        negated = self._skip("^")
+        options = ""
+        ranges: list[tuple[str, str]] = []
+        while not self._skip("]"):
+            low = self._set_item()
+            if self._peek() == "-" and self._pattern[self._at + 1 : self._at + 2] not in ("]", ""):
+                self._at += 1
+                high = self._set_item()
+                ranges.append((low[:1], high[-1:]))
+                options += low[:1] + high[-1:]
+            else:
+                options += low
+                ranges.extend((char, char) for char in low)
+        if negated:
+            free = [char for char in _POOL + "~\n" if not any(low <= char <= high for low, high in ranges)]
+            return self._pick("".join(free))
+        return self._pick(options)
+
+    def _set_item(self) -> str:
+        char = self._next()
+        return self._escape(in_set=True) if char == "\\" else char
