@@ -19,6 +19,10 @@ class Source(NamedTuple):
     references: tuple[tuple[str, bytes], ...] = ()
 
 
+CHECKER = "checker:"
+"""Prefix of the ruleset of a question that goes to a named validator of a policy instead of a format's ruleset."""
+
+
 class Question(NamedTuple):
     """Can `reader` read what `writer` wrote, by that ruleset ('' is the format's default)?"""
 

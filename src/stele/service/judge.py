@@ -9,8 +9,9 @@ from typing import Any
 
 from stele.core.findings import Finding
 from stele.core.ports import Format
-from stele.core.questions import Question, Verdicts
+from stele.core.questions import CHECKER, Question, Verdicts
 from stele.core.state import State
+from stele.errors import UnknownRuleset
 from stele.formats import catalogue
 from stele.service.schemas import Schemas, Texts, texts_of
 
@@ -43,6 +44,9 @@ class Judge:
     def _answer(self, work: list[tuple[Question, Texts, Texts]]) -> dict[Question, tuple[Finding, ...]]:
         found: dict[Question, tuple[Finding, ...]] = {}
         for question, reader_texts, writer_texts in work:
+            if question.ruleset.startswith(CHECKER):
+                # A policy asks for more than is installed: refusing is the only safe answer.
+                raise UnknownRuleset(f"no validator '{question.ruleset.removeprefix(CHECKER)}' is installed")
             fmt = catalogue.get(question.format)
             reader = self._schemas.parsed(fmt, question.reader, reader_texts)
             writer = self._schemas.parsed(fmt, question.writer, writer_texts)

@@ -11,7 +11,7 @@ from stele.core.commands import Check, Equality, Register, SubjectDefaults
 from stele.core.events import Registered, SubjectCreated
 from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import MAX_INT32, Level, Mode, Numbering, Reference, Scope, SubjectKey
-from stele.core.policy import ALLOW_ANY, DENY_ALL, LATEST, POLICIES, Policy
+from stele.core.policy import ALLOW_ANY, DENY_ALL, LATEST, POLICIES, Kind, Policy
 from stele.errors import (
     FormatMismatch,
     IdMismatch,
@@ -353,6 +353,18 @@ def test_deny_all_takes_the_first_version_only() -> None:
         box.register(S, "b")
     assert caught.value.findings[0].rule == "POLICY_DENIES_ALL"
     assert not box.register(S, "a").created
+
+
+def test_validators_of_a_policy_are_asked_whatever_its_kind() -> None:
+    """Every named validator sees each new document beside the newest version, and its objection refuses it."""
+    box = Box(refuses=lambda reader, writer: reader == b"b" and writer == b"a")
+    policy = Policy(kind=Kind.ALLOW_ANY, checkers=("naming", "docs"))
+    box.register(S, "a", defaults=SubjectDefaults(policy=policy))
+    assert box.asked == [("a", "a", "checker:naming"), ("a", "a", "checker:docs")]
+    with pytest.raises(Incompatible) as caught:
+        box.register(S, "b")
+    assert caught.value.findings[0].against == 1
+    assert box.ordinals(S) == [1]
 
 
 def test_lane_scope_compares_within_the_lane() -> None:

@@ -19,9 +19,9 @@ from stele.core.commands import (
     Removal,
 )
 from stele.core.model import Attachments, Level, Reference, SubjectKey
-from stele.core.policy import POLICIES
+from stele.core.policy import POLICIES, Policy
 from stele.core.ports import Form
-from stele.errors import Incompatible, InUse, StoreError, SubjectNotFound, TooLarge, UnresolvedReference
+from stele.errors import Incompatible, InUse, StoreError, SubjectNotFound, TooLarge, UnknownRuleset, UnresolvedReference
 from stele.service.limits import Limits
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -215,3 +215,12 @@ async def test_a_record_nobody_can_read_stops_the_node_with_its_number() -> None
     await log.append(0, [b"\xc1"])
     with pytest.raises(StoreError, match="record 1 "):
         await Registry.open(log)
+
+
+async def test_a_validator_that_is_not_installed_refuses() -> None:
+    """A policy that names a validator nobody has lets nothing in, instead of letting everything in."""
+    registry = await Registry.open(MemoryLog())
+    await registry.execute(ChangeSettings(Level(*KEY), {"policy": Policy(checkers=("house-rules",))}))
+    with pytest.raises(UnknownRuleset, match="house-rules"):
+        await put(registry, record("a"))
+    await registry.close()

@@ -11,7 +11,7 @@ from stele.core.commands import Register
 from stele.core.findings import Finding
 from stele.core.model import Attachments, Document, Lane, Level, Life, Scope, SubjectKey, Version
 from stele.core.policy import Kind, Policy
-from stele.core.questions import Question, Source, Undecided, Verdicts
+from stele.core.questions import CHECKER, Question, Source, Undecided, Verdicts
 from stele.core.state import State
 from stele.errors import Incompatible
 
@@ -44,6 +44,9 @@ def find_incompatibilities(
 
     only narrows the comparison to one version, which then counts as the latest. Raises `Undecided`.
     """
+    objections = _objections(state, key, document, attachments, policy, verdicts)
+    if objections:
+        return objections, objections[0].against
     if policy.kind is Kind.ALLOW_ANY:
         return [], None
     candidates = iter([only]) if only is not None else _candidates(state, key, document, attachments)
@@ -74,6 +77,29 @@ def find_incompatibilities(
     if missing:
         raise Undecided(tuple(missing))
     return [], None
+
+
+def _objections(
+    state: State, key: SubjectKey, document: Document, attachments: Attachments, policy: Policy, verdicts: Verdicts
+) -> list[Finding]:
+    """What the validators of the policy object to, asked about the document and the newest version.
+
+    The first document of a subject is shown to them beside itself. Raises `Undecided`.
+    """
+    if not policy.checkers:
+        return []
+    source = Source(document.sha, queries.closure(state, attachments.references))
+    newest = queries.latest(state.subject(key))
+    before = source
+    if newest is not None:
+        before = Source(newest.content.sha, queries.closure(state, newest.schema.attachments.references))
+    asked = [Question(document.format, CHECKER + name, source, before) for name in policy.checkers]
+    missing = tuple(question for question in asked if question not in verdicts)
+    if missing:
+        raise Undecided(missing)
+    against = None if newest is None else newest.ordinal
+    breaking = [finding for question in asked for finding in verdicts[question] if finding.breaks]
+    return [replace(finding, against=against) for finding in breaking]
 
 
 def _candidates(state: State, key: SubjectKey, document: Document, attachments: Attachments) -> Iterator[Version]:
