@@ -1,0 +1,87 @@
+"""XML Schema (XSD 1.0 and 1.1): the format `xsd`.
+
+A document is read as 1.1 when it uses something of 1.1, else as 1.0. Nothing is ever fetched or opened: include, import
+and redefine lead into the texts handed in as references, by schemaLocation or by namespace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from stele.core.findings import Finding
+from stele.core.ports import Field, Form
+from stele.errors import UnknownRuleset
+from stele.formats.xsd import parse as _parse
+from stele.formats.xsd.canonical import canonical
+from stele.formats.xsd.parse import ParsedXsd
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stele.formats.xsd.codec import XsdCodec
+
+__all__ = ["XSD", "ParsedXsd", "XsdFormat"]
+
+
+class XsdFormat:
+    """XML Schema behind the port of formats. Stateless, safe to share between threads; needs the extra `xsd`."""
+
+    name: str = "xsd"
+    media_types: Sequence[str] = ("application/xsd+xml", "application/xml", "text/xml")
+    rulesets: Sequence[str] = ("containment",)
+    """containment: every document valid under the writer's schema is valid under the reader's."""
+
+    def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ParsedXsd:
+        """Parse a schema document; see `stele.formats.xsd.parse`. strict makes no difference.
+
+        Raises `MalformedSchema` and `UnresolvedReference` with line and column, `NotInstalled` without the extra.
+        """
+        return _parse.parse(text, references, name=name)
+
+    def canonical(self, parsed: ParsedXsd, form: Form) -> bytes:
+        """The document in Canonical XML; see `stele.formats.xsd.canonical`."""
+        return canonical(parsed, form)
+
+    def render(self, parsed: ParsedXsd, style: str) -> str | None:
+        """None: there is one representation only."""
+        return None
+
+    def fingerprints(self, parsed: ParsedXsd) -> Mapping[str, bytes]:
+        """`md5` and `sha256` of the CANONICAL form."""
+        text = canonical(parsed, Form.CANONICAL)
+        return {
+            "sha256": hashlib.sha256(text).digest(),
+            "md5": hashlib.md5(text, usedforsecurity=False).digest(),
+        }
+
+    def check(self, reader: ParsedXsd, writer: ParsedXsd, ruleset: str = "") -> list[Finding]:
+        """Why documents of writer may be invalid for reader; see `stele.formats.xsd.compat`. Raises `UnknownRuleset`."""
+        if ruleset and ruleset not in self.rulesets and ruleset != "apicurio":
+            raise UnknownRuleset(f"the format xsd has no ruleset {ruleset!r}, but {', '.join(self.rulesets)}")
+        from stele.formats.xsd.compat import check
+
+        return check(reader, writer)
+
+    def fields(self, parsed: ParsedXsd) -> list[Field]:
+        """Elements and attributes at any depth; see `stele.formats.xsd.fields`."""
+        from stele.formats.xsd.fields import fields
+
+        return fields(parsed)
+
+    def arrow_schema(self, parsed: ParsedXsd) -> pa.Schema:
+        """The columns of documents with the first global element as root; see `stele.formats.xsd.arrow`."""
+        from stele.formats.xsd.arrow import arrow_schema
+
+        return arrow_schema(parsed)
+
+    def codec(self, writer: ParsedXsd, reader: ParsedXsd | None = None) -> XsdCodec:
+        """Encodes and decodes documents; see `stele.formats.xsd.codec`."""
+        from stele.formats.xsd.codec import XsdCodec
+
+        return XsdCodec(writer, reader)
+
+
+XSD = XsdFormat()
+"""The format, as the entry point `stele.formats` names it."""

@@ -1,0 +1,153 @@
+"""The table shape of documents whose root is the schema's first global element.
+
+Complex type → struct of its attributes (`@name`) and elements, with `$` for text beside attributes; repeated element →
+list; elements and attributes that may be absent or nil → nullable; integers by range → int8 … int64, uint8 … uint64;
+decimal with digits → decimal128, without → string; float, double, boolean and binary → their own; dateTime with a
+required time zone → timestamp[us, UTC], all other dates and times (whose zone may differ) → string; list → list.
+What has no one column type (mixed content, wildcards, unions, types inside themselves) → string holding XML or text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from xmlschema.validators import XsdSimpleType
+
+from stele.errors import Invalid, NotInstalled
+from stele.formats.xsd.content import Side, leaves
+from stele.formats.xsd.fields import repeated
+from stele.formats.xsd.parse import ParsedXsd
+from stele.formats.xsd.shape import interval, shape_of
+from stele.formats.xsd.terms import Algebra, Term, TooMuch
+from stele.formats.xsd.witness import local
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_DEPTH: Final = 40
+"""Levels of nesting that become columns; what lies deeper is a string of XML."""
+
+MAX_COLUMNS: Final = 10_000
+"""Columns at all levels together; what comes after is a string of XML."""
+
+_RANGES: Final = tuple(
+    (f"{sign}int{bits}", -(2 ** (bits - 1)) if not sign else 0, 2 ** (bits - (not sign)) - 1)
+    for bits in (8, 16, 32, 64)
+    for sign in ("", "u")
+)
+
+
+def arrow_schema(parsed: ParsedXsd) -> pa.Schema:
+    """Columns of the root's attributes and children; a root of simple type has the one column `$`.
+
+    Raises `NotInstalled` without pyarrow, `Invalid` for a schema without a global element.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise NotInstalled("pyarrow", "spark") from None
+    with parsed.lock:
+        root = parsed.model.maps.elements.get(parsed.type_name)
+        if root is None:
+            raise Invalid("the schema declares no global element, so its documents have no table shape")
+        made = _Builder(parsed).kind(root.type, ())
+    if pa.types.is_struct(made) and made.num_fields:
+        return pa.schema(list(made))
+    return pa.schema([pa.field("$", made, nullable=bool(root.nillable))])
+
+
+class _Builder:
+    """Turns types into column types."""
+
+    def __init__(self, parsed: ParsedXsd) -> None:
+        import pyarrow as pa
+
+        self._pa = pa
+        self._side = Side(parsed.model, Algebra(), strict=False)
+        self._columns = 0
+
+    def kind(self, kind: Any, above: tuple[int, ...]) -> pa.DataType:
+        """The column type of a type; above holds the types it lies in."""
+        self._columns += 1
+        if isinstance(kind, XsdSimpleType):
+            return self._simple(kind)
+        if id(kind) in above or len(above) >= MAX_DEPTH or self._columns > MAX_COLUMNS:
+            return self._pa.string()
+        uses = {name: use for name, use in kind.attributes.items() if name is not None and use.use != "prohibited"}
+        if isinstance(kind.content, XsdSimpleType):
+            if not uses:
+                return self._simple(kind.content)
+            text = self._pa.field("$", self._simple(kind.content))
+            return self._pa.struct([*self._attributes(uses), text])
+        try:
+            term = self._side.term(kind)
+        except TooMuch:
+            return self._pa.string()
+        if kind.mixed or any(leaf.name is None for leaf in leaves(term)):
+            return self._pa.string()
+        return self._pa.struct([*self._attributes(uses), *self._elements(term, (*above, id(kind)))])
+
+    def _attributes(self, uses: dict[str, Any]) -> list[pa.Field]:
+        return [
+            self._pa.field(f"@{local(name)}", self._simple(use.type), nullable=use.use != "required")
+            for name, use in uses.items()
+        ]
+
+    def _elements(self, term: Term, above: tuple[int, ...]) -> list[pa.Field]:
+        many = repeated(term)
+        found: dict[str, pa.Field] = {}
+        for leaf in leaves(term):
+            name = local(leaf.name or "")
+            if name in found:
+                continue
+            element = leaf.declaration
+            inner = self.kind(element.type, above)
+            nullable = bool(element.nillable) or not _always(term, leaf.name)
+            if leaf.name in many:
+                item = self._pa.field("item", inner, nullable=bool(element.nillable))
+                found[name] = self._pa.field(name, self._pa.list_(item), nullable=not _always(term, leaf.name))
+            else:
+                found[name] = self._pa.field(name, inner, nullable=nullable)
+        return list(found.values())
+
+    def _simple(self, kind: Any) -> pa.DataType:
+        pa = self._pa
+        shape = shape_of(kind)
+        if shape.variety == "list":
+            return pa.list_(pa.field("item", self._simple(shape.parts[0]), nullable=False))
+        if shape.integral:
+            low, high = interval(shape)
+            if low is None or high is None:
+                return pa.string()
+            fitting = (name for name, least, most in _RANGES if least <= low.value and high.value <= most)
+            name = next(fitting, None)
+            return pa.string() if name is None else getattr(pa, name)()
+        total, fraction = shape.digits
+        if shape.base == "decimal" and total is not None and total <= 38 and fraction is not None:
+            return pa.decimal128(max(total, 1), fraction)
+        if shape.base == "dateTimeStamp" or (shape.base == "dateTime" and "timezone required" in shape.tests):
+            return pa.timestamp("us", tz="UTC")
+        plain = {"float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_()}
+        binary = {"hexBinary": pa.binary(), "base64Binary": pa.binary()}
+        return plain.get(shape.base) or binary.get(shape.base) or pa.string()
+
+
+def _always(term: Term, name: str | None) -> bool:
+    """Whether every word of a content model has an element of that name."""
+    match term.kind:
+        case "leaf":
+            return bool(term.label.name == name)  # type: ignore[union-attr]  # labels of content terms are leaves
+        case "seq":
+            while term.kind == "seq":
+                if _always(term.parts[0], name):
+                    return True
+                term = term.parts[1]
+            return _always(term, name)
+        case "choice":
+            return all(_always(part, name) for part in term.parts)
+        case "repeat" | "open":
+            return not term.nullable and _always(term.parts[0], name)
+        case "all":
+            pairs = zip(term.parts, term.bounds, strict=True)
+            return any(low > 0 and _always(part, name) for part, (low, _) in pairs)
+    return False

@@ -1,0 +1,157 @@
+"""XML documents of a schema: encode, decode, validate. The payload is a UTF-8 document without a declaration."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from elementpath import ElementPathError
+from lxml import etree
+from xmlschema import XMLSchemaException
+
+from stele.errors import DecodeError, EncodeError
+from stele.formats.xsd.content import Side
+from stele.formats.xsd.instances import Builder, Content, NoInstance, Style
+from stele.formats.xsd.parse import ParsedXsd
+from stele.formats.xsd.terms import Algebra, TooMuch
+from stele.formats.xsd.text import NotXml, read
+from stele.formats.xsd.validate import faults, is_valid, short
+
+_FAULTS: Final = (
+    XMLSchemaException,
+    ElementPathError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+"""What the library raises on data it does not expect."""
+
+_DEPTH: Final = 60
+
+
+class XsdCodec:
+    """Codec of one schema.
+
+    writer  what is written must be valid for it
+    reader  what is read must be valid for it (the writer's when None)
+
+    A datum is a document (str or bytes), or a dict with the root's name as its only key, in xmlschema's default
+    convention: attributes `@name`, text `$`, repeated elements as lists, prefixes as declared by `@xmlns:prefix`.
+    Decoded numbers are int, Decimal or float; dates stay text. Schema locations in documents are ignored.
+    """
+
+    def __init__(self, writer: ParsedXsd, reader: ParsedXsd | None = None) -> None:
+        self._writer = writer
+        self._reader = reader or writer
+
+    def encode(self, datum: Any) -> bytes:
+        """The valid document of a datum. Raises `EncodeError`."""
+        text = self._text(datum)
+        found = faults(self._writer, text)
+        if found:
+            raise EncodeError("; ".join(found))
+        return text
+
+    def decode(self, data: bytes) -> Any:
+        """The dict of a valid document. Raises `DecodeError`."""
+        found = faults(self._reader, data)
+        if found:
+            raise DecodeError("; ".join(found))
+        try:
+            root = read(data)
+            with self._reader.lock:
+                return self._reader.model.to_dict(
+                    root, use_location_hints=False, preserve_root=True, decimal_type=None, datetime_types=False
+                )
+        except NotXml as error:
+            raise DecodeError(error.why) from None
+        except _FAULTS as error:
+            raise DecodeError(short(str(error))) from None
+
+    def validate(self, datum: Any) -> list[str]:
+        """Why a datum does not fit the writer's schema: `/path: reason`, some fifty at most."""
+        try:
+            return faults(self._writer, self._text(datum))
+        except EncodeError as error:
+            return [f"/: {error}"]
+
+    def example(self) -> Any:
+        """A small valid document as text. Raises `EncodeError` when none is found."""
+        side = Side(self._writer.model, Algebra(), strict=False)
+        builder = Builder(side)
+        with self._writer.lock:
+            for name, element in side.elements.items():
+                kind = None if element.abstract else builder.concrete(element.type)
+                if kind is None:
+                    continue
+                for style in (Style(1, True), Style()):
+                    try:
+                        made = builder.element(name, element, kind, Content(), style)
+                    except (NoInstance, TooMuch):
+                        continue
+                    text = etree.tostring(made, encoding="unicode")
+                    if is_valid(self._writer, text.encode()):
+                        return text
+        raise EncodeError("no small document was found that fits the schema")
+
+    def _text(self, datum: Any) -> bytes:
+        """The document of a datum, not yet known to be valid. Raises `EncodeError`."""
+        if isinstance(datum, str):
+            return datum.encode("utf-8", "replace")
+        if isinstance(datum, bytes | bytearray | memoryview):
+            return bytes(datum)
+        if not isinstance(datum, dict) or len(datum) != 1:
+            raise EncodeError("a datum is a document as text or bytes, or a dict with the root's name as its only key")
+        if _deeper(datum, _DEPTH):
+            raise EncodeError(f"the datum is nested deeper than {_DEPTH} levels")
+        return self._from_dict(datum)
+
+    def _from_dict(self, datum: dict[str, Any]) -> bytes:
+        name = next(iter(datum))
+        inner = datum[name]
+        namespaces = {}
+        if isinstance(inner, dict):
+            namespaces = {
+                key.partition(":")[2]: value
+                for key, value in inner.items()
+                if isinstance(value, str) and (key == "@xmlns" or str(key).startswith("@xmlns:"))
+            }
+        try:
+            with self._writer.lock:
+                made = self._writer.model.encode(
+                    datum,
+                    path=_clark(str(name), namespaces),
+                    namespaces=namespaces,
+                    preserve_root=True,
+                    indent=0,
+                    etree_element_class=etree.Element,
+                )
+            return etree.tostring(made, encoding="utf-8", xml_declaration=False)
+        except _FAULTS as error:
+            raise EncodeError(short(str(error))) from None
+
+
+def _clark(name: str, namespaces: dict[str, str]) -> str:
+    if name.startswith("{"):
+        return name
+    prefix, colon, rest = name.rpartition(":")
+    space = namespaces.get(prefix if colon else "", "")
+    return f"{{{space}}}{rest}" if space else rest
+
+
+def _deeper(datum: Any, limit: int) -> bool:
+    """Whether containers are nested deeper than limit, without recursion; also True for cycles."""
+    level: list[Any] = [datum]
+    for _ in range(limit + 1):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, list | tuple):
+                below.extend(item)
+        if not below:
+            return False
+        level = below[:100_000]
+    return True

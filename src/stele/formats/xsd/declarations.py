@@ -1,0 +1,150 @@
+"""What an element declaration says beside its type: nil, derived types, alternatives, identity and assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from stele.formats.xsd.content import Side
+from stele.formats.xsd.instances import XSI, Content
+from stele.formats.xsd.texts import Texts
+from stele.formats.xsd.witness import Court, Node, local, words
+
+_XS: Final = "{http://www.w3.org/2001/XMLSchema}"
+
+
+class Declarations:
+    """Compares declarations and finds the types that may stand in for the declared ones."""
+
+    def __init__(self, mine: Side, theirs: Side, court: Court, texts: Texts) -> None:
+        self._mine = mine
+        self._theirs = theirs
+        self._court = court
+        self._texts = texts
+        self._sensitive: Node | None = None
+        self._derived: dict[int, list[Any]] = {}
+        for kind in mine.types.values():
+            if kind.is_complex():
+                base = kind.base_type
+                while base is not None and base.name != _XS + "anyType":
+                    self._derived.setdefault(id(base), []).append(kind)
+                    base = base.base_type
+
+    def pairs(self, node: Node) -> Iterator[Node]:
+        """Check the declarations; the pairs that xsi:type and alternatives add."""
+        if node.theirs is not None:
+            self._nil(node)
+            self._identities(node)
+        self._assertions(node)
+        yield from self._alternatives(node)
+        if node.mine is not None and node.writer is node.mine.type:
+            yield from self._subtypes(node)
+
+    def _nil(self, node: Node) -> None:
+        if node.mine is not None and node.mine.nillable and (not node.theirs.nillable or node.theirs.fixed is not None):
+            empty = Content(children=(), extra=((f"{{{XSI}}}nil", "true"),))
+            self._court.report(
+                "NILLABLE_REMOVED",
+                node,
+                self._court.with_content(node, [empty]),
+                exact=not node.theirs.nillable and node.mine.fixed is None,
+                reader="not nillable",
+                writer="nillable",
+                why=f"{local(node.name)!r} may be nil for the writer; the reader refuses xsi:nil.",
+                fix="Keep the element nillable.",
+            )
+
+    def _subtypes(self, node: Node) -> Iterator[Node]:
+        assert node.mine is not None
+        for kind in self._derived.get(id(node.writer), ()):
+            if kind.abstract or kind.is_blocked(node.mine):
+                continue
+            other = self._theirs.types.get(kind.name)
+            fits = other is not None and other.is_derived(node.reader) and not other.abstract
+            there = Node(node.name, node.mine, kind, node.theirs, other, node.parent, node.leaf)
+            if fits and (node.theirs is None or not other.is_blocked(node.theirs)):
+                yield there
+                continue
+            self._court.report(
+                "SUBTYPE_REMOVED",
+                there,
+                self._court.in_styles(there),
+                exact=node.theirs is not None,
+                reader=words(node.reader),
+                writer=words(kind),
+                why=f"Documents may say xsi:type={words(kind)!r} here; the reader has no such type in that place.",
+                fix="Keep the derived type, derived from the same base.",
+            )
+
+    def _alternatives(self, node: Node) -> Iterator[Node]:
+        mine = list(getattr(node.mine, "alternatives", ())) if node.mine is not None else []
+        theirs = list(getattr(node.theirs, "alternatives", ())) if node.theirs is not None else []
+        if not (mine or theirs) or (node.mine is not None and node.writer is not node.mine.type):
+            return
+        same = [_test(one) for one in mine] == [_test(one) for one in theirs]
+        if theirs and not same:
+            self._undecided("ALTERNATIVES_CHANGED", node, "The reader chooses types of this element by other tests.")
+            return
+        if theirs:
+            self._sensitive = self._sensitive or node
+        for index, one in enumerate(mine):
+            reader = theirs[index].type if theirs else node.reader
+            if one.type.name != _XS + "error":
+                yield Node(node.name, node.mine, one.type, node.theirs, reader, node.parent, node.leaf)
+
+    def _identities(self, node: Node) -> None:
+        if not node.theirs.identities:
+            return
+        known = {_identity(one) for one in node.mine.identities} if node.mine is not None else set()
+        self._sensitive = self._sensitive or node
+        for one in node.theirs.identities:
+            if _identity(one) in known:
+                continue
+            self._undecided(
+                "IDENTITY_ADDED",
+                node,
+                f"The reader adds the constraint {local(one.name)!r}, which documents of the writer may break.",
+                str(one.elem.tag).rpartition("}")[2],
+            )
+
+    def _assertions(self, node: Node) -> None:
+        wanted = [one.elem.get("test", "") for one in getattr(node.reader, "assertions", ())]
+        known = {one.elem.get("test", "") for one in getattr(node.writer, "assertions", ())}
+        if wanted:
+            self._sensitive = self._sensitive or node
+        for test in wanted:
+            if test not in known:
+                self._undecided("ASSERTION_ADDED", node, f"The reader adds the assertion {test[:100]!r}.", test)
+
+    def finish(self) -> None:
+        """What only the whole comparison shows. Call it last."""
+        if self._sensitive is not None and self._texts.retyped:
+            why = "Values have other types for the reader, so constraints and tests over them may come out differently."
+            self._undecided("CONSTRAINT_RETYPED", self._sensitive, why)
+        if self._texts.ids_gone and self._texts.refers:
+            node = next(Node(name, e, e.type, None, None, None, None) for name, e in self._mine.elements.items())
+            self._undecided("ID_REMOVED", node, "Identifiers are none for the reader; references to them may dangle.")
+
+    def _undecided(self, rule: str, node: Node, why: str, reader: str = "") -> None:
+        self._court.report(
+            rule,
+            node,
+            self._court.in_styles(node),
+            exact=False,
+            reader=reader,
+            why=why,
+            fix="Keep what the earlier schema demanded, no more.",
+        )
+
+
+def _test(alternative: Any) -> str:
+    return str(alternative.elem.get("test", ""))
+
+
+def _identity(one: Any) -> tuple[Any, ...]:
+    """An identity constraint as a value: kind, paths with their prefixes' meaning, and what it refers to."""
+    paths = [one.selector.path if one.selector is not None else "", *(field.path for field in one.fields)]
+    text = " ".join(paths)
+    prefixes = tuple(sorted((p, ns) for p, ns in one.schema.namespaces.items() if p and f"{p}:" in text))
+    refer = getattr(one, "refer", None)
+    return str(one.elem.tag), tuple(paths), prefixes, _identity(refer) if refer is not None else None

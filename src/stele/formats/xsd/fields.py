@@ -1,0 +1,93 @@
+"""All elements and attributes of a schema, for search and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from xmlschema.validators import XsdElement, XsdSimpleType
+
+from stele.core.ports import Field
+from stele.formats.xsd.content import Side, leaves
+from stele.formats.xsd.parse import ParsedXsd
+from stele.formats.xsd.terms import Algebra, TooMuch
+from stele.formats.xsd.witness import local
+
+MAX_FIELDS: Final = 10_000
+"""Most fields that are listed."""
+
+_MAX_DEPTH: Final = 40
+
+
+def fields(parsed: ParsedXsd) -> list[Field]:
+    """Elements and attributes depth first, the root's name being the first part of a path.
+
+    Repeated elements end in `[]`, attributes start with `@`; a type inside itself is not entered again.
+    """
+    side = Side(parsed.model, Algebra(), strict=False)
+    found: dict[str, Field] = {}
+    with parsed.lock:
+        stack = [
+            (local(name), element, frozenset[int]()) for name, element in reversed(list(side.elements.items()))
+        ]
+        while stack and len(found) < MAX_FIELDS:
+            path, element, above = stack.pop()
+            kind = element.type
+            found.setdefault(path, Field(path, type_word(kind), element.default or element.fixed, documentation(element)))
+            if isinstance(kind, XsdSimpleType) or id(kind) in above or len(above) > _MAX_DEPTH:
+                continue
+            for name, use in kind.attributes.items():
+                if name is not None and use.use != "prohibited":
+                    inner = f"{path}.@{local(name)}"
+                    word = type_word(use.type)
+                    found.setdefault(inner, Field(inner, word, use.default or use.fixed, documentation(use)))
+            below = [(f"{path}.{name}", child, above | {id(kind)}) for name, child in _children(side, kind)]
+            stack.extend(reversed(below))
+    return list(found.values())[:MAX_FIELDS]
+
+
+def _children(side: Side, kind: Any) -> Iterator[tuple[str, XsdElement]]:
+    try:
+        term = side.term(kind)
+    except TooMuch:
+        return
+    many = repeated(term)
+    for leaf in leaves(term):
+        if leaf.name is not None:
+            yield local(leaf.name) + ("[]" if leaf.name in many else ""), leaf.declaration
+
+
+def repeated(term: Any) -> set[str]:
+    """Names of the elements of a content model that may occur more than once (or seem to)."""
+    counts: dict[str, int] = {}
+    waiting = [(term, 1)]
+    steps = 0
+    while waiting and steps < 100_000:
+        current, times = waiting.pop()
+        steps += 1
+        if current.kind == "leaf" and current.label.name is not None:
+            counts[current.label.name] = counts.get(current.label.name, 0) + times
+        bounds = current.bounds if current.kind in ("repeat", "all") else [(1, 1)] * len(current.parts)
+        for part, (_, high) in zip(current.parts, bounds, strict=True):
+            waiting.append((part, 2 if high is None or high > 1 else times))
+    return {name for name, count in counts.items() if count > 1}
+
+
+def type_word(kind: Any) -> str:
+    """The name of a type, or what an anonymous one is."""
+    if kind.name:
+        return local(kind.name)
+    if isinstance(kind, XsdSimpleType):
+        base = kind
+        while base is not None and not base.name:
+            base = base.base_type
+        return local(base.name) if base is not None else "simple"
+    return "complex"
+
+
+def documentation(component: Any) -> str:
+    """The text of a component's documentation, or ''."""
+    note = component.annotation
+    if note is None:
+        return ""
+    return " ".join(" ".join(part.itertext()).strip() for part in note.documentation if part is not None).strip()

@@ -1,0 +1,176 @@
+"""How `xmlschema` is used here: as the object model and the validator, cut off from files, network and backtracking."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from lxml import etree
+from xmlschema.loaders import SchemaLoader
+from xmlschema.validators import XMLSchema10, XMLSchema11
+from xmlschema.validators.builders import XsdBuilders
+from xmlschema.validators.facets import XsdPatternFacets
+
+from stele.formats.xsd.regex import Pattern, PatternError
+from stele.formats.xsd.text import Places
+
+XS: Final = "{http://www.w3.org/2001/XMLSchema}"
+BUILT_IN: Final = frozenset(
+    {
+        "http://www.w3.org/2001/XMLSchema",
+        "http://www.w3.org/XML/1998/namespace",
+        "http://www.w3.org/2001/XMLSchema-instance",
+        "http://www.w3.org/2007/XMLSchema-versioning",
+    }
+)
+"""Namespaces every schema knows without a reference."""
+
+Roots = Mapping[str, etree._Element]
+"""Parsed references by name: a schemaLocation or a namespace."""
+
+
+class BoundedPatterns(XsdPatternFacets):
+    """The pattern facet on our own matcher: user patterns never reach a backtracking engine."""
+
+    patterns: list[Any]
+
+    def _parse_value(self, elem: Any) -> Any:
+        try:
+            return Pattern(elem.attrib.get("value", ""), version=self.xsd_version)
+        except PatternError as error:
+            self.parse_error(str(error), elem)
+            return Pattern("")
+
+
+class OfflineLoader(SchemaLoader):
+    """Finds included and imported documents among the references and nowhere else."""
+
+    roots: Roots
+    own_name: str
+    own_root: etree._Element
+    places: Places
+
+    def _find(self, *names: str | None) -> etree._Element | None:
+        for name in names:
+            if not name:
+                continue
+            for spelling in (name, posixpath.normpath(name), _beside(self.own_name, name)):
+                if spelling in self.roots:
+                    return self.roots[spelling]
+                if spelling == self.own_name:
+                    return self.own_root
+        return None
+
+    def load_declared_schemas(self, schema: Any, other_sources: Any = None) -> None:
+        """Load what a document includes, redefines, overrides and imports. Raises `UnresolvedReference`."""
+        schema.imported_namespaces.clear()
+        for element in _declarations(schema.source.root):
+            location = element.get("schemaLocation")
+            if element.tag == XS + "import":
+                self._import(schema, element, element.get("namespace", "").strip(), location)
+            elif location is not None:
+                self._include(schema, element, location.strip())
+
+    def _import(self, schema: Any, element: etree._Element, namespace: str, location: str | None) -> None:
+        if namespace == schema.target_namespace:
+            schema.parse_error("a schema imports its own namespace; include is for that", element)
+            return
+        schema.imported_namespaces.append(namespace)
+        root = self._find(location and location.strip(), namespace)
+        if root is None:
+            if location and namespace not in self.namespaces and namespace not in BUILT_IN:
+                raise self.places.unresolved(element, f"imports {location!r}, which is not among the references")
+            return
+        if root.get("targetNamespace", "") != namespace:
+            schema.parse_error(f"the imported document is not of the namespace {namespace!r}", element)
+            return
+        schema.imports[location or namespace] = self.load_schema(root, namespace)
+
+    def _include(self, schema: Any, element: etree._Element, location: str) -> None:
+        root = self._find(location)
+        operation = element.tag.rpartition("}")[2]
+        if root is None:
+            raise self.places.unresolved(element, f"{operation}s {location!r}, which is not among the references")
+        found = self.load_schema(root, schema.target_namespace)
+        if found is schema:
+            if operation != "include":
+                schema.parse_error(f"a document cannot {operation} itself", element)
+            return
+        schema.includes[location] = found
+        if operation == "redefine":
+            found.redefine = schema
+        elif operation == "override":
+            found.override = schema
+
+    def load_namespace(self, namespace: str, build: bool = True) -> bool:  # noqa: FBT001, FBT002 - the base's signature
+        """Whether the namespace is loaded already: nothing is ever looked for while data is read."""
+        return namespace in self.namespaces
+
+
+def _beside(name: str, location: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), location))
+
+
+def _declarations(root: etree._Element) -> Iterator[etree._Element]:
+    kinds = {XS + kind for kind in ("import", "include", "redefine", "override")}
+    return (child for child in root if child.tag in kinds)
+
+
+class Schema10(XMLSchema10):
+    """XSD 1.0 with bounded patterns."""
+
+    builders = XsdBuilders("1.0", BoundedPatterns)
+
+
+class Schema11(XMLSchema11):
+    """XSD 1.1 with bounded patterns."""
+
+    builders = XsdBuilders("1.1", BoundedPatterns)
+
+
+def build(root: etree._Element, roots: Roots, places: Places, *, name: str, version: str) -> Any:
+    """The model of a document. Raises what xmlschema raises, and `UnresolvedReference`."""
+    loader = type("Loader", (OfflineLoader,), {"roots": roots, "own_name": name, "own_root": root, "places": places})
+    kind: Callable[..., Any] = Schema11 if version == "1.1" else Schema10
+    return kind(root, loader_class=loader, use_fallback=False, allow="none")
+
+
+_SAFE_CALLS: Final = frozenset(
+    "not count exists empty string-length starts-with ends-with contains sum min max avg abs number string concat "
+    "substring substring-before substring-after normalize-space true false boolean position last name local-name data "
+    "text node round floor ceiling distinct-values upper-case lower-case translate string-join "
+    "if and or in return satisfies then else div mod eq ne lt le gt ge is".split()
+)
+_LITERAL: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+_CALL: Final = re.compile(r"([\w:.-]+)\s*\(")
+_LOOP: Final = re.compile(r"\b(?:for|some|every)\s+\$")
+
+
+def unsafe_test(test: str) -> str | None:
+    """What in an assertion or alternative could run for long or reach outside; None when it is harmless.
+
+    Only such XPath is evaluated: no regular expressions, no ranges, no documents, one loop at most.
+    """
+    if len(test) > 4000:
+        return "it is longer than 4000 characters"
+    plain = _LITERAL.sub("''", test)
+    for call in _CALL.findall(plain):
+        if call.removeprefix("fn:") not in _SAFE_CALLS and not call.startswith(("xs:", "xsd:")):
+            return f"it calls {call[:40]}"
+    if re.search(r"[\w)\]]\s+to\s+[\w$(]", plain):
+        return "it counts through a range"
+    if len(_LOOP.findall(plain)) > 1:
+        return "it has more than one loop"
+    if plain.count("//") > 2:
+        return "it searches all descendants more than twice"
+    return None
+
+
+def accepts(kind: Any, text: str) -> bool:
+    """Whether a simple type takes a text. Where the library stumbles over one (a number no float can hold), it does not."""
+    try:
+        return bool(kind.is_valid(text))
+    except (ValueError, TypeError, ArithmeticError, KeyError, AttributeError):
+        return False

@@ -1,0 +1,253 @@
+"""From the text of a schema to a model known to be sound, without a look at anything but the references."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from stele.errors import MalformedSchema, NotInstalled, UnresolvedReference
+from stele.formats.xsd.text import Places, read_schema
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+MAX_SCHEMA_ELEMENTS: Final = 20_000
+"""Most elements of a schema and its references together."""
+
+MAX_PARTICLES: Final = 1_500
+"""Most particles of one content model, groups and base types expanded: checking a model takes quadratic time."""
+
+MAX_DERIVATIONS: Final = 60
+"""Longest chain of types derived from one another, and deepest nesting of groups through references."""
+
+_RETRIED: Final = 2_000
+"""A schema that is no XSD 1.0 is tried as 1.1 when it has no more elements than this."""
+
+_XS: Final = "{http://www.w3.org/2001/XMLSchema}"
+_NEW_IN_11: Final = frozenset(
+    _XS + name
+    for name in ("assert", "assertion", "alternative", "openContent", "defaultOpenContent", "override")
+    + ("explicitTimezone",)
+)
+_NEW_ATTRIBUTES: Final = frozenset({"notNamespace", "notQName", "defaultAttributes", "xpathDefaultNamespace"})
+_VERSION: Final = "{http://www.w3.org/2007/XMLSchema-versioning}minVersion"
+
+
+class ParsedXsd:
+    """A schema after parsing; immutable by convention, safe to share: `lock` guards what xmlschema keeps inside.
+
+    model       xmlschema's object for the document with everything it includes and imports
+    root        the document itself as a tree
+    references  the reference texts' trees by name
+    version     `1.0` or `1.1`
+    """
+
+    __slots__ = ("lock", "model", "references", "root", "version")
+
+    def __init__(
+        self, model: Any, root: etree._Element, references: Mapping[str, etree._Element], version: str
+    ) -> None:
+        self.model = model
+        self.root = root
+        self.references = references
+        self.version = version
+        self.lock = threading.RLock()
+
+    @property
+    def type_name(self) -> str:
+        """`{namespace}name` of the first global element of the document, or ''."""
+        for child in self.root:
+            if child.tag == _XS + "element":
+                namespace = self.root.get("targetNamespace")
+                return f"{{{namespace}}}{child.get('name')}" if namespace else child.get("name", "")
+        return ""
+
+
+def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> ParsedXsd:
+    """Parse one document; references map a schemaLocation or a namespace to a text.
+
+    Raises `MalformedSchema` and `UnresolvedReference`, with line and column where there is a place.
+    """
+    root = read_schema(text)
+    roots = {label: _read_reference(label, body) for label, body in references.items()}
+    places = Places([(root, text), *((tree, references[label]) for label, tree in roots.items())])
+    size = _limit([root, *roots.values()], places)
+    try:
+        import xmlschema  # noqa: F401 - to tell what is missing
+    except ImportError:
+        raise NotInstalled("xmlschema", "xsd") from None
+    newer = any(_is_newer(tree) for tree in (root, *roots.values()))
+    try:
+        return _build(root, roots, places, name, "1.1" if newer else "1.0")
+    except UnresolvedReference:
+        raise
+    except MalformedSchema as error:
+        if newer or size > _RETRIED:
+            raise
+        try:
+            return _build(root, roots, places, name, "1.1")
+        except MalformedSchema:
+            raise error from None
+
+
+def _read_reference(label: str, text: bytes) -> etree._Element:
+    try:
+        return read_schema(text)
+    except MalformedSchema as error:
+        why = f"reference {label!r}: {error.why}"
+        raise MalformedSchema(why, line=error.line, column=error.column, expected=error.expected) from None
+
+
+def _is_newer(root: etree._Element) -> bool:
+    if root.get(_VERSION, "1.0") > "1.0":
+        return True
+    return any(
+        element.tag in _NEW_IN_11 or not _NEW_ATTRIBUTES.isdisjoint(element.keys()) for element in root.iter("*")
+    )
+
+
+def _build(
+    root: etree._Element, roots: Mapping[str, etree._Element], places: Places, name: str, version: str
+) -> ParsedXsd:
+    from elementpath import ElementPathError
+    from xmlschema import XMLSchemaException
+    from xmlschema.validators import XMLSchemaModelDepthError
+
+    from stele.formats.xsd.library import build
+
+    try:
+        return ParsedXsd(build(root, roots, places, name=name, version=version), root, roots, version)
+    except XMLSchemaModelDepthError:
+        raise MalformedSchema("groups are nested too deep") from None
+    except XMLSchemaException as error:
+        raise _explain(error, places) from None
+    except RecursionError:
+        raise MalformedSchema("definitions are nested, or derived from one another, too deep") from None
+    except (
+        ElementPathError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        ArithmeticError,
+        AssertionError,
+    ) as error:
+        # Faults of the library on schemas it does not expect: still the schema's fault, so still a clear refusal.
+        raise MalformedSchema(f"the schema cannot be understood: {_short(str(error))}") from None
+
+
+def _explain(error: Any, places: Places) -> MalformedSchema:
+    element = getattr(error, "elem", None)
+    message = _short((getattr(error, "message", None) or str(error)).partition("Schema component:")[0])
+    if element is None or not hasattr(element, "getroottree"):
+        return MalformedSchema(message)
+    return places.fault(element, message)
+
+
+def _short(message: str) -> str:
+    message = " ".join(message.split())
+    return message if len(message) <= 300 else message[:300] + "…"
+
+
+# --- limits that must be known before a model is built ----------------------------------------------------------------
+
+
+def _limit(roots: list[etree._Element], places: Places) -> int:
+    """Refuse what would take the library too long, else count elements. Raises `MalformedSchema`."""
+    from stele.formats.xsd.library import unsafe_test
+
+    count = sum(1 for root in roots for _ in root.iter("*"))
+    if count > MAX_SCHEMA_ELEMENTS:
+        raise MalformedSchema(f"the schema has {count} elements; {MAX_SCHEMA_ELEMENTS} are the most that is compared")
+    for root in roots:
+        for element in root.iter("*"):
+            _limit_element(element, unsafe_test(element.get("test") or ""), places)
+    _Sizes(roots, places).check()
+    return count
+
+
+def _limit_element(element: etree._Element, unsafe: str | None, places: Places) -> None:
+    if unsafe:
+        raise places.fault(element, f"the test is not evaluated here: {unsafe}", "simple comparisons in XPath")
+    if len(element.get("xpath") or "") > 1000:
+        raise places.fault(element, "the path is longer than 1000 characters")
+    for bound in ("minOccurs", "maxOccurs"):
+        if len(element.get(bound) or "") > 12:
+            raise places.fault(element, f"{bound} is too great")
+    if element.tag in _COUNTS and len((element.get("value") or "").strip()) > 12:
+        raise places.fault(element, "the value is too great")
+
+
+_COUNTS: Final = frozenset(_XS + name for name in ("length", "minLength", "maxLength", "totalDigits", "fractionDigits"))
+
+
+class _Sizes:
+    """Sizes of content models after expansion; names without their namespace, which can only overestimate."""
+
+    def __init__(self, roots: list[etree._Element], places: Places) -> None:
+        self._places = places
+        self._named: dict[tuple[str, str], list[etree._Element]] = {}
+        for root in roots:
+            for element in self._definitions(root):
+                kind = element.tag.rpartition("}")[2]
+                kind = "type" if kind.endswith("Type") else kind
+                self._named.setdefault((kind, element.get("name", "")), []).append(element)
+        self._known: dict[tuple[str, str], tuple[int, int]] = {}
+        self._roots = roots
+
+    @staticmethod
+    def _definitions(root: etree._Element) -> Iterator[etree._Element]:
+        kinds = {_XS + kind for kind in ("group", "complexType", "simpleType", "attributeGroup")}
+        for child in root:
+            if child.tag in kinds:
+                yield child
+            elif child.tag in (_XS + "redefine", _XS + "override"):
+                yield from (inner for inner in child if inner.tag in kinds)
+
+    def check(self) -> None:
+        """Raises `MalformedSchema`."""
+        for key, elements in self._named.items():
+            size, depth = self._named_size(key, ())
+            if size > MAX_PARTICLES:
+                raise self._places.fault(
+                    elements[0], f"{key[1]!r} has more than {MAX_PARTICLES} particles when expanded"
+                )
+            if depth > MAX_DERIVATIONS:
+                raise self._places.fault(elements[0], f"{key[1]!r} is derived over more than {MAX_DERIVATIONS} steps")
+        for root in self._roots:
+            for element in root.iter(_XS + "complexType"):
+                if self._size(element, ())[0] > MAX_PARTICLES:
+                    raise self._places.fault(element, f"a type has more than {MAX_PARTICLES} particles when expanded")
+
+    def _named_size(self, key: tuple[str, str], above: tuple[tuple[str, str], ...]) -> tuple[int, int]:
+        if key in above or key not in self._named:
+            return 0, 0
+        if key not in self._known:
+            if len(above) > MAX_DERIVATIONS:
+                return 0, MAX_DERIVATIONS + 1
+            sizes = [self._size(element, (*above, key)) for element in self._named[key]]
+            self._known[key] = max(size for size, _ in sizes), 1 + max(depth for _, depth in sizes)
+        return self._known[key]
+
+    def _size(self, element: etree._Element, above: tuple[tuple[str, str], ...]) -> tuple[int, int]:
+        """Particles and depth inside one definition; elements are counted but not entered."""
+        size, depth = 0, 0
+        pending = list(element)
+        while pending:
+            inner = pending.pop()
+            kind = inner.tag.rpartition("}")[2] if isinstance(inner.tag, str) else ""
+            if kind in ("element", "any", "attribute"):
+                size += 1
+                continue
+            key = None
+            if kind in ("group", "attributeGroup"):
+                key = (kind, inner.get("ref", "").rpartition(":")[2])
+            elif kind in ("extension", "restriction"):
+                key = ("type", inner.get("base", "").rpartition(":")[2])
+            if key is not None:
+                more, deeper = self._named_size(key, above)
+                size += more
+                depth = max(depth, deeper)
+            pending.extend(inner)
+        return size, depth

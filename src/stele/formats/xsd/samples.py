@@ -1,0 +1,154 @@
+"""Texts to try on simple types: plain ones first, then those at the borders of what facets allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Final
+
+from stele.formats.xsd.library import accepts
+from stele.formats.xsd.language import language
+from stele.formats.xsd.shape import Shape, interval, shape_of
+from stele.formats.xsd.terms import Algebra, Budget, Term, TooMuch
+
+MAX_TRIED: Final = 150
+"""Most texts tried on one type."""
+
+_LONGEST: Final = 5_000
+
+_PLAIN: Final[dict[str, tuple[str, ...]]] = {
+    "boolean": ("true", "0", "false", "1"),
+    "float": ("1.5", "0", "-1E4", "INF", "-INF", "NaN"),
+    "double": ("1.5", "0", "-1E4", "1E300", "INF", "-INF", "NaN"),
+    "duration": ("P1D", "PT5M", "P1Y2M", "-P1D", "PT0.5S"),
+    "dateTime": ("2024-01-31T10:00:00", "2024-01-31T10:00:00Z", "2024-01-31T10:00:00.5+02:00", "1999-12-31T23:59:59"),
+    "dateTimeStamp": ("2024-01-31T10:00:00Z",),
+    "date": ("2024-01-31", "2024-01-31Z", "1999-12-31", "2024-01-31+02:00"),
+    "time": ("10:00:00", "10:00:00Z", "23:59:59.5", "10:00:00+02:00"),
+    "gYear": ("2024", "2024Z", "1999"),
+    "gYearMonth": ("2024-01", "2024-01Z"),
+    "gMonth": ("--01", "--12Z"),
+    "gMonthDay": ("--01-31", "--12-24Z"),
+    "gDay": ("---31", "---01Z"),
+    "hexBinary": ("0A", "", "ff00", "0A0B0C0D"),
+    "base64Binary": ("YQ==", "", "YWJj", "YWJjZGVmZ2g="),
+    "anyURI": ("http://example.com/a", "a", "", "a b", "%zz", "::"),
+    "QName": ("xml:a", "a"),
+    "NOTATION": ("a",),
+    "language": ("en", "en-GB", "x-abcdefgh"),
+    "ID": ("a1", "b1"),
+    "IDREF": ("a1",),
+    "ENTITY": ("a1",),
+    "NCName": ("a", "a-b.c", "_1"),
+    "Name": ("a", "a:b", "_1"),
+    "NMTOKEN": ("a", "1", "a:b", "-"),
+    "dayTimeDuration": ("P1D", "PT5M"),
+    "yearMonthDuration": ("P1Y", "P2M"),
+}
+_TEXT: Final = ("a", "", "x y", "1", "abc def", "  a ", "A", "1.5", "true", "a\tb", "2024-01-31", "é", "-", "a\n")
+
+
+def samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
+    """Texts the type might allow, hints first; nobody checked them."""
+    seen: set[str] = set()
+    for text in islice(_candidates(shape_of(kind), hints), 4 * MAX_TRIED):
+        if text not in seen and len(text) <= _LONGEST:
+            seen.add(text)
+            yield text
+        if len(seen) >= MAX_TRIED:
+            return
+
+
+def valid_samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
+    """Texts that are valid for the type."""
+    return (text for text in samples(kind, hints=hints) if accepts(kind, text))
+
+
+def _candidates(shape: Shape, hints: tuple[str, ...], depth: int = 0) -> Iterator[str]:
+    yield from hints
+    yield from shape.enumeration or ()
+    if shape.variety == "list":
+        yield from _lists(shape, depth)
+    elif shape.variety == "union":
+        for part in shape.parts if depth < 4 else ():
+            yield from islice(_candidates(shape_of(part), (), depth + 1), 40)
+    if shape.patterns:
+        yield from _words(shape)
+    if shape.base == "decimal" or shape.integral:
+        yield from _numbers(shape)
+    elif shape.base in ("float", "double"):
+        yield from _numbers(shape)
+        yield from _PLAIN[shape.base]
+    else:
+        yield from (text for _, text in shape.bounds)
+        yield from _PLAIN.get(shape.base, ())
+    if shape.textual or shape.base == "anyURI" or shape.variety == "any":
+        yield from _TEXT
+        yield from _lengths(shape)
+    yield from (f" {text} " for text in (shape.enumeration or ())[:3])
+
+
+def _lists(shape: Shape, depth: int) -> Iterator[str]:
+    if depth > 4:
+        return
+    items = list(islice((text for text in valid_samples(shape.parts[0]) if text.split()), 12))
+    least, most = shape.lengths
+    counts = dict.fromkeys([least or 1, 1, 0, 2, 3, most if most is not None else 4, (least or 0) + 1])
+    for count in counts:
+        if count <= 300:
+            yield from (" ".join([item] * count) for item in items)
+    yield " ".join(items)
+
+
+def _numbers(shape: Shape) -> Iterator[str]:
+    low, high = interval(shape)
+    step = Decimal(1) if shape.integral else Decimal(1).scaleb(-min(shape.digits[1], 30)) if shape.digits[1] else Decimal(1)
+    ends = [end.value for end in (low, high) if end is not None]
+    inner = [Decimal(0), Decimal(1), Decimal(-1), Decimal(7), Decimal(42)]
+    near = [end + delta for end in ends for delta in (0, step, -step)]
+    if not shape.integral:
+        near += [end + delta for end in ends for delta in (Decimal("0.5"), Decimal("-0.5"))]
+        inner += [Decimal("0.5"), Decimal("1.25"), Decimal("-0.125"), Decimal("1.0")]
+    total, fraction = shape.digits
+    if total is not None and total <= 60:
+        inner.append(Decimal(10) ** (total - (fraction or 0)) - step)
+    big = [Decimal(10) ** power - 1 for power in (3, 5, 10, 20, 40)]
+    middle = [sum(ends, Decimal(0)) / 2] if len(ends) == 2 else []
+    for number in (*inner, *middle, *near, *big, *(-value for value in big)):
+        if shape.integral and number != number.to_integral_value():
+            continue
+        yield format(number.to_integral_value() if shape.integral else number, "f")
+    yield from ("+1", "-0", "007") if shape.integral else ("+1", "-0", "007", "1.", ".5", "1.50")
+
+
+def _lengths(shape: Shape) -> Iterator[str]:
+    least, most = shape.lengths
+    for count in (least, most, (least or 0) + 1, 3, 5, 10, 20, 50, 100, 300, 1000):
+        if count is not None and count <= _LONGEST:
+            yield "a" * count
+            yield "1" * count
+
+
+def _words(shape: Shape) -> Iterator[str]:
+    """Short words of the language of the facets."""
+    algebra = Algebra(meet=lambda one, other: (one & other) or None, steps=60_000)
+    try:
+        yield from islice(words(algebra, language(algebra, shape)), 24)
+    except TooMuch:
+        return
+
+
+def words(algebra: Algebra, start: Term, *, width: int = 400) -> Iterator[str]:
+    """Words of a term over characters, shortest first, not all of them. Raises `TooMuch`."""
+    budget = Budget(3_000)
+    layer: dict[Term, str] = {start: ""}
+    while layer:
+        yield from (text for term, text in layer.items() if term.nullable)
+        following: dict[Term, str] = {}
+        for term, text in layer.items():
+            budget.spend()
+            for label, rest in algebra.steps(term):
+                if len(following) < width:
+                    following.setdefault(rest, text + label.sample())
+        layer = following

@@ -1,0 +1,325 @@
+"""Whether every text of one simple type is a text of another.
+
+The answer is a proof or nothing: facets are compared as values where both types count the same way, and as languages
+where they restrict texts. What cannot be proved is left to a search for a counterexample (`stele.formats.xsd.compat`).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from stele.formats.xsd.library import accepts
+from stele.formats.xsd import charset
+from stele.formats.xsd.language import EXACT, alternatives, anything, language, lexical, literal, normalized
+from stele.formats.xsd.regex import meet, parse_pattern, split_sets
+from stele.formats.xsd.shape import INTEGERS, TEXTUAL, Limit, Shape, interval, shape_of
+from stele.formats.xsd.terms import Algebra, Term, TooMuch, included
+
+MAX_STEPS: Final = 250_000
+"""Budget of one comparison of languages."""
+
+_MAX_VALUES: Final = 1_000
+_MAX_DEPTH: Final = 12
+_ORDER: Final = {"preserve": 0, "replace": 1, "collapse": 2}
+_BELOW: Final[dict[str, frozenset[str]]] = {
+    "string": frozenset(TEXTUAL | {"ID", "IDREF", "ENTITY"}),
+    "normalizedString": frozenset(TEXTUAL - {"string"} | {"ID", "IDREF", "ENTITY"}),
+    "token": frozenset({"token", "language", "NMTOKEN", "Name", "NCName", "ID", "IDREF", "ENTITY"}),
+    "Name": frozenset({"Name", "NCName", "ID", "IDREF", "ENTITY"}),
+    "NCName": frozenset({"NCName", "ID", "IDREF", "ENTITY"}),
+    "NMTOKEN": frozenset({"NMTOKEN", "Name", "NCName", "ID", "IDREF", "ENTITY"}),
+    "dateTime": frozenset({"dateTime", "dateTimeStamp"}),
+    "duration": frozenset({"duration", "dayTimeDuration", "yearMonthDuration"}),
+}
+_OFFSET: Final = re.compile(r"[+\-][0-9]{2}:[0-9]{2}$")
+_FREE: Final = frozenset({"string", "normalizedString", "token"})
+_FLOATS: Final = frozenset({"float", "double"})
+
+
+class Proof(NamedTuple):
+    """holds: inclusion is proved. hints: texts worth trying as counterexamples."""
+
+    holds: bool
+    hints: tuple[str, ...] = ()
+
+
+_YES: Final = Proof(True)
+_NO: Final = Proof(False)
+
+
+def compare(writer: Any, reader: Any, *, steps: frozenset[tuple[str, ...]] = frozenset(), depth: int = 0) -> Proof:
+    """Whether the writer's simple type is proved to lie inside the reader's.
+
+    steps are pattern facets of enclosing unions that hold for the writer's texts too.
+    """
+    if depth > _MAX_DEPTH:
+        return _NO
+    mine, theirs = shape_of(writer), shape_of(reader)
+    if theirs.variety == "any":
+        return _YES
+    steps |= frozenset(mine.patterns)
+    texts = values(mine)
+    if texts is not None:
+        wrong = tuple(text for text in texts if not accepts(reader, text))
+        if wrong or not _padding_matters(mine, theirs):
+            return Proof(not wrong, wrong)
+        return Proof(False, tuple(f" {text} " for text in texts[:3]))
+    if mine.variety == "union":
+        return _every(compare(part, reader, steps=steps, depth=depth + 1) for part in mine.parts)
+    if theirs.variety == "union":
+        if not _facets_known(mine, theirs, steps):
+            return _NO
+        proofs = [compare(writer, part, steps=steps, depth=depth + 1) for part in theirs.parts]
+        return _YES if any(proof.holds for proof in proofs) else _every(iter(proofs))
+    if theirs.variety == "list":
+        return _into_list(writer, mine, theirs, steps, depth)
+    if mine.variety == "list":
+        return Proof(theirs.base in _FREE and theirs.plain)
+    return _atomic(mine, theirs, steps)
+
+
+def _every(proofs: Any) -> Proof:
+    hints: tuple[str, ...] = ()
+    holds = True
+    for proof in proofs:
+        holds = holds and proof.holds
+        hints += proof.hints
+    return Proof(holds, () if holds else hints)
+
+
+def values(shape: Shape) -> tuple[str, ...] | None:
+    """All texts of a type that has few, exactly; None otherwise (a decimal 1 can be written in many ways)."""
+    if shape.enumeration is not None and shape.textual:
+        return tuple(normalized(text, shape.white) for text in shape.enumeration)
+    return ("true", "false", "0", "1") if shape.base == "boolean" and shape.plain else None
+
+
+def _padding_matters(writer: Shape, reader: Shape) -> bool:
+    """Whether white space the writer's type ignores is seen by facets of the reader's."""
+    if reader.variety == "union":
+        return any(_padding_matters(writer, shape_of(part)) for part in reader.parts)
+    return _ORDER[writer.white] > _ORDER[reader.white] and not (reader.plain and reader.variety == "atomic")
+
+
+def _facets_known(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> bool:
+    """Whether facets of a list or union hold for the writer because it has the very same."""
+    return reader.enumeration is None and set(reader.patterns) <= steps and reader.tests <= writer.tests
+
+
+def _into_list(writer: Any, mine: Shape, theirs: Shape, steps: frozenset[tuple[str, ...]], depth: int) -> Proof:
+    if not _facets_known(mine, theirs, steps):
+        return _NO
+    least, most = theirs.lengths
+    if mine.variety == "list":
+        if not _within(mine.lengths, theirs.lengths):
+            return _NO
+        return compare(mine.parts[0], theirs.parts[0], depth=depth + 1)
+    single = mine.variety == "atomic" and mine.base not in _FREE | {"anyURI", "hexBinary", "base64Binary"}
+    if not single or (least or 0) > 1 or (most is not None and most < 1):
+        return _NO
+    return compare(writer, theirs.parts[0], depth=depth + 1)
+
+
+def _within(inner: tuple[int | None, int | None], outer: tuple[int | None, int | None]) -> bool:
+    low = outer[0] is None or (inner[0] or 0) >= outer[0]
+    return low and (outer[1] is None or (inner[1] is not None and inner[1] <= outer[1]))
+
+
+def _atomic(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> Proof:
+    if writer.variety == "any":
+        return Proof(reader.base == "string" and reader.plain)
+    try:
+        proof = _texts(writer, reader, steps)
+    except TooMuch:
+        proof = _NO
+    if not proof.holds:
+        return proof
+    return Proof(_values_fit(writer, reader))
+
+
+# --- as texts -------------------------------------------------------------------------------------------------------
+
+
+def _texts(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> Proof:
+    """Whether the reader's lexical space, patterns and (for texts) lengths and enumeration let every text pass."""
+    algebra = Algebra(meet, steps=MAX_STEPS)
+    wanted: list[Term] = []
+    if not _lexically_below(writer.base, reader.base):
+        if reader.base not in EXACT:
+            return _NO
+        wanted.append(lexical(algebra, reader.base))
+    for step in dict.fromkeys(reader.patterns):
+        if step not in steps or reader.version != writer.version:
+            wanted.append(alternatives(algebra, step, reader.version))
+    if reader.textual or reader.base == "anyURI":
+        if reader.enumeration is not None:
+            texts = (normalized(text, reader.white) for text in reader.enumeration)
+            wanted.append(algebra.choice(literal(algebra, text) for text in texts))
+        known = writer.lengths if writer.textual or writer.base == reader.base else (None, None)
+        if not _within(known, reader.lengths):
+            wanted.append(anything(algebra, reader.lengths[0] or 0, reader.lengths[1]))
+    if not wanted and (reader.plain or _ORDER[writer.white] == _ORDER[reader.white]):
+        return _YES
+    return _as_languages(algebra, writer, reader, wanted)
+
+
+def _as_languages(algebra: Algebra, writer: Shape, reader: Shape, wanted: list[Term]) -> Proof:
+    if _ORDER[writer.white] > _ORDER[reader.white]:
+        return Proof(False, tuple(f" {text}" for text in (writer.enumeration or ("a", "1"))[:3]))
+    if _ORDER[writer.white] < _ORDER[reader.white]:
+        fixed = r"(\S+( \S+)*)?" if reader.white == "collapse" else r"[^\t\n\r]*"
+        wanted.append(parse_pattern(algebra, fixed))
+    mine = language(algebra, writer)
+    for term in wanted:
+        miss = included(algebra, mine, term, split_sets)
+        if miss is not None:
+            word = "".join(symbol.sample() for _, symbol in miss.word)
+            return Proof(False, (word + _completion(algebra, miss.rest),))
+    return _YES
+
+
+def _completion(algebra: Algebra, term: Term) -> str:
+    miss = included(algebra, term, algebra.never, lambda label, _: [(label, [label])])
+    return "" if miss is None else "".join(symbol.sample() for _, symbol in miss.word)
+
+
+def _lexically_below(writer: str, reader: str) -> bool:
+    """Whether every lexical form of one built-in type is one of the other's by definition."""
+    if writer == reader or reader in _FREE or writer in _BELOW.get(reader, frozenset()):
+        return True
+    if reader in _FLOATS:
+        return writer in _FLOATS or writer == "decimal" or writer in INTEGERS
+    if reader == "decimal" or reader in INTEGERS:
+        return writer in INTEGERS
+    return False
+
+
+
+# --- as values ------------------------------------------------------------------------------------------------------
+
+
+def _values_fit(writer: Shape, reader: Shape) -> bool:
+    """Whether ranges, digits, enumerations of values and tests of the reader hold for every value of the writer."""
+    if not reader.tests <= writer.tests:
+        return False
+    if reader.base == "decimal" or reader.integral or reader.base in _FLOATS:
+        return _numbers_fit(writer, reader)
+    if reader.textual or reader.base == "anyURI":
+        return not reader.bounds
+    if not _enumerations_fit(writer, reader):
+        return False
+    if reader.base in ("hexBinary", "base64Binary") and not _within(writer.lengths, reader.lengths):
+        return False
+    if set(reader.bounds) <= set(writer.bounds):
+        return True
+    return writer.base == reader.base and all(_end_implied(writer, *bound) for bound in reader.bounds)
+
+
+def _end_implied(writer: Shape, facet: str, text: str) -> bool:
+    """Whether an end of an interval of times or durations follows from one of the writer's.
+
+    The order is partial, but transitive; ends with and without a time zone are not compared.
+    """
+    decode = writer.parts[0].decode
+    end = decode(text)
+    for other, spelling in writer.bounds:
+        if other[:3] != facet[:3] or _zoned(text) != _zoned(spelling):
+            continue
+        mine = decode(spelling)
+        tighter = mine > end if facet.startswith("min") else mine < end
+        if tighter or (mine == end and (facet.endswith("Inclusive") or other == facet)):
+            return True
+    return False
+
+
+def _zoned(text: str) -> bool:
+    return text.endswith("Z") or bool(_OFFSET.search(text))
+
+
+def _enumerations_fit(writer: Shape, reader: Shape) -> bool:
+    """Of values that are no texts: the same spelling is the same value in the same built-in type."""
+    if reader.enumeration is None:
+        return True
+    if writer.enumeration is None or writer.base != reader.base or reader.base in ("QName", "NOTATION"):
+        return False
+    return {text.strip() for text in writer.enumeration} <= {text.strip() for text in reader.enumeration}
+
+
+def _numbers_fit(writer: Shape, reader: Shape) -> bool:
+    if interval(reader) == (None, None) and not reader.bounds and reader.enumeration is None:
+        if reader.digits[0] is None and (reader.digits[1] is None or reader.integral):
+            return True
+    if not (writer.base == "decimal" or writer.integral or writer.base in _FLOATS):
+        return False
+    if reader.enumeration is not None and not _numbers_listed(writer, reader):
+        return False
+    if writer.enumeration is not None and not reader.patterns:
+        return all(_number_fits(Decimal(text.strip()), reader) for text in writer.enumeration if _finite(text))
+    return _range_fits(writer, reader) and _digits_fit(writer, reader)
+
+
+def _finite(text: str) -> bool:
+    return text.strip().lstrip("+-") not in ("INF", "NaN")
+
+
+def _number_fits(number: Decimal, reader: Shape) -> bool:
+    low, high = interval(reader)
+    if low is not None and (number < low.value or (low.exclusive and number == low.value)):
+        return False
+    if high is not None and (number > high.value or (high.exclusive and number == high.value)):
+        return False
+    digits = number.normalize().as_tuple()
+    fraction = max(0, -int(digits.exponent))
+    total = max(len(digits.digits) + max(0, int(digits.exponent)), fraction)
+    return (reader.digits[0] is None or total <= reader.digits[0]) and (
+        reader.digits[1] is None or fraction <= reader.digits[1]
+    )
+
+
+def _numbers_listed(writer: Shape, reader: Shape) -> bool:
+    assert reader.enumeration is not None
+    if writer.base in _FLOATS or reader.base in _FLOATS:
+        return _enumerations_fit(writer, reader)
+    allowed = {Decimal(text.strip()) for text in reader.enumeration}
+    if writer.enumeration is not None:
+        return {Decimal(text.strip()) for text in writer.enumeration} <= allowed
+    low, high = interval(writer)
+    if not writer.integral or low is None or high is None or high.value - low.value > _MAX_VALUES:
+        return False
+    return all(Decimal(number) in allowed for number in range(int(low.value), int(high.value) + 1))
+
+
+def _range_fits(writer: Shape, reader: Shape) -> bool:
+    if writer.base in _FLOATS and (reader.base != writer.base or _odd_bounds(reader)):
+        return not reader.bounds and reader.base in _FLOATS
+    low, high = interval(reader)
+    mine_low, mine_high = interval(writer)
+    if reader.base in _FLOATS and writer.base not in _FLOATS:
+        # Rounding to a double may reach an excluded end.
+        if (low is not None and low.exclusive) or (high is not None and high.exclusive):
+            return False
+    if low is not None and (mine_low is None or mine_low < low):
+        return False
+    return high is None or (mine_high is not None and _below(mine_high, high))
+
+
+def _odd_bounds(shape: Shape) -> bool:
+    return any(not _finite(text) for _, text in shape.bounds)
+
+
+def _below(one: Limit, other: Limit) -> bool:
+    return (one.value, -one.exclusive) <= (other.value, -other.exclusive)
+
+
+def _digits_fit(writer: Shape, reader: Shape) -> bool:
+    total, fraction = reader.digits
+    if fraction is not None and not writer.integral and (writer.digits[1] is None or writer.digits[1] > fraction):
+        return False
+    if total is None or (writer.digits[0] is not None and writer.digits[0] <= total):
+        return True
+    low, high = interval(writer)
+    if not writer.integral or low is None or high is None:
+        return False
+    return max(abs(low.value), abs(high.value)) < Decimal(10) ** total

@@ -1,0 +1,299 @@
+"""Regular expressions over any alphabet, as values: patterns over characters and content models over elements alike.
+
+A `Term` is interned by its `Algebra`, so equal terms are the same object and sets of them are cheap. `Algebra.steps`
+gives the linear form of a term (Antimirov): every label it can start with, and what remains after it. Counters stay
+numbers, so `a{0,1000000}` is one small term. `included` compares two terms by walking both at once; a budget bounds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+Steps = tuple[tuple[Any, "Term"], ...]
+"""Labels a term can start with, each with the rest."""
+
+
+class TooMuch(Exception):  # noqa: N818 - never leaves this package
+    """A comparison needs more steps than its budget has."""
+
+
+class Budget:
+    """Steps left for one piece of work; `spend` raises `TooMuch` when there are none."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def spend(self, steps: int = 1) -> None:
+        """Take steps away. Raises `TooMuch`."""
+        self.left -= steps
+        if self.left < 0:
+            raise TooMuch
+
+
+class Term:
+    """One expression.
+
+    kind      never · empty · leaf · seq · choice · repeat · all · open · both
+    label     of a leaf: what it matches
+    parts     sub-terms; of seq always (head, tail) where head is no seq
+    bounds    of repeat one (low, high) pair, of all one per part; high is None when unbounded
+    nullable  whether the empty word belongs to it
+    """
+
+    __slots__ = ("bounds", "kind", "label", "nullable", "parts")
+
+    def __init__(
+        self,
+        kind: str,
+        label: Hashable = None,
+        parts: tuple[Term, ...] = (),
+        bounds: tuple[tuple[int, int | None], ...] = (),
+        *,
+        nullable: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.label = label
+        self.parts = parts
+        self.bounds = bounds
+        self.nullable = nullable
+
+
+def _one_less(low: int, high: int | None) -> tuple[int, int | None]:
+    return max(low - 1, 0), None if high is None else high - 1
+
+
+class Algebra:
+    """Makes terms and takes them apart. meet gives the label that matches what two labels match, None when nothing."""
+
+    def __init__(self, meet: Callable[[Any, Any], Hashable | None] | None = None, *, steps: int = 4_000_000) -> None:
+        self._table: dict[Hashable, Term] = {}
+        self._steps: dict[Term, Steps] = {}
+        self._meet = meet
+        self.budget = Budget(steps)
+        self.never: Final = Term("never")
+        self.empty: Final = Term("empty", nullable=True)
+
+    def _intern(self, key: Hashable, term: Term) -> Term:
+        return self._table.setdefault(key, term)
+
+    def leaf(self, label: Hashable) -> Term:
+        """Exactly one symbol that label matches."""
+        return self._intern(("leaf", label), Term("leaf", label))
+
+    def seq(self, *items: Term) -> Term:
+        """One after the other."""
+        result = self.empty
+        for item in reversed(items):
+            result = self._pair(item, result)
+        return result
+
+    def _pair(self, head: Term, tail: Term) -> Term:
+        if head is self.never or tail is self.never:
+            return self.never
+        if head is self.empty:
+            return tail
+        heads = []
+        while head.kind == "seq":
+            heads.append(head.parts[0])
+            head = head.parts[1]
+        heads.append(head)
+        for item in reversed(heads):
+            if tail is self.empty:
+                tail = item
+            else:
+                term = Term("seq", parts=(item, tail), nullable=item.nullable and tail.nullable)
+                tail = self._intern(("seq", item, tail), term)
+        return tail
+
+    def choice(self, items: Iterable[Term]) -> Term:
+        """One of them; none at all matches nothing."""
+        flat: dict[Term, None] = {}
+        for item in items:
+            for part in item.parts if item.kind == "choice" else (item,):
+                if part is not self.never:
+                    flat[part] = None
+        if len(flat) <= 1:
+            return next(iter(flat), self.never)
+        parts = tuple(flat)
+        return self._intern(("choice", parts), Term("choice", parts=parts, nullable=any(p.nullable for p in parts)))
+
+    def repeat(self, body: Term, low: int, high: int | None) -> Term:
+        """Between low and high times in a row."""
+        if high == 0 or body is self.empty:
+            return self.empty
+        if body is self.never:
+            return self.empty if low == 0 else self.never
+        if body.nullable:
+            low = 0
+        if (low, high) == (1, 1):
+            return body
+        if body.kind == "repeat" and body.bounds[0] == (0, None):
+            return body
+        term = Term("repeat", parts=(body,), bounds=((low, high),), nullable=low == 0)
+        return self._intern(("repeat", body, low, high), term)
+
+    def all(self, members: Iterable[tuple[Term, int, int | None]]) -> Term:
+        """Each member as often as it may, in any order."""
+        kept = [(part, 0 if part.nullable else low, high) for part, low, high in members if high != 0]
+        kept = [member for member in kept if member[0] is not self.empty]
+        if any(part is self.never and low for part, low, _ in kept):
+            return self.never
+        if len(kept) <= 1:
+            return self.repeat(*kept[0]) if kept else self.empty
+        kept.sort(key=lambda member: id(member[0]))
+        term = Term(
+            "all",
+            parts=tuple(part for part, _, _ in kept),
+            bounds=tuple((low, high) for _, low, high in kept),
+            nullable=all(low == 0 for _, low, _ in kept),
+        )
+        return self._intern(("all", tuple(kept)), term)
+
+    def open(self, body: Term, between: Term) -> Term:
+        """Body with any number of the leaf between anywhere in it (open content of XSD 1.1)."""
+        if body is self.never:
+            return body
+        return self._intern(("open", body, between), Term("open", parts=(body, between), nullable=body.nullable))
+
+    def both(self, one: Term, other: Term) -> Term:
+        """What both match; needs meet."""
+        if one is self.never or other is self.never:
+            return self.never
+        if one is other:
+            return one
+        return self._intern(
+            ("both", one, other), Term("both", parts=(one, other), nullable=one.nullable and other.nullable)
+        )
+
+    def steps(self, term: Term) -> Steps:
+        """The linear form. Raises `TooMuch`."""
+        known = self._steps.get(term)
+        if known is None:
+            found = dict.fromkeys(self._find_steps(term))
+            self.budget.spend(len(found) + 1)
+            known = self._steps[term] = tuple(found)
+        return known
+
+    def _find_steps(self, term: Term) -> Iterator[tuple[Any, Term]]:
+        match term.kind:
+            case "leaf":
+                yield term.label, self.empty
+            case "seq":
+                yield from self._sequence_steps(term)
+            case "choice":
+                for part in term.parts:
+                    yield from self.steps(part)
+            case "repeat":
+                again = self.repeat(term.parts[0], *_one_less(*term.bounds[0]))
+                for label, rest in self.steps(term.parts[0]):
+                    yield label, self._pair(rest, again)
+            case "all":
+                yield from self._all_steps(term)
+            case "open":
+                body, between = term.parts
+                for label, rest in self.steps(body):
+                    yield label, self.open(rest, between)
+                yield between.label, term
+            case "both":
+                yield from self._both_steps(*term.parts)
+
+    def _sequence_steps(self, term: Term) -> Iterator[tuple[Any, Term]]:
+        while term.kind == "seq":
+            head, tail = term.parts
+            for label, rest in self.steps(head):
+                yield label, self._pair(rest, tail)
+            if not head.nullable:
+                return
+            self.budget.spend()
+            term = tail
+        yield from self.steps(term)
+
+    def _all_steps(self, term: Term) -> Iterator[tuple[Any, Term]]:
+        members = [(part, *bounds) for part, bounds in zip(term.parts, term.bounds, strict=True)]
+        for index, (part, low, high) in enumerate(members):
+            others = [*members[:index], *members[index + 1 :], (part, *_one_less(low, high))]
+            for label, rest in self.steps(part):
+                yield label, self._pair(rest, self.all(others))
+            self.budget.spend(len(members))
+
+    def _both_steps(self, one: Term, other: Term) -> Iterator[tuple[Any, Term]]:
+        assert self._meet is not None
+        for label, rest in self.steps(one):
+            for label2, rest2 in self.steps(other):
+                self.budget.spend()
+                common = self._meet(label, label2)
+                if common is not None:
+                    yield common, self.both(rest, rest2)
+
+
+class Miss(NamedTuple):
+    """A word of the writer's term that the reader's has not.
+
+    word    labels and symbols so far, the last one being what does not fit, or nothing when the word only stops too soon
+    rest    what the writer's term still needs after the word
+    early   True when the word stops where the reader wants more
+    wanted  labels the reader's term had room for at that place
+    """
+
+    word: tuple[tuple[Any, Any], ...]
+    rest: Term
+    early: bool
+    wanted: tuple[Any, ...]
+
+
+Split = Callable[[Any, Sequence[Any]], Iterable[tuple[Any, Sequence[Any]]]]
+"""From a writer's label and the reader's labels: symbols of the first, each with those of the second that match it."""
+
+
+def included(
+    algebra: Algebra,
+    writer: Term,
+    reader: Term,
+    split: Split,
+    *,
+    met: Callable[[Any, Any, Any], None] = lambda _label, _symbol, _other: None,
+    covered: Callable[[Term, Term], bool] = lambda _reader, _writer: False,
+) -> Miss | None:
+    """A shortest word of writer that is none of reader, or None: writer is contained.
+
+    met(writer's label, symbol, reader's label) hears which labels meet. covered(reader, writer) may end a branch when
+    it can prove inclusion without walking. Raises `TooMuch`.
+    """
+    start = (writer, frozenset({reader}))
+    seen = {start}
+    layer: list[tuple[tuple[Term, frozenset[Term]], Any]] = [(start, None)]
+    while layer:
+        following = []
+        for (term, others), trail in layer:
+            algebra.budget.spend()
+            if any(covered(other, term) for other in others):
+                continue
+            options = [step for other in others for step in algebra.steps(other)]
+            wanted = tuple(dict.fromkeys(label for label, _ in options))
+            if term.nullable and not any(other.nullable for other in others):
+                return Miss(_word(trail), algebra.empty, True, wanted)
+            for label, rest in algebra.steps(term):
+                for symbol, matching in split(label, wanted):
+                    algebra.budget.spend(len(options))
+                    step = (trail, label, symbol)
+                    if not matching:
+                        return Miss(_word(step), rest, False, wanted)
+                    for other in matching:
+                        met(label, symbol, other)
+                    state = (rest, frozenset(after for other, after in options if other in matching))
+                    if state not in seen:
+                        seen.add(state)
+                        following.append((state, step))
+        layer = following
+    return None
+
+
+def _word(trail: Any) -> tuple[tuple[Any, Any], ...]:
+    word = []
+    while trail is not None:
+        trail, label, symbol = trail
+        word.append((label, symbol))
+    return tuple(reversed(word))

@@ -1,0 +1,146 @@
+"""Reading XML that nobody vouches for: no document type, no entity, no file, no network, bounded in every direction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+from xml.parsers import expat
+
+from stele.errors import MalformedSchema, NotInstalled, UnresolvedReference
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""Longest document that is parsed, in bytes."""
+
+MAX_DEPTH: Final = 100
+"""Deepest nesting of elements; keeps recursive walks far from the interpreter's limit."""
+
+MAX_ELEMENTS: Final = 300_000
+"""Most elements of a document."""
+
+MAX_ATTRIBUTES: Final = 500
+"""Most attributes of an element, declarations of namespaces included."""
+
+
+class NotXml(ValueError):
+    """The bytes are no XML document, or none that is read here; line and column count from 1, None when nowhere."""
+
+    def __init__(self, why: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(why)
+        self.why = why
+        self.line = line
+        self.column = column
+
+
+class _Scan:
+    """One pass of expat, which has places for everything and opens nothing: refuses before a tree is built."""
+
+    def __init__(self, text: bytes, *, stop: int | None = None) -> None:
+        self._parser = expat.ParserCreate()
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._depth = 0
+        self._stop = stop
+        self._count = 0
+        self.place: tuple[int, int] | None = None
+        try:
+            self._parser.Parse(text, True)
+        except expat.ExpatError as error:
+            reason = expat.ErrorString(error.code)
+            raise NotXml(f"not well-formed: {reason}", error.lineno, error.offset + 1) from None
+        except (ValueError, LookupError) as error:
+            raise error if isinstance(error, NotXml) else NotXml(f"not readable: {error}", 1, 1) from None
+
+    def _refuse(self, why: str) -> NotXml:
+        return NotXml(why, self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
+
+    def _doctype(self, *_declaration: object) -> None:
+        raise self._refuse("a document type declaration (DTD) is not allowed: it could define entities")
+
+    def _start(self, _name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._count == self._stop:
+            self.place = (self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
+        self._count += 1
+        if self._depth > MAX_DEPTH:
+            raise self._refuse(f"elements are nested deeper than {MAX_DEPTH} levels")
+        if self._count > MAX_ELEMENTS:
+            raise self._refuse(f"the document has more than {MAX_ELEMENTS} elements")
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise self._refuse(f"an element has more than {MAX_ATTRIBUTES} attributes")
+
+    def _end(self, _name: str) -> None:
+        self._depth -= 1
+
+
+def read(text: bytes) -> etree._Element:
+    """The root element of a document, with comments. Raises `NotXml`, `NotInstalled`."""
+    try:
+        from lxml import etree
+    except ImportError:
+        raise NotInstalled("lxml", "xsd") from None
+    if len(text) > MAX_BYTES:
+        raise NotXml(f"the document has {len(text)} bytes; {MAX_BYTES} are the most that is parsed")
+    if not text.strip():
+        raise NotXml("the document is empty", 1, 1)
+    text = text.lstrip(b" \t\r\n") if text[:1] in b" \t\r\n" else text
+    _Scan(text)
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False, remove_pis=True
+    )
+    try:
+        return etree.fromstring(text, parser)
+    except etree.XMLSyntaxError as error:
+        line, column = error.position
+        raise NotXml(f"not well-formed: {error.msg}", line, column) from None
+    except (ValueError, LookupError) as error:
+        raise NotXml(f"not readable: {error}") from None
+
+
+def read_schema(text: bytes) -> etree._Element:
+    """The root of a schema document. Raises `MalformedSchema` with line and column."""
+    try:
+        root = read(text)
+    except NotXml as error:
+        raise MalformedSchema(error.why, line=error.line, column=error.column) from None
+    if root.tag != "{http://www.w3.org/2001/XMLSchema}schema":
+        raise MalformedSchema(
+            f"the root element is {root.tag[:100]!r}",
+            line=root.sourceline,
+            column=1,
+            expected="schema of the namespace http://www.w3.org/2001/XMLSchema",
+        )
+    return root
+
+
+class Places:
+    """Where elements of several documents start, found only when somebody asks."""
+
+    def __init__(self, documents: Iterable[tuple[etree._Element, bytes]]) -> None:
+        self._texts = {id(root): text for root, text in documents}
+
+    def of(self, element: etree._Element) -> tuple[int | None, int | None]:
+        """Line and column, from 1; None for an element of no known document."""
+        root = element.getroottree().getroot()
+        text = self._texts.get(id(root))
+        if text is None:
+            return None, None
+        for index, other in enumerate(root.iter("*")):
+            if other is element:
+                return _Scan(text.lstrip(b" \t\r\n"), stop=index).place or (element.sourceline, None)
+        return element.sourceline, None
+
+    def fault(self, element: etree._Element, why: str, expected: str | None = None) -> MalformedSchema:
+        """The refusal of an element."""
+        line, column = self.of(element)
+        path = element.getroottree().getpath(element)
+        return MalformedSchema(why, line=line, column=column, path=path, expected=expected)
+
+    def unresolved(self, element: etree._Element, why: str) -> UnresolvedReference:
+        """The refusal of a reference that leads nowhere."""
+        line, column = self.of(element)
+        expected = "a reference named by that schemaLocation or by its namespace"
+        return UnresolvedReference(why, line=line, column=column, expected=expected)

@@ -1,0 +1,169 @@
+"""Values of elements and attributes: types, fixed values and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+from stele.formats.xsd.library import accepts
+from stele.formats.xsd.instances import Content
+from stele.formats.xsd.samples import samples, valid_samples
+from stele.formats.xsd.shape import shape_of
+from stele.formats.xsd.simple import compare, values
+from stele.formats.xsd.witness import Court, Node, local, words
+
+_TRIED: Final = 6
+
+
+class Texts:
+    """Compares what texts two places allow; remembers what matters elsewhere.
+
+    retyped   a value compares differently for the reader, so identity constraints may come out differently
+    ids_gone  identifiers of the writer are none for the reader
+    refers    references to identifiers meet such
+    """
+
+    def __init__(self, court: Court) -> None:
+        self._court = court
+        self._known: dict[tuple[int, int], tuple[bool, tuple[str, ...]]] = {}
+        self.retyped = False
+        self.ids_gone = False
+        self.refers = False
+
+    @staticmethod
+    def has_default(declaration: Any | None) -> bool:
+        """Whether an empty element takes a value from its declaration."""
+        return declaration is not None and (declaration.default is not None or declaration.fixed is not None)
+
+    def compare(self, node: Node, mine: Any, theirs: Any) -> None:
+        """Compare the text of two elements of simple content."""
+
+        def documents(texts: Iterator[str]) -> Iterator[Any]:
+            return self._court.with_content(node, (Content(text=text) for text in texts))
+
+        self.places(node, "", node.mine, mine, node.theirs, theirs, documents)
+        if self.has_default(node.mine) and not self.has_default(node.theirs) and not accepts(theirs, ""):
+            self._court.report(
+                "DEFAULT_REMOVED",
+                node,
+                documents(iter([""])),
+                exact=True,
+                reader=words(theirs),
+                writer=str(node.mine.default if node.mine is not None else ""),
+                why=f"An empty {local(node.name)!r} takes the default for the writer; the reader has none and refuses it.",
+                fix="Keep the default.",
+            )
+
+    def places(
+        self,
+        node: Node,
+        path: str,
+        mine: Any | None,
+        writer: Any,
+        theirs: Any | None,
+        reader: Any,
+        documents: Callable[[Iterator[str]], Iterator[Any]],
+    ) -> None:
+        """Compare two places that hold a text; mine and theirs are the declarations with their fixed values."""
+        self._remember(writer, reader)
+        fixed = None if mine is None else mine.fixed
+        holds, found = self.inside(writer, reader)
+        if not holds and fixed is not None:
+            holds, found = self._fixed_inside(fixed, writer, reader)
+        if not holds:
+            exact = bool(found)
+            self._court.report(
+                "VALUE_NOT_ALLOWED",
+                node,
+                documents(iter(found[:_TRIED])),
+                exact=exact,
+                path=path,
+                reader=_describe(reader),
+                writer=_describe(writer),
+                why=_why(found, writer, reader),
+                fix="Allow every value that was allowed before.",
+            )
+        wanted = None if theirs is None else theirs.fixed
+        if wanted is not None and not _only(fixed, writer, wanted, reader):
+            others = [text for text in islice(valid_samples(writer), 20) if text.strip() != wanted.strip()]
+            self._court.report(
+                "FIXED_VALUE",
+                node,
+                documents(iter(([fixed] if fixed is not None else others)[:_TRIED])),
+                exact=False,
+                path=path,
+                reader=wanted,
+                writer=fixed or _describe(writer),
+                why=f"The reader takes the value {wanted!r} only.",
+                fix="Leave the value free, or fixed to what it was.",
+            )
+
+    def inside(self, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
+        """Whether inclusion is proved, else texts that only the writer's type allows."""
+        key = (id(writer), id(reader))
+        if key not in self._known:
+            proof = compare(writer, reader)
+            found = () if proof.holds else tuple(islice(_refused(writer, reader, proof.hints), _TRIED))
+            self._known[key] = proof.holds, found
+        return self._known[key]
+
+    @staticmethod
+    def _fixed_inside(fixed: str, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
+        if not accepts(reader, fixed):
+            return False, (fixed,)
+        mine, theirs = shape_of(writer), shape_of(reader)
+        return (mine.textual and mine.white == theirs.white) or (not theirs.textual and not theirs.patterns), ()
+
+    def _remember(self, writer: Any, reader: Any) -> None:
+        mine, theirs = shape_of(writer), shape_of(reader)
+        if mine.variety != theirs.variety or mine.white != theirs.white:
+            self.retyped = True
+        elif mine.base != theirs.base and not (mine.textual and theirs.textual):
+            exact = (mine.base == "decimal" or mine.integral) and (theirs.base == "decimal" or theirs.integral)
+            self.retyped = self.retyped or not exact
+        self.ids_gone = self.ids_gone or (mine.base == "ID" and theirs.base != "ID")
+        inner = [shape_of(part).base for part in theirs.parts] if theirs.variety == "list" else [theirs.base]
+        self.refers = self.refers or "IDREF" in inner
+
+
+def _refused(writer: Any, reader: Any, hints: tuple[str, ...]) -> Iterator[str]:
+    """Texts that only the writer's type allows."""
+    collapsed = shape_of(writer).white == "collapse" and shape_of(reader).white != "collapse"
+    for text in [*samples(writer, hints=hints), *samples(reader)]:
+        for spelling in (text, f" {text} ", f"{text}{' ' * 300}") if collapsed else (text,):
+            if accepts(writer, spelling) and not accepts(reader, spelling):
+                yield spelling
+
+
+def _only(fixed: str | None, writer: Any, wanted: str, reader: Any) -> bool:
+    """Whether the writer's values are all equal to the one the reader wants."""
+    texts = (fixed,) if fixed is not None else values(shape_of(writer))
+    if texts is None or not accepts(reader, wanted):
+        return False
+    value = reader.decode(wanted)
+    return all(accepts(reader, text) and reader.decode(text) == value for text in texts)
+
+
+def _why(found: tuple[str, ...], writer: Any, reader: Any) -> str:
+    if found:
+        return f"{found[0][:60]!r} is a value for the writer ({_describe(writer)}), not for the reader ({_describe(reader)})."
+    return f"Not every value of {_describe(writer)} is sure to be one of {_describe(reader)}."
+
+
+def _describe(kind: Any) -> str:
+    """A simple type in a few words."""
+    shape = shape_of(kind)
+    base = shape.base or shape.variety
+    facets = [f"pattern {' | '.join(step)[:60]}" for step in shape.patterns[:2]]
+    facets += [f"{name} {text}" for name, text in shape.bounds[:4]]
+    if shape.enumeration is not None:
+        listed = ", ".join(shape.enumeration[:6])
+        facets.append(f"one of {listed}{'…' if len(shape.enumeration) > 6 else ''}")
+    for name, count in zip(("minLength", "maxLength"), shape.lengths, strict=True):
+        if count is not None:
+            facets.append(f"{name} {count}")
+    for name, count in zip(("totalDigits", "fractionDigits"), shape.digits, strict=True):
+        if count is not None:
+            facets.append(f"{name} {count}")
+    return f"{base} ({'; '.join(facets)})" if facets else base

@@ -1,0 +1,175 @@
+"""From a place where two schemas differ to a finding, with a document as proof wherever one can be made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from lxml import etree
+
+from stele.core.findings import Finding, Level
+from stele.formats.xsd.content import Leaf, Side
+from stele.formats.xsd.instances import MINIMAL, Builder, Content, NoInstance, Style
+from stele.formats.xsd.parse import ParsedXsd
+from stele.formats.xsd.validate import is_valid
+
+MAX_DOCUMENTS: Final = 400
+"""Documents made and validated in one check."""
+
+MAX_FINDINGS: Final = 100
+"""Findings of one check."""
+
+
+class Node:
+    """A pair of elements to compare, and how a document gets there.
+
+    name         of the element
+    mine, theirs declarations of writer and reader, None for elements only a wildcard let in
+    writer       the writer's type in force, reader the reader's
+    parent, leaf the pair above, and the writer's particle of its content that leads here
+    free         the writer looks at nothing here (`skip`)
+    path         names from the root
+    """
+
+    __slots__ = ("free", "leaf", "mine", "name", "parent", "path", "reader", "theirs", "writer")
+
+    def __init__(
+        self,
+        name: str,
+        mine: Any | None,
+        writer: Any,
+        theirs: Any | None,
+        reader: Any,
+        parent: Node | None,
+        leaf: Leaf | None,
+        *,
+        free: bool = False,
+    ) -> None:
+        self.name = name
+        self.mine = mine
+        self.writer = writer
+        self.theirs = theirs
+        self.reader = reader
+        self.parent = parent
+        self.leaf = leaf
+        self.free = free
+        self.path: str = f"{parent.path if parent else ''}/{local(name)}"
+
+    @property
+    def key(self) -> tuple[int, int, int, int, bool]:
+        """What makes a comparison the same as another."""
+        return id(self.mine), id(self.writer), id(self.theirs), id(self.reader), self.free
+
+
+def local(name: str) -> str:
+    """A name without its namespace."""
+    return name.rpartition("}")[2]
+
+
+def words(kind: Any) -> str:
+    """A type in a word."""
+    if kind is None:
+        return ""
+    return local(kind.name) if kind.name else "anonymous type"
+
+
+class Court:
+    """Collects findings and tries documents as their proofs."""
+
+    def __init__(self, writer: ParsedXsd, reader: ParsedXsd, mine: Side) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._mine = mine
+        self._tried = 0
+        self.builder = Builder(mine)
+        self.findings: dict[tuple[str, str, str], Finding] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether more findings would not be kept."""
+        return len(self.findings) >= MAX_FINDINGS
+
+    def report(
+        self,
+        rule: str,
+        node: Node | None,
+        documents: Iterator[etree._Element],
+        *,
+        exact: bool,
+        why: str,
+        fix: str,
+        path: str = "",
+        reader: str = "",
+        writer: str = "",
+    ) -> bool:
+        """Keep a finding; True when it breaks, or is kept already.
+
+        exact: the rule decides by itself. Otherwise only a document that the writer's schema allows and the reader's
+        refuses makes it an error. A type without any document breaks nothing.
+        """
+        where = (node.path if node is not None else "") + path
+        key = (rule, where, writer)
+        if key in self.findings or self.full:
+            return True
+        try:
+            witness, accepted = self._prove(documents)
+        except NoInstance as error:
+            if error.certain:
+                return False
+            witness, accepted = None, False
+        level = Level.ERROR if witness is not None or (exact and not accepted) else Level.UNKNOWN
+        if level is Level.UNKNOWN:
+            why += " No document that proves it was found, nor could it be shown that there is none."
+        self.findings[key] = Finding(rule, where or "/", reader, writer, why, fix, witness, level=level)
+        return level is Level.ERROR
+
+    def _prove(self, documents: Iterator[etree._Element]) -> tuple[str | None, bool]:
+        """The first document that only the writer's schema allows; else whether both allowed one."""
+        accepted = False
+        for document in documents:
+            if self._tried >= MAX_DOCUMENTS:
+                break
+            self._tried += 1
+            text = etree.tostring(document, encoding="unicode")
+            if is_valid(self._writer, text.encode()):
+                if not is_valid(self._reader, text.encode()):
+                    return text, False
+                accepted = True
+        return None, accepted
+
+    # --- documents ----------------------------------------------------------------------------------------------------
+
+    def whole(self, node: Node, element: etree._Element) -> etree._Element:
+        """A document around an element for a node. Raises `NoInstance`."""
+        while node.parent is not None:
+            assert node.leaf is not None
+            before, after = self.builder.through(node.parent.writer, node.leaf)
+            children = [self.builder.child(leaf) for leaf in before]
+            children += [element, *(self.builder.child(leaf) for leaf in after)]
+            node = node.parent
+            element = self.builder.element(node.name, node.mine, node.writer, Content(children=children))
+        return element
+
+    def with_content(self, node: Node, contents: Iterable[Content]) -> Iterator[etree._Element]:
+        """Documents in which the node's element has some content."""
+        for content in contents:
+            yield self.whole(node, self.builder.element(node.name, node.mine, node.writer, content))
+
+    def in_styles(self, node: Node) -> Iterator[etree._Element]:
+        """Documents in which the node's element is poor or rich."""
+        for style in (MINIMAL, Style(0, True), Style(1, True), Style(2, True), Style(2, False), Style(1, False)):
+            yield self.whole(node, self.builder.element(node.name, node.mine, node.writer, Content(), style))
+
+    def with_children(self, node: Node, word: Iterable[tuple[Leaf, str]], rest: Any) -> Iterator[etree._Element]:
+        """Documents in which the node's element has children of those names, then a short rest."""
+        children = []
+        for leaf, name in word:
+            if leaf.name is not None:
+                children.append(self.builder.child(leaf))
+                continue
+            declaration = self._mine.declared(name)
+            plain = declaration is None or leaf.declaration.process_contents == "skip"
+            one = Leaf(name, declaration, leaf.group)
+            children.append(etree.Element(name) if plain else self.builder.child(one))
+        children += [self.builder.child(leaf) for leaf in self.builder.rest(rest)]
+        yield self.whole(node, self.builder.element(node.name, node.mine, node.writer, Content(children=children)))
