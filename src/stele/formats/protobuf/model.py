@@ -45,6 +45,8 @@ class ProtobufSchema:
             self.pool.AddSerializedFile(data)
         self.size = sum(map(len, serialized)) + self.source.ByteSize()
         self.file: FileDescriptor = self.pool.FindFileByName(self.proto.name)
+        self.normal_text: str | None = None
+        """The normalized text once it was printed: every digest of a schema is made of it."""
         self._lock = threading.Lock()
         self._classes: dict[str, type[Message]] = {}
 

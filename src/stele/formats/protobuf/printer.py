@@ -50,8 +50,12 @@ def print_schema(schema: ProtobufSchema, *, normal: bool = False, extensions: bo
     normal sorts all that may be sorted and writes full type names; otherwise order and type names are the author's.
     extensions=False leaves out custom options and `extend` blocks.
     """
+    if normal and extensions:
+        if schema.normal_text is None:
+            schema.normal_text = _Printer(schema, None, extensions=True).file(normalized(schema.proto))
+        return schema.normal_text
     if normal:
-        return _Printer(schema, None, extensions=extensions).file(normalized(schema.proto))
+        return _Printer(schema, None, extensions=False).file(normalized(schema.proto))
     return _Printer(schema, Layout(schema), extensions=extensions).file(schema.proto)
 
 

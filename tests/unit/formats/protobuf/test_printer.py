@@ -14,7 +14,7 @@ from stele.errors import InvalidRequest
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, file_descriptor_set
 from stele.formats.protobuf.builtin import builtin_sources
 from stele.formats.protobuf.normalize import descriptor_bytes, normalized
-from stele.formats.protobuf.printer import usual_json_name
+from stele.formats.protobuf.printer import print_schema, usual_json_name
 
 HERE = Path(__file__).parent
 P3 = 'syntax = "proto3";\n'
@@ -125,6 +125,13 @@ def test_normalizing_forgets_style_only() -> None:
     for changed in (one.replace("a = 1", "a = 7"), one.replace("int32 a", "int64 a"), one.replace("'x'", "'z'")):
         other = PROTOBUF.parse(changed.encode(), {})
         assert PROTOBUF.fingerprints(other)["sha256"] != PROTOBUF.fingerprints(left)["sha256"]
+
+
+def test_a_schema_is_normalized_once() -> None:
+    """Digests, look-ups and answers share one normalized text: making it is most of what a giant schema costs."""
+    schema = PROTOBUF.parse((P3 + "message A { int32 a = 1; }").encode(), {})
+    assert print_schema(schema, normal=True) is print_schema(schema, normal=True)
+    assert print_schema(schema, normal=True) == print_schema(schema, normal=True, extensions=False)
 
 
 def test_normalizing_keeps_the_order_of_messages() -> None:
