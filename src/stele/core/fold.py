@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stele.core import events as ev
-from stele.core.chains import find_version, ids_of, uses_of
+from stele.core.chains import find_version, ids_of
 from stele.core.digests import digest_keys, pack_digests
 from stele.core.model import (
     PLAIN,
@@ -27,8 +27,6 @@ from stele.core.model import (
     origin_of,
 )
 from stele.core.state import Erased, State, slot, uid_of
-
-__all__ = ["find_version", "fold", "fold_record", "uses_of"]
 
 
 def fold_record(state: State, seq: int, record: ev.Record) -> None:

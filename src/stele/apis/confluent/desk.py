@@ -19,9 +19,9 @@ from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.translate import Style, format_of, references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
+from stele.core.chains import uses_of
 from stele.core.commands import Command, Outcome
 from stele.core.findings import Finding
-from stele.core.fold import uses_of
 from stele.core.model import Attachments, Document, GlobalId, Level, Life, Mode, SubjectKey, Version
 from stele.core.ports import Form
 from stele.core.state import State

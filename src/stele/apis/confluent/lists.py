@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from stele.apis.confluent.names import Prefix, context_of, key_of, qualified
 from stele.core import queries
-from stele.core.fold import uses_of
+from stele.core.chains import uses_of
 from stele.core.model import GlobalId, Life, Space, Subject, SubjectKey, Version
 from stele.core.state import OWN, State
 from stele.errors import ContentNotFound

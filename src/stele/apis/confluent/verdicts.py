@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stele.core import queries
+from stele.core.chains import find_version
 from stele.core.findings import Finding
-from stele.core.fold import find_version
 from stele.core.model import Level, SubjectKey
 from stele.core.state import State
 
