@@ -108,11 +108,6 @@ class Schemas:
         return fmt, await asyncio.to_thread(self.parsed, fmt, source, texts_of(state, source))
 
 
-def format_names() -> tuple[str, ...]:
-    """Names of all installed formats, sorted."""
-    return catalogue.names()
-
-
 def resolve(state: State, reference: Reference) -> Reference:
     """The reference with its number filled in. Raises `UnresolvedReference`."""
     if reference.ordinal != LATEST:

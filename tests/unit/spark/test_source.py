@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import pytest
 
 from stele.client import RegisteredSchema, ResolvedSchema, Schema, SchemaSnapshot
-from stele.errors import ContentNotFound, DataError, RegistryUnreachable, VersionNotFound
-from stele.spark.source import ASK_AGAIN, Lookup, pin
+from stele.errors import ContentNotFound, DataError, Invalid, RegistryUnreachable, VersionNotFound
+from stele.spark.source import ASK_AGAIN, MOST_CLIENTS, Lookup, Opener, opened, pin, portable
 
 PINNED = SchemaSnapshot(
     (
@@ -25,6 +26,7 @@ class FakeRegistry:
 
     def __init__(self) -> None:
         self.asked: list[int] = []
+        self.contexts: set[str] = set()
         self.known = {5: '"string"'}
         self.gone = False
 
@@ -32,8 +34,9 @@ class FakeRegistry:
         """The pinned schemas."""
         return PINNED
 
-    def resolve(self, schema: int) -> ResolvedSchema:
+    def resolve(self, schema: int, *, context: str = "") -> ResolvedSchema:
         """A known schema, or what the real one raises."""
+        self.contexts.add(context)
         self.asked.append(schema)
         if self.gone:
             raise RegistryUnreachable("nobody answers")
@@ -92,3 +95,41 @@ def test_schemas_of_other_formats_are_of_no_use() -> None:
         lookup(9)
     with pytest.raises(DataError, match="no Avro schema"):
         lookup(6)
+
+
+def test_ids_count_in_the_context_of_the_subject() -> None:
+    """The same id in another context is another schema: neither pins nor look-ups mix them."""
+    both = SchemaSnapshot(
+        (
+            ResolvedSchema('"int"', id=1, subject=":.team:s", version=1, context="team"),
+            ResolvedSchema('"long"', id=1, subject="s", version=1),
+        )
+    )
+    fake = FakeRegistry()
+    lookup = Lookup(pin(both, ":.team:s"), lambda: fake)
+    found = lookup(1)
+    assert found is not None
+    assert found.root.kind == "int"
+    assert lookup(5) is not None
+    assert fake.contexts == {"team"}
+
+
+def test_a_process_opens_one_client_for_one_function() -> None:
+    """A function unpickled again and again by tasks is the same registry, and not too many clients stay open."""
+    made: list[FakeRegistry] = []
+
+    def connect() -> FakeRegistry:
+        made.append(FakeRegistry())
+        return made[-1]
+
+    named = portable(connect)
+    assert isinstance(named, Opener)
+    assert portable(connect) == named
+    first = opened(connect)
+    assert opened(Opener(named.name, FakeRegistry)) is first, "as tasks have it: another function, its name"
+    for _ in range(MOST_CLIENTS):
+        opened(partial(FakeRegistry))
+    assert opened(connect) is not first
+    assert len(made) == 2
+    with pytest.raises(Invalid, match="a FakeRegistry cannot travel"):
+        portable(FakeRegistry())  # type: ignore[arg-type]  # on purpose

@@ -41,7 +41,7 @@ from stele.apis.confluent.parameters import (
     everywhere,
     raw,
 )
-from stele.apis.confluent.translate import schema_out, schema_types, text_of, version_out
+from stele.apis.confluent.translate import SCHEMA_TYPES, schema_out, text_of, version_out
 from stele.core.model import GlobalId, Version
 from stele.core.state import State
 from stele.errors import ContentNotFound
@@ -79,7 +79,7 @@ async def list_schemas(
 async def list_types() -> list[str]:
     # GET /schemas/types
     """The schema types that can be registered."""
-    return schema_types()
+    return list(SCHEMA_TYPES)
 
 
 @get(everywhere("/schemas/ids/{id:str}"), **READ)

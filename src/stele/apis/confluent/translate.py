@@ -13,11 +13,10 @@ from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import GlobalId, Life, Reference, Version
 from stele.core.state import State
 from stele.errors import UnknownFormat
-from stele.service.schemas import format_names
 
 AVRO = "AVRO"
-_UNSUPPORTED = {"opaque"}
-"""Formats nothing can be said about: other dialects store them, this one only shows them."""
+SCHEMA_TYPES = ("JSON", "PROTOBUF", "AVRO")
+"""The schema types of this API. What other dialects register in further formats is shown here under their names."""
 
 
 class Style(NamedTuple):
@@ -31,16 +30,9 @@ class Style(NamedTuple):
 # --- formats --------------------------------------------------------------------------------------------------------
 
 
-def schema_types() -> list[str]:
-    """The schema types that can be registered."""
-    builtin = {"json": 0, "protobuf": 1, "avro": 2}
-    found = [name for name in format_names() if name not in _UNSUPPORTED]
-    return [name.upper() for name in sorted(found, key=lambda name: (builtin.get(name, 3), name))]
-
-
 def format_of(schema_type: str | None) -> str:
     """The format of a schema type. Raises `UnknownFormat`."""
-    if schema_type and schema_type not in schema_types():
+    if schema_type and schema_type not in SCHEMA_TYPES:
         raise UnknownFormat(f"Invalid schema type {schema_type}")
     return (schema_type or AVRO).lower()
 

@@ -9,12 +9,9 @@ from stele.apis.confluent.contract import field_findings
 from stele.apis.confluent.settings import changes_in, config_out, mode_in, update_out
 from stele.apis.confluent.tags import changed, retag
 from stele.apis.confluent.translate import (
-    format_of,
     references_in,
     rule_set_in,
     rule_set_out,
-    schema_types,
-    shown_type,
     tags_out,
 )
 from stele.apis.web import WrongShape
@@ -22,7 +19,7 @@ from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import PLAIN, Attachments, Mode, Reference, Settings
 from stele.core.policy import DENY_ALL, LATEST, POLICIES, Extent, Policy, Reach
 from stele.core.ports import Field
-from stele.errors import InvalidRuleSet, UnknownFormat, UnknownMode, UnknownPolicy
+from stele.errors import InvalidRuleSet, UnknownMode, UnknownPolicy
 
 names = st.text(min_size=1, max_size=5)
 optional = st.none() | names
@@ -92,17 +89,6 @@ def test_settings_nobody_knows() -> None:
             mode_in(mode)
     assert mode_in(api.ModeUpdateRequest(None)) is None
     assert [mode_in(api.ModeUpdateRequest(mode.value.lower())) for mode in Mode] == list(Mode)
-
-
-def test_schema_types() -> None:
-    """Types are upper-case format names; Avro is the default, and left out in old answers."""
-    assert schema_types()[:3] == ["JSON", "PROTOBUF", "AVRO"]
-    assert "OPAQUE" not in schema_types()
-    assert [format_of(name) for name in (None, "", "AVRO", "JSON")] == ["avro", "avro", "avro", "json"]
-    for unknown in ("avro", "OPAQUE", "COBOL"):
-        with pytest.raises(UnknownFormat, match=f"Invalid schema type {unknown}"):
-            format_of(unknown)
-    assert [shown_type("avro", "7.9"), shown_type("avro", "8.1"), shown_type("json", "7.9")] == ["", "AVRO", "JSON"]
 
 
 def test_references_into_the_core() -> None:
