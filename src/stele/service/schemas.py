@@ -13,7 +13,7 @@ from stele.core.model import Document, Reference
 from stele.core.ports import Form, Format, Parsed
 from stele.core.questions import Source
 from stele.core.state import State
-from stele.errors import SteleError, UnresolvedReference, VersionNotFound
+from stele.errors import NotFound, UnresolvedReference
 from stele.formats import catalogue
 from stele.service.limits import Limits
 
@@ -114,7 +114,7 @@ def resolve(state: State, reference: Reference) -> Reference:
         return reference
     try:
         newest = queries.version(state, reference.key, None)
-    except (VersionNotFound, SteleError):
+    except NotFound:
         raise UnresolvedReference(
             f'No schema reference found for subject "{reference.subject}" and version latest'
         ) from None
