@@ -1,0 +1,81 @@
+"""Apache Thrift: the interface definition language, and data in the binary protocol.
+
+`THRIFT` is the `stele.core.ports.Format`; everything else here is how it is made. The parser keeps all that a document
+says, which no Python library does, and the codec is checked against every length before it believes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from stele.core.findings import Finding
+from stele.core.ports import Field, Form, Format
+from stele.errors import UnknownRuleset
+from stele.formats.thrift import audit, wire
+from stele.formats.thrift.arrow import arrow_schema
+from stele.formats.thrift.canonical import canonical, fingerprints
+from stele.formats.thrift.codec import ThriftCodec
+from stele.formats.thrift.fields import fields
+from stele.formats.thrift.parse import parse
+from stele.formats.thrift.schema import ThriftSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["THRIFT", "ThriftCodec", "ThriftFormat", "ThriftSchema", "arrow_schema"]
+
+_RULESETS: Mapping[str, Callable[[ThriftSchema, ThriftSchema], list[Finding]]] = {
+    "thrift-wire": wire.check,
+    "thrift-audit": audit.check,
+}
+
+
+class ThriftFormat:
+    """Thrift behind the port of formats. Stateless, safe to share between threads."""
+
+    name: str = "thrift"
+    media_types: Sequence[str] = ("text/x-thrift", "application/x-thrift")
+    rulesets: Sequence[str] = tuple(_RULESETS)
+    """`thrift-wire` is about data, which policies ask about; `thrift-audit` about files, calls and generated code."""
+
+    def parse(
+        self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True
+    ) -> ThriftSchema:
+        """Parse a document; references map include paths to documents. See `stele.formats.thrift.parse`."""
+        return parse(text, references, name=name, strict=strict)
+
+    def canonical(self, parsed: ThriftSchema, form: Form) -> bytes:
+        """PRINTED, NORMALIZED or CANONICAL; see `stele.formats.thrift.canonical`."""
+        return canonical(parsed, form)
+
+    def render(self, parsed: ThriftSchema, style: str) -> str | None:
+        """No style is known."""
+        return None
+
+    def fingerprints(self, parsed: ThriftSchema) -> Mapping[str, bytes]:
+        """`sha256` and `md5` of the CANONICAL form."""
+        return fingerprints(parsed)
+
+    def check(self, reader: ThriftSchema, writer: ThriftSchema, ruleset: str = "") -> list[Finding]:
+        """Why reader cannot take the place of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
+        rules = _RULESETS.get(ruleset or self.rulesets[0])
+        if rules is None:
+            raise UnknownRuleset(f"thrift has no ruleset {ruleset!r}; it has {', '.join(self.rulesets)}")
+        return rules(reader, writer)
+
+    def fields(self, parsed: ThriftSchema) -> list[Field]:
+        """All fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""
+        return fields(parsed)
+
+    def arrow_schema(self, parsed: ThriftSchema) -> pa.Schema:
+        """The columns of the struct that `type_name` names; `arrow.arrow_schema` also takes another one."""
+        return arrow_schema(parsed)
+
+    def codec(self, writer: ThriftSchema, reader: ThriftSchema | None = None) -> ThriftCodec:
+        """A codec for the struct that `type_name` names; `codec.ThriftCodec` also takes another one."""
+        return ThriftCodec(writer, reader)
+
+
+THRIFT: Format[ThriftSchema] = ThriftFormat()
+"""The format, as the entry point `stele.formats` names it."""

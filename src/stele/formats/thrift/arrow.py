@@ -1,0 +1,97 @@
+"""The table shape of a struct.
+
+| Thrift | Arrow |
+|---|---|
+| bool, i8, i16, i32, i64, double, string, binary | bool, int8, int16, int32, int64, float64, string, binary |
+| uuid, enum | string (an enum's name, or its number as text where the schema has no name for it) |
+| list, set | list |
+| map | map |
+| struct, union, exception | struct |
+
+Required fields are never null, all others may be; so may every member of a union.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from stele.errors import Invalid, NotInstalled
+from stele.formats.thrift.schema import Resolved, ThriftSchema, required
+from stele.formats.thrift.syntax import Struct
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_COLUMNS: Final = 10_000
+"""Fields of a table, nested ones included."""
+
+MAX_DEPTH: Final = 64
+"""Structs inside structs; data nests no deeper either."""
+
+_SCALARS: Final = {
+    "bool": "bool_",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "double": "float64",
+    "string": "string",
+    "binary": "binary",
+    "uuid": "string",
+    "enum": "string",
+}
+
+
+def arrow_schema(schema: ThriftSchema, name: str = "") -> pa.Schema:
+    """The columns of a struct ('' is the one that `type_name` names).
+
+    Raises `NotInstalled` without pyarrow, `InvalidRequest` for an unknown struct, `Invalid` when the struct contains
+    itself or has too many columns.
+    """
+    try:
+        import pyarrow  # noqa: ICN001 - the module itself is looked into by attribute names
+    except ImportError:
+        raise NotInstalled("pyarrow", "spark") from None
+    return pyarrow.schema(_Shaper().columns(Resolved(schema.unit, schema.struct(name)), ()))
+
+
+class _Shaper:
+    def __init__(self) -> None:
+        self._left = MAX_COLUMNS
+
+    def columns(self, kind: Resolved, above: tuple[Struct, ...]) -> list[pa.Field[Any]]:
+        """The fields of a struct; above are the structs around it."""
+        import pyarrow as pa
+
+        struct = kind.node
+        assert isinstance(struct, Struct)
+        if any(struct is each for each in above):
+            way = " > ".join(each.name for each in (*above, struct))
+            raise Invalid(f"{struct.kind} {struct.name} contains itself ({way}): it has no finite table shape")
+        self._left -= len(struct.fields)
+        if self._left < 0 or len(above) >= MAX_DEPTH:
+            top = (*above, struct)[0].name
+            raise Invalid(f"{top} has more than {MAX_COLUMNS} columns, or goes deeper than {MAX_DEPTH} structs")
+        inside = (*above, struct)
+        return [
+            pa.field(
+                field.name,
+                self._type(kind.unit.resolve(field.type), inside),
+                nullable=not required(struct, field),
+                metadata={"doc": field.doc} if field.doc else None,
+            )
+            for field in struct.fields
+        ]
+
+    def _type(self, kind: Resolved, above: tuple[Struct, ...]) -> pa.DataType:
+        import pyarrow as pa
+
+        match kind.kind:
+            case "list" | "set":
+                return pa.list_(pa.field("element", self._type(kind.inner(0), above), nullable=False))
+            case "map":
+                return pa.map_(self._type(kind.inner(0), above), self._type(kind.inner(1), above))
+            case "struct":
+                return pa.struct(self.columns(kind, above))
+        made: pa.DataType = getattr(pa, _SCALARS[kind.kind])()
+        return made

@@ -1,0 +1,219 @@
+"""Python values into the binary protocol, and why they do not fit.
+
+What does not fit is refused, never bent: no integer beyond its type, no field the schema does not have.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from struct import Struct as Packed
+from typing import Any, Final
+
+from stele.formats.thrift.layout import MAX_DEPTH, WIRE, Layout, Layouts, Slot
+from stele.formats.thrift.numbers import I32
+from stele.formats.thrift.schema import Resolved
+from stele.formats.thrift.syntax import EnumType
+from stele.formats.thrift.values import RANGES, SCALARS
+
+MAX_PROBLEMS: Final = 100
+"""Problems listed for one datum."""
+
+_I32: Final = Packed("!i")
+_DOUBLE: Final = Packed("!d")
+_FIELD: Final = Packed("!bh")
+_SIZES: Final = {"i8": 1, "i16": 2, "i32": 4, "i64": 8}
+
+
+class _Enough(Exception):
+    """So much is wrong that nobody reads on."""
+
+
+class Writer:
+    """Writes one datum to `out`; `problems` says what does not fit, a sentence with its path each."""
+
+    def __init__(self, layouts: Layouts) -> None:
+        self.out = bytearray()
+        self.problems: list[str] = []
+        self._layouts = layouts
+        self._path: list[str] = []
+
+    def write(self, kind: Resolved, datum: Any) -> None:
+        """Write the outermost struct."""
+        with suppress(_Enough):
+            self._value(kind, datum, MAX_DEPTH)
+
+    def _wrong(self, why: str) -> None:
+        place = "".join(self._path).removeprefix(".")
+        self.problems.append(f"{place}: {why}" if place else why)
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise _Enough
+
+    def _at(self, step: str, kind: Resolved, datum: Any, left: int) -> None:
+        self._path.append(step)
+        self._value(kind, datum, left)
+        self._path.pop()
+
+    def _value(self, kind: Resolved, datum: Any, left: int) -> None:
+        word = kind.kind
+        if word in SCALARS:
+            found = self._enum(kind, datum) if word == "enum" else _scalar(word, datum)
+            if isinstance(found, str):
+                self._wrong(found)
+            else:
+                self.out += found
+        elif left <= 0:
+            self._wrong(f"nested deeper than {MAX_DEPTH} levels")
+        elif word == "struct":
+            self._struct(self._layouts.of(kind), datum, left - 1)
+        elif word == "map":
+            self._map(kind, datum, left - 1)
+        else:
+            self._items(kind, datum, left - 1)
+
+    # --- structs ----------------------------------------------------------------------------------------------------
+
+    def _struct(self, layout: Layout, datum: Any, left: int) -> None:
+        if not isinstance(datum, Mapping):
+            self._wrong(f"{_shown(datum)} is no mapping for {layout.kind} {layout.name}")
+            return
+        for name in datum:
+            if name not in layout.by_name:
+                self._wrong(f"{layout.name} has no field {_shown(name)}")
+        if layout.kind == "union":
+            members = sum(datum.get(slot.name) is not None for slot in layout.slots)
+            if members != 1:
+                self._wrong(f"the union {layout.name} has {members} members set instead of one")
+        for slot in layout.slots:
+            self._field(layout, slot, datum.get(slot.name), left)
+        self.out.append(0)
+
+    def _field(self, layout: Layout, slot: Slot, value: Any, left: int) -> None:
+        """A field that is set, or whose default is written in its place."""
+        if value is None and slot.has_default and not slot.optional:
+            value = slot.default()
+        if value is not None:
+            self.out += _FIELD.pack(slot.wire, slot.id)
+            self._at(f".{slot.name}", slot.kind, value, left)
+        elif slot.required:
+            self._wrong(f"the required field {slot.name!r} of {layout.name} is not set")
+
+    # --- containers -------------------------------------------------------------------------------------------------
+
+    def _items(self, kind: Resolved, datum: Any, left: int) -> None:
+        """A list or a set; the items of a Python set are written in the order of their bytes."""
+        unordered = isinstance(datum, set | frozenset) and kind.kind == "set"
+        if not (unordered or isinstance(datum, list | tuple)):
+            self._wrong(f"{_shown(datum)} is no {kind.kind}")
+            return
+        inner = kind.inner(0)
+        self.out.append(WIRE[inner.kind])
+        self.out += _I32.pack(len(datum))
+        start, pieces = len(self.out), []
+        for at, item in enumerate(datum):
+            before = len(self.out)
+            self._at(f"[{at}]", inner, item, left)
+            if kind.kind == "set":
+                pieces.append(bytes(self.out[before:]))
+        if len(set(pieces)) < len(pieces) and not self.problems:
+            self._wrong("an item of the set is there twice")
+        if unordered:
+            self.out[start:] = b"".join(sorted(pieces))
+
+    def _map(self, kind: Resolved, datum: Any, left: int) -> None:
+        pairs: Iterable[Any]
+        if isinstance(datum, Mapping):
+            pairs = datum.items()
+        elif isinstance(datum, list | tuple) and all(
+            isinstance(each, list | tuple) and len(each) == 2 for each in datum
+        ):
+            pairs = datum
+        else:
+            self._wrong(f"{_shown(datum)} is neither a mapping nor a list of pairs")
+            return
+        key, value = kind.inner(0), kind.inner(1)
+        self.out += bytes((WIRE[key.kind], WIRE[value.kind]))
+        self.out += _I32.pack(len(datum))
+        seen: set[bytes] = set()
+        for name, item in pairs:
+            before = len(self.out)
+            self._at("{}.key", key, name, left)
+            seen.add(bytes(self.out[before:]))
+            self._at(f"{{{_shown(name)}}}", value, item, left)
+        if len(seen) < len(datum) and not self.problems:
+            self._wrong("a key of the map is there twice")
+
+    def _enum(self, kind: Resolved, datum: Any) -> bytes | str:
+        """An enum value by its name or its number; numbers need no name, as data of newer schemas has such."""
+        number = self._layouts.enum(kind).numbers.get(datum) if isinstance(datum, str) else datum
+        if isinstance(number, bool) or not isinstance(number, int) or number not in I32:
+            return f"{_shown(datum)} is no value of {_words(kind)}"
+        return _I32.pack(number)
+
+
+def _words(kind: Resolved) -> str:
+    return f"the enum {kind.node.name}" if isinstance(kind.node, EnumType) else kind.kind
+
+
+# --- scalars --------------------------------------------------------------------------------------------------------
+
+
+def _scalar(word: str, datum: Any) -> bytes | str:
+    """The bytes of a scalar that is no enum, or why it does not fit."""
+    if word in RANGES:
+        if isinstance(datum, bool) or not isinstance(datum, int):
+            return f"{_shown(datum)} is no {word}"
+        if datum not in RANGES[word]:
+            return f"{_shown(datum)} is out of the range of {word}"
+        return datum.to_bytes(_SIZES[word], "big", signed=True)
+    match word:
+        case "bool":
+            return bytes((datum,)) if isinstance(datum, bool) else f"{_shown(datum)} is no bool"
+        case "double":
+            return _double(datum)
+        case "uuid":
+            return _uuid(datum)
+        case "binary":
+            found = bytes(datum) if isinstance(datum, bytes | bytearray | memoryview) else None
+        case _:
+            found = datum.encode("utf-8", "surrogatepass") if isinstance(datum, str) else None
+            if found is not None and not _is_utf8(found):
+                return f"{_shown(datum)} has characters that UTF-8 cannot hold"
+    if found is None:
+        return f"{_shown(datum)} is no {word}"
+    return _I32.pack(len(found)) + found if len(found) in I32 else f"the {word} is longer than 2 GiB"
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _double(datum: Any) -> bytes | str:
+    if isinstance(datum, bool) or not isinstance(datum, int | float):
+        return f"{_shown(datum)} is no double"
+    if isinstance(datum, int) and (abs(datum) > 2**1000 or int(float(datum)) != datum):
+        return f"{_shown(datum)} has more digits than a double"
+    return _DOUBLE.pack(datum)
+
+
+def _uuid(datum: Any) -> bytes | str:
+    if isinstance(datum, uuid.UUID):
+        return datum.bytes
+    try:
+        return uuid.UUID(datum).bytes if isinstance(datum, str) else f"{_shown(datum)} is no uuid"
+    except ValueError:
+        return f"{_shown(datum)} is no uuid"
+
+
+def _shown(datum: Any) -> str:
+    """A datum in a few characters; large ones are not printed to be cut."""
+    if isinstance(datum, str | bytes):
+        return repr(datum[:40])
+    if datum is None or isinstance(datum, bool | float) or (isinstance(datum, int) and abs(datum) < 2**128):
+        return repr(datum)
+    return f"a {type(datum).__name__}"

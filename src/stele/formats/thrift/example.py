@@ -1,0 +1,104 @@
+"""A small datum that fits a struct, the same one each time."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from stele.errors import Invalid
+from stele.formats.thrift.layout import Layout, Layouts, Slot
+from stele.formats.thrift.schema import Resolved
+from stele.formats.thrift.syntax import EnumType
+from stele.formats.thrift.values import pairing
+
+MAX_VALUES: Final = 10_000
+"""Values in one example; a struct used twice at each of n levels has 2**n."""
+
+MAX_DEPTH: Final = 3
+"""Structs inside structs; below, only what is required is set."""
+
+_DEEPEST: Final = 32
+"""Levels of any kind; below, containers are empty."""
+
+_PLAIN: Final[dict[str, Any]] = {
+    "bool": True,
+    "i8": 1,
+    "i16": 1,
+    "i32": 1,
+    "i64": 1,
+    "double": 1.5,
+    "string": "text",
+    "binary": b"bytes",
+    "uuid": "123e4567-e89b-42d3-a456-426614174000",
+}
+
+
+def example(kind: Resolved, layouts: Layouts) -> Any:
+    """A datum with every field set, as far as it stays small. Raises `Invalid` when every datum would be endless."""
+    return _Example(layouts).make(kind)
+
+
+class _Example:
+    def __init__(self, layouts: Layouts) -> None:
+        self._layouts = layouts
+        self._open: list[Layout] = []
+        self._levels = 0
+        self._made = 0
+
+    def make(self, kind: Resolved) -> Any:
+        """A datum of a type; `Invalid` when it leads back into a struct that is being made."""
+        self._made += 1
+        if self._made > MAX_VALUES:
+            raise Invalid(f"an example of this schema would have more than {MAX_VALUES} values")
+        if kind.kind in _PLAIN:
+            return _PLAIN[kind.kind]
+        if isinstance(kind.node, EnumType):
+            return kind.node.values[0].name if kind.node.values else 0
+        self._levels += 1
+        try:
+            return self._struct(self._layouts.of(kind)) if kind.kind == "struct" else self._container(kind)
+        finally:
+            self._levels -= 1
+
+    def _container(self, kind: Resolved) -> Any:
+        """One item, or none where that would lead on and on."""
+        filled: list[Any] = []
+        if self._levels < _DEEPEST:
+            try:
+                filled = [self.make(kind.inner(at)) for at in range(2 if kind.kind == "map" else 1)]
+            except Invalid:
+                filled = []
+        return pairing(kind, [(filled[0], filled[1])] if filled else []) if kind.kind == "map" else filled
+
+    def _struct(self, layout: Layout) -> dict[str, Any]:
+        if layout in self._open or self._levels > _DEEPEST:
+            raise Invalid(f"every datum of {layout.name} would contain another one without end, or go very deep")
+        self._open.append(layout)
+        try:
+            if layout.kind == "union":
+                return self._union(layout)
+            made = ((slot, self._field(slot)) for slot in layout.slots)
+            return {slot.name: value for slot, value in made if value is not None}
+        finally:
+            self._open.pop()
+
+    def _union(self, layout: Layout) -> dict[str, Any]:
+        refused = Invalid(f"the union {layout.name} has no members")
+        for slot in layout.slots:
+            try:
+                return {slot.name: self.make(slot.kind)}
+            except Invalid as error:
+                refused = error
+        raise refused
+
+    def _field(self, slot: Slot) -> Any:
+        """A value; None leaves the field out."""
+        if slot.has_default:
+            return slot.default()
+        if slot.required:
+            return self.make(slot.kind)
+        if len(self._open) > MAX_DEPTH and slot.kind.kind == "struct":
+            return None
+        try:
+            return self.make(slot.kind)
+        except Invalid:
+            return None

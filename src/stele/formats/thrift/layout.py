@@ -1,0 +1,107 @@
+"""What the binary protocol needs to know of a struct: its fields by id and by name, types behind typedefs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+from stele.formats.thrift.schema import Resolved, Unit, required
+from stele.formats.thrift.syntax import EnumType, Requiredness, Struct
+from stele.formats.thrift.syntax import Field as Declared
+from stele.formats.thrift.values import datum, parts
+
+MAX_DEPTH: Final = 64
+"""Structs and containers inside each other in one datum, the outermost included: the limit of Apache's libraries."""
+
+WIRE: Final = {
+    "bool": 2,
+    "i8": 3,
+    "double": 4,
+    "i16": 6,
+    "i32": 8,
+    "enum": 8,
+    "i64": 10,
+    "string": 11,
+    "binary": 11,
+    "struct": 12,
+    "map": 13,
+    "set": 14,
+    "list": 15,
+    "uuid": 16,
+}
+"""Type numbers of the binary protocol."""
+
+NAMES: Final = {**{number: word for word, number in WIRE.items() if word != "enum"}, 11: "string"}
+"""The words for the type numbers."""
+
+
+class Slot:
+    """A field: its place in the data and in the datum."""
+
+    def __init__(self, unit: Unit, struct: Struct, field: Declared) -> None:
+        self.id = field.id
+        self.name = field.name
+        self.kind: Resolved = unit.resolve(field.type)
+        self.wire = WIRE[self.kind.kind]
+        self.required = required(struct, field)
+        self.optional = field.requiredness is Requiredness.OPTIONAL or struct.kind == "union"
+        self.has_default = field.default is not None
+        self._unit = unit
+        self._default = field.default
+
+    def default(self) -> Any:
+        """A new datum of the default; None when there is none."""
+        return None if self._default is None else datum(self._unit, self._default, self.kind)
+
+    @cached_property
+    def default_parts(self) -> int:
+        """How many values the default consists of."""
+        return 0 if self._default is None else parts(self._unit, self._default)
+
+
+class Layout:
+    """A struct with its slots in the order of ids, as they are written; `demanding` are those to look after."""
+
+    def __init__(self, unit: Unit, struct: Struct) -> None:
+        slots = [Slot(unit, struct, field) for field in struct.fields]
+        self.name = struct.name
+        self.kind = struct.kind
+        self.slots = sorted(slots, key=lambda slot: slot.id)
+        self.demanding = [slot for slot in self.slots if slot.has_default or slot.required]
+        self.by_id = {slot.id: slot for slot in slots}
+        self.by_name = {slot.name: slot for slot in slots}
+
+
+class Symbols:
+    """The names and numbers of an enum; of several names for one number the first one is read."""
+
+    def __init__(self, enum: EnumType) -> None:
+        self.numbers = {value.name: value.number for value in enum.values}
+        self.names = {value.number: value.name for value in reversed(enum.values)}
+
+
+class Layouts:
+    """What is known of structs and enums, made when it is needed first, and kept as long as the schema.
+
+    Safe to share between threads: two may make one layout, either is right.
+    """
+
+    def __init__(self) -> None:
+        self._structs: dict[int, Layout] = {}
+        self._enums: dict[int, Symbols] = {}
+
+    def of(self, kind: Resolved) -> Layout:
+        """The layout of a struct."""
+        found = self._structs.get(id(kind.node))
+        if found is None:
+            assert isinstance(kind.node, Struct)
+            found = self._structs[id(kind.node)] = Layout(kind.unit, kind.node)
+        return found
+
+    def enum(self, kind: Resolved) -> Symbols:
+        """The names and numbers of an enum."""
+        found = self._enums.get(id(kind.node))
+        if found is None:
+            assert isinstance(kind.node, EnumType)
+            found = self._enums[id(kind.node)] = Symbols(kind.node)
+        return found

@@ -1,0 +1,201 @@
+"""The stable texts and their digests."""
+
+from __future__ import annotations
+
+from stele.core.ports import Form
+from stele.formats.thrift import THRIFT, ThriftSchema
+
+EVERYTHING = b"""
+/** about the include */ include "shared.thrift"
+namespace py b (k = "v")
+cpp_include "<x>"
+typedef i32 Id (a = "b", c)
+const map<string, list<double>> M = {"x": [1.5, 2], "a\\tb": []}
+/** A colour. */
+enum Color { RED, /** Two
+   lines. */ GREEN = 5 (k = "v"), BLUE }
+senum Old { "a", "b" }
+union U xsd_all { 1: i32 a; 2: binary b }
+struct S {
+  3: optional shared.T t, /** doc */ 1: required Id id = 7 (x),
+  i64 counted, byte & b = -1 xsd_optional xsd_nillable xsd_attrs { 1: i32 z },
+  2: map cpp_type "M" <Color, list<U> > m = {Color.RED: []}
+} (final)
+exception X { 1: string why }
+service V extends shared.Base {
+  oneway void b(/** the argument */ 1: optional i32 x),
+  S a() throws (1: X e) (k)
+}
+"""
+REFERENCES = {"shared.thrift": b"struct T { 1: i32 a }\nservice Base {}"}
+
+PRINTED = """/** about the include */
+include "shared.thrift"
+namespace py b (k = "v")
+cpp_include "<x>"
+
+typedef i32 Id (a = "b", c)
+
+const map<string, list<double>> M = {"x": [1.5, 2], "a\\tb": []}
+
+/** A colour. */
+enum Color {
+  RED,
+  /**
+   * Two
+   * lines.
+   */
+  GREEN = 5 (k = "v"),
+  BLUE,
+}
+
+senum Old {
+  "a",
+  "b",
+}
+
+union U xsd_all {
+  1: i32 a,
+  2: binary b,
+}
+
+struct S {
+  3: optional shared.T t,
+  /** doc */
+  1: required Id id = 7 (x),
+  i64 counted,
+  byte & b = -1 xsd_optional xsd_nillable xsd_attrs {1: i32 z},
+  2: map cpp_type "M" <Color, list<U>> m = {Color.RED: []},
+} (final)
+
+exception X {
+  1: string why,
+}
+
+service V extends shared.Base {
+  oneway void b(
+    /** the argument */
+    1: optional i32 x,
+  ),
+  S a() throws (1: X e) (k),
+}
+"""
+
+CANONICAL = """include "shared.thrift"
+
+enum Color {
+  RED = 0,
+  GREEN = 5,
+  BLUE = 6,
+}
+
+union U {
+  1: i32 a,
+  2: binary b,
+}
+
+struct S {
+  1: required i32 id = 7,
+  2: map<Color, list<U>> m = {0: []},
+  3: optional shared.T t,
+  -1: i64 counted,
+  -2: i8 b = -1,
+}
+
+exception X {
+  1: string why,
+}
+
+service V extends shared.Base {
+  S a() throws (1: X e),
+  oneway void b(1: i32 x),
+}
+"""
+
+
+def parse(text: bytes) -> ThriftSchema:
+    """Parse with the shared document at hand."""
+    return THRIFT.parse(text, REFERENCES)
+
+
+def canonical(text: bytes, form: Form = Form.CANONICAL) -> str:
+    """One of the stable texts."""
+    return THRIFT.canonical(parse(text), form).decode()
+
+
+def test_printed() -> None:
+    """Nothing that was said is lost, and the layout is always the same."""
+    assert canonical(EVERYTHING, Form.PRINTED) == PRINTED
+
+
+def test_canonical() -> None:
+    """Only what data and calls consist of is left, in one spelling."""
+    assert canonical(EVERYTHING) == CANONICAL
+
+
+def test_texts_are_fixed_points() -> None:
+    """Each text is its own text, and the canonical text of each text is the same."""
+    for form in Form:
+        text = canonical(EVERYTHING, form).encode()
+        assert canonical(text, form).encode() == text
+        assert canonical(text) == CANONICAL
+
+
+def test_normalized_sorts_what_has_no_order() -> None:
+    """Headers, fields, enum values, functions, annotations and map entries may be written in any order."""
+    one = (
+        b'namespace py a\nnamespace cpp b\nenum E { B = 1, A = 0 (y = "2", x) }\nstruct S { 2: i32 b, 1: slist a }\n'
+        b"const map<i32, i32> M = {2: 1, 1: 2}\nservice V { void b(), void a() }"
+    )
+    two = (
+        b'namespace cpp b;namespace py a\nenum E { A (x = "1", y = "2"), B }\nstruct S { 1: string a; 2: i32 b }\n'
+        b"const map<i32, i32> M = {1: 2, 2: 1}\nservice V { void a() void b() }"
+    ).replace(b";namespace", b"\nnamespace")
+    assert canonical(one, Form.NORMALIZED) == canonical(two, Form.NORMALIZED)
+    assert canonical(one, Form.PRINTED) != canonical(two, Form.PRINTED)
+
+
+def test_normalized_keeps_the_order_of_definitions() -> None:
+    """The last struct is the one that data is of, so the order of definitions says something."""
+    one, two = b"struct A {}\nstruct B {}", b"struct B {}\nstruct A {}"
+    assert canonical(one, Form.NORMALIZED) != canonical(two, Form.NORMALIZED)
+
+
+def test_counted_fields_stay_in_counting_order() -> None:
+    """Fields without ids come out with the ids they count to, in the order in which a compiler counts them again."""
+    assert canonical(b"struct S { i32 a, 1: i32 c, i32 b }") == (
+        "struct S {\n  1: i32 c,\n  -1: i32 a,\n  -2: i32 b,\n}\n"
+    )
+
+
+def test_canonical_resolves_names() -> None:
+    """Typedefs, constants and enum values of a default are written out, so their names do not matter."""
+    one = (
+        b"typedef list<i32> L\nconst i32 K = 3\nenum E { A = 2 }\n"
+        b"struct S { 1: L a = [K], 2: E e = E.A, 3: bool b = 1 }"
+    )
+    two = b"enum E { A = 2 }\nstruct S { 1: list<i32> a = [3], 2: E e = 2, 3: bool b = true }"
+    assert canonical(one) == canonical(two)
+    assert THRIFT.fingerprints(parse(one)) == THRIFT.fingerprints(parse(two))
+
+
+def test_canonical_drops_unused_includes() -> None:
+    """An include that no type needs is not part of the data."""
+    assert canonical(b'include "shared.thrift"\nstruct S {}') == "struct S {}\n"
+
+
+def test_fingerprints() -> None:
+    """Digests have their lengths and tell schemas apart."""
+    one, two = (THRIFT.fingerprints(parse(text)) for text in (b"struct S {}", b"struct S { 1: i32 a }"))
+    assert {kind: len(digest) for kind, digest in one.items()} == {"sha256": 32, "md5": 16}
+    assert one["sha256"] != two["sha256"]
+
+
+def test_empty() -> None:
+    """A document without anything prints as nothing."""
+    assert canonical(b"// nothing", Form.PRINTED) == ""
+
+
+def test_no_other_style() -> None:
+    """There is no other representation."""
+    assert THRIFT.render(parse(b""), "resolved") is None
