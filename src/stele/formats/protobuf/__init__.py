@@ -12,8 +12,9 @@ from google.protobuf import json_format
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
 from stele.errors import UnknownRuleset
-from stele.formats.protobuf import confluent
+from stele.formats.protobuf import buf, confluent
 from stele.formats.protobuf.arrow import arrow_schema
+from stele.formats.protobuf.buf import check_modules
 from stele.formats.protobuf.codec import ProtobufCodec
 from stele.formats.protobuf.fields import fields
 from stele.formats.protobuf.model import (
@@ -30,7 +31,10 @@ from stele.formats.protobuf.printer import print_schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RULESETS: Mapping[str, Callable[[ProtobufSchema, ProtobufSchema], list[Finding]]] = {"confluent": confluent.check}
+_RULESETS: Mapping[str, Callable[[ProtobufSchema, ProtobufSchema], list[Finding]]] = {
+    "confluent": confluent.check,
+    **buf.RULESETS,
+}
 
 
 class ProtobufFormat:
@@ -117,6 +121,7 @@ __all__ = [
     "ProtobufFormat",
     "ProtobufSchema",
     "arrow_schema",
+    "check_modules",
     "file_descriptor_set",
     "indexes_of",
     "message_by_indexes",

@@ -52,7 +52,7 @@ FIELD_FEATURES = [name for name in FEATURES if name not in {"enum_type", "json_f
 _WORDS = """
     syntax package path there name family scalar of- label oneof default json_format utf8 enum_type (pb. field_presence
     message_encoding reserved span extensions extend json jstype ctype first alias stream level word value key /in
-    accessor check_utf8 lib extra M E S _
+    accessor check_utf8 generic java_m lib extra M E S _
 """
 FOCUS = _WORDS.split()
 """Parts of keys; each pair changes answers to keys with one of them more often."""
@@ -67,7 +67,7 @@ class Answers:
     def pick(self, key: str, options: Sequence[T]) -> T:
         """One of the options."""
         seed = self._seed
-        if self._other and _chance(f"{self._other}?{key}") < (0.2 if self._focus in key else self._share):
+        if self._other and _chance(f"{self._other}?{key}") < (0.3 if self._focus in key else self._share):
             seed = self._other
         return options[int(_chance(f"{seed}/{key}") * len(options))]
 
@@ -124,12 +124,14 @@ class Drawing:
             needed.append("google/protobuf/struct.proto")
         lines += [f'import "{path}";' for path in needed]
         for name, values in FILE_OPTIONS.items():
-            if yes(f"{role}/{name}", 0.25) and not self._gone(name):
+            if yes(f"{role}/{name}", 0.4) and not self._gone(name):
                 lines.append(f"option {name} = {pick(f'{role}/{name}=', values)};")
         features = self._features(role, FEATURES, 0.12)
         if self.syntax == "2024":
             features.append("features.enforce_naming_style = STYLE_LEGACY")
         self.implicit = "features.field_presence = IMPLICIT" in features
+        if self.implicit:  # has no use for closed enums
+            features = [feature for feature in features if "CLOSED" not in feature]
         lines += [f"option {feature};" for feature in features]
         types = [f"{self.prefix}M{number}" for number in range(3)]
         enums = [f"{self.prefix}E{number}" for number in range(3)]
@@ -340,7 +342,7 @@ class Drawing:
                 absent.append((number, word))
         lines += self._reserved(key, absent, ["20 to 29", "-5 to -1", "25 to max", "22"])
         lines[1:1] = [f"option {text};" for text in self._features(key, ["json_format"], 0.15)]
-        if key.endswith("E2"):
+        if key.endswith("E2") and not self.implicit:
             lines[1:1] = [f"option {text};" for text in self._features(key, ["enum_type"], 0.4)]
         return [*lines, "}"]
 

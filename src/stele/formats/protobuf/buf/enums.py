@@ -1,0 +1,118 @@
+"""Rules about two enums of the same full name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from google.protobuf.descriptor_pb2 import FeatureSet
+
+from stele.formats.protobuf.buf.module import Enum
+from stele.formats.protobuf.buf.note import Note, Rules
+from stele.formats.protobuf.buf.ranges import Ranges, shown
+
+_MAX_NUMBER = (1 << 31) - 1
+
+
+def _values(unless: str, new: Enum, old: Enum) -> Iterator[Note]:
+    """Numbers that are gone; unless: what may be reserved instead, the number, each name, or '' for nothing."""
+    was, now = old.names_by_number(), new.names_by_number()
+    gone = {number: names for number, names in was.items() if number not in now}
+    if not gone:
+        return
+    numbers, reserved = _reserved(new), set(new.proto.reserved_name)
+    for number, names in gone.items():
+        if (unless == "number" and number in numbers) or (unless == "name" and names <= reserved):
+            continue
+        yield _deleted(unless, new, number, sorted(names))
+
+
+def _deleted(unless: str, new: Enum, number: int, names: list[str]) -> Note:
+    quoted = ", ".join(f'"{name}"' for name in names)
+    why = {
+        "": f"Code and data that use value {number} no longer find it.",
+        "number": f"Number {number} can be given to another meaning, which would misread existing data.",
+        "name": f"The name {quoted} can be given to another number, which would misread existing JSON.",
+    }[unless]
+    fix = {
+        "": "Keep the value; mark it deprecated when it should no longer be used.",
+        "number": f"Add `reserved {number};` to the enum.",
+        "name": f"Add `reserved {quoted};` to the enum.",
+    }[unless]
+    writer = ", ".join(f"{name} = {number}" for name in names)
+    return Note(f"{new.full_name}.{names[0]}", f"enum {new.full_name}", writer, why, fix)
+
+
+def _reserved(enum: Enum) -> Ranges:
+    return Ranges((span.start, span.end) for span in enum.proto.reserved_range)
+
+
+def _reserved_kept(new: Enum, old: Enum) -> Iterator[Note]:
+    lost = _reserved(old).minus(_reserved(new))
+    if lost:
+        text = shown(lost, _MAX_NUMBER)
+        yield Note(
+            new.full_name,
+            f"enum {new.proto.name}",
+            f"reserved {text}",
+            "A number that had been retired can be used again, and would misread data written with its former value.",
+            f"Add `reserved {text};` to the enum.",
+        )
+    names = set(new.proto.reserved_name)
+    for name in old.proto.reserved_name:
+        if name not in names:
+            yield Note(
+                new.full_name,
+                f"enum {new.proto.name}",
+                f'reserved "{name}"',
+                "A name that had been retired can be used again, and would misread JSON written with its former value.",
+                f'Add `reserved "{name}";` to the enum.',
+            )
+
+
+def _names(new: Enum, old: Enum) -> Iterator[Note]:
+    now = new.names_by_number()
+    for number, was in old.names_by_number().items():
+        if number in now and not was <= now[number]:
+            lost = ", ".join(sorted(was - now[number]))
+            yield Note(
+                f"{new.full_name}.{min(now[number])}",
+                f"{number} is {', '.join(sorted(now[number]))}",
+                f"{number} is {', '.join(sorted(was))}",
+                f"JSON and code that say {lost} are no longer understood.",
+                f"Keep {lost} = {number}; a further name is possible with `option allow_alias = true;`.",
+            )
+
+
+def _openness(new: Enum, old: Enum) -> Iterator[Note]:
+    now, was = ("closed" if enum.features.enum_type == FeatureSet.CLOSED else "open" for enum in (new, old))
+    if now != was:
+        yield Note(
+            new.full_name,
+            f"{now} enum",
+            f"{was} enum",
+            "A number without a name is a value of an open enum, but an unknown field where the enum is closed.",
+            f"Keep the enum {was}: `option features.enum_type = {was.upper()};` says so in editions.",
+        )
+
+
+def _json_format(new: Enum, old: Enum) -> Iterator[Note]:
+    if old.features.json_format == FeatureSet.ALLOW != new.features.json_format:
+        yield Note(
+            new.full_name,
+            "json_format LEGACY_BEST_EFFORT",
+            "json_format ALLOW",
+            "JSON names of values are no longer sure to be unique, so that JSON may be read in another way.",
+            "Keep `option features.json_format = ALLOW;`, the default of proto3 and editions.",
+        )
+
+
+RULES: Rules[Enum] = {
+    "ENUM_VALUE_NO_DELETE": partial(_values, ""),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED": partial(_values, "number"),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED": partial(_values, "name"),
+    "ENUM_VALUE_SAME_NAME": _names,
+    "RESERVED_ENUM_NO_DELETE": _reserved_kept,
+    "ENUM_SAME_TYPE": _openness,
+    "ENUM_SAME_JSON_FORMAT": _json_format,
+}

@@ -1,0 +1,161 @@
+"""Rules about two messages of the same full name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from google.protobuf.descriptor_pb2 import FeatureSet, FieldDescriptorProto
+
+from stele.formats.protobuf.buf.module import Field, Message
+from stele.formats.protobuf.buf.note import Note, Rules
+from stele.formats.protobuf.buf.ranges import Ranges, shown
+
+_MAX_NUMBER = (1 << 29) - 1
+
+
+def _fields(unless: str, new: Message, old: Message) -> Iterator[Note]:
+    """Fields that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
+    gone = [field for number, field in old.fields.items() if number not in new.fields]
+    if not gone:
+        return
+    numbers, names = _reserved(new), set(new.proto.reserved_name)
+    for field in gone:
+        number, name = field.proto.number, field.proto.name
+        if (unless == "number" and number in numbers) or (unless == "name" and name in names):
+            continue
+        yield _deleted(unless, new, field)
+
+
+def _deleted(unless: str, new: Message, field: Field) -> Note:
+    number, name = field.proto.number, field.proto.name
+    why = {
+        "": f"Code and data that use field {name} = {number} no longer find it.",
+        "number": f"Number {number} can be given to a field of another type, which would misread existing data.",
+        "name": f'Name "{name}" can be given to another field, which would misread existing JSON.',
+    }[unless]
+    fix = {
+        "": "Keep the field; mark it deprecated when it should no longer be used.",
+        "number": f"Add `reserved {number};` to the message.",
+        "name": f'Add `reserved "{name}";` to the message.',
+    }[unless]
+    return Note(field.full_name, f"message {new.full_name}", str(field), why, fix)
+
+
+def _reserved(message: Message) -> Ranges:
+    """The ends of a message's ranges are exclusive in a descriptor."""
+    return Ranges((span.start, span.end - 1) for span in message.proto.reserved_range)
+
+
+def _reserved_kept(new: Message, old: Message) -> Iterator[Note]:
+    lost = _reserved(old).minus(_reserved(new))
+    if lost:
+        text = shown(lost, _MAX_NUMBER)
+        yield Note(
+            new.full_name,
+            f"message {new.proto.name}",
+            f"reserved {text}",
+            "A number that had been retired can be used again, and would misread data written with its former field.",
+            f"Add `reserved {text};` to the message.",
+        )
+    names = set(new.proto.reserved_name)
+    for name in old.proto.reserved_name:
+        if name not in names:
+            yield Note(
+                new.full_name,
+                f"message {new.proto.name}",
+                f'reserved "{name}"',
+                "A name that had been retired can be used again, and would misread JSON written with its former field.",
+                f'Add `reserved "{name}";` to the message.',
+            )
+
+
+def _extension_ranges(new: Message, old: Message) -> Iterator[Note]:
+    if not old.proto.extension_range:
+        return
+    was, now = (Ranges((s.start, s.end - 1) for s in message.proto.extension_range) for message in (old, new))
+    lost = was.minus(now)
+    if lost:
+        text = shown(lost, _MAX_NUMBER)
+        yield Note(
+            new.full_name,
+            f"message {new.proto.name}",
+            f"extensions {text}",
+            "Extensions with these numbers no longer compile, and data that has them is no longer understood.",
+            f"Add `extensions {text};` to the message.",
+        )
+
+
+def _oneofs(new: Message, old: Message) -> Iterator[Note]:
+    if not old.proto.oneof_decl:
+        return
+    implied = {field.oneof_index for field in old.proto.field if field.proto3_optional}
+    names = {oneof.name for oneof in new.proto.oneof_decl}
+    for index, oneof in enumerate(old.proto.oneof_decl):
+        if index not in implied and oneof.name not in names:
+            yield Note(
+                f"{new.full_name}.{oneof.name}",
+                f"message {new.proto.name}",
+                f"oneof {oneof.name}",
+                "Generated code for the oneof, such as the question which member is set, is gone.",
+                f"Keep oneof {oneof.name}.",
+            )
+
+
+def _required(new: Message, old: Message) -> Iterator[Note]:
+    """Only the label counts, not the feature LEGACY_REQUIRED of editions, whose changes are changes of cardinality."""
+    now, was = (
+        {number for number, item in side.fields.items() if item.proto.label == FieldDescriptorProto.LABEL_REQUIRED}
+        for side in (new, old)
+    )
+    for number in sorted(was - now):
+        yield Note(
+            old.fields[number].full_name,
+            str(new.fields.get(number, f"message {new.proto.name}")),
+            str(old.fields[number]),
+            f"The writer's side demands field {number}, and may get messages without it from the reader's.",
+            "Keep the field required.",
+        )
+    for number in sorted(now - was):
+        yield Note(
+            new.fields[number].full_name,
+            str(new.fields[number]),
+            str(old.fields.get(number, f"message {old.proto.name}")),
+            f"Data may lack field {number}, which the reader's schema demands, so that it is refused as incomplete.",
+            "Make the field optional.",
+        )
+
+
+def _json_format(new: Message, old: Message) -> Iterator[Note]:
+    if old.features.json_format == FeatureSet.ALLOW != new.features.json_format:
+        yield Note(
+            new.full_name,
+            "json_format LEGACY_BEST_EFFORT",
+            "json_format ALLOW",
+            "JSON names of fields are no longer sure to be unique, so that JSON may be read in another way.",
+            "Keep `option features.json_format = ALLOW;`, the default of proto3 and editions.",
+        )
+
+
+def _accessor(new: Message, old: Message) -> Iterator[Note]:
+    if new.proto.options.no_standard_descriptor_accessor and not old.proto.options.no_standard_descriptor_accessor:
+        yield Note(
+            new.full_name,
+            "no_standard_descriptor_accessor = true",
+            "no_standard_descriptor_accessor = false",
+            "Generated code loses the method `descriptor()`, to make room for a field of that name.",
+            "Leave the option out.",
+        )
+
+
+RULES: Rules[Message] = {
+    "FIELD_NO_DELETE": partial(_fields, ""),
+    "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": partial(_fields, "number"),
+    "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": partial(_fields, "name"),
+    "RESERVED_MESSAGE_NO_DELETE": _reserved_kept,
+    "EXTENSION_MESSAGE_NO_DELETE": _extension_ranges,
+    "ONEOF_NO_DELETE": _oneofs,
+    "MESSAGE_SAME_REQUIRED_FIELDS": _required,
+    "MESSAGE_SAME_JSON_FORMAT": _json_format,
+    "MESSAGE_NO_REMOVE_STANDARD_DESCRIPTOR_ACCESSOR": _accessor,
+}

@@ -1,0 +1,278 @@
+"""The declarations of a module, the files that are compared together, indexed the ways the rules look them up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum as PyEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from google.protobuf.descriptor_pb2 import FeatureSet, FieldDescriptorProto
+
+from stele.formats.protobuf.buf.features import Features, defaults, refined
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import (
+        DescriptorProto,
+        EnumDescriptorProto,
+        FileDescriptorProto,
+        MethodDescriptorProto,
+        ServiceDescriptorProto,
+    )
+
+_F = FieldDescriptorProto
+_KIND_NAMES: Mapping[int, str] = {number: name.removeprefix("TYPE_").lower() for name, number in _F.Type.items()}
+_NAMED = frozenset({_F.TYPE_MESSAGE, _F.TYPE_GROUP, _F.TYPE_ENUM})
+
+
+class Cardinality(PyEnum):
+    """How many values a field has, and whether none can be told from the default."""
+
+    EXPLICIT = "optional with explicit presence"
+    IMPLICIT = "optional with implicit presence"
+    REQUIRED = "required"
+    REPEATED = "repeated"
+    MAP = "map"
+
+
+@dataclass(eq=False, slots=True)
+class File:
+    """One file; its declarations at any depth by their name below the package."""
+
+    proto: FileDescriptorProto
+    features: Features
+    messages: dict[str, Message] = field(default_factory=dict)
+    enums: dict[str, Enum] = field(default_factory=dict)
+    extensions: dict[str, Field] = field(default_factory=dict)
+    services: dict[str, Service] = field(default_factory=dict)
+
+    @property
+    def dialect(self) -> tuple[str, int, bool]:
+        """What else of a file bears on the meaning of a field, besides features."""
+        return self.proto.syntax, self.proto.edition, self.proto.options.java_string_check_utf8
+
+    def full_name(self, name: str) -> str:
+        """A name below the package with the package."""
+        return f"{self.proto.package}.{name}" if self.proto.package else name
+
+
+@dataclass(eq=False, slots=True)
+class Message:
+    """One message, a map entry or the body of a group included."""
+
+    full_name: str
+    proto: DescriptorProto
+    features: Features
+    is_entry: bool
+    fields: dict[int, Field] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Field:
+    """One field or, where owner is None, one extension.
+
+    kind is the type as encoded: TYPE_GROUP also for a message field with delimited encoding. entry is the message of
+    the entries of a map field.
+    """
+
+    full_name: str
+    proto: FieldDescriptorProto
+    file: File
+    module: Module
+    owner: Message | None
+    features: Features
+    kind: int
+    entry: Message | None
+
+    def same(self, other: Field) -> bool:
+        """Whether nothing about the two differs, as far as a glance can tell: most pairs need no more than that.
+
+        The default of an enum's field may have changed with the enum, so such fields are never taken as the same.
+        """
+        return (
+            self.kind == other.kind != _F.TYPE_ENUM
+            and self.proto == other.proto
+            and (self.entry is None) == (other.entry is None)
+            and self.features == other.features
+            and self.full_name == other.full_name
+            and self.oneof == other.oneof
+            and self.file.dialect == other.file.dialect
+        )
+
+    @property
+    def in_entry(self) -> bool:
+        """Whether it is the key or the value of a map."""
+        return self.owner is not None and self.owner.is_entry
+
+    @property
+    def type_name(self) -> str:
+        """Full name of its message or enum, '' for a scalar."""
+        return self.proto.type_name.removeprefix(".")
+
+    @property
+    def cardinality(self) -> Cardinality:
+        """See `Cardinality`."""
+        label = self.proto.label
+        if label == _F.LABEL_REPEATED:
+            return Cardinality.REPEATED if self.entry is None else Cardinality.MAP
+        if label == _F.LABEL_REQUIRED or self.features.field_presence == FeatureSet.LEGACY_REQUIRED:
+            return Cardinality.REQUIRED
+        present = self.owner is None or self.kind in {_F.TYPE_MESSAGE, _F.TYPE_GROUP}
+        if present or self.proto.HasField("oneof_index") or self.features.field_presence == FeatureSet.EXPLICIT:
+            return Cardinality.EXPLICIT
+        return Cardinality.IMPLICIT
+
+    @property
+    def oneof(self) -> str:
+        """Name of the oneof it was declared in; the one that proto3 `optional` implies is none."""
+        if self.owner is None or self.proto.proto3_optional or not self.proto.HasField("oneof_index"):
+            return ""
+        return self.owner.proto.oneof_decl[self.proto.oneof_index].name
+
+    @property
+    def kind_text(self) -> str:
+        """Its type as text: the name of a message or enum, a map's key and value, or the scalar's word."""
+        if self.entry is not None:
+            return f"map<{', '.join(part.kind_text for _, part in sorted(self.entry.fields.items()))}>"
+        name = self.type_name if self.kind in _NAMED else _KIND_NAMES[self.kind]
+        return f"group {name}" if self.kind == _F.TYPE_GROUP else name
+
+    def __str__(self) -> str:
+        words = {Cardinality.REPEATED: "repeated ", Cardinality.REQUIRED: "required "}
+        return f"{words.get(self.cardinality, '')}{self.kind_text} {self.proto.name} = {self.proto.number}"
+
+
+@dataclass(eq=False)
+class Enum:
+    """One enum."""
+
+    full_name: str
+    proto: EnumDescriptorProto
+    features: Features
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each name."""
+        return {value.name: value.number for value in self.proto.value}
+
+    def names_by_number(self) -> dict[int, set[str]]:
+        """The names of each number; several where aliases are allowed."""
+        names: dict[int, set[str]] = {}
+        for value in self.proto.value:
+            names.setdefault(value.number, set()).add(value.name)
+        return names
+
+
+@dataclass(eq=False, slots=True)
+class Service:
+    """One service; methods by name."""
+
+    full_name: str
+    proto: ServiceDescriptorProto
+    methods: dict[str, MethodDescriptorProto]
+
+
+class Module:
+    """Some files with all they declare.
+
+    files maps the path under which a file is compared to its descriptor; others are files that are not compared, but
+    whose enums the fields of the module may use.
+    """
+
+    def __init__(self, files: Mapping[str, FileDescriptorProto], others: Iterable[FileDescriptorProto] = ()) -> None:
+        self._others = others
+        self._widened: dict[tuple[str, str], bool] = {}
+        self.messages: dict[str, Message] = {}
+        self.enums: dict[str, Enum] = {}
+        self.services: dict[str, Service] = {}
+        self.extensions: dict[tuple[str, int], Field] = {}
+        self.files = {path: self._file(proto) for path, proto in files.items()}
+
+    @cached_property
+    def packages(self) -> dict[str, list[File]]:
+        """The files of each package."""
+        found: dict[str, list[File]] = {}
+        for file in self.files.values():
+            found.setdefault(file.proto.package, []).append(file)
+        return found
+
+    @cached_property
+    def _foreign_enums(self) -> dict[str, Enum]:
+        return Module({proto.name: proto for proto in self._others}).enums
+
+    def enum(self, full_name: str) -> Enum:
+        """An enum of the module or of the other files; every name a field can have is there."""
+        return self.enums.get(full_name) or self._foreign_enums[full_name]
+
+    def widens(self, full_name: str, other: Module, other_name: str) -> bool:
+        """Whether an enum has the values of another module's, each with its number."""
+        key = full_name, other_name
+        if key not in self._widened:
+            now, was = self.enum(full_name), other.enum(other_name)
+            self._widened[key] = now.numbers.items() >= was.numbers.items()
+        return self._widened[key]
+
+    # --- reading the descriptors ------------------------------------------------------------------------------------
+
+    def _file(self, proto: FileDescriptorProto) -> File:
+        features = defaults(proto)
+        if proto.options.HasField("features"):
+            features = refined(features, proto.options.features)
+        file = File(proto, features)
+        self._types(file, "", features, proto.message_type, proto.enum_type)
+        self._extensions(file, "", proto.extension)
+        for service in proto.service:
+            made = Service(file.full_name(service.name), service, {method.name: method for method in service.method})
+            file.services[service.name] = self.services[made.full_name] = made
+        return file
+
+    def _types(
+        self,
+        file: File,
+        scope: str,
+        around: Features,
+        messages: Iterable[DescriptorProto],
+        enums: Iterable[EnumDescriptorProto],
+    ) -> None:
+        """The types of a scope (a name with a dot behind it, or ''); the compiler limits how deep they nest."""
+        for proto in messages:
+            options = proto.options
+            features = refined(around, options.features) if options.HasField("features") else around
+            name = scope + proto.name
+            message = Message(file.full_name(name), proto, features, options.map_entry)
+            file.messages[name] = self.messages[message.full_name] = message
+            self._types(file, f"{name}.", features, proto.nested_type, proto.enum_type)
+            for item in proto.field:
+                full_name = f"{message.full_name}.{item.name}"
+                message.fields[item.number] = self._field(file, full_name, item, message)
+            self._extensions(file, f"{name}.", proto.extension)
+        for enum in enums:
+            features = refined(around, enum.options.features) if enum.options.HasField("features") else around
+            made = Enum(file.full_name(scope + enum.name), enum, features)
+            file.enums[scope + enum.name] = self.enums[made.full_name] = made
+
+    def _extensions(self, file: File, scope: str, extensions: Sequence[FieldDescriptorProto]) -> None:
+        for item in extensions:
+            made = self._field(file, file.full_name(scope + item.name), item, None)
+            file.extensions[scope + item.name] = self.extensions[item.extendee, item.number] = made
+
+    def _field(self, file: File, full_name: str, proto: FieldDescriptorProto, owner: Message | None) -> Field:
+        features = file.features
+        if proto.options.HasField("features"):
+            features = refined(features, proto.options.features)
+        kind = proto.type
+        entry = None
+        if kind == _F.TYPE_MESSAGE:
+            if proto.label == _F.LABEL_REPEATED and owner is not None:
+                entry = self._entry(proto, owner)
+            if features.message_encoding == FeatureSet.DELIMITED and entry is None and not (owner and owner.is_entry):
+                kind = _F.TYPE_GROUP
+        return Field(full_name, proto, file, self, owner, features, kind, entry)
+
+    def _entry(self, proto: FieldDescriptorProto, owner: Message) -> Message | None:
+        """The entry of a map field, which is always declared beside it."""
+        message = self.messages.get(proto.type_name.removeprefix("."))
+        if message is None or not message.is_entry or not message.full_name.startswith(f"{owner.full_name}."):
+            return None
+        return message
