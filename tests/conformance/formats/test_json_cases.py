@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from format_cases import Case, case_id, cases, pairs
+from format_cases import CASES, Case, case_id, cases, pairs
 
+from stele.core.findings import Level
 from stele.errors import MalformedSchema
 from stele.formats.jsonschema import JSON_SCHEMA
 
@@ -63,6 +64,37 @@ def test_the_blind_spots_are_real() -> None:
     """Every exception listed is still needed: the strict verdict differs from the label in one case of it at least."""
     differing = {case["note"] for case in cases("compatible", "json") if compatible(case) is not case["compatible"]}
     assert differing == UNSEEN
+
+
+def contained(case: Case) -> bool | None:
+    """The verdict of `containment` on a case: yes, no, or None for undecided."""
+    found = [
+        finding
+        for reader, writer in pairs(case)
+        for finding in JSON_SCHEMA.check(JSON_SCHEMA.parse(reader, {}), JSON_SCHEMA.parse(writer, {}), "containment")
+    ]
+    if any(finding.level is Level.ERROR for finding in found):
+        return False
+    return None if found else True
+
+
+@pytest.mark.parametrize("case", cases("semantic", "json"), ids=case_id)
+def test_containment_agrees_with_what_is_known(case: Case) -> None:
+    """What is contained is proved, what is not is refused with a document, and every uncontested label is met."""
+    verdict = contained(case)
+    if case["semantic"] != "unknown":
+        assert verdict is (case["semantic"] == "contained")
+    assert (verdict is True) is case["compatible"]
+
+
+def test_containment_contradicts_no_evidence() -> None:
+    """Contested cases included: what has a counter-example is never compatible, what is contained never refuted."""
+    lines = [json.loads(line) for line in (CASES / "apicurio-json.jsonl").read_text(encoding="ascii").splitlines()]
+    assert len(lines) == 286
+    for case in lines:
+        verdict = contained(case)
+        assert not (verdict is True and (case["semantic"] == "not-contained" or "witness_value" in case)), case["id"]
+        assert not (verdict is False and case["semantic"] == "contained"), case["id"]
 
 
 def test_the_cases_are_there() -> None:

@@ -41,6 +41,30 @@ def refuse_tangles(root: Json, links: Links) -> None:
                 stack.append((branch, _branches(branch, links)))
 
 
+def has_loops(links: Links) -> bool:
+    """Whether some schema applies itself to the very value it is applied to.
+
+    What such a schema means is left open by every draft, and validators decide it by where they come in.
+    """
+    done: set[int] = set()
+    for start in links.targets.values():
+        path: set[int] = set()
+        stack: list[tuple[Json, Iterator[Json]]] = [(start, _branches(start, links))]
+        while stack:
+            schema, branches = stack[-1]
+            path.add(id(schema))
+            branch = next(branches, None)
+            if branch is None:
+                stack.pop()
+                path.discard(id(schema))
+                done.add(id(schema))
+            elif isinstance(branch, dict) and id(branch) in path:
+                return True
+            elif isinstance(branch, dict) and id(branch) not in done:
+                stack.append((branch, _branches(branch, links)))
+    return False
+
+
 def _branches(schema: Json, links: Links) -> Iterator[Json]:
     """The schemas applied to the same value as this one."""
     if not isinstance(schema, dict):

@@ -125,6 +125,39 @@ def test_bytes_that_do_not_fit_are_not_read(data: bytes, words: str) -> None:
         JSON_SCHEMA.codec(parse(ORDER)).decode(data)
 
 
+LOOP: list[Any] = []
+LOOP.append(LOOP)
+
+
+@pytest.mark.parametrize(
+    ("datum", "fault"),
+    [
+        ({1, 2}, "#: set is no JSON type"),
+        ({"a": [0, float("nan")]}, "#/a/1: nan is no JSON number"),
+        ([float("-inf")], "#/0: -inf is no JSON number"),
+        ({"a": Decimal("Infinity")}, "#/a: Infinity is no JSON number"),
+        ({"a": {"b": b"x"}}, "#/a/b: bytes is no JSON type"),
+        ({1: 2}, "#: the member name 1 is no string"),
+        (["\ud800"], "#/0: half a surrogate pair is no text"),
+        (LOOP, "nested deeper than 200 levels"),
+    ],
+)
+def test_what_json_cannot_say_is_refused_even_where_the_schema_allows_anything(datum: Any, fault: str) -> None:
+    """Sets, NaN, infinities, bytes, odd names and endless nesting are faults with a path, in any schema."""
+    codec = JSON_SCHEMA.codec(parse({}))
+    (found,) = codec.validate(datum)
+    assert found.endswith(fault)
+    with pytest.raises(EncodeError):
+        codec.encode(datum)
+
+
+@pytest.mark.parametrize("data", [b'{"a":1e999}', b"[-1E+400]", b"1" * 400 + b".0"])
+def test_numbers_beyond_all_floats_are_not_read_as_infinity(data: bytes) -> None:
+    """A number no float can hold is a decode error, not an infinity nothing can write again."""
+    with pytest.raises(DecodeError, match="inf is no JSON number"):
+        JSON_SCHEMA.codec(parse({})).decode(data)
+
+
 def test_a_reader_schema_decides_what_is_read() -> None:
     """With a reader's schema the data have to fit that one."""
     codec = JSON_SCHEMA.codec(parse({"type": "string"}), parse({"maxLength": 1}))

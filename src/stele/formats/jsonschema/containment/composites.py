@@ -21,17 +21,19 @@ _LONGEST_NAME = 200
 _FRESH = ("other", "x", "X-1", "", "é")
 
 
-def objects(own: Parts, everything: Parts, choices: Callable[[str], list[Json]]) -> Iterator[dict[str, Json]]:
+def objects(
+    own: Parts, everything: Parts, choices: Callable[[str], list[Json]], rank: Callable[[str], int]
+) -> Iterator[dict[str, Json]]:
     """Objects, small ones first: with what is required, with one member more or less, with all, of border sizes.
 
     own are the schemas to fit, everything what else is said of the object; choices gives the values of a member, a
-    plain one first.
+    plain one first; rank says how soon to vary it, small ones first.
     """
     make = _Objects(own, everything, choices)
     small = make.least()
     yield small
     yield {}
-    names = make.names
+    names = sorted(make.names, key=rank)[:MAX_NAMES]
     for name in names:
         yield from (make.complete({**small, name: value}) for value in choices(name))
         yield {each: value for each, value in small.items() if each != name}
@@ -44,7 +46,7 @@ def objects(own: Parts, everything: Parts, choices: Callable[[str], list[Json]])
     for size in _sizes(everything, "minProperties", "maxProperties"):
         yield make.sized(small, size)
         yield make.sized(large, size)
-    yield from make.pairs(small)
+    yield from make.pairs(small, names)
 
 
 class _Objects:
@@ -73,7 +75,7 @@ class _Objects:
                 found.update(dict.fromkeys(samples(pattern)[:3]))
             found.update(dict.fromkeys(_names_by_schema(part.get("propertyNames"))))
         found.update(dict.fromkeys(_FRESH))
-        return list(found)[:MAX_NAMES]
+        return list(found)
 
     def least(self) -> dict[str, Json]:
         """An object with the members it has to have."""
@@ -112,9 +114,9 @@ class _Objects:
                 result[name] = found[0]
         return result
 
-    def pairs(self, small: dict[str, Json]) -> Iterator[dict[str, Json]]:
+    def pairs(self, small: dict[str, Json], names: list[str]) -> Iterator[dict[str, Json]]:
         """Objects with two or three chosen members: what conditions between members look at."""
-        few = list(islice((name for name in self.names if self._choices(name)), _PAIRED))
+        few = list(islice((name for name in names if self._choices(name)), _PAIRED))
         for index, one in enumerate(few):
             for other in few[index + 1 :]:
                 for first, second in product(self._choices(one)[:5], self._choices(other)[:5]):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from stele.formats.jsonschema.drafts import MANY, NAMED, ONE, Draft, detect
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
+from stele.formats.jsonschema.tangle import has_loops
 from stele.formats.jsonschema.text import Json
 
 _SINCE = {
@@ -57,7 +58,7 @@ class Document(NamedTuple):
 
     root   the schema: a boolean, or an object whose only keywords are `$ref` and the definitions
     exact  whether it allows exactly what the original allows; False where the meaning of a reference depends on the
-           way taken to it, or a keyword has no counterpart in the later draft
+           way taken to it or on itself, or a keyword has no counterpart in the later draft
     """
 
     root: Json
@@ -92,7 +93,7 @@ class _Translation:
         self._names: dict[int, str] = {}
         self._definitions: dict[str, Json] = {}
         self._todo: list[tuple[Any, str | int]] = []
-        self._exact = not parsed.links.missing
+        self._exact = not parsed.links.missing and not has_loops(parsed.links)
         self._anchors: dict[str, int] = {}
         self._dynamic = False
 

@@ -17,6 +17,7 @@ from stele.formats.jsonschema.text import Json, pointer, write
 
 _MESSAGE_LIMIT = 200
 _CHOICES = (jsonschema_rs.ValidationErrorKind.AnyOf, jsonschema_rs.ValidationErrorKind.OneOfNotValid)
+_CLOSING = ("additionalProperties", "unevaluatedProperties", "additionalItems", "unevaluatedItems")
 _OTHER_KIND = ("type", "const", "enum")
 
 
@@ -166,6 +167,8 @@ def _keyword(error: jsonschema_rs.ValidationError) -> str:
     last = error.evaluation_path[-1] if error.evaluation_path else ""
     if error.kind.name == "required" and last in ("dependencies", "dependentRequired"):
         return "dependencies"
+    if error.kind.name == "falseSchema" and last in _CLOSING and error.evaluation_path[-2:-1] != ["properties"]:
+        return str(last)
     return error.kind.name
 
 

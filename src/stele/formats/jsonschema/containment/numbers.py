@@ -25,6 +25,7 @@ def numbers(schemas: list[dict[str, Json]]) -> Iterator[int | float | Decimal]:
             yield number(value)
         for bound in known[:_MAX_BOUNDS]:
             yield from (number(bound + step) for step in _STEPS)
+            yield from (number(bound * 2), number(-bound))
         for factor in factors[:8]:
             yield from (number(factor * times) for times in (1, -1, 2, 3, 5, 7, 11))
             yield from (number(factor / part) for part in (2, 3))

@@ -13,21 +13,22 @@ from stele.errors import MalformedSchema
 from stele.formats.jsonschema.containment.document import Document, document
 from stele.formats.jsonschema.containment.explain import Doubt, refusal, undecided
 from stele.formats.jsonschema.containment.prover import PROVER
-from stele.formats.jsonschema.containment.search import Budget, Search
+from stele.formats.jsonschema.containment.search import find
 from stele.formats.jsonschema.containment.shrink import shrunk
+from stele.formats.jsonschema.containment.structure import Structure
 from stele.formats.jsonschema.containment.view import View, is_valid
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, write
+from stele.formats.jsonschema.text import Json
 
 RULESETS = {"containment": Level.UNKNOWN, "containment-lenient": Level.WARNING}
 """The rulesets of this family with the level of what cannot be decided."""
 
-STEPS = 12_000
-"""Values made in search of a counter-example where there is no proof: about a tenth of a second."""
+STEPS_BEFORE_PROOF = 1_000
+"""Values made before a proof is sought, of every pair: one prover is experimental, and a document beats its word."""
 
-STEPS_AGAINST_PROOF = 1_000
-"""Values made where there is a proof: the prover is experimental, and a document is stronger than its word."""
+STEPS = 12_000
+"""Values made where there is no proof: about a tenth of a second."""
 
 _ORDER = tuple(Draft)
 _BROKEN_PATTERN = (
@@ -54,14 +55,14 @@ def findings(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level
         readings = list(_readings(reader, writer))
     except MalformedSchema as error:
         return [undecided(Doubt.MALFORMED, undecided_level, str(error))]
-    proved = True
     for reading in readings:
-        proof = _proved(reader, writer, formats=reading.formats)
-        found = _counter_example(reader, writer, reading, STEPS_AGAINST_PROOF if proof else STEPS)
+        comparison = _Comparison(reader, writer, reading)
+        found = comparison.counter_example(STEPS_BEFORE_PROOF)
+        if found is None and not comparison.proved():
+            found = comparison.counter_example(STEPS) or undecided(Doubt.NEITHER, undecided_level)
         if found is not None:
             return [found]
-        proved = proved and proof
-    return [] if proved else [undecided(Doubt.NEITHER, undecided_level)]
+    return []
 
 
 def _readings(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Iterator[_Reading]:
@@ -84,31 +85,47 @@ def _document(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> Docum
     return document(parsed, draft, formats=formats and parsed.draft.ref_hides_siblings)
 
 
-def _proved(reader: ParsedJsonSchema, writer: ParsedJsonSchema, *, formats: bool) -> bool:
-    """Compared in one draft: their own if they share one, else the later one. What is equal needs no prover."""
-    draft = max(reader.draft, writer.draft, key=_ORDER.index)
-    if (
-        reader.draft is writer.draft
-        and reader.printed == writer.printed
-        and not (reader.references or writer.references)
-    ):
-        return True
-    mine, theirs = (_document(parsed, draft, formats=formats) for parsed in (reader, writer))
-    if mine.exact and theirs.exact and write(mine.root, order="sorted") == write(theirs.root, order="sorted"):
-        return True
-    return PROVER.covers(mine, theirs, draft, formats=formats)
+class _Comparison:
+    """One pair under one reading."""
 
+    def __init__(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, reading: _Reading) -> None:
+        self._pair = reader, writer
+        self._reading = reading
+        mine, theirs = (_document(each, Draft.DRAFT2020, formats=reading.formats) for each in self._pair)
+        self._later_exact = mine.exact and theirs.exact
+        self._reader = View(mine)
+        self._writer = View(theirs)
+        self._structure = Structure(self._reader, self._writer)
 
-def _counter_example(
-    reader: ParsedJsonSchema, writer: ParsedJsonSchema, reading: _Reading, steps: int
-) -> Finding | None:
-    mine, theirs = (View(_document(parsed, Draft.DRAFT2020, formats=reading.formats)) for parsed in (reader, writer))
-    proves = partial(_proves, reading)
-    witness = Search(mine, theirs, Budget(steps)).witness(proves)
-    if witness is None:
-        return None
-    smallest = shrunk(witness.document, proves)
-    return refusal(reader, writer, reading.reader, smallest)
+    def proved(self) -> bool:
+        """Whether it is certain that the reader allows all the writer does.
+
+        Compared in one draft: their own if they share one, else the later one.
+        """
+        reader, writer = self._pair
+        if (
+            reader.draft is writer.draft
+            and reader.printed == writer.printed
+            and reader.references == writer.references == {}
+        ):
+            return True
+        draft = max(reader.draft, writer.draft, key=_ORDER.index)
+        mine, theirs = (_document(each, draft, formats=self._reading.formats) for each in self._pair)
+        if not (mine.exact and theirs.exact):
+            return False
+        # In one draft a keyword means the same on both sides, whether or not it has a counterpart in the later one.
+        comparable = reader.draft is writer.draft or self._later_exact
+        if comparable and self._structure.proves(self._reader.root, self._writer.root):
+            return True
+        return PROVER.covers(mine, theirs, draft, formats=self._reading.formats)
+
+    def counter_example(self, steps: int) -> Finding | None:
+        """A document found in so many steps, as a finding."""
+        proves = partial(_proves, self._reading)
+        witness = find(self._reader, self._writer, self._structure, steps, proves)
+        if witness is None:
+            return None
+        return refusal(*self._pair, self._reading.reader, shrunk(witness.document, proves))
 
 
 def _proves(reading: _Reading, value: Json) -> bool:

@@ -10,39 +10,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from stele.formats.jsonschema.containment.composites import arrays, objects
 from stele.formats.jsonschema.containment.numbers import numbers
+from stele.formats.jsonschema.containment.scalars import listed
 from stele.formats.jsonschema.containment.strings import strings
+from stele.formats.jsonschema.containment.structure import Structure
 from stele.formats.jsonschema.containment.view import Parts, Schemas, View, items, members
 from stele.formats.jsonschema.text import Json, frozen
 
-MAX_DEPTH = 7
-"""Levels of nesting that get values of their own; what lies deeper is kept small."""
+DEPTHS = ((2, 0.15), (4, 0.25), (16, 0.6))
+"""Levels of nesting a search goes down, and its share of the steps: wide and shallow first, then deep."""
 
 MAX_VALUES = 14
 """Values one place passes on to the place around it."""
 
-LONGEST = 0.5
+LONGEST = 0.25
 """Seconds after which a search ends even with steps left: a guard against slow validation, not reached otherwise."""
 
 _TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
-_TRIES = 400
+_TRIES, _FEWEST_TRIES = 240, 40
+_DEEP = frozenset(["$ref", "items", "prefixItems", "properties", "additionalProperties", "anyOf", "oneOf", "allOf"])
+_TURNS = (3, 4, 6, 10, 20, 40)
+_SHOWN = 100
 _ENOUGH_OF_THE_SAME = 4
-
-
-class Budget:
-    """Steps that are left; one step is one value made."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._end = time.monotonic() + LONGEST
-
-    def spend(self) -> bool:
-        """Take a step; False when none is left."""
-        self._steps -= 1
-        return self._steps >= 0 and (self._steps % 16 != 0 or time.monotonic() < self._end)
 
 
 class Witness(NamedTuple):
@@ -51,10 +44,37 @@ class Witness(NamedTuple):
     document: Json
 
 
+def find(
+    reader: View, writer: View, structure: Structure, steps: int, proves: Callable[[Json], bool]
+) -> Witness | None:
+    """The first document found that proves says yes to; None when none is found in so many steps."""
+    end = time.monotonic() + LONGEST
+    for depth, share in DEPTHS:
+        found = Search(reader, writer, structure, Budget(int(steps * share), end), depth).witness(proves)
+        if found is not None:
+            return found
+    return None
+
+
+class Budget:
+    """Steps that are left; one step is one value made."""
+
+    def __init__(self, steps: int, end: float) -> None:
+        self._steps = steps
+        self._end = end
+
+    def spend(self) -> bool:
+        """Take a step; False when none is left."""
+        self._steps -= 1
+        return self._steps >= 0 and (self._steps % 16 != 0 or time.monotonic() < self._end)
+
+
 class Search:
     """The search for one pair of schemas."""
 
-    def __init__(self, reader: View, writer: View, budget: Budget) -> None:
+    def __init__(self, reader: View, writer: View, structure: Structure, budget: Budget, depth: int) -> None:
+        self._structure = structure
+        self._deepest = depth
         self._reader = reader
         self._writer = writer
         self._budget = budget
@@ -74,13 +94,14 @@ class Search:
         key = (tuple(map(id, writer)), tuple(map(id, reader)), depth)
         if key in self._known:
             return self._known[key]
-        if False in writer or depth > MAX_DEPTH:
+        if False in writer or depth > self._deepest:
             return []
         groups: dict[tuple[object, ...], list[Json]] = {}
         seen: set[object] = set()
-        enough = _ENOUGH_OF_THE_SAME if writer == reader else _TRIES
+        most = max(_FEWEST_TRIES, _TRIES >> depth)
+        enough = most if self._promising(writer, reader) else _ENOUGH_OF_THE_SAME
         for tries, value in enumerate(self._candidates(writer, reader, depth)):
-            if tries > _TRIES or len(seen) >= enough or not self._budget.spend():
+            if tries > most or len(seen) >= enough or not self._budget.spend():
                 break
             mark = frozen(value)
             if mark in seen or not self._writer.accepts(writer, value):
@@ -91,15 +112,32 @@ class Search:
         self._known[key] = chosen = _fair(groups)
         return chosen
 
+    def _promising(self, writer: Schemas, reader: Schemas) -> bool:
+        """Whether the reader may refuse a value here, as far as is proved."""
+        proves = self._structure.proves
+        return not all(any(proves(mine, theirs) for theirs in writer or (True,)) for mine in reader)
+
+    def _rank(self, writer: Schemas, reader: Schemas) -> int:
+        """Promising places first, and among them those that need no looking further down."""
+        if not self._promising(writer, reader):
+            return 2
+        return int(any(isinstance(schema, dict) and not _DEEP.isdisjoint(schema) for schema in (*writer, *reader)))
+
     def _candidates(self, writer: Schemas, reader: Schemas, depth: int) -> Iterator[Json]:
         """Values that may fit the writer's schemas."""
         own_hints = self._writer.hints(writer)
         hints = self._reader.hints(reader)
-        for part in (*hints, *own_hints):
-            yield from _mentioned(part)
-        for parts in self._writer.alternatives(writer, limit=200 if depth == 0 else 12):
-            for kind in _types(parts):
-                yield from self._of_type(kind, parts, [*own_hints, *hints], hints, depth)
+        yield from _mentioned(own_hints, hints)
+        alternatives = self._writer.alternatives(writer, limit=200 if depth == 0 else 12)
+        # What lists its values has no others than those mentioned.
+        alternatives = [parts for parts in alternatives if all(listed(part) is None for part in parts)]
+        yield from _in_turns(
+            [
+                self._of_type(kind, parts, [*own_hints, *hints], hints, depth)
+                for parts in alternatives
+                for kind in _types(parts)
+            ]
+        )
 
     def _of_type(self, kind: str, own: Parts, everything: Parts, hints: Parts, depth: int) -> Iterator[Json]:
         if kind == "null":
@@ -120,18 +158,25 @@ class Search:
                 lambda: self._contained(own, hints, depth),
             )
         else:
-            yield from objects(own, everything, lambda name: self._member(own, hints, name, depth))
+            yield from objects(
+                own,
+                everything,
+                lambda name: self._member(own, hints, name, depth),
+                lambda name: self._rank(members(own, name, guess=True), members(hints, name)),
+            )
 
     def _member(self, own: Parts, hints: Parts, name: str, depth: int) -> list[Json]:
-        return self.values(members(own, name), members(hints, name), depth + 1)
+        return self.values(members(own, name, guess=True), members(hints, name), depth + 1)
 
     def _item(self, own: Parts, hints: Parts, index: int, depth: int) -> list[Json]:
-        return self.values(items(own, index), (*items(hints, index), *_contains(hints)), depth + 1)
+        return self.values(items(own, index, guess=True), (*items(hints, index), *_contains(hints)), depth + 1)
 
     def _contained(self, own: Parts, hints: Parts, depth: int) -> list[Json]:
         wanted = _contains(own)
         return (
-            self.values((*items(own, 0), *wanted), (*items(hints, 0), *_contains(hints)), depth + 1) if wanted else []
+            self.values((*items(own, 0, guess=True), *wanted), (*items(hints, 0), *_contains(hints)), depth + 1)
+            if wanted
+            else []
         )
 
 
@@ -150,12 +195,20 @@ def _contains(parts: Parts) -> Schemas:
     return tuple(part["contains"] for part in parts if "contains" in part)
 
 
-def _mentioned(part: dict[str, Json]) -> Iterator[Json]:
-    """Values a schema spells out."""
-    if "const" in part:
-        yield part["const"]
-    if isinstance(part.get("enum"), list):
-        yield from part["enum"][:200]
+def _in_turns(sources: list[Iterator[Json]]) -> Iterator[Json]:
+    """A few values of each source, then some more of each, then the rest."""
+    for count in (*_TURNS, None):
+        for source in sources:
+            yield from islice(source, count)
+
+
+def _mentioned(own: Parts, hints: Parts) -> Iterator[Json]:
+    """Values the schemas spell out, first those that only the writer's do."""
+    known = {frozen(value) for part in hints for value in listed(part) or ()}
+    spelled_out = [value for part in own for value in listed(part) or ()]
+    yield from (value for value in spelled_out if frozen(value) not in known)
+    yield from islice((value for value in spelled_out if frozen(value) in known), _SHOWN)
+    yield from islice((value for part in hints for value in listed(part) or ()), _SHOWN)
 
 
 def _types(parts: Parts) -> list[str]:

@@ -37,6 +37,7 @@ class View:
     def __init__(self, document: Document) -> None:
         self.root: Json = plain(document.root)
         self._definitions = Document(self.root, exact=document.exact).definitions
+        self._targets = self._find_targets()
         self._validators: dict[tuple[int, ...], jsonschema_rs.Validator | None] = {}
 
     def accepts(self, schemas: Schemas, value: Json) -> bool:
@@ -46,6 +47,26 @@ class View:
             self._validators[key] = self._compile(schemas)
         validator = self._validators[key]
         return validator is None or is_valid(validator, value) is True
+
+    def owns(self, schema: dict[str, Json]) -> bool:
+        """Whether a schema with a reference is one of this document."""
+        return id(schema) in self._targets
+
+    def target(self, schema: dict[str, Json]) -> Json:
+        """The schema a reference of this document leads to."""
+        return self._targets[id(schema)]
+
+    def _find_targets(self) -> dict[int, Json]:
+        found: dict[int, Json] = {}
+        pending = [self.root]
+        while pending:
+            schema = pending.pop()
+            if isinstance(schema, dict):
+                name = _name(schema)
+                if name is not None:
+                    found[id(schema)] = self._definitions.get(name, True)
+                pending.extend(inner for _, inner in subschemas(schema))
+        return found
 
     def _compile(self, schemas: Schemas) -> jsonschema_rs.Validator | None:
         used: dict[str, Json] = {}
@@ -154,10 +175,15 @@ def is_valid(validator: jsonschema_rs.Validator, value: Json) -> bool | None:
         return None
 
 
-def members(parts: Parts, name: str) -> Schemas:
-    """The schemas that apply to a member of an object."""
+def mentions(part: dict[str, Json], name: str) -> bool:
+    """Whether a schema says something about a member by its name."""
+    return name in part.get("properties", ()) or any(True for _ in _patterns(part, name))
+
+
+def members(parts: Parts, name: str, *, guess: bool = False) -> Schemas:
+    """The schemas that apply to a member of an object; guess adds those for members nothing else seems to evaluate."""
     found: dict[int, Json] = {}
-    covered = any(name in part.get("properties", ()) or any(True for _ in _patterns(part, name)) for part in parts)
+    covered = not guess or any(mentions(part, name) for part in parts)
     for part in parts:
         own = [part["properties"][name]] if name in part.get("properties", ()) else []
         own += [part["patternProperties"][pattern] for pattern in _patterns(part, name)]
@@ -169,10 +195,10 @@ def members(parts: Parts, name: str) -> Schemas:
     return tuple(found.values())
 
 
-def items(parts: Parts, index: int) -> Schemas:
-    """The schemas that apply to an item of an array."""
+def items(parts: Parts, index: int, *, guess: bool = False) -> Schemas:
+    """The schemas that apply to an item of an array; guess adds those for items nothing else seems to evaluate."""
     found: dict[int, Json] = {}
-    covered = any("items" in part or index < len(part.get("prefixItems", ())) for part in parts)
+    covered = not guess or any("items" in part or index < len(part.get("prefixItems", ())) for part in parts)
     for part in parts:
         prefix = part.get("prefixItems", ())
         if index < len(prefix):

@@ -1,0 +1,120 @@
+"""Laws of the ruleset `containment`: never "compatible" against a document, never a document that proves nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stele.core.findings import Level
+from stele.errors import SteleError
+from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
+from stele.formats.jsonschema.containment.document import document as one_document
+from stele.formats.jsonschema.containment.structure import Structure
+from stele.formats.jsonschema.containment.view import View
+from stele.formats.jsonschema.drafts import Draft
+from stele.formats.jsonschema.text import plain
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from jsonschema_pairs import URIS, Schemas, document
+
+QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+SEEDS = st.integers(0, 2**48)
+DRAFTS = st.sampled_from(sorted(URIS))
+DOCUMENTS = [document(Random(seed)) for seed in range(400)]
+
+
+def parse(schema: Any) -> ParsedJsonSchema | None:
+    """The parsed schema, or None when it is refused."""
+    try:
+        return JSON_SCHEMA.parse(json.dumps(schema).encode(), {})
+    except SteleError:
+        return None
+
+
+def refuted(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Any]:
+    """Documents of the writer which the reader refuses."""
+    mine, theirs = reader.validator, writer.validator
+    return [value for value in DOCUMENTS if theirs.is_valid(value) and not mine.is_valid(value)]
+
+
+@QUICK
+@given(SEEDS, DRAFTS)
+def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -> None:
+    """No finding: no document of hundreds fits the writer alone. A witness: fits the writer, and not the reader."""
+    writer, reader = map(parse, Schemas(Random(seed), draft).pair())
+    if writer is None or reader is None:
+        return
+    findings = JSON_SCHEMA.check(reader, writer, "containment")
+    if not findings:
+        assert refuted(reader, writer) == []
+        return
+    (finding,) = findings
+    assert finding.breaks
+    if finding.level is Level.UNKNOWN:
+        assert finding.witness is None
+        assert [found.level for found in JSON_SCHEMA.check(reader, writer, "containment-lenient")] == [Level.WARNING]
+        return
+    assert finding.witness is not None
+    witness = json.loads(finding.witness)
+    readings = [(writer.validator, reader.validator), (writer.asserting_validator, reader.asserting_validator)]
+    assert any(theirs.is_valid(witness) and not mine.is_valid(witness) for theirs, mine in readings)
+
+
+@QUICK
+@given(SEEDS, DRAFTS, DRAFTS)
+def test_drafts_may_differ(seed: int, old: int, new: int) -> None:
+    """Compatible across drafts holds for documents too."""
+    writer, _ = Schemas(Random(seed), old).pair()
+    reader = {**writer, "$schema": URIS[new]}
+    before, after = parse(writer), parse(reader)
+    if before is not None and after is not None and not JSON_SCHEMA.check(after, before, "containment"):
+        assert refuted(after, before) == []
+
+
+@QUICK
+@given(SEEDS, DRAFTS)
+def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
+    """What follows keyword by keyword holds for all documents, without any search having looked first."""
+    writer, reader = map(parse, Schemas(Random(seed), draft).pair())
+    if writer is None or reader is None:
+        return
+    views = [View(one_document(each, Draft.DRAFT2020, formats=False)) for each in (reader, writer)]
+    if Structure(views[0], views[1]).proves(views[0].root, views[1].root):
+        assert refuted(reader, writer) == []
+
+
+@QUICK
+@given(SEEDS, DRAFTS)
+def test_one_document_means_what_the_schema_meant(seed: int, draft: int) -> None:
+    """The self-contained form in its own draft and, where it says so, in the latest one allow the same documents."""
+    parsed = parse(Schemas(Random(seed), draft).pair()[0])
+    if parsed is None:
+        return
+    for target in {parsed.draft, Draft.DRAFT2020}:
+        translated = one_document(parsed, target, formats=False)
+        if not translated.exact:
+            continue
+        validator = target.validator(plain(translated.root), validate_formats=False)
+        assert [validator.is_valid(value) for value in DOCUMENTS] == [parsed.validator.is_valid(v) for v in DOCUMENTS]
+
+
+@pytest.mark.parametrize("draft", sorted(URIS))
+def test_few_pairs_stay_undecided(draft: int) -> None:
+    """Of 60 pairs of a draft at most five find neither proof nor counter-example, and both answers occur."""
+    levels: list[Level | None] = []
+    for seed in range(60):
+        writer, reader = map(parse, Schemas(Random(seed), draft).pair())
+        if writer is not None and reader is not None:
+            findings = JSON_SCHEMA.check(reader, writer, "containment")
+            levels.append(findings[0].level if findings else None)
+    assert levels.count(Level.UNKNOWN) <= 5
+    assert levels.count(None) > 10
+    assert levels.count(Level.ERROR) > 10

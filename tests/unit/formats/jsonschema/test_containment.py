@@ -1,0 +1,280 @@
+"""The ruleset `containment`: what is proved, what a document refutes and how that is told, and what stays open."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from stele.core.findings import Finding, Level
+from stele.core.ports import Format
+from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
+from stele.formats.jsonschema.containment.document import Document
+from stele.formats.jsonschema.containment.prover import Prover
+from stele.formats.jsonschema.containment.strings import samples
+from stele.formats.jsonschema.drafts import Draft
+
+DRAFT4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
+LATEST = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+PATTERN = {"type": "string", "pattern": "^(?=a)[a-f]+$"}
+NEITHER = ({"pattern": "^(?=.*[0-9])(?=.*q)[a-z0-9]{9,}$"}, {"pattern": "^(?=.*q)(?=.*[0-9])[a-z0-9]{9,}$"})
+
+
+def parse(schema: Any, **references: Any) -> ParsedJsonSchema:
+    """Parse a schema given as a value."""
+    return JSON_SCHEMA.parse(json.dumps(schema).encode(), {k: json.dumps(v).encode() for k, v in references.items()})
+
+
+def check(writer: Any, reader: Any, ruleset: str = "containment") -> list[Finding]:
+    """Findings of two schemas given as values."""
+    return JSON_SCHEMA.check(parse(reader), parse(writer), ruleset)
+
+
+REFUTED: list[tuple[Any, Any, str, str, str]] = [
+    (STRING, INTEGER, "TYPE_REFUSES", "#/type", '"a"'),
+    ({}, {"required": ["a"]}, "REQUIRED_REFUSES", "#/required", "{}"),
+    ({}, {"properties": {"a": STRING}}, "TYPE_REFUSES", "#/properties/a/type", '{"a":{}}'),
+    ({"enum": [1, 2]}, {"enum": [1]}, "ENUM_REFUSES", "#/enum", "2"),
+    ({"minimum": 5, **INTEGER}, {"minimum": 6, **INTEGER}, "MINIMUM_REFUSES", "#/minimum", "5"),
+    (STRING, {"maxLength": 3}, "MAX_LENGTH_REFUSES", "#/maxLength", '"aaaa"'),
+    (STRING, {"pattern": "^[a-c]+$"}, "PATTERN_REFUSES", "#/pattern", '""'),
+    ({"type": "array"}, {"uniqueItems": True}, "UNIQUE_ITEMS_REFUSES", "#/uniqueItems", '["a","a"]'),
+    (
+        {"type": "object"},
+        {"additionalProperties": False},
+        "ADDITIONAL_PROPERTIES_REFUSES",
+        "#/additionalProperties",
+        "",
+    ),
+    ({"type": "object"}, {"dependencies": {"a": ["b"]}}, "DEPENDENCIES_REFUSES", "#/dependencies", ""),
+    ({"type": "number"}, {"multipleOf": 0.5}, "MULTIPLE_OF_REFUSES", "#/multipleOf", ""),
+    ({}, {"not": {"type": "null"}}, "NOT_REFUSES", "#/not", "null"),
+    ({}, {"if": STRING, "then": {"minLength": 2}}, "MIN_LENGTH_REFUSES", "#/then/minLength", ""),
+    (
+        {"anyOf": [{"type": "null"}, {"type": "object"}]},
+        {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"a": INTEGER}}]},
+        "TYPE_REFUSES",
+        "#/anyOf/1/properties/a/type",
+        "",
+    ),
+    (
+        {
+            "definitions": {"t": {"properties": {"next": {"$ref": "#/definitions/t"}, "n": {}}}},
+            "$ref": "#/definitions/t",
+        },
+        {
+            "definitions": {"t": {"properties": {"next": {"$ref": "#/definitions/t"}, "n": INTEGER}}},
+            "properties": {"next": {"$ref": "#/definitions/t"}},
+        },
+        "TYPE_REFUSES",
+        "#/definitions/t/properties/n/type",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("writer", "reader", "rule", "path", "witness"), REFUTED)
+def test_a_document_refutes(writer: Any, reader: Any, rule: str, path: str, witness: str) -> None:
+    """One finding names the keyword, its place in the reader's schema, and a small document that proves it."""
+    (finding,) = check(writer, reader)
+    assert (finding.rule, finding.path, finding.level) == (rule, path, Level.ERROR)
+    assert finding.witness is not None
+    assert not witness or finding.witness == witness
+    document = json.loads(finding.witness)
+    assert parse(writer).validator.is_valid(document)
+    assert not parse(reader).validator.is_valid(document)
+    assert "valid under the writer's schema and refused at #" in finding.why
+    assert finding.fix
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        ({"required": ["a", "b"]}, {"required": ["b"]}),
+        ({"type": "integer", "minimum": 3}, {"type": "number", "exclusiveMinimum": 2}),
+        ({"const": 3}, {"enum": [3, 4]}),
+        (
+            {"items": [STRING, INTEGER], "type": "array", "additionalItems": False},
+            {"items": {"type": ["string", "integer"]}},
+        ),
+        ({"oneOf": [STRING, INTEGER]}, {"anyOf": [INTEGER, STRING, {"type": "null"}]}),
+        ({**DRAFT4, "maximum": 5, "exclusiveMaximum": True}, {"exclusiveMaximum": 5}),
+        ({"items": [STRING], "additionalItems": INTEGER}, {**LATEST, "prefixItems": [STRING], "items": INTEGER}),
+        ({"dependencies": {"a": ["b"]}}, {**LATEST, "dependentRequired": {"a": ["b"]}}),
+        ({"$ref": "#/definitions/s", "type": "null", "definitions": {"s": STRING}}, {**LATEST, **STRING}),
+        ({"title": "one", **NEITHER[0]}, {"title": "two", **NEITHER[0]}),
+        (
+            {"properties": {"c": {"type": "array", "items": {"$ref": "#"}}}},
+            {"properties": {"c": {"type": "array", "items": {"properties": {"c": {"items": {"$ref": "#"}}}}}}},
+        ),
+    ],
+)
+def test_what_is_proved_is_compatible(writer: Any, reader: Any) -> None:
+    """A reader that allows more, says the same in other words, or in another draft, or one turn round a cycle later."""
+    assert check(writer, reader) == []
+
+
+def test_what_nobody_can_decide_is_refused_unless_a_ruleset_lets_it_pass() -> None:
+    """Neither proof nor counter-example: UNKNOWN, which breaks; under the lenient ruleset a warning of the same name."""
+    (finding,) = check(*NEITHER)
+    assert (finding.rule, finding.level, finding.witness) == ("CONTAINMENT_UNDECIDED", Level.UNKNOWN, None)
+    assert finding.breaks
+    (lenient,) = check(*NEITHER, "containment-lenient")
+    assert (lenient.rule, lenient.level) == ("CONTAINMENT_UNDECIDED", Level.WARNING)
+    assert not lenient.breaks
+
+
+def test_the_lenient_ruleset_refuses_what_is_refuted() -> None:
+    """Lenient is about doubt only: a counter-example refuses under either ruleset."""
+    assert check(STRING, INTEGER, "containment-lenient") == check(STRING, INTEGER)
+
+
+def test_formats_count_where_validators_differ_on_them() -> None:
+    """Up to draft-07 a new format refuses, for some readers check it; from 2019-09 on it describes."""
+    (finding,) = check(STRING, {"type": "string", "format": "date"})
+    assert (finding.rule, finding.path) == ("FORMAT_REFUSES", "#/format")
+    assert check({**LATEST, **STRING}, {**LATEST, "type": "string", "format": "date"}) == []
+    assert check({"format": "date"}, {"format": "date"}) == []
+
+
+def test_references_are_those_of_the_registry() -> None:
+    """A `$ref` to a registered text is followed, and a finding inside it is placed there; nothing is fetched."""
+    reader = parse(
+        {"properties": {"a": {"$ref": "other.json#/definitions/x"}}}, **{"other.json": {"definitions": {"x": INTEGER}}}
+    )
+    writer = parse({"properties": {"a": {"$ref": "other.json"}}}, **{"other.json": {"type": ["integer", "null"]}})
+    (finding,) = JSON_SCHEMA.check(reader, writer, "containment")
+    assert (finding.path, finding.witness) == ("other.json#/definitions/x/type", '{"a":null}')
+    assert JSON_SCHEMA.check(writer, reader, "containment") == []
+
+
+def test_a_malformed_schema_of_old_is_in_doubt() -> None:
+    """A text only strict=False lets in has no validator: the answer is UNKNOWN, with the reason."""
+    old = JSON_SCHEMA.parse(b'{"type": "strange"}', {}, strict=False)
+    (finding,) = JSON_SCHEMA.check(parse({}), old, "containment")
+    assert finding.level is Level.UNKNOWN
+    assert "malformed" in finding.why
+
+
+def test_a_schema_applied_to_its_own_value_is_never_proved_by_itself() -> None:
+    """What a schema means that refers to itself on the same value is open: nothing is concluded from it."""
+    assert check({"not": {"anyOf": [INTEGER, {"$ref": "#"}]}}, {"not": {"anyOf": [INTEGER, {"$ref": "#"}, STRING]}})
+
+
+def test_answers_do_not_change() -> None:
+    """The same pair gives the same finding, witness included."""
+    pair = ({"type": "object"}, {"type": "object", "properties": {"a": {"maxLength": 2}, "b": {"minimum": 1}}})
+    assert len({repr(check(*pair)) for _ in range(3)}) == 1
+
+
+def _types(count: int, last: int) -> Any:
+    """Types that may hold each other, told apart by a constant."""
+    names = [{"$ref": f"#/definitions/n{index}"} for index in range(count)]
+    types = {
+        f"n{index}": {
+            "type": "object",
+            "required": ["k"],
+            "properties": {"k": {"const": last if index == count - 1 else index}, "c": {"items": {"oneOf": names}}},
+        }
+        for index in range(count)
+    }
+    return {"definitions": types, "oneOf": names}
+
+
+def _choices(count: int, kind: str) -> Any:
+    return {
+        "allOf": [
+            {
+                "anyOf": [
+                    {"required": [f"{i}-{j}"], "properties": {f"{i}-{j}": {"type": ["string", kind]}}}
+                    for j in range(count)
+                ]
+            }
+            for i in range(count)
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        (_types(12, 11), _types(12, 99)),
+        (_choices(6, "integer"), _choices(6, "null")),
+        ({"not": _choices(6, "integer")}, {"not": _choices(6, "null")}),
+        (
+            {"oneOf": [{"properties": {"k": {"const": i}}} for i in range(200)]},
+            {"oneOf": [{"properties": {"k": {"const": i}}} for i in range(199)]},
+        ),
+        ({"anyOf": [{"$ref": "#"}, STRING]}, {"anyOf": [{"$ref": "#"}, INTEGER]}),
+        ({"enum": list(range(20_000))}, {"not": {"enum": [str(i) for i in range(20_000)]}}),
+        ({"required": [f"p{i}" for i in range(1_000)]}, {"properties": {f"p{i}": STRING for i in range(1_000)}}),
+        ({"type": "array", "minItems": 10**9}, {"type": "array", "minItems": 10**12}),
+        ({"pattern": "^(a+)+$"}, {"pattern": "^(?=a)(a+)+b?$"}),
+    ],
+)
+def test_hostile_pairs_end(writer: Any, reader: Any) -> None:
+    """Branches that multiply, cycles, thousands of members, huge bounds, slow patterns: an answer within seconds."""
+    started = time.monotonic()
+    check(writer, reader)
+    assert time.monotonic() - started < 10
+
+
+def test_a_changed_type_among_types_that_hold_each_other_is_found() -> None:
+    """In recursive schemas the one changed constant is shown in a small document; unchanged ones are proved."""
+    (finding,) = check(_types(12, 11), _types(12, 99))
+    assert finding.witness == '{"k":11}'
+    assert check(_types(12, 11), json.loads(json.dumps(_types(12, 11))) | {"title": "other"}) == []
+
+
+def test_one_changed_property_of_thousands_is_found() -> None:
+    """Places the reader is proved to allow are not searched, so that a wide schema does not use up the steps."""
+    wide = {"type": "object", "properties": {f"p{i}": {"type": "string", "maxLength": 100} for i in range(2_000)}}
+    changed = json.loads(json.dumps(wide))
+    changed["properties"]["p1999"]["maxLength"] = 2
+    (finding,) = check(wide, changed)
+    assert finding.path == "#/properties/p1999/maxLength"
+
+
+def test_a_proof_that_takes_too_long_is_given_up_and_the_next_one_is_not_harmed() -> None:
+    """The proving process is stopped at its deadline and replaced."""
+    prover = Prover(deadline=0.3)
+    slow = [Document(_choices(6, kind), exact=True) for kind in ("integer", "null")]
+    started = time.monotonic()
+    assert not prover.covers(slow[0], slow[1], Draft.DRAFT7, formats=False)
+    assert time.monotonic() - started < 5
+    quick = Document({"type": "integer"}, exact=True), Document({"const": 1}, exact=True)
+    patient = Prover(deadline=30)
+    assert patient.covers(*quick, Draft.DRAFT7, formats=False)
+    assert not patient.covers(quick[1], quick[0], Draft.DRAFT7, formats=False)
+    assert not patient.covers(quick[0]._replace(exact=False), quick[1], Draft.DRAFT7, formats=False)
+    patient.close()
+    assert patient.covers(*quick, Draft.DRAFT7, formats=False)
+    prover.close()
+    patient.close()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["^[a-z]{2,4}$", r"^\d{4}-\d{2}$", "^(foo|bar)+$", r"^[^a-z\s]+$", "a.c", r"^\u0041\x42\w*$", "^(?:x|(?<n>y))?z$"],
+)
+def test_samples_match_their_pattern(pattern: str) -> None:
+    """Every sample of an ordinary pattern matches it, and there is one at least."""
+    validator = parse({"type": "string", "pattern": pattern}).validator
+    found = samples(pattern)
+    assert found
+    assert all(validator.is_valid(text) for text in found)
+
+
+@pytest.mark.parametrize("pattern", ["(", "[", "a{", "(" * 100 + ")" * 100, "a{99999}", "a" * 600, "\\", "\\u00"])
+def test_patterns_beyond_the_sampler_have_no_samples(pattern: str) -> None:
+    """A broken, deep, long or endless pattern gives no samples instead of an error."""
+    assert samples(pattern) == ()
+
+
+def test_the_ruleset_comes_in_by_the_port() -> None:
+    """The format lists both rulesets after its defaults."""
+    port: Format[ParsedJsonSchema] = JSON_SCHEMA
+    assert tuple(port.rulesets)[2:] == ("containment", "containment-lenient")
