@@ -30,8 +30,8 @@ class XsdFormat:
 
     name: str = "xsd"
     media_types: Sequence[str] = ("application/xsd+xml", "application/xml", "text/xml")
-    rulesets: Sequence[str] = ("containment",)
-    """containment: every document valid under the writer's schema is valid under the reader's."""
+    rulesets: Sequence[str] = ("containment", "apicurio")
+    """containment: every document valid under the writer's schema is valid under the reader's; apicurio is the same."""
 
     def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ParsedXsd:
         """Parse a schema document; see `stele.formats.xsd.parse`. strict makes no difference.
@@ -57,8 +57,8 @@ class XsdFormat:
         }
 
     def check(self, reader: ParsedXsd, writer: ParsedXsd, ruleset: str = "") -> list[Finding]:
-        """Why documents of writer may be invalid for reader; see `stele.formats.xsd.compat`. Raises `UnknownRuleset`."""
-        if ruleset and ruleset not in self.rulesets and ruleset != "apicurio":
+        """Why documents of writer may be invalid for reader; see `compat`. Raises `UnknownRuleset`."""
+        if ruleset and ruleset not in self.rulesets:
             raise UnknownRuleset(f"the format xsd has no ruleset {ruleset!r}, but {', '.join(self.rulesets)}")
         from stele.formats.xsd.compat import check
 

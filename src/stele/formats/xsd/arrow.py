@@ -18,7 +18,7 @@ from stele.formats.xsd.content import Side, leaves
 from stele.formats.xsd.fields import repeated
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.shape import interval, shape_of
-from stele.formats.xsd.terms import Algebra, Term, TooMuch
+from stele.formats.xsd.terms import Algebra, Term, TooMuch, sequence
 from stele.formats.xsd.witness import local
 
 if TYPE_CHECKING:
@@ -60,42 +60,45 @@ class _Builder:
     """Turns types into column types."""
 
     def __init__(self, parsed: ParsedXsd) -> None:
-        import pyarrow as pa
-
-        self._pa = pa
         self._side = Side(parsed.model, Algebra(), strict=False)
         self._columns = 0
 
     def kind(self, kind: Any, above: tuple[int, ...]) -> pa.DataType:
         """The column type of a type; above holds the types it lies in."""
+        import pyarrow as pa
+
         self._columns += 1
         if isinstance(kind, XsdSimpleType):
             return self._simple(kind)
         if id(kind) in above or len(above) >= MAX_DEPTH or self._columns > MAX_COLUMNS:
-            return self._pa.string()
+            return pa.string()
         uses = {name: use for name, use in kind.attributes.items() if name is not None and use.use != "prohibited"}
         if isinstance(kind.content, XsdSimpleType):
             if not uses:
                 return self._simple(kind.content)
-            text = self._pa.field("$", self._simple(kind.content))
-            return self._pa.struct([*self._attributes(uses), text])
+            text = pa.field("$", self._simple(kind.content))
+            return pa.struct([*self._attributes(uses), text])
         try:
             term = self._side.term(kind)
         except TooMuch:
-            return self._pa.string()
+            return pa.string()
         if kind.mixed or any(leaf.name is None for leaf in leaves(term)):
-            return self._pa.string()
-        return self._pa.struct([*self._attributes(uses), *self._elements(term, (*above, id(kind)))])
+            return pa.string()
+        return pa.struct([*self._attributes(uses), *self._elements(term, (*above, id(kind)))])
 
-    def _attributes(self, uses: dict[str, Any]) -> list[pa.Field]:
+    def _attributes(self, uses: dict[str, Any]) -> list[pa.Field[Any]]:
+        import pyarrow as pa
+
         return [
-            self._pa.field(f"@{local(name)}", self._simple(use.type), nullable=use.use != "required")
+            pa.field(f"@{local(name)}", self._simple(use.type), nullable=use.use != "required")
             for name, use in uses.items()
         ]
 
-    def _elements(self, term: Term, above: tuple[int, ...]) -> list[pa.Field]:
+    def _elements(self, term: Term, above: tuple[int, ...]) -> list[pa.Field[Any]]:
+        import pyarrow as pa
+
         many = repeated(term)
-        found: dict[str, pa.Field] = {}
+        found: dict[str, pa.Field[Any]] = {}
         for leaf in leaves(term):
             name = local(leaf.name or "")
             if name in found:
@@ -104,14 +107,15 @@ class _Builder:
             inner = self.kind(element.type, above)
             nullable = bool(element.nillable) or not _always(term, leaf.name)
             if leaf.name in many:
-                item = self._pa.field("item", inner, nullable=bool(element.nillable))
-                found[name] = self._pa.field(name, self._pa.list_(item), nullable=not _always(term, leaf.name))
+                item = pa.field("item", inner, nullable=bool(element.nillable))
+                found[name] = pa.field(name, pa.list_(item), nullable=not _always(term, leaf.name))
             else:
-                found[name] = self._pa.field(name, inner, nullable=nullable)
+                found[name] = pa.field(name, inner, nullable=nullable)
         return list(found.values())
 
     def _simple(self, kind: Any) -> pa.DataType:
-        pa = self._pa
+        import pyarrow as pa
+
         shape = shape_of(kind)
         if shape.variety == "list":
             return pa.list_(pa.field("item", self._simple(shape.parts[0]), nullable=False))
@@ -121,28 +125,30 @@ class _Builder:
                 return pa.string()
             fitting = (name for name, least, most in _RANGES if least <= low.value and high.value <= most)
             name = next(fitting, None)
-            return pa.string() if name is None else getattr(pa, name)()
+            whole: pa.DataType = pa.string() if name is None else getattr(pa, name)()
+            return whole
         total, fraction = shape.digits
         if shape.base == "decimal" and total is not None and total <= 38 and fraction is not None:
             return pa.decimal128(max(total, 1), fraction)
         if shape.base == "dateTimeStamp" or (shape.base == "dateTime" and "timezone required" in shape.tests):
             return pa.timestamp("us", tz="UTC")
-        plain = {"float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_()}
-        binary = {"hexBinary": pa.binary(), "base64Binary": pa.binary()}
-        return plain.get(shape.base) or binary.get(shape.base) or pa.string()
+        plain: dict[str, pa.DataType] = {
+            "float": pa.float32(),
+            "double": pa.float64(),
+            "boolean": pa.bool_(),
+            "hexBinary": pa.binary(),
+            "base64Binary": pa.binary(),
+        }
+        return plain.get(shape.base, pa.string())
 
 
 def _always(term: Term, name: str | None) -> bool:
     """Whether every word of a content model has an element of that name."""
     match term.kind:
         case "leaf":
-            return bool(term.label.name == name)  # type: ignore[union-attr]  # labels of content terms are leaves
+            return bool(term.label.name == name)
         case "seq":
-            while term.kind == "seq":
-                if _always(term.parts[0], name):
-                    return True
-                term = term.parts[1]
-            return _always(term, name)
+            return any(_always(part, name) for part in sequence(term))
         case "choice":
             return all(_always(part, name) for part in term.parts)
         case "repeat" | "open":

@@ -49,6 +49,7 @@ class Attributes:
 
     def _open_names(self, mine: _Uses, theirs: _Uses) -> list[str]:
         """Names of attributes the writer's wildcard lets in, as far as the reader could tell them apart."""
+        assert mine.rest is not None
         spaces = {"", FOREIGN, *self._mine.namespaces, *self._theirs.namespaces}
         for rest in (mine.rest, theirs.rest):
             if rest is not None:

@@ -41,7 +41,7 @@ def _strip(root: etree._Element) -> None:
         if parent is not None:
             parent.remove(annotation)
     for element in root.iter(_XS + "*"):
-        for name in element.keys():
+        for name in map(str, list(element.attrib)):
             if name == "id" or (name.startswith("{") and not name.startswith(_VERSIONING)):
                 del element.attrib[name]
 

@@ -18,11 +18,11 @@ from typing import Any, Final
 from xmlschema.validators import XsdSimpleType
 
 from stele.core.findings import Finding, Level
-from stele.formats.xsd.library import accepts
 from stele.formats.xsd.attributes import Attributes
 from stele.formats.xsd.content import Cover, Leaf, Names, Side
 from stele.formats.xsd.declarations import Declarations
-from stele.formats.xsd.instances import Content, NoInstance, _simple
+from stele.formats.xsd.instances import Content, simple_content
+from stele.formats.xsd.library import accepts
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.samples import valid_samples
 from stele.formats.xsd.terms import Algebra, Miss, TooMuch, included
@@ -32,7 +32,7 @@ from stele.formats.xsd.witness import Court, Node, local, words
 MAX_NODES: Final = 20_000
 """Pairs of elements looked at in one check."""
 
-MAX_STEPS: Final = 1_000_000
+MAX_STEPS: Final = 400_000
 """Budget for content models in one check."""
 
 
@@ -106,7 +106,7 @@ class _Checker:
 
     def content(self, node: Node) -> None:
         """Compare text and children."""
-        mine, theirs = _simple(node.writer), _simple(node.reader)
+        mine, theirs = simple_content(node.writer), simple_content(node.reader)
         if mine is not None and theirs is not None:
             self.texts.compare(node, mine, theirs)
         elif mine is not None:
@@ -218,7 +218,7 @@ class _Checker:
             iter(()) if kind is None else self._rooted(Node(name, element, kind, None, None, None, None)),
             exact=kind is not None,
             writer=local(name),
-            why=f"Documents whose root is {local(name)!r} are valid for the writer; the reader declares no such element.",
+            why=f"Documents whose root is {local(name)!r} are valid for the writer; the reader knows no such root.",
             fix=f"Keep the global element {local(name)!r}.",
         )
 
@@ -247,7 +247,7 @@ class _Checker:
             exact=True,
             reader=words(node.reader),
             writer=words(node.writer),
-            why=f"{local(node.name)!r} may hold {'text' if texts[0] else 'nothing'} for the writer, which the reader refuses.",
+            why=f"{local(node.name)!r} may {'hold text' if texts[0] else 'be empty'} for the writer only.",
             fix="Keep the content mixed, or of a type with text." if texts[0] else "Let the text be empty.",
         )
 
@@ -262,19 +262,16 @@ class _Checker:
             rule, writer = "CHILD_NOT_ALLOWED", local(miss.word[-1][1])
             before = " ".join(local(name) for _, name in miss.word[-4:-1])
             place = f"after {before}" if before else "at the start"
-            why = f"{writer!r} may come {place} in {local(node.name)!r} for the writer; the reader allows {wanted} there."
+            why = (
+                f"{writer!r} may come {place} in {local(node.name)!r} for the writer; the reader allows {wanted} there."
+            )
             fix = f"Let {writer!r} stay possible at that place."
-        if alone:
-            documents = self._single(node, miss.word[0])
-        else:
-            documents = self.court.with_children(node, miss.word, miss.rest)
+        refused = self._single(node, miss.word[0]) if alone else self.court.with_children(node, miss.word, miss.rest)
         path = "" if miss.early else f"/{writer}"
-        self.court.report(
-            rule, node, documents, exact=True, path=path, reader=wanted, writer=writer, why=why, fix=fix
-        )
+        self.court.report(rule, node, refused, exact=True, path=path, reader=wanted, writer=writer, why=why, fix=fix)
 
     def _single(self, node: Node, symbol: tuple[Leaf, str]) -> Iterator[Any]:
-        leaf, name = symbol
+        leaf = symbol[0]
         before, after = self.court.builder.through(node.writer, leaf)
         word = [(one, self._name(one)) for one in before] + [symbol] + [(one, self._name(one)) for one in after]
         yield from self.court.with_children(node, word, self.algebra.empty)
@@ -292,11 +289,7 @@ class _Checker:
     def lost_names(self) -> Iterator[Finding]:
         """Warnings for named types that documents could name in xsi:type."""
         known = self.court.findings.values()
-        gone = [
-            name
-            for name in self.mine.types
-            if name not in self.theirs.types
-        ]
+        gone = [name for name in self.mine.types if name not in self.theirs.types]
         for name in sorted(gone)[:20]:
             if any(finding.rule == "SUBTYPE_REMOVED" and finding.writer == local(name) for finding in known):
                 continue
@@ -315,4 +308,4 @@ def _label(leaf: Leaf) -> str:
 
 
 def _anything(kind: Any) -> bool:
-    return kind.name == "{http://www.w3.org/2001/XMLSchema}anyType"
+    return bool(kind.name == "{http://www.w3.org/2001/XMLSchema}anyType")

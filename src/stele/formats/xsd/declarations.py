@@ -41,6 +41,7 @@ class Declarations:
             yield from self._subtypes(node)
 
     def _nil(self, node: Node) -> None:
+        assert node.theirs is not None
         if node.mine is not None and node.mine.nillable and (not node.theirs.nillable or node.theirs.fixed is not None):
             empty = Content(children=(), extra=((f"{{{XSI}}}nil", "true"),))
             self._court.report(
@@ -60,9 +61,8 @@ class Declarations:
             if kind.abstract or kind.is_blocked(node.mine):
                 continue
             other = self._theirs.types.get(kind.name)
-            fits = other is not None and other.is_derived(node.reader) and not other.abstract
             there = Node(node.name, node.mine, kind, node.theirs, other, node.parent, node.leaf)
-            if fits and (node.theirs is None or not other.is_blocked(node.theirs)):
+            if other is not None and self._stands_in(other, node):
                 yield there
                 continue
             self._court.report(
@@ -75,6 +75,12 @@ class Declarations:
                 why=f"Documents may say xsi:type={words(kind)!r} here; the reader has no such type in that place.",
                 fix="Keep the derived type, derived from the same base.",
             )
+
+    @staticmethod
+    def _stands_in(kind: Any, node: Node) -> bool:
+        """Whether the reader lets a type stand in for the one it declares."""
+        blocked = node.theirs is not None and kind.is_blocked(node.theirs)
+        return not blocked and not kind.abstract and bool(kind.is_derived(node.reader))
 
     def _alternatives(self, node: Node) -> Iterator[Node]:
         mine = list(getattr(node.mine, "alternatives", ())) if node.mine is not None else []
@@ -93,6 +99,7 @@ class Declarations:
                 yield Node(node.name, node.mine, one.type, node.theirs, reader, node.parent, node.leaf)
 
     def _identities(self, node: Node) -> None:
+        assert node.theirs is not None
         if not node.theirs.identities:
             return
         known = {_identity(one) for one in node.mine.identities} if node.mine is not None else set()

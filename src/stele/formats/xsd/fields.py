@@ -27,13 +27,13 @@ def fields(parsed: ParsedXsd) -> list[Field]:
     side = Side(parsed.model, Algebra(), strict=False)
     found: dict[str, Field] = {}
     with parsed.lock:
-        stack = [
-            (local(name), element, frozenset[int]()) for name, element in reversed(list(side.elements.items()))
-        ]
+        stack = [(local(name), element, frozenset[int]()) for name, element in reversed(list(side.elements.items()))]
         while stack and len(found) < MAX_FIELDS:
             path, element, above = stack.pop()
             kind = element.type
-            found.setdefault(path, Field(path, type_word(kind), element.default or element.fixed, documentation(element)))
+            found.setdefault(
+                path, Field(path, type_word(kind), element.default or element.fixed, documentation(element))
+            )
             if isinstance(kind, XsdSimpleType) or id(kind) in above or len(above) > _MAX_DEPTH:
                 continue
             for name, use in kind.attributes.items():
@@ -78,7 +78,7 @@ def type_word(kind: Any) -> str:
     if kind.name:
         return local(kind.name)
     if isinstance(kind, XsdSimpleType):
-        base = kind
+        base: Any = kind
         while base is not None and not base.name:
             base = base.base_type
         return local(base.name) if base is not None else "simple"

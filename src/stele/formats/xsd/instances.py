@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 from lxml import etree
 from xmlschema.validators import XsdSimpleType
 
+from stele.formats.xsd.content import FOREIGN, Leaf, Side, leaves
 from stele.formats.xsd.library import accepts
-from stele.formats.xsd.content import FOREIGN, Leaf, Side
 from stele.formats.xsd.samples import valid_samples
-from stele.formats.xsd.terms import Term
+from stele.formats.xsd.terms import Term, sequence
 
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 MAX_DEPTH: Final = 24
@@ -23,11 +23,7 @@ MAX_CHILDREN: Final = 2_000
 
 
 class NoInstance(Exception):
-    """There is no finite (or no small) document of the type; `certain` when there is none at all."""
-
-    def __init__(self, *, certain: bool) -> None:
-        super().__init__()
-        self.certain = certain
+    """There is no small document of the type."""
 
 
 class Style(NamedTuple):
@@ -39,6 +35,7 @@ class Style(NamedTuple):
 
 MINIMAL: Final = Style()
 _RICH_DEPTH: Final = 5
+_MOST_TYPES: Final = 2_000
 
 
 class Content(NamedTuple):
@@ -54,6 +51,10 @@ class Content(NamedTuple):
     extra: tuple[tuple[str, str | None], ...] = ()
 
 
+ANY: Final = Content()
+"""Whatever fits."""
+
+
 class Builder:
     """Makes elements of one schema."""
 
@@ -65,13 +66,13 @@ class Builder:
         self._size = 0
 
     def element(
-        self, name: str, declaration: Any | None, kind: Any, content: Content = Content(), style: Style = MINIMAL
+        self, name: str, declaration: Any | None, kind: Any, content: Content = ANY, style: Style = MINIMAL
     ) -> etree._Element:
         """An element of a type. Raises `NoInstance`."""
         self._size = 0
         depth = next((depth for depth in range(MAX_DEPTH) if self._can(kind, depth)), None)
         if depth is None and content.children is None:
-            raise NoInstance(certain=len(self._productive) < 200_000)
+            raise NoInstance
         return self._element(name, declaration, kind, content, style, MAX_DEPTH if depth is None else depth, 0)
 
     def _element(
@@ -79,19 +80,19 @@ class Builder:
     ) -> etree._Element:
         self._size += 1
         if self._size > MAX_CHILDREN:
-            raise NoInstance(certain=False)
+            raise NoInstance
         made = etree.Element(name)
         if declaration is not None and declaration.type is not kind and kind.name:
             made = _typed(name, kind)
         self._set_attributes(made, kind, content, style)
-        simple = _simple(kind)
+        simple = simple_content(kind)
         if content.text is not None:
             made.text = content.text
         elif simple is not None and content.children is None:
             made.text = self._text(declaration, simple)
         if content.children is not None:
             made.extend(content.children)
-        elif simple is None and content.text is None:
+        elif simple is None:
             for leaf in self._word(kind, style if level < _RICH_DEPTH else MINIMAL, depth):
                 made.append(self._child(leaf, style, depth - 1, level + 1))
         return made
@@ -104,7 +105,7 @@ class Builder:
             if attribute.use == "required" or style.attributes:
                 value = attribute.fixed if attribute.fixed is not None else self.value(attribute.type)
                 if value is None:
-                    raise NoInstance(certain=False)
+                    raise NoInstance
                 made.set(name, value)
         for name, value in extra.items():
             if value is not None:
@@ -115,7 +116,7 @@ class Builder:
             return str(declaration.fixed)
         value = self.value(kind)
         if value is None:
-            raise NoInstance(certain=False)
+            raise NoInstance
         return value
 
     def value(self, kind: Any) -> str | None:
@@ -131,7 +132,7 @@ class Builder:
         """An element for a particle. Raises `NoInstance`."""
         depth = next((depth for depth in range(MAX_DEPTH) if self._can_leaf(leaf, depth)), None)
         if depth is None:
-            raise NoInstance(certain=False)
+            raise NoInstance
         self._size = 0
         return self._child(leaf, style, depth - 1, 0)
 
@@ -141,32 +142,74 @@ class Builder:
             return etree.Element(name)
         kind = self.concrete(declaration.type)
         if kind is None:
-            raise NoInstance(certain=False)
+            raise NoInstance
         return self._element(name, declaration, kind, Content(), style, max(depth, 0), level)
 
     def _declaration(self, leaf: Leaf) -> tuple[str, Any | None]:
         if leaf.name is not None:
             return leaf.name, leaf.declaration
         if leaf.declaration.process_contents != "strict":
-            for space in (f"{{{FOREIGN}}}x-any", "x-any", *(f"{{{ns}}}x-any" for ns in leaf.declaration.namespace if ns)):
+            for space in (
+                f"{{{FOREIGN}}}x-any",
+                "x-any",
+                *(f"{{{ns}}}x-any" for ns in leaf.declaration.namespace if ns),
+            ):
                 if leaf.matches(space) and self._side.declared(space) is None:
                     return space, None
         for name, declaration in self._side.elements.items():
             if leaf.matches(name) and not declaration.abstract:
                 return name, declaration
-        raise NoInstance(certain=False)
+        raise NoInstance
 
     def concrete(self, kind: Any) -> Any | None:
         """The type itself, or one derived from it that is not abstract, or None."""
         if not kind.abstract:
             return kind
-        return next((other for other in self._side.types.values() if other.is_complex() and not other.abstract and other.is_derived(kind)), None)
+        return next(
+            (
+                other
+                for other in self._side.types.values()
+                if other.is_complex() and not other.abstract and other.is_derived(kind)
+            ),
+            None,
+        )
+
+    def inhabited(self, kind: Any) -> bool:
+        """False when every document of the type would be infinite: nothing can be lost then."""
+        reached = {id(kind): kind}
+        waiting = [kind]
+        while waiting and len(reached) < _MOST_TYPES:
+            for leaf in self._leaves(waiting.pop()):
+                if leaf.name is not None and id(leaf.declaration.type) not in reached:
+                    reached[id(leaf.declaration.type)] = leaf.declaration.type
+                    waiting.append(leaf.declaration.type)
+        if waiting:
+            return True
+        possible: set[int] = set()
+
+        def can(leaf: Leaf) -> bool:
+            return leaf.name is None or id(leaf.declaration.type) in possible
+
+        grown = True
+        while grown and id(kind) not in possible:
+            new = [
+                key
+                for key, one in reached.items()
+                if key not in possible
+                and (one.abstract or simple_content(one) is not None or _has_word(self._side.term(one), can))
+            ]
+            possible.update(new)
+            grown = bool(new)
+        return id(kind) in possible
+
+    def _leaves(self, kind: Any) -> list[Leaf]:
+        return [] if simple_content(kind) is not None else list(leaves(self._side.term(kind)))
 
     # --- which words there are --------------------------------------------------------------------------------------
 
     def _can(self, kind: Any, depth: int) -> bool:
         """Whether elements of the type can be made with at most depth levels below."""
-        if _simple(kind) is not None:
+        if simple_content(kind) is not None:
             return True
         key = (id(kind), depth)
         if key not in self._productive:
@@ -194,7 +237,7 @@ class Builder:
         words = _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0)
         found = words.through(self._side.term(kind), target)
         if found is None:
-            raise NoInstance(certain=False)
+            raise NoInstance
         return found
 
     def rest(self, term: Term) -> list[Leaf]:
@@ -211,7 +254,7 @@ def _typed(name: str, kind: Any) -> etree._Element:
     return made
 
 
-def _simple(kind: Any) -> Any | None:
+def simple_content(kind: Any) -> Any | None:
     """The simple type of the content, None for element content."""
     if isinstance(kind, XsdSimpleType):
         return kind
@@ -227,13 +270,9 @@ def _has_word(term: Term, can: Callable[[Leaf], bool]) -> bool:
         case "empty":
             return True
         case "leaf":
-            return can(term.label)  # type: ignore[arg-type]  # labels of content terms are leaves
+            return can(term.label)
         case "seq":
-            while term.kind == "seq":
-                if not _has_word(term.parts[0], can):
-                    return False
-                term = term.parts[1]
-            return _has_word(term, can)
+            return all(_has_word(part, can) for part in sequence(term))
         case "choice":
             return any(_has_word(part, can) for part in term.parts)
         case "repeat":
@@ -257,13 +296,9 @@ class _Words:
         """One of the shortest words, or a richer one when copies are asked for. Raises `NoInstance`."""
         match term.kind:
             case "leaf":
-                return [term.label]  # type: ignore[list-item]  # labels of content terms are leaves
+                return [term.label]
             case "seq":
-                found = []
-                while term.kind == "seq":
-                    found += self.shortest(term.parts[0])
-                    term = term.parts[1]
-                return found + self.shortest(term)
+                return [leaf for part in sequence(term) for leaf in self.shortest(part)]
             case "choice":
                 words = [self.shortest(part) for part in term.parts if _has_word(part, self._can)]
                 return (max if self._copies else min)(words, key=len)
@@ -282,7 +317,7 @@ class _Words:
             return []
         word = self.shortest(body)
         if count * len(word) > MAX_CHILDREN:
-            raise NoInstance(certain=False)
+            raise NoInstance
         return word * count
 
     def through(self, term: Term, target: Leaf) -> tuple[list[Leaf], list[Leaf]] | None:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from lxml import etree
 from xmlschema.loaders import SchemaLoader
 from xmlschema.validators import XMLSchema10, XMLSchema11
 from xmlschema.validators.builders import XsdBuilders
@@ -27,7 +26,10 @@ BUILT_IN: Final = frozenset(
 )
 """Namespaces every schema knows without a reference."""
 
-Roots = Mapping[str, etree._Element]
+Tree = Any
+"""An lxml element."""
+
+Roots = Mapping[str, Tree]
 """Parsed references by name: a schemaLocation or a namespace."""
 
 
@@ -49,10 +51,10 @@ class OfflineLoader(SchemaLoader):
 
     roots: Roots
     own_name: str
-    own_root: etree._Element
+    own_root: Tree
     places: Places
 
-    def _find(self, *names: str | None) -> etree._Element | None:
+    def _find(self, *names: str | None) -> Tree | None:
         for name in names:
             if not name:
                 continue
@@ -73,7 +75,10 @@ class OfflineLoader(SchemaLoader):
             elif location is not None:
                 self._include(schema, element, location.strip())
 
-    def _import(self, schema: Any, element: etree._Element, namespace: str, location: str | None) -> None:
+    def _twin(self, schema: Any, element: Any) -> Tree:
+        return self.places.twin(schema.source, element)
+
+    def _import(self, schema: Any, element: Tree, namespace: str, location: str | None) -> None:
         if namespace == schema.target_namespace:
             schema.parse_error("a schema imports its own namespace; include is for that", element)
             return
@@ -81,19 +86,23 @@ class OfflineLoader(SchemaLoader):
         root = self._find(location and location.strip(), namespace)
         if root is None:
             if location and namespace not in self.namespaces and namespace not in BUILT_IN:
-                raise self.places.unresolved(element, f"imports {location!r}, which is not among the references")
+                raise self.places.unresolved(
+                    self._twin(schema, element), f"imports {location!r}, which is not among the references"
+                )
             return
         if root.get("targetNamespace", "") != namespace:
             schema.parse_error(f"the imported document is not of the namespace {namespace!r}", element)
             return
-        schema.imports[location or namespace] = self.load_schema(root, namespace)
+        schema.imports[location or namespace] = self.load_schema(self.places.text(root), namespace)
 
-    def _include(self, schema: Any, element: etree._Element, location: str) -> None:
+    def _include(self, schema: Any, element: Tree, location: str) -> None:
         root = self._find(location)
         operation = element.tag.rpartition("}")[2]
         if root is None:
-            raise self.places.unresolved(element, f"{operation}s {location!r}, which is not among the references")
-        found = self.load_schema(root, schema.target_namespace)
+            raise self.places.unresolved(
+                self._twin(schema, element), f"{operation}s {location!r}, which is not among the references"
+            )
+        found = self.load_schema(self.places.text(root), schema.target_namespace)
         if found is schema:
             if operation != "include":
                 schema.parse_error(f"a document cannot {operation} itself", element)
@@ -104,7 +113,7 @@ class OfflineLoader(SchemaLoader):
         elif operation == "override":
             found.override = schema
 
-    def load_namespace(self, namespace: str, build: bool = True) -> bool:  # noqa: FBT001, FBT002 - the base's signature
+    def load_namespace(self, namespace: str, build: bool = True) -> bool:
         """Whether the namespace is loaded already: nothing is ever looked for while data is read."""
         return namespace in self.namespaces
 
@@ -113,7 +122,7 @@ def _beside(name: str, location: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), location))
 
 
-def _declarations(root: etree._Element) -> Iterator[etree._Element]:
+def _declarations(root: Tree) -> Iterator[Tree]:
     kinds = {XS + kind for kind in ("import", "include", "redefine", "override")}
     return (child for child in root if child.tag in kinds)
 
@@ -130,19 +139,20 @@ class Schema11(XMLSchema11):
     builders = XsdBuilders("1.1", BoundedPatterns)
 
 
-def build(root: etree._Element, roots: Roots, places: Places, *, name: str, version: str) -> Any:
+def build(root: Tree, roots: Roots, places: Places, *, name: str, version: str) -> Any:
     """The model of a document. Raises what xmlschema raises, and `UnresolvedReference`."""
     loader = type("Loader", (OfflineLoader,), {"roots": roots, "own_name": name, "own_root": root, "places": places})
     kind: Callable[..., Any] = Schema11 if version == "1.1" else Schema10
-    return kind(root, loader_class=loader, use_fallback=False, allow="none")
+    return kind(places.text(root), loader_class=loader, use_fallback=False, allow="none")
 
 
-_SAFE_CALLS: Final = frozenset(
+_SAFE_WORDS: Final = (
     "not count exists empty string-length starts-with ends-with contains sum min max avg abs number string concat "
     "substring substring-before substring-after normalize-space true false boolean position last name local-name data "
     "text node round floor ceiling distinct-values upper-case lower-case translate string-join "
-    "if and or in return satisfies then else div mod eq ne lt le gt ge is".split()
+    "if and or in return satisfies then else div mod eq ne lt le gt ge is"
 )
+_SAFE_CALLS: Final = frozenset(_SAFE_WORDS.split())
 _LITERAL: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _CALL: Final = re.compile(r"([\w:.-]+)\s*\(")
 _LOOP: Final = re.compile(r"\b(?:for|some|every)\s+\$")
@@ -169,7 +179,7 @@ def unsafe_test(test: str) -> str | None:
 
 
 def accepts(kind: Any, text: str) -> bool:
-    """Whether a simple type takes a text. Where the library stumbles over one (a number no float can hold), it does not."""
+    """Whether a simple type takes a text; no where the library stumbles over one (a number no float can hold)."""
     try:
         return bool(kind.is_valid(text))
     except (ValueError, TypeError, ArithmeticError, KeyError, AttributeError):

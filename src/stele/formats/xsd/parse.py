@@ -27,8 +27,9 @@ _RETRIED: Final = 2_000
 _XS: Final = "{http://www.w3.org/2001/XMLSchema}"
 _NEW_IN_11: Final = frozenset(
     _XS + name
-    for name in ("assert", "assertion", "alternative", "openContent", "defaultOpenContent", "override")
-    + ("explicitTimezone",)
+    for name in (
+        *("assert", "assertion", "alternative", "openContent", "defaultOpenContent", "override", "explicitTimezone"),
+    )
 )
 _NEW_ATTRIBUTES: Final = frozenset({"notNamespace", "notQName", "defaultAttributes", "xpathDefaultNamespace"})
 _VERSION: Final = "{http://www.w3.org/2007/XMLSchema-versioning}minVersion"
@@ -140,9 +141,8 @@ def _build(
 def _explain(error: Any, places: Places) -> MalformedSchema:
     element = getattr(error, "elem", None)
     message = _short((getattr(error, "message", None) or str(error)).partition("Schema component:")[0])
-    if element is None or not hasattr(element, "getroottree"):
-        return MalformedSchema(message)
-    return places.fault(element, message)
+    twin = None if element is None else places.twin(getattr(error, "source", None), element)
+    return MalformedSchema(message) if twin is None else places.fault(twin, message)
 
 
 def _short(message: str) -> str:

@@ -6,6 +6,7 @@ automaton; a text too long or a pattern too entangled for the budget does not ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from stele.formats.xsd import charset
@@ -21,7 +22,9 @@ MAX_DEPTH: Final = 60
 MAX_COUNT: Final = 1_000_000
 """Greatest number in a quantifier."""
 
-_SINGLE: Final = {"n": "\n", "r": "\r", "t": "\t", **{char: char for char in "\\|.-^?*+{}()[]"}}
+_SINGLE: Final = {"n": "\n", "r": "\r", "t": "\t", **{char: char for char in "\\|.-^?*+{}()[]$/'\"#%&@!,:;=<>~_`"}}
+"""Single-character escapes. From `$` on the standard has none, but validators take them and schemas use them."""
+
 _CACHED: Final = 20_000
 _MATCH_STEPS: Final = 1_000_000
 
@@ -247,7 +250,7 @@ class Pattern:
         return following
 
 
-def split_sets(label: CharSet, others: list[CharSet]) -> list[tuple[CharSet, list[CharSet]]]:
+def split_sets(label: CharSet, others: Sequence[CharSet]) -> list[tuple[CharSet, list[CharSet]]]:
     """A set cut along the borders of others, each piece with those of them it lies in."""
     pieces: list[tuple[CharSet, list[CharSet]]] = [(label, [])]
     for other in others:

@@ -7,8 +7,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
-from stele.formats.xsd.library import accepts
 from stele.formats.xsd.language import language
+from stele.formats.xsd.library import accepts
 from stele.formats.xsd.shape import Shape, interval, shape_of
 from stele.formats.xsd.terms import Algebra, Budget, Term, TooMuch
 
@@ -103,7 +103,13 @@ def _lists(shape: Shape, depth: int) -> Iterator[str]:
 
 def _numbers(shape: Shape) -> Iterator[str]:
     low, high = interval(shape)
-    step = Decimal(1) if shape.integral else Decimal(1).scaleb(-min(shape.digits[1], 30)) if shape.digits[1] else Decimal(1)
+    step = (
+        Decimal(1)
+        if shape.integral
+        else Decimal(1).scaleb(-min(shape.digits[1], 30))
+        if shape.digits[1]
+        else Decimal(1)
+    )
     ends = [end.value for end in (low, high) if end is not None]
     inner = [Decimal(0), Decimal(1), Decimal(-1), Decimal(7), Decimal(42)]
     near = [end + delta for end in ends for delta in (0, step, -step)]

@@ -160,7 +160,7 @@ class _Gathered:
                 self.enumeration = tuple(element.get("value", "") for element in facet)  # type: ignore[union-attr]  # a list of elements
             elif name == "assertion":
                 facets = facet if isinstance(facet, list) else [facet]
-                self.tests += [one.elem.get("test", "") for one in facets]  # type: ignore[union-attr]  # a facet has an element
+                self.tests += [one.elem.get("test", "") for one in facets]  # type: ignore[attr-defined]  # facets have elements
             else:
                 self._add_value(name, facet)
 
@@ -189,7 +189,9 @@ class _Gathered:
 
 def interval(shape: Shape) -> tuple[Limit | None, Limit | None]:
     """Least and greatest value of a numeric shape, built-in ranges and digits included."""
-    low, high = (None if bound is None else Limit(Decimal(bound), 0) for bound in INTEGERS.get(shape.base, (None, None)))
+    low, high = (
+        None if bound is None else Limit(Decimal(bound), 0) for bound in INTEGERS.get(shape.base, (None, None))
+    )
     for facet, text in shape.bounds:
         try:
             value = Decimal(text)

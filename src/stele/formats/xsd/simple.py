@@ -10,9 +10,8 @@ import re
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from stele.formats.xsd.library import accepts
-from stele.formats.xsd import charset
 from stele.formats.xsd.language import EXACT, alternatives, anything, language, lexical, literal, normalized
+from stele.formats.xsd.library import accepts
 from stele.formats.xsd.regex import meet, parse_pattern, split_sets
 from stele.formats.xsd.shape import INTEGERS, TEXTUAL, Limit, Shape, interval, shape_of
 from stele.formats.xsd.terms import Algebra, Term, TooMuch, included
@@ -60,12 +59,15 @@ def compare(writer: Any, reader: Any, *, steps: frozenset[tuple[str, ...]] = fro
     if theirs.variety == "any":
         return _YES
     steps |= frozenset(mine.patterns)
-    texts = values(mine)
+    if mine.enumeration is not None and not any(accepts(writer, text) for text in mine.enumeration):
+        return _YES  # nothing is allowed at all
+    texts = values(writer)
     if texts is not None:
         wrong = tuple(text for text in texts if not accepts(reader, text))
         if wrong or not _padding_matters(mine, theirs):
             return Proof(not wrong, wrong)
-        return Proof(False, tuple(f" {text} " for text in texts[:3]))
+        if theirs.variety != "union":
+            return Proof(False, tuple(f" {text} " for text in texts[:3]))
     if mine.variety == "union":
         return _every(compare(part, reader, steps=steps, depth=depth + 1) for part in mine.parts)
     if theirs.variety == "union":
@@ -89,10 +91,11 @@ def _every(proofs: Any) -> Proof:
     return Proof(holds, () if holds else hints)
 
 
-def values(shape: Shape) -> tuple[str, ...] | None:
+def values(kind: Any) -> tuple[str, ...] | None:
     """All texts of a type that has few, exactly; None otherwise (a decimal 1 can be written in many ways)."""
+    shape = shape_of(kind)
     if shape.enumeration is not None and shape.textual:
-        return tuple(normalized(text, shape.white) for text in shape.enumeration)
+        return tuple(normalized(text, shape.white) for text in shape.enumeration if accepts(kind, text))
     return ("true", "false", "0", "1") if shape.base == "boolean" and shape.plain else None
 
 
@@ -150,9 +153,8 @@ def _texts(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> P
         if reader.base not in EXACT:
             return _NO
         wanted.append(lexical(algebra, reader.base))
-    for step in dict.fromkeys(reader.patterns):
-        if step not in steps or reader.version != writer.version:
-            wanted.append(alternatives(algebra, step, reader.version))
+    unknown = [step for step in reader.patterns if step not in steps or reader.version != writer.version]
+    wanted += [alternatives(algebra, step, reader.version) for step in unknown]
     if reader.textual or reader.base == "anyURI":
         if reader.enumeration is not None:
             texts = (normalized(text, reader.white) for text in reader.enumeration)
@@ -194,7 +196,6 @@ def _lexically_below(writer: str, reader: str) -> bool:
     if reader == "decimal" or reader in INTEGERS:
         return writer in INTEGERS
     return False
-
 
 
 # --- as values ------------------------------------------------------------------------------------------------------
@@ -248,9 +249,9 @@ def _enumerations_fit(writer: Shape, reader: Shape) -> bool:
 
 
 def _numbers_fit(writer: Shape, reader: Shape) -> bool:
-    if interval(reader) == (None, None) and not reader.bounds and reader.enumeration is None:
-        if reader.digits[0] is None and (reader.digits[1] is None or reader.integral):
-            return True
+    free = interval(reader) == (None, None) and not reader.bounds and reader.enumeration is None
+    if free and reader.digits[0] is None and (reader.digits[1] is None or reader.integral):
+        return True
     if not (writer.base == "decimal" or writer.integral or writer.base in _FLOATS):
         return False
     if reader.enumeration is not None and not _numbers_listed(writer, reader):
@@ -296,10 +297,9 @@ def _range_fits(writer: Shape, reader: Shape) -> bool:
         return not reader.bounds and reader.base in _FLOATS
     low, high = interval(reader)
     mine_low, mine_high = interval(writer)
-    if reader.base in _FLOATS and writer.base not in _FLOATS:
-        # Rounding to a double may reach an excluded end.
-        if (low is not None and low.exclusive) or (high is not None and high.exclusive):
-            return False
+    excluded = any(end is not None and end.exclusive for end in (low, high))
+    if reader.base in _FLOATS and writer.base not in _FLOATS and excluded:
+        return False  # rounding to a double may reach an excluded end
     if low is not None and (mine_low is None or mine_low < low):
         return False
     return high is None or (mine_high is not None and _below(mine_high, high))

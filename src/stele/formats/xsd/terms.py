@@ -14,7 +14,7 @@ Steps = tuple[tuple[Any, "Term"], ...]
 """Labels a term can start with, each with the rest."""
 
 
-class TooMuch(Exception):  # noqa: N818 - never leaves this package
+class TooMuch(Exception):
     """A comparison needs more steps than its budget has."""
 
 
@@ -48,7 +48,7 @@ class Term:
     def __init__(
         self,
         kind: str,
-        label: Hashable = None,
+        label: Any = None,
         parts: tuple[Term, ...] = (),
         bounds: tuple[tuple[int, int | None], ...] = (),
         *,
@@ -229,10 +229,18 @@ class Algebra:
                     yield common, self.both(rest, rest2)
 
 
+def sequence(term: Term) -> Iterator[Term]:
+    """The items of a seq, or the one other term."""
+    while term.kind == "seq":
+        yield term.parts[0]
+        term = term.parts[1]
+    yield term
+
+
 class Miss(NamedTuple):
     """A word of the writer's term that the reader's has not.
 
-    word    labels and symbols so far, the last one being what does not fit, or nothing when the word only stops too soon
+    word    labels and symbols so far, the last being what does not fit unless the word only stops too soon
     rest    what the writer's term still needs after the word
     early   True when the word stops where the reader wants more
     wanted  labels the reader's term had room for at that place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from xml.parsers import expat
 
 from stele.errors import MalformedSchema, NotInstalled, UnresolvedReference
@@ -86,7 +86,7 @@ def read(text: bytes) -> etree._Element:
         raise NotXml(f"the document has {len(text)} bytes; {MAX_BYTES} are the most that is parsed")
     if not text.strip():
         raise NotXml("the document is empty", 1, 1)
-    text = text.lstrip(b" \t\r\n") if text[:1] in b" \t\r\n" else text
+    text = _started(text)
     _Scan(text)
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False, remove_pis=True
@@ -100,6 +100,12 @@ def read(text: bytes) -> etree._Element:
         raise NotXml(f"not readable: {error}") from None
 
 
+def _started(text: bytes) -> bytes:
+    """The text without blanks before its XML declaration, which pasted documents often have."""
+    bare = text.lstrip(b" \t\r\n")
+    return bare if bare.startswith(b"<?xml") else text
+
+
 def read_schema(text: bytes) -> etree._Element:
     """The root of a schema document. Raises `MalformedSchema` with line and column."""
     try:
@@ -109,11 +115,16 @@ def read_schema(text: bytes) -> etree._Element:
     if root.tag != "{http://www.w3.org/2001/XMLSchema}schema":
         raise MalformedSchema(
             f"the root element is {root.tag[:100]!r}",
-            line=root.sourceline,
+            line=_line(root),
             column=1,
             expected="schema of the namespace http://www.w3.org/2001/XMLSchema",
         )
     return root
+
+
+def _line(element: etree._Element) -> int | None:
+    line: Any = element.sourceline
+    return line if isinstance(line, int) else None
 
 
 class Places:
@@ -121,6 +132,27 @@ class Places:
 
     def __init__(self, documents: Iterable[tuple[etree._Element, bytes]]) -> None:
         self._texts = {id(root): text for root, text in documents}
+        self._roots: dict[str, etree._Element] = {}
+
+    def text(self, root: etree._Element) -> str:
+        """A document as the library reads it: its own trees do not mix with lxml's."""
+        from lxml import etree
+
+        for known, other in self._roots.items():
+            if other is root:
+                return known
+        text = etree.tostring(root, encoding="unicode")
+        self._roots[text] = root
+        return text
+
+    def twin(self, resource: Any, element: Any) -> etree._Element | None:
+        """The element of ours for one of the library's resource."""
+        root = self._roots.get(resource.source) if isinstance(getattr(resource, "source", None), str) else None
+        if root is None:
+            return None
+        mine = (one for one in root.iter("*"))
+        theirs = (one for one in resource.root.iter() if isinstance(one.tag, str))
+        return next((one for one, other in zip(mine, theirs, strict=False) if other is element), None)
 
     def of(self, element: etree._Element) -> tuple[int | None, int | None]:
         """Line and column, from 1; None for an element of no known document."""
@@ -130,8 +162,8 @@ class Places:
             return None, None
         for index, other in enumerate(root.iter("*")):
             if other is element:
-                return _Scan(text.lstrip(b" \t\r\n"), stop=index).place or (element.sourceline, None)
-        return element.sourceline, None
+                return _Scan(_started(text), stop=index).place or (_line(element), None)
+        return _line(element), None
 
     def fault(self, element: etree._Element, why: str, expected: str | None = None) -> MalformedSchema:
         """The refusal of an element."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from stele.formats.xsd.library import accepts
 from stele.formats.xsd.instances import Content
+from stele.formats.xsd.library import accepts
 from stele.formats.xsd.samples import samples, valid_samples
 from stele.formats.xsd.shape import shape_of
 from stele.formats.xsd.simple import compare, values
@@ -51,7 +51,7 @@ class Texts:
                 exact=True,
                 reader=words(theirs),
                 writer=str(node.mine.default if node.mine is not None else ""),
-                why=f"An empty {local(node.name)!r} takes the default for the writer; the reader has none and refuses it.",
+                why=f"An empty {local(node.name)!r} takes the writer's default; the reader has none and refuses it.",
                 fix="Keep the default.",
             )
 
@@ -138,7 +138,7 @@ def _refused(writer: Any, reader: Any, hints: tuple[str, ...]) -> Iterator[str]:
 
 def _only(fixed: str | None, writer: Any, wanted: str, reader: Any) -> bool:
     """Whether the writer's values are all equal to the one the reader wants."""
-    texts = (fixed,) if fixed is not None else values(shape_of(writer))
+    texts = (fixed,) if fixed is not None else values(writer)
     if texts is None or not accepts(reader, wanted):
         return False
     value = reader.decode(wanted)
@@ -147,7 +147,7 @@ def _only(fixed: str | None, writer: Any, wanted: str, reader: Any) -> bool:
 
 def _why(found: tuple[str, ...], writer: Any, reader: Any) -> str:
     if found:
-        return f"{found[0][:60]!r} is a value for the writer ({_describe(writer)}), not for the reader ({_describe(reader)})."
+        return f"{found[0][:60]!r} is {_describe(writer)} for the writer, not {_describe(reader)} for the reader."
     return f"Not every value of {_describe(writer)} is sure to be one of {_describe(reader)}."
 
 

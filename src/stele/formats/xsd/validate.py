@@ -36,7 +36,15 @@ def _faults(parsed: ParsedXsd, text: bytes) -> Iterator[str]:
                 yield f"{error.path or '/'}: {short(error.reason or error.message)}"
         except RecursionError:
             yield "/: the document is nested too deep"
-        except (XMLSchemaException, ElementPathError, ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as fault:
+        except (
+            XMLSchemaException,
+            ElementPathError,
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            ArithmeticError,
+        ) as fault:
             # The library meets something it does not expect: such a document is not known to fit.
             yield f"/: {short(str(fault))}"
 

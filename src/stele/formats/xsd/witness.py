@@ -92,7 +92,7 @@ class Court:
     def report(
         self,
         rule: str,
-        node: Node | None,
+        node: Node,
         documents: Iterator[etree._Element],
         *,
         exact: bool,
@@ -107,15 +107,15 @@ class Court:
         exact: the rule decides by itself. Otherwise only a document that the writer's schema allows and the reader's
         refuses makes it an error. A type without any document breaks nothing.
         """
-        where = (node.path if node is not None else "") + path
+        where = node.path + path
         key = (rule, where, writer)
         if key in self.findings or self.full:
             return True
+        if not self.builder.inhabited(node.writer):
+            return False
         try:
             witness, accepted = self._prove(documents)
-        except NoInstance as error:
-            if error.certain:
-                return False
+        except NoInstance:
             witness, accepted = None, False
         level = Level.ERROR if witness is not None or (exact and not accepted) else Level.UNKNOWN
         if level is Level.UNKNOWN:
