@@ -46,7 +46,7 @@ def breaks(findings: list[Finding]) -> bool:
     return any(finding.level is not Level.WARNING for finding in findings)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=160, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**40))
 def test_compatible_means_every_document_passes(seed: int) -> None:
     """When no finding is made, every random document the writer's schema allows is valid for the reader's."""
@@ -58,7 +58,7 @@ def test_compatible_means_every_document_passes(seed: int) -> None:
             assert is_valid(reader, document), (document, schema(kind), etree.tostring(reader.root))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**40))
 def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
     """Nearly every witness convinces libxml2 too; each one convinces the validator the verdict is about."""
@@ -77,7 +77,7 @@ def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
             assert (mine.validate(document), theirs.validate(document)) == (True, False), finding
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**40))
 def test_every_schema_contains_itself(seed: int) -> None:
     """A schema is compatible with itself and with each of its printed texts, whatever is in it."""
@@ -92,7 +92,7 @@ def test_every_schema_contains_itself(seed: int) -> None:
 def test_the_pairs_are_worth_it() -> None:
     """The generator makes pairs of both verdicts: a property over one kind only would prove little."""
     verdicts = []
-    for seed in range(200):
+    for seed in range(120):
         rng = random.Random(seed)
         writer = random_complex(rng)
         try:
@@ -100,5 +100,5 @@ def test_the_pairs_are_worth_it() -> None:
         except MalformedSchema:
             continue
         verdicts.append(breaks(XSD.check(new, old)))
-    assert verdicts.count(True) >= 15
-    assert verdicts.count(False) >= 15
+    assert verdicts.count(True) >= 10
+    assert verdicts.count(False) >= 10

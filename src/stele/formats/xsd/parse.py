@@ -175,10 +175,13 @@ def _limit_element(element: etree._Element, unsafe: str | None, places: Places) 
     for bound in ("minOccurs", "maxOccurs"):
         if len(element.get(bound) or "") > 12:
             raise places.fault(element, f"{bound} is too great")
+    if element.tag in _ENDS and len(element.get("value") or "") > 400:
+        raise places.fault(element, "the value is too long")
     if element.tag in _COUNTS and len((element.get("value") or "").strip()) > 12:
         raise places.fault(element, "the value is too great")
 
 
+_ENDS: Final = frozenset(_XS + end + kind for end in ("min", "max") for kind in ("Inclusive", "Exclusive"))
 _COUNTS: Final = frozenset(_XS + name for name in ("length", "minLength", "maxLength", "totalDigits", "fractionDigits"))
 
 

@@ -33,7 +33,7 @@ _PLAIN: Final[dict[str, tuple[str, ...]]] = {
     "gDay": ("---31", "---01Z"),
     "hexBinary": ("0A", "", "ff00", "0A0B0C0D"),
     "base64Binary": ("YQ==", "", "YWJj", "YWJjZGVmZ2g="),
-    "anyURI": ("http://example.com/a", "a", "", "a b", "%zz", "::"),
+    "anyURI": ("http://example.com/a", "a", "", "a b", "a#b#c", "http://[x", "%zz"),
     "QName": ("xml:a", "a"),
     "NOTATION": ("a",),
     "language": ("en", "en-GB", "x-abcdefgh"),
@@ -46,7 +46,24 @@ _PLAIN: Final[dict[str, tuple[str, ...]]] = {
     "dayTimeDuration": ("P1D", "PT5M"),
     "yearMonthDuration": ("P1Y", "P2M"),
 }
-_TEXT: Final = ("a", "", "x y", "1", "abc def", "  a ", "A", "1.5", "true", "a\tb", "2024-01-31", "é", "-", "a\n")
+_TEXT: Final = (
+    "a",
+    "",
+    "a#b#c",
+    "http://[x",
+    "x y",
+    "1",
+    "abc def",
+    "  a ",
+    "A",
+    "1.5",
+    "true",
+    "a\tb",
+    "2024-01-31",
+    "é",
+    "-",
+    "a\n",
+)
 
 
 def samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:

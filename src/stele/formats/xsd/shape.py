@@ -216,7 +216,7 @@ def _whole(limit: Limit, *, up: bool, shape: Shape) -> Limit:
     """An end of an interval of integers lies on an integer."""
     if not shape.integral:
         return limit
-    whole = limit.value.to_integral_value(rounding="ROUND_CEILING" if up else "ROUND_FLOOR")
+    whole = int(limit.value.to_integral_value(rounding="ROUND_CEILING" if up else "ROUND_FLOOR"))
     if limit.exclusive and whole == limit.value:
-        whole += 1 if up else -1
-    return Limit(whole, 0)
+        whole += 1 if up else -1  # as int: Decimal would round what is longer than its precision
+    return Limit(Decimal(whole), 0)

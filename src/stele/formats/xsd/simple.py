@@ -21,6 +21,7 @@ MAX_STEPS: Final = 250_000
 
 _MAX_VALUES: Final = 1_000
 _MAX_DEPTH: Final = 12
+_MAX_DIGITS: Final = 25
 _ORDER: Final = {"preserve": 0, "replace": 1, "collapse": 2}
 _BELOW: Final[dict[str, frozenset[str]]] = {
     "string": frozenset(TEXTUAL | {"ID", "IDREF", "ENTITY"}),
@@ -115,6 +116,9 @@ def _into_list(writer: Any, mine: Shape, theirs: Shape, steps: frozenset[tuple[s
     if not _facets_known(mine, theirs, steps):
         return _NO
     least, most = theirs.lengths
+    item = shape_of(theirs.parts[0])
+    if theirs.lengths == (None, None) and item.base in _FREE and item.plain:
+        return _YES  # every text is a list of texts
     if mine.variety == "list":
         if not _within(mine.lengths, theirs.lengths):
             return _NO
@@ -139,7 +143,28 @@ def _atomic(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> 
         proof = _NO
     if not proof.holds:
         return proof
-    return Proof(_values_fit(writer, reader))
+    return Proof(_values_fit(writer, reader) or _spelled_small(writer, reader))
+
+
+def _spelled_small(writer: Shape, reader: Shape) -> bool:
+    """Whether texts are integers of so few digits that each lies in the reader's range."""
+    if not writer.textual or not reader.integral or reader.enumeration is not None or reader.digits[0] is not None:
+        return False
+    low, high = interval(reader)
+    if reader.tests or any(end is not None and len(str(abs(end.value))) > _MAX_DIGITS for end in (low, high)):
+        return False
+    algebra = Algebra(meet, steps=MAX_STEPS)
+    spelled = []
+    for sign, end in (("\\+?", high), ("-", None if low is None else Limit(-low.value, 0))):
+        digits = "[0-9]+" if end is None else f"0*[0-9]{{1,{len(str(end.value + 1)) - 1}}}"
+        other = low if sign != "-" else high
+        reaches_zero = other is None or (other.value <= 0 if sign != "-" else other.value >= 0)
+        if reaches_zero and (end is None or end.value >= 9):
+            spelled.append(parse_pattern(algebra, sign + digits))
+    try:
+        return included(algebra, language(algebra, writer), algebra.choice(spelled), split_sets) is None
+    except TooMuch:
+        return False
 
 
 # --- as texts -------------------------------------------------------------------------------------------------------
@@ -271,9 +296,9 @@ def _number_fits(number: Decimal, reader: Shape) -> bool:
         return False
     if high is not None and (number > high.value or (high.exclusive and number == high.value)):
         return False
-    digits = number.normalize().as_tuple()
-    fraction = max(0, -int(digits.exponent))
-    total = max(len(digits.digits) + max(0, int(digits.exponent)), fraction)
+    whole, _, tail = format(number.copy_abs(), "f").partition(".")
+    fraction = len(tail.rstrip("0"))
+    total = max(len(whole.lstrip("0")) + fraction, 1)
     return (reader.digits[0] is None or total <= reader.digits[0]) and (
         reader.digits[1] is None or fraction <= reader.digits[1]
     )

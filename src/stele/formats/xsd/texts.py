@@ -76,7 +76,7 @@ class Texts:
             self._court.report(
                 "VALUE_NOT_ALLOWED",
                 node,
-                documents(iter(found[:_TRIED])),
+                documents(iter(found[:_TRIED])) if exact else self._court.in_styles(node.root),
                 exact=exact,
                 path=path,
                 reader=_describe(reader),

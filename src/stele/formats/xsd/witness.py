@@ -56,6 +56,14 @@ class Node:
         self.path: str = f"{parent.path if parent else ''}/{local(name)}"
 
     @property
+    def root(self) -> Node:
+        """The pair the document starts with."""
+        node = self
+        while node.parent is not None:
+            node = node.parent
+        return node
+
+    @property
     def key(self) -> tuple[int, int, int, int, bool]:
         """What makes a comparison the same as another."""
         return id(self.mine), id(self.writer), id(self.theirs), id(self.reader), self.free

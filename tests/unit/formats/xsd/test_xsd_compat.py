@@ -68,6 +68,10 @@ FITS = {
         simple("xs:date", '<xs:minInclusive value="2000-01-01"/>'),
         simple("xs:date", '<xs:minInclusive value="2010-01-01"/>'),
     ),
+    "few digits as a small integer": (
+        simple("xs:short"),
+        simple("xs:string", '<xs:pattern value="-?[0-9]{1,4}"/>'),
+    ),
     "digits as integer": (simple("xs:integer"), simple("xs:string", '<xs:pattern value="[0-9]{1,4}"/>')),
     "patterns of two steps": (
         simple("xs:string", '<xs:pattern value="[a-c]+x?"/>'),
@@ -149,6 +153,21 @@ BREAKS = {
     "digits": (
         simple("xs:decimal", '<xs:totalDigits value="4"/>'),
         simple("xs:decimal", '<xs:totalDigits value="5"/>'),
+        "VALUE_NOT_ALLOWED",
+    ),
+    "names that become identifiers": (
+        seq('<xs:element name="a" type="xs:ID" maxOccurs="2"/>'),
+        seq('<xs:element name="a" type="xs:NCName" maxOccurs="2"/>'),
+        "VALUE_NOT_ALLOWED",
+    ),
+    "an end beyond the precision of decimals": (
+        simple("xs:integer", f'<xs:minExclusive value="{10**40}"/>'),
+        simple("xs:integer", f'<xs:minInclusive value="{10**40}"/>'),
+        "VALUE_NOT_ALLOWED",
+    ),
+    "one digit too many for a small integer": (
+        simple("xs:short"),
+        simple("xs:string", '<xs:pattern value="[0-9]{5}"/><xs:pattern value="70000"/>'),
         "VALUE_NOT_ALLOWED",
     ),
     "list of narrower items": (
