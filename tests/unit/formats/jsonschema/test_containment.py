@@ -118,7 +118,7 @@ def test_what_is_proved_is_compatible(writer: Any, reader: Any) -> None:
 
 
 def test_what_nobody_can_decide_is_refused_unless_a_ruleset_lets_it_pass() -> None:
-    """Neither proof nor counter-example: UNKNOWN, which breaks; under the lenient ruleset a warning of the same name."""
+    """Neither proof nor counter-example: UNKNOWN, which breaks; a warning of that name under the lenient ruleset."""
     (finding,) = check(*NEITHER)
     assert (finding.rule, finding.level, finding.witness) == ("CONTAINMENT_UNDECIDED", Level.UNKNOWN, None)
     assert finding.breaks

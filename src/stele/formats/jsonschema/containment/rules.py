@@ -25,7 +25,10 @@ RULESETS = {"containment": Level.UNKNOWN, "containment-lenient": Level.WARNING}
 """The rulesets of this family with the level of what cannot be decided."""
 
 STEPS_BEFORE_PROOF = 1_000
-"""Values made before a proof is sought, of every pair: one prover is experimental, and a document beats its word."""
+"""Values made before the prover is asked: it is experimental, and a document beats its word."""
+
+STEPS_BESIDE_PROOF = 200
+"""Values made where the structural proof holds: a look from another side."""
 
 STEPS = 12_000
 """Values made where there is no proof: about a tenth of a second."""
@@ -55,14 +58,25 @@ def findings(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level
         readings = list(_readings(reader, writer))
     except MalformedSchema as error:
         return [undecided(Doubt.MALFORMED, undecided_level, str(error))]
+    if _same_text(reader, writer):
+        return []
     for reading in readings:
         comparison = _Comparison(reader, writer, reading)
-        found = comparison.counter_example(STEPS_BEFORE_PROOF)
-        if found is None and not comparison.proved():
+        follows = comparison.follows()
+        found = comparison.counter_example(STEPS_BESIDE_PROOF if follows else STEPS_BEFORE_PROOF)
+        if found is None and not follows and not comparison.proved():
             found = comparison.counter_example(STEPS) or undecided(Doubt.NEITHER, undecided_level)
         if found is not None:
             return [found]
     return []
+
+
+def _same_text(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> bool:
+    return (
+        reader.draft is writer.draft
+        and reader.printed == writer.printed
+        and not (reader.references or writer.references)
+    )
 
 
 def _readings(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Iterator[_Reading]:
@@ -91,33 +105,28 @@ class _Comparison:
     def __init__(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, reading: _Reading) -> None:
         self._pair = reader, writer
         self._reading = reading
+        self._draft = max(reader.draft, writer.draft, key=_ORDER.index)
+        own = [_document(each, self._draft, formats=reading.formats) for each in self._pair]
+        self._own = own[0], own[1]
+        self._own_exact = all(each.exact for each in own)
         mine, theirs = (_document(each, Draft.DRAFT2020, formats=reading.formats) for each in self._pair)
         self._later_exact = mine.exact and theirs.exact
         self._reader = View(mine)
         self._writer = View(theirs)
         self._structure = Structure(self._reader, self._writer)
 
-    def proved(self) -> bool:
-        """Whether it is certain that the reader allows all the writer does.
+    def follows(self) -> bool:
+        """Whether the reader follows from the writer keyword by keyword.
 
-        Compared in one draft: their own if they share one, else the later one.
+        In one draft a keyword means the same on both sides, whether or not it has a counterpart in the later one.
         """
         reader, writer = self._pair
-        if (
-            reader.draft is writer.draft
-            and reader.printed == writer.printed
-            and reader.references == writer.references == {}
-        ):
-            return True
-        draft = max(reader.draft, writer.draft, key=_ORDER.index)
-        mine, theirs = (_document(each, draft, formats=self._reading.formats) for each in self._pair)
-        if not (mine.exact and theirs.exact):
-            return False
-        # In one draft a keyword means the same on both sides, whether or not it has a counterpart in the later one.
-        comparable = reader.draft is writer.draft or self._later_exact
-        if comparable and self._structure.proves(self._reader.root, self._writer.root):
-            return True
-        return PROVER.covers(mine, theirs, draft, formats=self._reading.formats)
+        comparable = self._later_exact or (reader.draft is writer.draft and self._own_exact)
+        return comparable and self._structure.proves(self._reader.root, self._writer.root)
+
+    def proved(self) -> bool:
+        """Whether the prover is certain. Compared in one draft: their own if they share one, else the later one."""
+        return PROVER.covers(*self._own, self._draft, formats=self._reading.formats)
 
     def counter_example(self, steps: int) -> Finding | None:
         """A document found in so many steps, as a finding."""
