@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
-from stele.errors import ContentNotFound, Invalid, SubjectNotFound, VersionNotFound
+from stele.errors import ContentNotFound, EncodeError, Invalid, SubjectNotFound, VersionNotFound
 from stele.spark import from_registry, to_registry
 
 
@@ -199,6 +199,56 @@ def test_a_schema_is_registered_only_when_asked(spark: SparkSession, registry: S
     assert to_registry(df, subject="numbers", registry=registry.url, schema=text).count() == 2
 
 
+def test_a_whole_value_is_one_column(spark: SparkSession, three: StubRegistry) -> None:
+    """The struct that was decoded is encoded as it is, tombstones stay null; a schema without fields is one column."""
+    decoded = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url)
+    again = to_registry(decoded, subject=SUBJECT, registry=three.url, columns="value", keep=["row"])
+    back = from_registry(again, subject=SUBJECT, registry=three.url).collect()
+    assert back == decoded.collect()
+    assert back[2].value is None
+    three.add("keys", "bytes")
+    keys = to_registry(frame(spark, b"ab", None).drop("row"), subject="keys", registry=three.url)
+    assert [row.value and bytes(row.value) for row in keys.collect()] == [b"\0\0\0\0\4ab", None]
+
+
+def test_columns_may_have_any_name(spark: SparkSession, three: StubRegistry) -> None:
+    """Dots, spaces, backquotes, words of SQL and a name that stands twice come through; the client has a function."""
+
+    def connect(url: str = three.url) -> SchemaRegistryClient:
+        return SchemaRegistryClient(url)
+
+    raw = frame(spark, *MIXED).select("*", f.col("row") + 1).toDF("select", "my.`raw` value", "select")
+    df = from_registry(raw, "my.`raw` value", subject=SUBJECT, registry=connect, into="from.x", id_column="an id")
+    assert df.columns == ["select", "select", "from.x", "an id"]
+    assert [(row[0], row[1], row[2] and row[2].id, row[3]) for row in df.collect()] == [
+        (0, 1, 0, 3),
+        (1, 2, 1, 1),
+        (2, 3, None, None),
+        (3, 4, 3, 2),
+        (4, 5, 4, 1),
+    ]
+    numbers = {"type": "record", "name": "N", "fields": [{"name": "id", "type": "int"}]}
+    three.add("numbers", numbers)
+    wide = spark.createDataFrame([(7, "k")], "id int, key string").toDF("id", "the.key")
+    encoded = to_registry(wide, subject="numbers", registry=connect, keep=["the.key"], into="a.b")
+    assert [tuple(row) for row in encoded.collect()] == [("k", b"\0\0\0\0\4\x0e")]
+
+
+def test_columns_that_do_not_fit_fail_on_the_driver(spark: SparkSession, three: StubRegistry) -> None:
+    """A column the schema lacks, a field without column and a wrong type are errors before any task runs."""
+    three.add("numbers", {"type": "record", "name": "N", "fields": [{"name": "id", "type": "int"}]})
+    for columns, message in (
+        ("id int, other int", "other is not in the schema"),
+        ("other int", "'id' has no column, and may not be null"),
+        ("id array<int>", "does not fit int32"),
+    ):
+        with pytest.raises(EncodeError, match=message):
+            to_registry(spark.createDataFrame([], columns), subject="numbers", registry=three.url)
+    three.add("words", "string")
+    with pytest.raises(Invalid, match="name the one column"):
+        to_registry(spark.createDataFrame([], "a string, b string"), subject="words", registry=three.url)
+
+
 def test_wrong_arguments_fail_on_the_driver(spark: SparkSession, three: StubRegistry) -> None:
     """Unknown subjects, versions, modes, engines, columns and recursive schemas are errors before any task runs."""
     raw = frame(spark, *MIXED)
@@ -214,6 +264,22 @@ def test_wrong_arguments_fail_on_the_driver(spark: SparkSession, three: StubRegi
         from_registry(raw, subject=SUBJECT, registry=three.url, engine="java")
     with pytest.raises(Invalid, match="a column 'row' already"):
         from_registry(raw, subject=SUBJECT, registry=three.url, into="row")
+    with pytest.raises(Invalid, match="a column 'row' already"):
+        from_registry(raw, subject=SUBJECT, registry=three.url, id_column="row")
+    with pytest.raises(Invalid, match="a column 'value' already"):
+        from_registry(raw, subject=SUBJECT, registry=three.url, id_column="value")
+    for mode in ("PERMISSIVE", "DEADLETTER"):
+        with pytest.raises(Invalid, match="a column 'value_error' already"):
+            from_registry(raw.withColumn("value_error", f.lit(1)), subject=SUBJECT, registry=three.url, mode=mode)
+    with pytest.raises(Invalid, match="2 columns 'row'"):
+        from_registry(raw.select("row", "row", "value"), subject=SUBJECT, registry=three.url, keep=["row"])
+    with pytest.raises(Invalid, match="'row' is int"):
+        from_registry(raw, "row", subject=SUBJECT, registry=three.url)
+    with (
+        SchemaRegistryClient(three.url) as client,
+        pytest.raises(Invalid, match="a SchemaRegistryClient cannot travel"),
+    ):
+        from_registry(raw, subject=SUBJECT, registry=client)  # type: ignore[call-overload]  # on purpose
     three.add("tree", {"type": "record", "name": "T", "fields": [{"name": "next", "type": ["null", "T"]}]})
     with pytest.raises(Invalid, match="contains itself"):
         from_registry(raw, subject="tree", registry=three.url)

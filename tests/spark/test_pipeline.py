@@ -7,19 +7,25 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event, Thread
+from threading import Barrier, Event, Thread
+from unittest.mock import Mock
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from orders import SUBJECT, V1, V2, V3, drop, framed, order
+from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 from registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
-from stele.errors import Conflict, Invalid, NotFound, SubjectNotFound
+from stele.errors import Conflict, Invalid, NotFound, StoreError, SubjectNotFound
 from stele.spark import PipelineConfig, iceberg_dataframe, load_config, run_pipeline
-from stele.spark.pipeline import BatchReport, PipelineFailed, open_table
+from stele.spark.pipeline import BatchReport, PipelineFailed, iceberg, open_table
+from stele.spark.pipeline.config import SourceConfig, TableConfig, TriggerConfig
 
 TOML = """
 checkpoint = "state"
@@ -223,17 +229,87 @@ def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: St
         run_pipeline(settings, spark=spark)
     with pytest.raises(NotFound, match=r"there is no table shop\.orders"):
         open_table(settings.table)
+    registry.add(SUBJECT, V1)
+    bad = msgspec.structs.replace(settings, trigger=TriggerConfig(interval="banana"))
+    with pytest.raises(PipelineFailed, match="Error parsing 'banana' to interval"):
+        run_pipeline(bad, spark=spark)
+    with pytest.raises(NotFound, match="there is no folder /nowhere"):
+        run_pipeline(msgspec.structs.replace(bad, source=_source(Path("/nowhere"), registry.url)), spark=spark)
+    with pytest.raises(Invalid, match="Spark Connect"):
+        run_pipeline(settings, spark=object())  # type: ignore[arg-type]  # like a session without a JVM here
+
+
+def test_a_file_without_the_column_is_no_tombstone(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """A file that lacks the column stops the pipeline and leaves nothing behind; one of nothing but nulls does not."""
+    registry.add(SUBJECT, V1)
+    settings = msgspec.structs.replace(config(tmp_path, registry.url), source=_source(tmp_path, registry.url))
+    drop(tmp_path / "in", "a b%.parquet", [None, None])
+    assert run_pipeline(settings, spark=spark).tombstones == 2
+    drop(tmp_path / "in", "good.parquet", [order(1, 1, 1)])
+    pq.write_table(pa.table({"payload": [order(1, 1, 2)]}), tmp_path / "in" / "other.parquet")
+    with pytest.raises(Invalid, match=r"in/other\.parquet has no column 'value'"):
+        run_pipeline(settings, spark=spark)
+    assert not list((tmp_path / "warehouse").rglob("*.parquet"))
+
+
+def _source(folder: Path, registry: str) -> SourceConfig:
+    """All files in one batch."""
+    return SourceConfig(str(folder / "in"), SUBJECT, registry)
+
+
+def test_signals_end_a_run_between_two_batches(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """SIGTERM in a batch lets it finish and begins no other; the next run goes on, and two at once are refused."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url, more='[trigger]\ninterval = "0 seconds"')
+    for number in range(4):
+        drop(tmp_path / "in", f"{number}.parquet", [order(1, 1, number)])
+    before = signal.getsignal(signal.SIGTERM)
+
+    def end(_: BatchReport) -> None:
+        with pytest.raises(Conflict, match="is being run by another process"):
+            run_pipeline(settings, spark=spark)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    report = run_pipeline(settings, spark=spark, progress=end)
+    assert 1 <= report.batches < 4
+    assert len(ids(spark, settings)) == report.batches
+    assert signal.getsignal(signal.SIGTERM) == before
+    run_pipeline(msgspec.structs.replace(settings, trigger=TriggerConfig()), spark=spark)
+    assert ids(spark, settings) == [0, 1, 2, 3]
+
+
+def _grow(folder: Path, *columns: str) -> tuple[Catalog, tuple[str, ...]]:
+    """A catalog in which the table has the columns, all of them long."""
+    catalog = iceberg.open_catalog(TableConfig(f"sqlite:///{folder}/c.db", str(folder / "w"), "a.b"))
+    return catalog, iceberg.grown(catalog, "a.b", pa.schema([pa.field(name, pa.int64()) for name in columns]))[1]
+
+
+def test_two_pipelines_may_begin_one_table_at_once(tmp_path: Path) -> None:
+    """Catalog, namespace, table and columns are made by two writers at the same time; neither fails or loses any."""
+
+    def work(round_: int, mine: str) -> None:
+        start.wait()
+        for number in range(3):
+            _grow(tmp_path / str(round_), "id", f"{mine}{number}")
+
+    for round_ in range(8):
+        start = Barrier(2)
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(work, round_, mine) for mine in "xy"]:
+                done.result()
+        names = _grow(tmp_path / str(round_), "id")[0].load_table("a.b").schema().column_names
+        assert sorted(names) == ["id", "x0", "x1", "x2", "y0", "y1", "y2"]
 
 
 CHILD = """
 import os, sys
 from stele.spark import load_config, run_pipeline
 from stele.spark.pipeline import iceberg
-where, step = sys.argv[2], int(sys.argv[3])
-calls = iter(range(100))
+where = sys.argv[2]
+calls = iter(range(2))
 original = iceberg.commit
 def commit(table, *rest):
-    if next(calls) == step:
+    if next(calls) == 1:
         open(where, "w").close()
         os.kill(os.getpid(), 9)
     original(table, *rest)
@@ -242,11 +318,22 @@ run_pipeline(load_config(sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("step", [0, 1], ids=["before the first commit", "between the two commits"])
-def test_a_killed_process_finishes_exactly_once(
-    spark: SparkSession, registry: StubRegistry, tmp_path: Path, step: int
+def _run_and_kill(folder: Path) -> None:
+    """Run the pipeline in a process that kills itself between the two commits; its session is quiet until then."""
+    marker = folder / "killed"
+    command = [sys.executable, "-c", CHILD, str(folder / "pipeline.toml"), str(marker)]
+    child = subprocess.run(command, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}, capture_output=True, check=False)
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    assert marker.exists()
+    assert b" WARN " not in child.stderr
+    assert b"log level" not in child.stderr
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed between the two commits", "failed before the first"])
+def test_a_batch_that_was_cut_short_is_finished_exactly_once(
+    spark: SparkSession, registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    """kill -9 around the commits, then a restart: every row is there once, and every dead letter.
+    """kill -9 or an error around the commits, then a restart: every row is there once, and every dead letter.
 
     The unknown id is registered before the restart: a batch that was judged is not judged again, else its record would
     be in both tables or in none.
@@ -254,11 +341,13 @@ def test_a_killed_process_finishes_exactly_once(
     registry.add(SUBJECT, V1)
     settings = config(tmp_path, registry.url)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, 1), b"bad", order(1, 2, 9), order(1, 1, 2)])
-    marker = tmp_path / "killed"
-    command = [sys.executable, "-c", CHILD, str(tmp_path / "pipeline.toml"), str(marker), str(step)]
-    child = subprocess.run(command, env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"}, capture_output=True, check=False)
-    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
-    assert marker.exists()
+    if killed:
+        _run_and_kill(tmp_path)
+    else:
+        with monkeypatch.context() as patch:
+            patch.setattr(iceberg, "commit", Mock(side_effect=StoreError("the catalog is away")))
+            with pytest.raises(StoreError, match="the catalog is away"):
+                run_pipeline(settings, spark=spark)
     registry.add("other", V1 | {"doc": "known too late"})
     drop(tmp_path / "in", "b.parquet", [order(1, 1, 3)])
     seen: list[BatchReport] = []

@@ -20,7 +20,7 @@ def run(
     file: Annotated[Path, typer.Argument(help="The pipeline's TOML file.")],
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Run a pipeline until all there is is read, or, with an interval trigger, until Ctrl-C.
+    """Run a pipeline until all there is is read, or, with an interval trigger, until Ctrl-C or SIGTERM.
 
     Running it again goes on where the last run ended; every record counts exactly once, also after a crash.
     """
@@ -43,12 +43,15 @@ def _pipeline() -> None:
 
 def _show(batch: BatchReport) -> None:
     ids = ", ".join(f"id {number}: {count:,}" for number, count in sorted(batch.records.items()))
+    rows = f"{batch.rows:,} rows{f' ({ids})' if ids else ''}"
+    again = ", finished from an earlier run" if batch.replayed else ""
     added = f", new columns: {', '.join(batch.columns_added)}" if batch.columns_added else ""
     clock = time.strftime("%H:%M:%S")
     errors.print(
-        f"{clock} batch {batch.batch}: {batch.rows:,} rows ({ids}), {batch.dead_letters:,} dead letters, "
-        f"reader version {batch.reader_version}, {batch.seconds:.1f} s{added}",
+        f"{clock} batch {batch.batch}: {rows}, {batch.dead_letters:,} dead letters, "
+        f"reader version {batch.reader_version}, {batch.seconds:.1f} s{added}{again}",
         highlight=False,
+        soft_wrap=True,
     )
 
 
@@ -57,4 +60,5 @@ def _summary(report: PipelineReport) -> None:
         f"{report.batches} batches, {report.rows:,} rows, {report.dead_letters:,} dead letters, "
         f"{report.tombstones:,} tombstones; reader versions {', '.join(map(str, report.versions)) or '–'}",
         highlight=False,
+        soft_wrap=True,
     )

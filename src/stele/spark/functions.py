@@ -8,24 +8,29 @@ schema, which is pinned when the function is called. What becomes of a bad recor
     DEADLETTER   two DataFrames: the good records, and the bad ones with their raw bytes and the error struct
 
 A null record (a tombstone) is null in every mode and never an error. A registry that does not answer fails the task.
+Both work on batch and streaming DataFrames, of Spark in this process and of Spark Connect; the Python of the executors
+needs this package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from stele.client import ResolvedSchema, Schema, SchemaSnapshot
-from stele.errors import DecodeError, Invalid, SubjectNotFound
+from stele.client.names import split as split_name
+from stele.errors import ContentNotFound, Invalid
+from stele.spark.decoding import Decode
+from stele.spark.encoding import Encode, fields_of
 from stele.spark.session import need_spark
-from stele.spark.source import Lookup, Pin, RegistryLike, opened, parsed, pin
+from stele.spark.source import RegistryLike, opened, pin, portable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-
-    from stele.spark.engines.arrow import ArrowType, Column
-    from stele.spark.engines.base import Decoded
+    from pyspark.sql.types import DataType
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
 
@@ -81,6 +86,7 @@ def from_registry(
     """Decode a column of Confluent-framed Avro records, in batch and streaming DataFrames alike.
 
     column     a binary column
+    registry   an address, a snapshot, or a function that opens a client (credentials); see `RegistryLike`
     subject    whose versions are pinned; ids outside it are looked up once per process
     reader     `latest`, a version number of the subject, or the text of an Avro schema
     mode       see the module
@@ -89,117 +95,139 @@ def from_registry(
     keep       other columns to keep; None keeps all but `column`. Row order is kept.
     id_column  also write the writer's schema id there
 
-    Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError` (the reader's schema has no table
-    shape), `Invalid` (unknown mode, engine or column), `NotInstalled`.
+    Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError` (the reader's schema is not Avro),
+    `Invalid` (unknown mode, engine or column, names that are taken, a schema without table shape), `NotInstalled`.
     """
     need_spark()
     if mode not in {"FAILFAST", "PERMISSIVE", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST, PERMISSIVE or DEADLETTER")
     _check_engine(engine)
-    kept = [name for name in df.columns if name != column] if keep is None else list(keep)
-    for name in (column, *kept):
-        if name not in df.columns:
-            raise Invalid(f"there is no column {name!r}: the DataFrame has {', '.join(df.columns)}")
-    if into in kept or id_column in kept:
-        raise Invalid(
-            f"the DataFrame has a column {into if into in kept else id_column!r} already: choose another name"
-        )
-    decode = _Decode(pin(registry, subject, reader), registry, engine, column, into, tuple(kept), id_column, mode)
+    raw = _place(df, column)
+    _check_binary(df, raw)
+    kept = [n for n in range(len(df.columns)) if n != raw] if keep is None else [_place(df, name) for name in keep]
+    error = f"{into}_error"
+    added = [name for name in (into, id_column, error if mode != "FAILFAST" else None) if name]
+    names = [df.columns[place] for place in kept]
+    _check_names(names, added)
+    registry = portable(registry)
+    decode = Decode(
+        pin(registry, subject, reader), registry, engine, with_id=bool(id_column), fail_fast=mode == "FAILFAST"
+    )
+    types = _spark_types(decode.types())
     if mode != "DEADLETTER":
-        return decode.apply(df)
-    return _split(df, decode)
+        return _mapped(df, [raw], kept, decode, types).toDF(*names, *added)
+    # the dead letters have all columns
+    _check_names(df.columns, [error])
+    both = _mapped(df, [raw], range(len(df.columns)), decode, types)
+    first = len(df.columns)
+    wanted = [*kept, *range(first, first + len(added) - 1)]
+    bad = f"p{len(both.columns) - 1}"
+    good = both.where(f"{bad} IS NULL").select(*(f"p{place}" for place in wanted)).toDF(*names, *added[:-1])
+    dead = both.where(f"{bad} IS NOT NULL").select(*(f"p{place}" for place in range(first)), bad)
+    return Split(good, dead.toDF(*df.columns, error))
 
 
-class _Decode:
-    """Runs in the tasks: batches of rows in, batches with the decoded column out."""
+def to_registry(
+    df: DataFrame,
+    *,
+    subject: str,
+    registry: RegistryLike,
+    schema: str | Schema | None = None,
+    auto_register: bool = False,
+    columns: str | Sequence[str] | None = None,
+    keep: Sequence[str] = (),
+    into: str = "value",
+    engine: str = "auto",
+) -> DataFrame:
+    """Encode columns as Confluent-framed Avro records.
 
-    def __init__(
-        self,
-        pinned: Pin,
-        registry: RegistryLike,
-        engine: str,
-        column: str,
-        into: str,
-        kept: tuple[str, ...],
-        id_column: str | None,
-        mode: str,
-    ) -> None:
-        self.column, self.into, self.kept, self.id_column, self.mode = column, into, kept, id_column, mode
-        self._pinned, self._registry, self._engine = pinned, registry, engine
+    schema         the schema to write with, a `Schema` when it has references; None is the subject's newest version
+    auto_register  register `schema` when the subject does not have it; otherwise that is an error
+    columns        the record's columns by field name; None takes all but `keep`. A single name in place of a list is
+                   a column that is the whole value (what `from_registry` made), in which null stays null
+    keep           columns that stay beside the record (a key, say)
+    into           the binary column
 
-    @property
-    def error_column(self) -> str:
-        """Name of the column with what is wrong."""
-        return f"{self.into}_error"
+    Columns that do not fit the schema are an `EncodeError` at once; a row that does not fails its task with one that
+    names row and field. Raises `SubjectNotFound`, `ContentNotFound` (schema not registered), `Incompatible`,
+    `RegistryUnreachable`, `Invalid`, `DataError`, `NotInstalled`.
+    """
+    need_spark()
+    from pyspark.sql.types import BinaryType
 
-    def apply(self, df: DataFrame) -> DataFrame:
-        """The DataFrame with the decoded column; faults of the reader's schema show here, on the driver."""
-        from pyspark.sql.pandas.types import from_arrow_type
-        from pyspark.sql.types import IntegerType, StructField, StructType
-
-        source = df.select(*map(quoted, dict.fromkeys((self.column, *self.kept))))
-        fields = [source.schema[name] for name in self.kept]
-        fields.append(StructField(self.into, from_arrow_type(self._decoder_type())))
-        if self.id_column:
-            fields.append(StructField(self.id_column, IntegerType()))
-        if self.mode != "FAILFAST":
-            fields.append(StructField(self.error_column, from_arrow_type(error_type())))
-        return source.mapInArrow(self, StructType(fields))
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The function Spark maps."""
-        import pyarrow as pa
-
-        from stele.spark.engines.base import engine_named
-
-        reader = parsed(self._pinned.reader)
-        decoder = engine_named(self._engine).decoder(reader, Lookup(self._pinned, self._registry), for_spark=True)
-        for batch in batches:
-            decoded = decoder.decode(batch.column(self.column))
-            if self.mode == "FAILFAST":
-                fail_on_bad(decoded)
-            columns = {name: batch.column(name) for name in self.kept}
-            columns[self.into] = decoded.values
-            if self.id_column:
-                columns[self.id_column] = decoded.schema_ids
-            if self.mode != "FAILFAST":
-                columns[self.error_column] = errors(decoded)
-            yield pa.RecordBatch.from_pydict(columns)
-
-    def _decoder_type(self) -> ArrowType:
-        from stele.spark.engines.resolve import Resolver
-
-        return Resolver(parsed(self._pinned.reader), for_spark=True).root.type
+    _check_engine(engine)
+    kept = [_place(df, name) for name in keep]
+    _check_names(keep, [into])
+    writer = _writer(portable(registry), subject, schema, auto_register=auto_register)
+    if isinstance(columns, str):
+        fields, chosen = None, [_place(df, columns)]
+    else:
+        named = [name for name in df.columns if name not in keep] if columns is None else list(columns)
+        fields, chosen = fields_of(writer, named), [_place(df, name) for name in named]
+    encode = Encode(writer, engine, fields)
+    encode.check([_arrow_type(df.schema.fields[place].dataType) for place in chosen])
+    return _mapped(df, chosen, kept, encode, [BinaryType()]).toDF(*keep, into)
 
 
-def error_type() -> ArrowType:
-    """What is known about a bad record; offset is the byte of the payload where it showed."""
-    import pyarrow as pa
+def _mapped(
+    df: DataFrame,
+    taken: Sequence[int],
+    kept: Sequence[int],
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    added: Sequence[DataType],
+) -> DataFrame:
+    """Map batches of the taken columns and the kept ones behind them to the kept ones and the added ones behind them.
 
-    return pa.struct([("schema_id", pa.int32()), ("offset", pa.int32()), ("reason", pa.string())])
+    Columns go by place and come back as p0, p1 …: a name may hold dots or backquotes, which Spark resolves in ways of
+    its own, or stand for two columns.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructField, StructType
 
-
-def errors(decoded: Decoded) -> Column:
-    """The error struct of each record, null for good ones."""
-    import pyarrow as pa
-
-    parts = [decoded.schema_ids, decoded.places, decoded.reasons]
-    return pa.StructArray.from_arrays(parts, fields=list(error_type()), mask=decoded.reasons.is_null())
-
-
-def fail_on_bad(decoded: Decoded) -> None:
-    """Raise `DecodeError` for the first bad record of a batch."""
-    if decoded.reasons.null_count == len(decoded.reasons):
-        return
-    row = decoded.reasons.is_valid().index(True).as_py()
-    number = decoded.schema_ids[row].as_py()
-    where = "" if number is None else f" (schema id {number})"
-    raise DecodeError(f"{decoded.reasons[row].as_py()}{where}", offset=decoded.places[row].as_py())
+    every = df.toDF(*(f"c{n}" for n in range(len(df.columns))))
+    chosen = every.select(*(f.col(f"c{place}").alias(f"p{n}") for n, place in enumerate((*taken, *kept))))
+    there = chosen.schema.fields[len(taken) :]
+    fields = [StructField(f"p{n}", field.dataType, field.nullable, field.metadata) for n, field in enumerate(there)]
+    fields += [StructField(f"p{n}", type_) for n, type_ in enumerate(added, len(fields))]
+    return chosen.mapInArrow(function, StructType(fields))
 
 
-def quoted(name: str) -> str:
-    """A column's name as Spark SQL takes any name."""
-    return "`" + name.replace("`", "``") + "`"
+def _spark_types(types: Sequence[pa.DataType]) -> list[DataType]:
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return [from_arrow_type(type_) for type_ in types]
+
+
+def _arrow_type(type_: DataType) -> pa.DataType:
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    # Spark 4.3 wants a time zone, those before it do not take one
+    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+    return to_arrow_type(type_, **zone)
+
+
+def _place(df: DataFrame, name: str) -> int:
+    found = [place for place, other in enumerate(df.columns) if other == name]
+    if not found:
+        raise Invalid(f"there is no column {name!r}: the DataFrame has {', '.join(df.columns)}")
+    if len(found) > 1:
+        raise Invalid(f"the DataFrame has {len(found)} columns {name!r}: rename them first")
+    return found[0]
+
+
+def _check_binary(df: DataFrame, place: int) -> None:
+    from pyspark.sql.types import BinaryType, NullType
+
+    field = df.schema.fields[place]
+    if not isinstance(field.dataType, BinaryType | NullType):
+        raise Invalid(f"framed records are a binary column, {field.name!r} is {field.dataType.simpleString()}")
+
+
+def _check_names(names: Sequence[str], added: Sequence[str]) -> None:
+    """Raise when a new column has the name of another one."""
+    for name, times in Counter(added).items():
+        if times > 1 or name in names:
+            raise Invalid(f"the DataFrame has a column {name!r} already: choose another name")
 
 
 def _check_engine(name: str) -> None:
@@ -209,94 +237,17 @@ def _check_engine(name: str) -> None:
     engine_named(name)
 
 
-def _split(df: DataFrame, decode: _Decode) -> Split:
-    from pyspark.sql import functions as f
-
-    wanted, into, error = decode.kept, decode.into, decode.error_column
-    # a name of its own until the raw bytes are gone, whose name `into` may be
-    decode.into = "_stele_value"
-    decode.kept = tuple(df.columns)
-    both = decode.apply(df)
-    is_good = f.col(decode.error_column).isNull()
-    value = f.col(decode.into).alias(into)
-    number = [quoted(decode.id_column)] if decode.id_column else []
-    good = both.where(is_good).select(*map(quoted, wanted), value, *number)
-    dead = both.where(~is_good).select(*map(quoted, df.columns), f.col(decode.error_column).alias(error))
-    return Split(good, dead)
-
-
-def to_registry(
-    df: DataFrame,
-    *,
-    subject: str,
-    registry: RegistryLike,
-    schema: str | None = None,
-    auto_register: bool = False,
-    columns: Sequence[str] | None = None,
-    keep: Sequence[str] = (),
-    into: str = "value",
-    engine: str = "auto",
-) -> DataFrame:
-    """Encode columns as Confluent-framed Avro records.
-
-    schema         text of the schema to write with; None is the subject's newest version
-    auto_register  register `schema` when the subject does not have it; otherwise that is an error
-    columns        the record's columns by field name; None takes all but `keep`
-    keep           columns that stay beside the record (a key, say)
-    into           the binary column
-
-    A task fails with `EncodeError`, naming row and field, when a row does not fit. Raises `SubjectNotFound`,
-    `ContentNotFound` (schema not registered), `Incompatible`, `RegistryUnreachable`, `Invalid`, `DataError`.
-    """
-    need_spark()
-    from pyspark.sql.types import BinaryType, StructField, StructType
-
-    _check_engine(engine)
-    writer = _writer(registry, subject, schema, auto_register=auto_register)
-    chosen = [name for name in df.columns if name not in keep] if columns is None else list(columns)
-    source = df.select(*map(quoted, dict.fromkeys((*keep, *chosen))))
-    encode = _Encode(writer, engine, tuple(chosen), tuple(keep), into)
-    encode.check()
-    fields = [source.schema[name] for name in keep]
-    return source.mapInArrow(encode, StructType([*fields, StructField(into, BinaryType())]))
-
-
-def _writer(registry: RegistryLike, subject: str, schema: str | None, *, auto_register: bool) -> ResolvedSchema:
+def _writer(
+    registry: RegistryLike, subject: str, schema: str | Schema | None, *, auto_register: bool
+) -> ResolvedSchema:
     if schema is None:
         return pin(registry, subject).reader
+    wanted = Schema(schema) if isinstance(schema, str) else schema
     if isinstance(registry, SchemaSnapshot):
         for known in registry.schemas:
-            if known.subject == subject and known.text == schema:
+            if known.subject == subject and known.text == wanted.text:
                 return known
-        raise SubjectNotFound(subject)
+        raise ContentNotFound(f"of that text in the snapshot's subject {subject!r}")
     client = opened(registry)
     call = client.register if auto_register else client.lookup
-    return client.resolve(call(subject, Schema(schema)).id)
-
-
-class _Encode:
-    """Runs in the tasks: batches of rows in, batches with the record out."""
-
-    def __init__(
-        self, writer: ResolvedSchema, engine: str, columns: tuple[str, ...], kept: tuple[str, ...], into: str
-    ) -> None:
-        self._writer, self._engine = writer, engine
-        self._columns, self._kept, self._into = columns, kept, into
-
-    def check(self) -> None:
-        """Raise on the driver what can be known before the first row."""
-        from stele.spark.engines.resolve import Resolver
-
-        Resolver(parsed(self._writer), for_spark=True)
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The function Spark maps."""
-        import pyarrow as pa
-
-        from stele.spark.engines.base import engine_named
-
-        encoder = engine_named(self._engine).encoder(parsed(self._writer), self._writer.id, for_spark=True)
-        for batch in batches:
-            columns = {name: batch.column(name) for name in self._kept}
-            columns[self._into] = encoder.encode(batch.select(self._columns).to_struct_array())
-            yield pa.RecordBatch.from_pydict(columns)
+    return client.resolve(call(subject, wanted).id, context=split_name(subject).context)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
+"""What Spark logs in a session made here, unless SPARK_CONF_DIR names settings of one's own."""
+
+
 class JavaMissing(SteleError):
     """Spark runs on Java 17 or newer, and none was found."""
 
@@ -47,7 +51,7 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
     """A session in this process's own JVM, or the one already running.
 
     conf are Spark settings with `__` for the dots (`spark__driver__memory="4g"`); they win over these: Arrow on, UTC,
-    no web page, few shuffle partitions, 2 GiB for the driver. The workers' Python is this one.
+    no web page, few shuffle partitions, 2 GiB for the driver, a log of errors only. The workers' Python is this one.
     Raises `NotInstalled`, `JavaMissing`.
     """
     need_spark()
@@ -69,10 +73,10 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
     }
+    if "SPARK_CONF_DIR" not in os.environ:
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     settings |= {name.replace("__", "."): value for name, value in conf.items()}
     builder = SparkSession.builder.appName(app).master(f"local[{cores}]")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    return builder.getOrCreate()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from stele.client import RegisteredSchema, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
+from stele.client.names import split
 from stele.errors import ContentNotFound, DataError, Invalid, VersionNotFound
 from stele.formats.avro import AVRO, AvroSchema
 
@@ -23,8 +27,11 @@ class Registry(Protocol):
         """All live versions of the subjects."""
         ...
 
-    def resolve(self, schema: int) -> ResolvedSchema:
-        """The schema of an id. Raises `ContentNotFound` when there is none, `RegistryUnreachable` without an answer."""
+    def resolve(self, schema: int, *, context: str = "") -> ResolvedSchema:
+        """The schema of an id in a context.
+
+        Raises `ContentNotFound` when there is none, `RegistryUnreachable` without an answer.
+        """
         ...
 
     def register(self, subject: str, schema: Schema) -> RegisteredSchema:
@@ -36,12 +43,16 @@ class Registry(Protocol):
         ...
 
 
-RegistryLike: TypeAlias = "str | SchemaSnapshot | Callable[[], Registry]"
+Open: TypeAlias = Callable[[], Registry]
+RegistryLike: TypeAlias = "str | SchemaSnapshot | Open"
 """An address (several with commas), a snapshot (nobody is ever asked), or a function that opens a client.
 
 The function travels to the executors, so it must be picklable; it is the way to give credentials. A client itself is
 not taken: its connections cannot travel.
 """
+
+MOST_CLIENTS = 16
+"""Clients one process keeps open."""
 
 
 class Pin(msgspec.Struct, frozen=True):
@@ -89,18 +100,47 @@ def parsed(schema: ResolvedSchema) -> AvroSchema:
         raise DataError(f"the text is no Avro schema: {error}") from error
 
 
-_OPENED: dict[str | Callable[[], Registry], Registry] = {}
+class Opener(msgspec.Struct, frozen=True):
+    """A caller's function under a name that travels with it: each task unpickles a function of its own, and they must
+    share the client of their process, its cache and its connections."""
+
+    name: str
+    function: Open
+
+    def __call__(self) -> Registry:
+        """Open a client."""
+        return self.function()
 
 
-def opened(registry: str | Callable[[], Registry]) -> Registry:
-    """The client of this process for an address or function; opened once: its cache and connections are shared."""
-    if registry not in _OPENED:
-        _OPENED[registry] = SchemaRegistryClient(registry) if isinstance(registry, str) else registry()
-    return _OPENED[registry]
+_NAMES: WeakKeyDictionary[Open, str] = WeakKeyDictionary()
+_OPENED: OrderedDict[str, Registry] = OrderedDict()
+
+
+def portable(registry: RegistryLike) -> RegistryLike:
+    """The registry in the form in which it is sent to tasks. Raises `Invalid` for what cannot travel."""
+    if isinstance(registry, str | SchemaSnapshot | Opener):
+        return registry
+    given: object = registry
+    if not callable(given):
+        kind = type(registry).__name__
+        raise Invalid(f"a registry is an address, a snapshot or a function that opens a client; a {kind} cannot travel")
+    return Opener(_NAMES.setdefault(registry, uuid4().hex), registry)
+
+
+def opened(registry: str | Open) -> Registry:
+    """The client of this process for an address or function, opened at its first use."""
+    named = portable(registry)
+    key = named.name if isinstance(named, Opener) else str(named)
+    if key not in _OPENED:
+        _OPENED[key] = SchemaRegistryClient(registry) if isinstance(registry, str) else registry()
+        while len(_OPENED) > MOST_CLIENTS:
+            _OPENED.popitem(last=False)
+    _OPENED.move_to_end(key)
+    return _OPENED[key]
 
 
 class Lookup:
-    """Schemas by id for an engine: the pinned ones, then the registry, once per id.
+    """Schemas by id for an engine: the pinned ones, then the registry, once per id. Ids count in the subject's context.
 
     `met` collects the ids that were asked for, with the pinned ones among them.
     """
@@ -108,7 +148,9 @@ class Lookup:
     def __init__(self, pinned: Pin, registry: RegistryLike, clock: Callable[[], float] = time.monotonic) -> None:
         self._registry = registry
         self._clock = clock
-        self._pinned = {schema.id: schema for schema in pinned.snapshot.schemas if schema.id}
+        self._context = split(pinned.subject).context
+        mine = [schema for schema in pinned.snapshot.schemas if schema.context == self._context]
+        self._pinned = {schema.id: schema for schema in mine if schema.id}
         self._parsed: dict[int, AvroSchema] = {}
         self._unknown: dict[int, float] = {}
         self.met: set[int] = set()
@@ -127,7 +169,7 @@ class Lookup:
         if isinstance(self._registry, SchemaSnapshot) or self._clock() < self._unknown.get(number, 0):
             return None
         try:
-            return opened(self._registry).resolve(number)
+            return opened(self._registry).resolve(number, context=self._context)
         except ContentNotFound:
             self._unknown[number] = self._clock() + ASK_AGAIN
             return None

@@ -51,7 +51,7 @@ class Encoder(Protocol):
     """Encodes rows under one schema."""
 
     def encode(self, values: Column) -> Column:
-        """Framed records, one per row; a null row of a record schema stays null.
+        """Framed records, one per row; a null row stays null (a tombstone), unless the schema itself allows null.
 
         Raises `EncodeError` naming row and field.
         """

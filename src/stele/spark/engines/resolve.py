@@ -26,6 +26,7 @@ from stele.spark.engines.defaults import encoded_default
 from stele.spark.engines.layout import layout, members, merged
 from stele.spark.engines.scalars import is_number, number, promotes
 from stele.spark.engines.steps import (
+    REST,
     Branch,
     Default,
     Group,
@@ -57,13 +58,17 @@ class Resolver:
 
     def steps(self, writer: AvroSchema) -> Step:
         """How to read the writer's data into the slots. Raises `DataError` when the reader's schema cannot."""
-        return _Match().step(writer.root, self.reader.root, self.root)
+        return _Match(bare=writer.root.kind == "bytes").step(writer.root, self.reader.root, self.root)
 
 
 class _Match:
-    """One match of two schemas: counts steps, and knows which of the writer's records it is inside."""
+    """One match of two schemas: counts steps, and knows which of the writer's records it is inside.
 
-    def __init__(self) -> None:
+    bare  the writer's schema is just `bytes`, which has no length in front.
+    """
+
+    def __init__(self, *, bare: bool = False) -> None:
+        self._bare = bare
         self._made = 0
         self._inside: list[Record] = []
 
@@ -86,7 +91,7 @@ class _Match:
             case EnumType(), EnumType():
                 return _enum(writer, reader, slot)
             case ((Primitive() | Fixed()), (Primitive() | Fixed())):
-                return _scalar(writer, reader, slot)
+                return _scalar(writer, reader, slot, bare=self._bare)
         raise _mismatch(writer, reader)
 
     def skip(self, writer: Type, depth: int = 0) -> Step:
@@ -226,14 +231,14 @@ def _enum(writer: EnumType, reader: EnumType, slot: Slot) -> Symbol:
     return Symbol(slot, mapping)
 
 
-def _scalar(writer: Primitive | Fixed, reader: Primitive | Fixed, slot: Slot) -> Step:
+def _scalar(writer: Primitive | Fixed, reader: Primitive | Fixed, slot: Slot, *, bare: bool) -> Step:
     if not promotes(writer, reader):
         raise _mismatch(writer, reader)
     if reader.kind == "null":
         return Nothing(slot)
     if is_number(writer):
         return number(writer, reader, slot)
-    size = writer.size if isinstance(writer, Fixed) else None
+    size = writer.size if isinstance(writer, Fixed) else REST if bare else None
     if slot.kind is Kind.DECIMAL:
         assert reader.logical is not None
         if writer.logical is not None and writer.logical.scale != reader.logical.scale:

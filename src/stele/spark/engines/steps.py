@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from stele.spark.engines.arrow import ArrowType
 
@@ -92,9 +92,13 @@ class Number:
     limit: int = 0
 
 
+REST: Final = -2
+"""Size of a value that is all bytes left: the vendor's clients put no length before a schema that is just `bytes`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Bytes with a length in front, or exactly `size` of them; `utf8` demands well-formed UTF-8."""
+    """Bytes with a length in front, exactly `size` of them, or the `REST`; `utf8` demands well-formed UTF-8."""
 
     slot: Slot | None
     size: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -21,7 +22,7 @@ from stele.spark.source import Pin, RegistryLike, parsed, pin
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 TRIES = 5
 """How often a batch is decoded again because a newer version of the subject was registered while it was decoded."""
@@ -38,6 +39,7 @@ class _Written:
     tombstones: int = 0
     records: dict[int, int] = field(default_factory=dict)
     met: set[int] = field(default_factory=set)
+    blank: set[str] = field(default_factory=set)
 
 
 class BatchRunner:
@@ -49,6 +51,10 @@ class BatchRunner:
         self._catalog = catalog
         self._journal = journal
         self._application = journal.application()
+
+    def check(self) -> None:
+        """Raise now what every batch would: no registry, no such subject, a schema without columns."""
+        table_schema(pin(self._registry, self._config.source.subject))
 
     def run(self, df: DataFrame, batch: int) -> BatchReport:
         """Bring the batch into the tables, unless it is there. The frame has columns `value` and `source`."""
@@ -74,11 +80,14 @@ class BatchRunner:
             added += gained
             written = self._map(df, batch, pinned, table, letters)
             newer = self._newer(pinned, written.met)
-            if newer is None:
+            missing = self._without_column(df.sparkSession, written.blank)
+            if newer is None and missing is None:
                 return _report(batch, pinned, written, added), written
             iceberg.discard(table, written.data)
             iceberg.discard(letters, written.dead)
-            pinned = newer
+            if missing is not None:
+                raise Invalid(f"{missing} has no column {self._config.source.column!r}")
+            pinned = newer or pinned
         raise Conflict(f"{pinned.subject} gets new versions faster than a batch can be decoded")
 
     def _map(self, df: DataFrame, batch: int, pinned: Pin, table: Table, letters: Table) -> _Written:
@@ -105,9 +114,22 @@ class BatchRunner:
                     written.records[int(name)] = written.records.get(int(name), 0) + count
                 case "met":
                     written.met.add(int(name))
+                case "blank":
+                    written.blank.add(name)
                 case _:
                     written.tombstones += count
         return written
+
+    def _without_column(self, spark: SparkSession, files: set[str]) -> str | None:
+        """The first of the files that lacks the column: to Spark its records are null and would pass for tombstones."""
+        source = self._config.source
+        if source.format == "binaryFile":
+            return None
+        for file in sorted(files):
+            found = spark.read.format(source.format).load(unquote(file)).columns
+            if source.column.casefold() not in (name.casefold() for name in found):
+                return file
+        return None
 
     def _newer(self, pinned: Pin, met: set[int]) -> Pin | None:
         """A newer pin, when records of the batch were written with a version newer than the one pinned."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stele.errors import Conflict, Invalid, NotFound, NotInstalled
+from stele.errors import Conflict, Invalid, NotFound, NotInstalled, StoreError
 from stele.spark.pipeline.config import TableConfig
 
 if TYPE_CHECKING:
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 BATCH_PROPERTY = "stele.batch."
 """Table property, with the application behind it: the newest batch that is in the table. Set in the same commit."""
+
+PROPERTIES = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "20"}
+"""Of tables made here: every batch is a new metadata file, which would pile up for ever."""
+TRIES = 5
+"""How often a change of columns is tried when other writers come first."""
 
 
 class Target(NamedTuple):
@@ -32,9 +37,10 @@ class Target(NamedTuple):
 
 
 def open_catalog(config: TableConfig) -> Catalog:
-    """The SQL catalog. Raises `NotInstalled`."""
+    """The SQL catalog. Raises `NotInstalled`, `StoreError` when its database cannot be opened."""
     try:
         from pyiceberg.catalog.sql import SqlCatalog
+        from sqlalchemy.exc import SQLAlchemyError
     except ImportError as missing:
         raise NotInstalled("pyiceberg with SQLAlchemy", "spark") from missing
     warehouse = config.warehouse if "://" in config.warehouse else f"file://{config.warehouse}"
@@ -42,7 +48,14 @@ def open_catalog(config: TableConfig) -> Catalog:
         _make_folder(warehouse.removeprefix("file://"))
     if config.catalog.startswith("sqlite:///"):
         _make_folder(config.catalog.removeprefix("sqlite:///").rpartition("/")[0])
-    return SqlCatalog("stele", uri=config.catalog, warehouse=warehouse)
+    for left in reversed(range(TRIES)):
+        try:
+            return SqlCatalog("stele", uri=config.catalog, warehouse=warehouse)
+        except SQLAlchemyError as error:
+            # another process may be making the same tables in a new database
+            if not left:
+                raise StoreError(f"the catalog {config.catalog} cannot be opened: {error}") from error
+    raise AssertionError("unreachable")
 
 
 def _make_folder(path: str) -> None:
@@ -67,24 +80,39 @@ def grown(catalog: Catalog, name: str, schema: pa.Schema) -> tuple[Table, tuple[
     Columns are added, at any depth, and types widened (int to long, float to double, decimals to more digits); nothing
     is ever dropped or narrowed. Raises `Conflict` when a column would have to change its type otherwise.
     """
-    from pyiceberg.exceptions import NoSuchTableError, ValidationError
+    from pyiceberg.exceptions import CommitFailedException, ValidationError
+    from sqlalchemy.exc import IntegrityError
+
+    for left in reversed(range(TRIES)):
+        try:
+            table = _loaded(catalog, name, schema)
+            before = set(table.schema().column_names)
+            with table.update_schema() as update:
+                update.union_by_name(schema)
+            break
+        except (CommitFailedException, IntegrityError):
+            # another writer was faster, and pyiceberg tries again for data only
+            if not left:
+                raise
+        except (ValidationError, ValueError) as error:
+            raise Conflict(f"the table {name} cannot take the new schema: {error}") from error
+    added = set(table.schema().column_names) - before
+    # of a new struct or list only its own name
+    return table, tuple(path for path in table.schema().column_names if path in added and not _parents(path) & added)
+
+
+def _loaded(catalog: Catalog, name: str, schema: pa.Schema) -> Table:
+    """The table, made with the schema when there is none."""
+    from pyiceberg.exceptions import NoSuchTableError
 
     try:
         table = catalog.load_table(name)
     except NoSuchTableError:
         catalog.create_namespace_if_not_exists(name.rpartition(".")[0])
-        table = catalog.create_table_if_not_exists(name, schema)
-    before = set(table.schema().column_names)
+        return catalog.create_table_if_not_exists(name, schema, properties=PROPERTIES)
     if table.spec().fields:
         raise Invalid(f"the table {name} is partitioned; pipelines write unpartitioned tables")
-    try:
-        with table.update_schema() as update:
-            update.union_by_name(schema)
-    except (ValidationError, ValueError) as error:
-        raise Conflict(f"the table {name} cannot take the new schema: {error}") from error
-    added = set(table.schema().column_names) - before
-    # of a new struct or list only its own name
-    return table, tuple(path for path in table.schema().column_names if path in added and not _parents(path) & added)
+    return table
 
 
 def _parents(path: str) -> set[str]:

@@ -7,17 +7,45 @@ or in none.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
 
-from stele.errors import StoreError
+from stele.errors import Conflict, StoreError
 from stele.spark.pipeline.report import BatchReport
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]  # asked for before use
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
+
+
+@contextmanager
+def held(checkpoint: str) -> Iterator[None]:
+    """Hold a checkpoint for this process: two that run one pipeline at once could commit one batch twice.
+
+    Only folders of this machine can be held, and not on Windows; elsewhere Spark alone notices, later.
+    Raises `Conflict` when another process, or another run in this one, holds it.
+    """
+    if "://" in checkpoint or fcntl is None:
+        yield
+        return
+    folder = Path(checkpoint) / "stele"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"the pipeline of {checkpoint} is being run by another process") from None
+        yield
+
 
 KEPT = 10
 """Entries kept behind the newest, for people who look."""

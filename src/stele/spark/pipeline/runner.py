@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from stele.errors import SteleError
-from stele.spark.functions import quoted
+from stele.errors import Invalid, NotFound, SteleError
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.session import local_session, need_spark
-from stele.spark.source import RegistryLike
+from stele.spark.source import RegistryLike, portable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,23 +42,65 @@ def run_pipeline(
     spark     a session to use; None is the active one, or a local one that ends with the run
     registry  instead of the one of the configuration (credentials, a snapshot)
     progress  called after every batch
-    stop      ends a pipeline with an interval trigger between two batches; so does Ctrl-C
+    stop      ends the run between two batches; in the main thread SIGINT (Ctrl-C) and SIGTERM do too, twice at once
 
     Raises what a batch raised on the driver (`SubjectNotFound`, `RegistryUnreachable`, `Conflict` when the table cannot
-    take a schema …), `PipelineFailed` for what happened in a task, `NotInstalled`, `JavaMissing`.
+    take a schema, or another process runs this pipeline …), `PipelineFailed` for what happened in a task or in Spark,
+    `NotFound` (no such folder), `NotInstalled`, `JavaMissing`.
     """
     need_spark()
     from pyspark.sql import SparkSession
 
+    from stele.spark.pipeline.journal import held
+
     given = spark or SparkSession.getActiveSession()
-    session = given or local_session("stele pipeline")
+    _check(config, given)
+    with held(config.checkpoint):
+        run = _Run(config, portable(config.source.opened_registry() if registry is None else registry), progress)
+        session = given or local_session("stele pipeline")
+        try:
+            with _signals(stop or threading.Event()) as ending:
+                run.wait(run.start(session), ending)
+            return run.report
+        finally:
+            if given is None:
+                _end(session)
+
+
+def _end(session: SparkSession) -> None:
+    """Stop the session, unless its JVM is gone."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes with PySpark, without types
+
+    with suppress(Py4JError, ConnectionError):
+        session.stop()
+
+
+def _check(config: PipelineConfig, spark: SparkSession | None) -> None:
+    """Raise what is wrong for certain before anything is started."""
+    if spark is not None and not hasattr(spark, "_jvm"):
+        raise Invalid("batches of a pipeline run in the driver's own process, which a Spark Connect session has not")
+    path = config.source.path
+    if "://" not in path and not set(path) & set("*?[{") and not Path(path).exists():
+        raise NotFound(f"there is no folder {path} to read records from")
+
+
+@contextmanager
+def _signals(stop: threading.Event) -> Iterator[threading.Event]:
+    """Let SIGINT and SIGTERM set the event. Spark's own handler, set when its session began, cancels all jobs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def ask(number: int, _: Any) -> None:
+        stop.set()
+        signal.signal(number, signal.default_int_handler)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        run = _Run(config, config.source.opened_registry() if registry is None else registry, progress)
-        run.wait(run.start(session), stop)
-        return run.report
+        yield stop
     finally:
-        if given is None:
-            session.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Run:
@@ -69,42 +114,59 @@ class _Run:
         from stele.spark.pipeline.journal import Journal
 
         self.report = PipelineReport()
+        self._busy = threading.Lock()
+        self._ending = False
         self._failure: SteleError | None = None
         self._config = config
         self._progress = progress
         self._batches = BatchRunner(config, registry, open_catalog(config.table), Journal(config.checkpoint))
+        self._batches.check()
 
     def start(self, spark: SparkSession) -> StreamingQuery:
         """Start the query."""
-        writer = frames(spark, self._config).writeStream.foreachBatch(self._batch)
-        return _triggered(writer.option("checkpointLocation", self._config.checkpoint), self._config).start()
+        from pyspark.errors import PySparkException
 
-    def wait(self, query: StreamingQuery, stop: threading.Event | None) -> None:
-        """Wait for the query's end, and raise what ended it."""
+        try:
+            writer = frames(spark, self._config).writeStream.foreachBatch(self._batch)
+            return _triggered(writer.option("checkpointLocation", self._config.checkpoint), self._config).start()
+        except PySparkException as error:
+            raise PipelineFailed(str(error).partition("\n")[0]) from error
+
+    def wait(self, query: StreamingQuery, stop: threading.Event) -> None:
+        """Wait for the query's end, or end it after its running batch; raise what ended it."""
+        from py4j.protocol import Py4JError
         from pyspark.errors import StreamingQueryException
 
         try:
             while not query.awaitTermination(POLL):  # type: ignore[arg-type]  # a float does, the hint says int
-                if stop is not None and stop.is_set():
+                if stop.is_set():
+                    with self._busy:
+                        self._ending = True
                     break
-        except KeyboardInterrupt:
-            pass
         except StreamingQueryException as error:
             if self._failure is not None:
                 raise self._failure from error
             raise PipelineFailed(_cause(str(error))) from error
+        except (Py4JError, ConnectionError) as error:
+            if stop.is_set():
+                return  # a SIGTERM for the whole process group ends the JVM too
+            raise PipelineFailed(f"Spark's JVM does not answer any more: {error}") from error
         finally:
-            query.stop()
+            with suppress(Py4JError, ConnectionError):
+                query.stop()
 
     def _batch(self, df: DataFrame, number: int) -> None:
-        try:
-            done = self._batches.run(df, number)
-        except SteleError as error:
-            self._failure = error
-            raise
-        self.report = self.report.plus(done)
-        if self._progress is not None:
-            self._progress(done)
+        with self._busy:
+            if self._ending:
+                raise PipelineFailed("the pipeline is being stopped")
+            try:
+                done = self._batches.run(df, number)
+            except SteleError as error:
+                self._failure = error
+                raise
+            self.report = self.report.plus(done)
+            if self._progress is not None:
+                self._progress(done)
 
 
 def frames(spark: SparkSession, config: PipelineConfig) -> DataFrame:
@@ -116,9 +178,10 @@ def frames(spark: SparkSession, config: PipelineConfig) -> DataFrame:
     if source.max_files_per_trigger:
         reader = reader.option("maxFilesPerTrigger", source.max_files_per_trigger)
     if source.format != "binaryFile":
-        reader = reader.schema(f"{quoted(source.column)} binary")
+        column = "`" + source.column.replace("`", "``") + "`"
+        reader = reader.schema(f"{column} binary")
         return reader.load(source.path).select(
-            f.col(quoted(source.column)).alias("value"), f.col("_metadata.file_path").alias("source")
+            f.col(column).alias("value"), f.col("_metadata.file_path").alias("source")
         )
     return reader.load(source.path).select(f.col("content").alias("value"), f.col("path").alias("source"))
 
@@ -131,6 +194,8 @@ def _triggered(writer: DataStreamWriter, config: PipelineConfig) -> DataStreamWr
 
 def _cause(text: str) -> str:
     """The line of a Spark error that says what happened: the last one naming a Python or Java exception."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if line.startswith(("stele.", "pyarrow.", "Caused by:"))]
-    return (named or lines or ["the query failed"])[-1]
+    told = text.partition("=== Streaming Query ===")[0]  # behind it Spark shows its plan
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"(Caused by: )?\w+(\.[\w$]+)+: ", line)]
+    line = (named or lines or ["the query failed"])[-1]
+    return re.sub(r"^(Caused by: |stele\.[\w.]+: |java\.lang\.RuntimeException: |[\w.]*\.SparkException: )+", "", line)

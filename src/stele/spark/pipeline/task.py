@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from stele.spark.decoding import fail_on_bad
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoded, engine_named
-from stele.spark.functions import fail_on_bad
 from stele.spark.pipeline.iceberg import Target
 from stele.spark.source import Lookup, Pin, RegistryLike, parsed
 
@@ -43,7 +43,8 @@ DEAD_LETTERS: Final = pa.schema(_LETTER)
 _RESULT: Final[dict[str, ArrowType]] = {"kind": pa.string(), "name": pa.string(), "count": pa.int64()}
 RESULT: Final = pa.schema(_RESULT)
 RESULT_DDL: Final = "kind string, name string, count long"
-"""What a task answers: `data` and `dead` files with rows, `record` ids with good records, `met` ids, `tombstone`s."""
+"""What a task answers: `data` and `dead` files with rows, `record` ids with good records, `met` ids, `tombstone`s, and
+`blank` source files, of which it has seen nothing but nulls."""
 
 
 class WritePartition:
@@ -71,6 +72,8 @@ class WritePartition:
         reader = parsed(self._pinned.reader)
         decoder = engine_named(self._engine).decoder(reader, lookup, for_spark=True)
         counts: Counter[tuple[str, str]] = Counter()
+        null: set[str] = set()
+        filled: set[str] = set()
         with FileWriter(self._data) as data, FileWriter(self._dead) as dead:
             for batch in batches:
                 decoded = decoder.decode(batch.column("value"))
@@ -79,10 +82,15 @@ class WritePartition:
                 data.write(self._rows(decoded, counts))
                 dead.write(self._letters(batch, decoded))
                 counts["tombstone", ""] += batch.column("value").null_count
+                absent: Column = batch.column("value").is_null()
+                source: Column = batch.column("source")
+                null.update(source.filter(absent).unique().to_pylist())
+                filled.update(source.filter(pc.invert(absent)).unique().to_pylist())
         for kind, writer in (("data", data), ("dead", dead)):
             if writer.path:
                 counts[kind, writer.path] = writer.rows
         counts.update({("met", str(number)): 1 for number in lookup.met})
+        counts.update({("blank", file): 1 for file in null - filled})
         columns: dict[str, Column] = {
             "kind": [kind for kind, _ in counts],
             "name": [name for _, name in counts],
@@ -125,16 +133,19 @@ class FileWriter:
         self._target = target
         self._writer: pq.ParquetWriter | None = None
         self._stream: Any = None
+        self._files: Any = None
         self.path = ""
         self.rows = 0
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
         if self._writer is not None:
             self._writer.close()
             self._stream.close()
+            if failure is not None:
+                self._files.delete(self.path)
 
     def write(self, rows: pa.Table) -> None:
         """Append rows."""
@@ -155,8 +166,8 @@ class FileWriter:
         from pyiceberg.io import load_file_io
 
         self.path = f"{self._target.folder}/{uuid4()}.parquet"
-        files = load_file_io(self._target.properties, self._target.folder)
-        self._stream = files.new_output(self.path).create()
+        self._files = load_file_io(self._target.properties, self._target.folder)
+        self._stream = self._files.new_output(self.path).create()
         self._writer = pq.ParquetWriter(self._stream, self._target.schema, compression="zstd")
 
 

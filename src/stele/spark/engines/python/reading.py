@@ -14,6 +14,7 @@ from stele.errors import DataError
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.reasons import FREE_ITEMS, TEXTS, Reason
 from stele.spark.engines.steps import (
+    REST,
     Branch,
     Cast,
     Default,
@@ -74,8 +75,10 @@ class Cursor:
         raise Bad(Reason.TRUNCATED, begin)
 
     def take(self, size: int | None) -> bytes:
-        """`size` bytes, or as many as the length in front says."""
+        """`size` bytes, as many as the length in front says, or the rest."""
         begin = self.at
+        if size == REST:
+            size = self.end - self.at
         if size is None:
             size = self.varint(begin)
             if size < 0 or size > self.end - self.at:

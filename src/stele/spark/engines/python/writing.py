@@ -14,6 +14,7 @@ from stele.spark.engines.arrow import Column
 from stele.spark.engines.defaults import varint
 from stele.spark.engines.inputs import Inputs
 from stele.spark.engines.steps import (
+    REST,
     Branch,
     Group,
     Kind,
@@ -46,11 +47,11 @@ class PythonEncoder:
         """Framed records; see `Encoder.encode`."""
         inputs = Inputs.of(self._root, values)
         write = _Writer(inputs).of(self._step)
-        skip = isinstance(self._step, Group)
+        stay = not isinstance(self._step, Branch | Nothing)
         present = values.is_valid().to_pylist()
         frames: list[bytes | None] = []
         for row in range(len(values)):
-            if skip and not present[row]:
+            if stay and not present[row]:
                 frames.append(None)
                 continue
             out = bytearray(self._header)
@@ -119,7 +120,7 @@ class _Writer:
             data = value.encode() if isinstance(value, str) else value
             if size is None:
                 out += varint(len(data))
-            elif len(data) != size:
+            elif size not in (REST, len(data)):
                 raise EncodeError(f"row {i}, {path}: {len(data)} bytes where the schema wants {size}")
             out += data
 
@@ -134,9 +135,9 @@ class _Writer:
             least = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
             if size is None:
                 out += varint(least)
-            elif least > size:
+            elif least > size != REST:
                 raise EncodeError(f"row {i}, {path}: the decimal needs {least} bytes, the schema has {size}")
-            out += unscaled.to_bytes(least if size is None else size, signed=True)
+            out += unscaled.to_bytes(least if size in (None, REST) else size, signed=True)
 
         return write
 

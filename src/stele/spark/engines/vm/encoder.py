@@ -64,13 +64,14 @@ class VmEncoder:
         n = len(values)
         sizes, nothing = np.zeros(n, np.int64), np.zeros(1, np.uint8)
         scopes = np.zeros(inputs.scope_count, np.int64), np.zeros(inputs.scope_count, np.int64)
-        found = writer.write(False, code, n, sources, *scopes, self._header, sizes, nothing)
+        stay = not isinstance(self._step, Branch | Nothing)
+        found = writer.write(False, stay, code, n, sources, *scopes, self._header, sizes, nothing)
         self._check(found, inputs)
         ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
         if ends[-1] > 2**31 - 1:
             raise DataError("a batch encodes to more than 2 GiB: use smaller batches")
         out = np.empty(int(ends[-1]) + 1, np.uint8)
-        found = writer.write(True, code, n, sources, *scopes, self._header, ends[:-1].copy(), out)
+        found = writer.write(True, stay, code, n, sources, *scopes, self._header, ends[:-1].copy(), out)
         self._check(found, inputs)
         validity = np.packbits(sizes > 0, bitorder="little")
         buffers: list[pa.Buffer | None] = [as_buffer(validity), as_buffer(ends.astype(np.int32)), as_buffer(out[:-1])]

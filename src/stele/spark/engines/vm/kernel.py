@@ -226,7 +226,9 @@ def run(  # noqa: PLR0915 - see below
                 pc += 1
             elif opcode == op.TEXT:
                 length = code[pc, 2]
-                if length < 0:
+                if length == op.REST:
+                    length = end - at
+                elif length < 0:
                     length, at, reason = read_varint(source, at, end)
                     if reason == 0 and (length < 0 or length > end - at):
                         reason = BAD_LENGTH
@@ -274,7 +276,9 @@ def run(  # noqa: PLR0915 - see below
                 pc += 1
             elif opcode == op.DECIMAL:
                 length = code[pc, 2]
-                if length < 0:
+                if length == op.REST:
+                    length = end - at
+                elif length < 0:
                     length, at, reason = read_varint(source, at, end)
                     if reason == 0 and (length < 0 or length > end - at):
                         reason = BAD_LENGTH

@@ -8,8 +8,8 @@ Plain module constants, because numba folds those into the compiled code.
     INT           column       cast          multiply    divide    limit   also LONG
     FLOAT         column       cast          -           -
     DOUBLE        column       -             -           -          also BOOLEAN
-    TEXT          column       size or -1    utf8        -
-    DECIMAL       column       size or -1    precision   -
+    TEXT          column       size          utf8        -         size -1: a length in front, REST: all that is left
+    DECIMAL       column       size          precision   -
     SYMBOL        column       first jump    symbols     -          jumps hold the reader's index or -1
     UNION         -            first jump    branches    -          jumps hold addresses
     ENTER         column       end address   register    floor      reads the first block header
@@ -46,5 +46,7 @@ FAIL = 18
 
 WIDTH = 6
 """Integers per instruction."""
+REST = -2
+"""`steps.REST`."""
 NO_COLUMN = -1
 """Operand of an instruction that reads past a value."""

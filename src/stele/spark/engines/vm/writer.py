@@ -7,8 +7,8 @@ nothing is counted along. Compiled by numba, so it keeps to numbers, arrays and 
     END       -          -                -             -
     LONG      column     multiply         divide        -          also INT: the slot's unit back to the writer's
     FLOAT     column     -                -             -          also DOUBLE, BOOLEAN
-    TEXT      column     size or -1       -             -
-    DECIMAL   column     size or -1       -             -
+    TEXT      column     size             -             -          -1: with a length in front, REST: bare
+    DECIMAL   column     size             -             -
     SYMBOL    column     -                -             -
     NULL      column     target           -             -          to target when the column is null here
     LITERAL   value      -                -             -          a branch index
@@ -62,7 +62,8 @@ def put_varint(fill: bool, out: Bytes, to: int, value: int) -> int:
 
 @compiled
 def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int) -> tuple[int, int]:
-    """Write the fewest bytes that hold the number with their count in front, or exactly `size`; (position, fault)."""
+    """Write the fewest bytes that hold the number, by `size` with their count in front or not, or exactly `size` of
+    them; (position, fault)."""
     least = 16
     while least > 1:
         first = (high >> (8 * (least - 9))) & 255 if least > 8 else (low >> (8 * (least - 1))) & 255
@@ -72,7 +73,8 @@ def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int)
         else:
             break
     if size < 0:
-        to = put_varint(fill, out, to, least)
+        if size != op.REST:
+            to = put_varint(fill, out, to, least)
         size = least
     elif least > size:
         return to, WRONG_SIZE
@@ -90,19 +92,28 @@ def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int)
 
 @compiled
 def write(  # noqa: PLR0915 - see below
-    fill: bool, code: Ints, rows: int, sources: Sources, index: Ints, stop: Ints, header: Bytes, ends: Ints, out: Bytes
+    fill: bool,
+    tombstones: bool,
+    code: Ints,
+    rows: int,
+    sources: Sources,
+    index: Ints,
+    stop: Ints,
+    header: Bytes,
+    ends: Ints,
+    out: Bytes,
 ) -> tuple[int, int, int]:
     """One pass; (row, column, fault) of the first row that cannot be written, else fault 0.
 
-    `index` and `stop` are working memory per scope; `ends` takes sizes in the first pass and gives positions in the
-    second.
+    `tombstones` says that null rows stay null. `index` and `stop` are working memory per scope; `ends` takes sizes in
+    the first pass and gives positions in the second.
     """
     # Long because an interpreter's loop is one thing, and reads best as one table.
     words, valid = sources.words, sources.valid
     for row in range(rows):
         to = ends[row] if fill else 0
-        if code[0, 0] == op.VALID and valid[sources.entry_base[code[0, 1]] + row] == 0:
-            continue  # a null row stays null
+        if tombstones and valid[sources.entry_base[0] + row] == 0:
+            continue
         index[0] = row
         if fill:
             for k in range(len(header)):
@@ -146,9 +157,9 @@ def write(  # noqa: PLR0915 - see below
                 to = put_varint(fill, out, to, value)
             elif opcode == op.TEXT:
                 length = words[at + 1] - words[at]
-                if code[pc, 2] < 0:
+                if code[pc, 2] == -1:
                     to = put_varint(fill, out, to, length)
-                elif code[pc, 2] != length:
+                elif code[pc, 2] >= 0 and code[pc, 2] != length:
                     return row, a, WRONG_SIZE
                 if fill:
                     begin = sources.data_base[a] + words[at]

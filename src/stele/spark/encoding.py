@@ -1,0 +1,79 @@
+"""What the tasks of `to_registry` do, and what can be said about the columns before the first row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from stele.client import ResolvedSchema
+from stele.errors import EncodeError, Invalid
+from stele.formats.avro.model import Record, Type, Union
+from stele.spark.source import parsed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stele.spark.engines.arrow import ArrowType, Column
+
+
+class Encode:
+    """Batches in, the columns to encode first; out come the other columns and the framed record.
+
+    fields  names of those columns in the record; None when the one column is the whole value.
+    """
+
+    def __init__(self, writer: ResolvedSchema, engine: str, fields: Sequence[str] | None) -> None:
+        self._writer, self._engine = writer, engine
+        self._fields = None if fields is None else tuple(fields)
+
+    def check(self, types: Sequence[ArrowType]) -> None:
+        """Raise on the driver what every row would meet: `EncodeError` for columns that do not fit the schema."""
+        import pyarrow as pa
+
+        from stele.spark.engines.inputs import Inputs
+        from stele.spark.engines.resolve import Resolver
+
+        schema = parsed(self._writer)
+        root = Resolver(schema, for_spark=True).root
+        if self._fields is not None and isinstance(schema.root, Record):
+            missing = [f.name for f in schema.root.fields if f.name not in self._fields and not _nullable(f.type)]
+            if missing:
+                raise EncodeError(f"the schema's field {missing[0]!r} has no column, and may not be null")
+        Inputs.of(root, self._value([pa.nulls(0, type_) for type_ in types]))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The function Spark maps."""
+        import pyarrow as pa
+
+        from stele.spark.engines.base import engine_named
+
+        encoder = engine_named(self._engine).encoder(parsed(self._writer), self._writer.id, for_spark=True)
+        taken = 1 if self._fields is None else len(self._fields)
+        for batch in batches:
+            columns = [*batch.columns[taken:], encoder.encode(self._value(batch.columns[:taken]))]
+            yield pa.RecordBatch.from_arrays(columns, [f"p{place}" for place in range(len(columns))])
+
+    def _value(self, columns: Sequence[Column]) -> Column:
+        import pyarrow as pa
+
+        if self._fields is None:
+            return columns[0]
+        return pa.StructArray.from_arrays(columns, names=list(self._fields))
+
+
+def fields_of(writer: ResolvedSchema, columns: Sequence[str]) -> Sequence[str] | None:
+    """The columns as fields of the record, or None where the schema is no record and one column is its value.
+
+    Raises `Invalid` when there are several columns then, `DataError` for a schema that is not Avro.
+    """
+    root = parsed(writer).root
+    branches = root.branches if isinstance(root, Union) else (root,)
+    if any(isinstance(branch, Record) for branch in branches):
+        return columns
+    if len(columns) != 1:
+        raise Invalid(f"the schema is no record but {root.kind}: name the one column that holds its value")
+    return None
+
+
+def _nullable(node: Type) -> bool:
+    return node.kind == "null" or (isinstance(node, Union) and any(branch.kind == "null" for branch in node.branches))
