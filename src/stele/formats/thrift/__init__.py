@@ -1,7 +1,8 @@
 """Apache Thrift: the interface definition language, and data in the binary protocol.
 
-`THRIFT` is the `stele.core.ports.Format`; everything else here is how it is made. The parser keeps all that a document
-says, which no Python library does, and the codec is checked against every length before it believes one.
+`THRIFT` is the `stele.core.ports.Format`; everything else here is how it is made. The parser keeps
+what thriftpy2 drops (annotations, documentation, the three kinds of requiredness), and the codec, unlike its, believes
+no size before it has looked at what is left of the data and demands what is required; so neither needs that library.
 """
 
 from __future__ import annotations

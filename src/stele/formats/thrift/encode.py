@@ -5,17 +5,17 @@ What does not fit is refused, never bent: no integer beyond its type, no field t
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from struct import Struct as Packed
 from typing import Any, Final
+from uuid import UUID
 
 from stele.formats.thrift.layout import MAX_DEPTH, WIRE, Layout, Layouts, Slot
 from stele.formats.thrift.numbers import I32
 from stele.formats.thrift.schema import Resolved
 from stele.formats.thrift.syntax import EnumType
-from stele.formats.thrift.values import RANGES, SCALARS
+from stele.formats.thrift.values import RANGES, SCALARS, uuid_of
 
 MAX_PROBLEMS: Final = 100
 """Problems listed for one datum."""
@@ -202,12 +202,8 @@ def _double(datum: Any) -> bytes | str:
 
 
 def _uuid(datum: Any) -> bytes | str:
-    if isinstance(datum, uuid.UUID):
-        return datum.bytes
-    try:
-        return uuid.UUID(datum).bytes if isinstance(datum, str) else f"{_shown(datum)} is no uuid"
-    except ValueError:
-        return f"{_shown(datum)} is no uuid"
+    found = uuid_of(datum) if isinstance(datum, str) else datum
+    return found.bytes if isinstance(found, UUID) else f"{_shown(datum)} is no uuid"
 
 
 def _shown(datum: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import UUID
 
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.thrift.lexer import fault, place
@@ -63,7 +64,7 @@ def fit(unit: Unit, value: Value, kind: Resolved, at: int) -> None:
 
 def _scalar_fits(kind: str, value: bool | float | str) -> bool:
     if kind in TEXTS:
-        return isinstance(value, str)
+        return isinstance(value, str) and (kind != "uuid" or uuid_of(value) is not None)
     if kind == "double":
         return not isinstance(value, str)
     if kind == "bool":
@@ -125,7 +126,8 @@ def datum(unit: Unit, value: Value, kind: Resolved) -> Any:
         case Container(kind="map"), _:
             return pairing(kind, [])
         case Container(), ListValue():
-            return [datum(unit, item, kind.inner(0)) for item in value.items]
+            items = [datum(unit, item, kind.inner(0)) for item in value.items]
+            return items if kind.kind == "list" else list({repr(item): item for item in items}.values())
         case Container(), _:
             return []
         case _, Literal(plain):
@@ -157,9 +159,20 @@ def _scalar(kind: str, value: bool | float | str) -> Any:
             return float(value)
         case "binary":
             return str(value).encode()
-        case "string" | "uuid":
+        case "uuid":
+            found = uuid_of(str(value))
+            return value if found is None else str(found)
+        case "string":
             return value
     return int(value)
+
+
+def uuid_of(text: str) -> UUID | None:
+    """The UUID that a text is, with braces or without; None when it is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 def json_text(unit: Unit, value: Value) -> Any:

@@ -104,6 +104,13 @@ def test_defaults_are_the_callers_own() -> None:
     assert two == {"a": {"k": [1, 2]}}
 
 
+def test_defaults_of_sets_and_uuids() -> None:
+    """A set has each item once and a uuid its plain spelling, however the default was written."""
+    both = codec("struct S { 1: set<i32> a = [5, 5, 3], 2: uuid b = '{00112233-4455-6677-8899-aaBBccDDeeFF}' }")
+    found = {"a": [5, 3], "b": "00112233-4455-6677-8899-aabbccddeeff"}
+    assert both.decode(b"\0") == both.decode(both.encode({})) == found
+
+
 def test_required_fields() -> None:
     """A required field that is not there is an error on both sides, however deep."""
     both = codec("struct P { 1: required i32 x }\nstruct S { 1: list<P> ps }")

@@ -250,6 +250,7 @@ def test_not_utf8() -> None:
         "struct S { 1: list<i32> a = ['x'] }",
         "struct S { 1: map<i32, i32> a = {1: 'x'} }",
         "const string X = 1",
+        "const uuid X = '1234'",
         "enum E { A }\nconst E X = 1",
         "enum E { A }\nenum F { A }\nconst E X = F.A",
         "struct S { 1: i32 a }\nconst S X = {'b': 1}",
