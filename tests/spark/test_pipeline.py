@@ -9,7 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier, Event, Thread
+from threading import Barrier, Event, Thread, Timer
 from unittest.mock import Mock
 
 import msgspec
@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
-from stele.errors import Conflict, Invalid, NotFound, StoreError, SubjectNotFound
+from stele.errors import Conflict, Invalid, NotFound, StoreError, SubjectNotFound, Unavailable
 from stele.spark import PipelineConfig, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.pipeline import BatchReport, PipelineFailed, iceberg, open_table
 from stele.spark.pipeline.config import SourceConfig, TableConfig, TriggerConfig
@@ -61,7 +61,10 @@ def letters(settings: PipelineConfig) -> list[dict[str, object]]:
 
 
 def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
-    """One query, never restarted: with each version the table gets its columns, nested ones too, and wider types."""
+    """One query, never restarted: with each version the table gets its columns, nested ones too, and wider types.
+
+    A registry that is away for some seconds is waited for.
+    """
     settings = config(tmp_path, registry.url, more='[trigger]\ninterval = "0 seconds"')
     registry.add(SUBJECT, V1)
     drop(tmp_path / "in", "a.parquet", [order(1, 1, number) for number in range(10)])
@@ -77,6 +80,8 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegist
         drop(tmp_path / "in", "b.parquet", [order(2, 2, 10), order(1, 1, 11), None])
         _until(lambda: len(seen) == 2)
         registry.add(SUBJECT, V3)
+        registry.broken = True
+        Timer(3, setattr, (registry, "broken", False)).start()
         drop(tmp_path / "in", "c.parquet", [order(3, 3, 12), order(1, 1, 13), order(2, 2, 14), b"junk"])
         _until(lambda: len(seen) == 3)
     finally:
@@ -229,6 +234,10 @@ def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: St
         run_pipeline(settings, spark=spark)
     with pytest.raises(NotFound, match=r"there is no table shop\.orders"):
         open_table(settings.table)
+    registry.broken = True
+    with pytest.raises(Unavailable, match="closed for today"):
+        run_pipeline(settings, spark=spark)
+    registry.broken = False
     registry.add(SUBJECT, V1)
     bad = msgspec.structs.replace(settings, trigger=TriggerConfig(interval="banana"))
     with pytest.raises(PipelineFailed, match="Error parsing 'banana' to interval"):

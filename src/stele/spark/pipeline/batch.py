@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
 
-from stele.errors import Conflict, Invalid
+from stele.errors import Conflict, Invalid, Unavailable
 from stele.spark.engines.resolve import Resolver
 from stele.spark.pipeline import iceberg
 from stele.spark.pipeline.config import PipelineConfig
@@ -43,10 +44,13 @@ class _Written:
 
 
 class BatchRunner:
-    """Works off batches of one pipeline."""
+    """Works off batches of one pipeline; `stop` ends waiting."""
 
-    def __init__(self, config: PipelineConfig, registry: RegistryLike, catalog: Catalog, journal: Journal) -> None:
+    def __init__(
+        self, config: PipelineConfig, registry: RegistryLike, catalog: Catalog, journal: Journal, stop: Event
+    ) -> None:
         self._config = config
+        self._stop = stop
         self._registry = registry
         self._catalog = catalog
         self._journal = journal
@@ -70,10 +74,23 @@ class BatchRunner:
         self._commit(entry)
         return msgspec.structs.replace(report, seconds=time.monotonic() - begun)
 
+    def _pin(self) -> Pin:
+        """Pin the subject; a registry that is being restarted is waited for."""
+        source, pause = self._config.source, 0.5
+        until = time.monotonic() + source.patience
+        while True:
+            try:
+                return pin(self._registry, source.subject)
+            except Unavailable:
+                if self._stop.is_set() or time.monotonic() + pause > until:
+                    raise
+            self._stop.wait(pause)
+            pause = min(2 * pause, 10.0)
+
     def _write(self, df: DataFrame, batch: int) -> tuple[BatchReport, _Written]:
         """Decode under the newest version; again when the batch holds a newer one still, so that no column is lost."""
         added: tuple[str, ...] = ()
-        pinned = pin(self._registry, self._config.source.subject)
+        pinned = self._pin()
         for _ in range(TRIES):
             table, gained = iceberg.grown(self._catalog, self._config.table.name, table_schema(pinned))
             letters, _ = iceberg.grown(self._catalog, self._config.dead_letter_table, DEAD_LETTERS)
@@ -136,7 +153,7 @@ class BatchRunner:
         strange = met - {schema.id for schema in pinned.snapshot.schemas}
         if not strange:
             return None
-        fresh = pin(self._registry, pinned.subject)
+        fresh = self._pin()
         later = {number for number, version in fresh.versions.items() if version > pinned.reader_version}
         return fresh if strange & later else None
 

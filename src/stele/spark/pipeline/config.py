@@ -39,6 +39,7 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subject   whose newest version is the reader's schema
     registry  address (several with commas), or the path of a snapshot file (`*.json`)
     max_files_per_trigger   files of one micro-batch, None is all there are
+    patience  seconds for which a batch waits for a registry that does not answer, before the run fails
     """
 
     path: str
@@ -47,6 +48,7 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: Format = "parquet"
     column: str = "value"
     max_files_per_trigger: int | None = None
+    patience: float = 60.0
 
     def opened_registry(self) -> RegistryLike:
         """The registry as functions take it. Raises `OSError`, `InvalidRequest` for a bad snapshot file."""

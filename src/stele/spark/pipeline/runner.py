@@ -56,11 +56,13 @@ def run_pipeline(
     given = spark or SparkSession.getActiveSession()
     _check(config, given)
     with held(config.checkpoint):
-        run = _Run(config, portable(config.source.opened_registry() if registry is None else registry), progress)
+        ending = stop or threading.Event()
+        known = portable(config.source.opened_registry() if registry is None else registry)
+        run = _Run(config, known, progress, ending)
         session = given or local_session("stele pipeline")
         try:
-            with _signals(stop or threading.Event()) as ending:
-                run.wait(run.start(session), ending)
+            with _signals(ending):
+                run.wait(run.start(session))
             return run.report
         finally:
             if given is None:
@@ -85,10 +87,10 @@ def _check(config: PipelineConfig, spark: SparkSession | None) -> None:
 
 
 @contextmanager
-def _signals(stop: threading.Event) -> Iterator[threading.Event]:
+def _signals(stop: threading.Event) -> Iterator[None]:
     """Let SIGINT and SIGTERM set the event. Spark's own handler, set when its session began, cancels all jobs."""
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield
         return
 
     def ask(number: int, _: Any) -> None:
@@ -97,7 +99,7 @@ def _signals(stop: threading.Event) -> Iterator[threading.Event]:
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -107,19 +109,24 @@ class _Run:
     """One run: the batches' sums, and the first failure as it was raised, which Spark would only pass on as text."""
 
     def __init__(
-        self, config: PipelineConfig, registry: RegistryLike, progress: Callable[[BatchReport], None] | None
+        self,
+        config: PipelineConfig,
+        registry: RegistryLike,
+        progress: Callable[[BatchReport], None] | None,
+        stop: threading.Event,
     ) -> None:
         from stele.spark.pipeline.batch import BatchRunner
         from stele.spark.pipeline.iceberg import open_catalog
         from stele.spark.pipeline.journal import Journal
 
         self.report = PipelineReport()
+        self._stop = stop
         self._busy = threading.Lock()
         self._ending = False
         self._failure: SteleError | None = None
         self._config = config
         self._progress = progress
-        self._batches = BatchRunner(config, registry, open_catalog(config.table), Journal(config.checkpoint))
+        self._batches = BatchRunner(config, registry, open_catalog(config.table), Journal(config.checkpoint), stop)
         self._batches.check()
 
     def start(self, spark: SparkSession) -> StreamingQuery:
@@ -132,14 +139,14 @@ class _Run:
         except PySparkException as error:
             raise PipelineFailed(str(error).partition("\n")[0]) from error
 
-    def wait(self, query: StreamingQuery, stop: threading.Event) -> None:
+    def wait(self, query: StreamingQuery) -> None:
         """Wait for the query's end, or end it after its running batch; raise what ended it."""
         from py4j.protocol import Py4JError
         from pyspark.errors import StreamingQueryException
 
         try:
             while not query.awaitTermination(POLL):  # type: ignore[arg-type]  # a float does, the hint says int
-                if stop.is_set():
+                if self._stop.is_set():
                     with self._busy:
                         self._ending = True
                     break
@@ -148,7 +155,7 @@ class _Run:
                 raise self._failure from error
             raise PipelineFailed(_cause(str(error))) from error
         except (Py4JError, ConnectionError) as error:
-            if stop.is_set():
+            if self._stop.is_set():
                 return  # a SIGTERM for the whole process group ends the JVM too
             raise PipelineFailed(f"Spark's JVM does not answer any more: {error}") from error
         finally:
