@@ -98,15 +98,16 @@ def routes_page() -> str:
     registry = Registry(MemoryLog())
     parts = ["# Routes\n"]
     for name, app in (("Confluent", confluent.application(registry)), ("Stele's own", native.application(registry))):
-        rows = [("method", "path", "what it does")]
-        for route in sorted(app.routes, key=lambda route: route.path_format):
-            if isinstance(route, HTTPRoute) and not route.path_format.startswith(("/_docs", _SCOPED)):
-                rows += [
-                    (method, f"`{route.path_format}`", _first_line(handler.fn.__doc__))
-                    for handler in route.route_handlers
-                    for method in sorted(handler.http_methods - {"OPTIONS"})
-                ]
-        parts.append(f"\n## {name}\n\n{table(*rows)}")
+        # A handler of several methods keeps them in a set, whose order changes from run to run.
+        rows = sorted(
+            (route.path_format, method, _first_line(handler.fn.__doc__))
+            for route in app.routes
+            if isinstance(route, HTTPRoute) and not route.path_format.startswith(("/_docs", _SCOPED))
+            for handler in route.route_handlers
+            for method in handler.http_methods - {"OPTIONS"}
+        )
+        shown = [(method, f"`{path}`", what) for path, method, what in rows]
+        parts.append(f"\n## {name}\n\n{table(('method', 'path', 'what it does'), *shown)}")
     parts.append(
         "\nEvery Confluent path also exists below `/contexts/{context}`. `GET /health/live`, `/health/ready` and "
         "`/metrics` belong to the server; HEAD works wherever GET does. OpenAPI 3.1: `/_docs/confluent/openapi.json`, "
