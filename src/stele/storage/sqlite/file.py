@@ -127,14 +127,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def _is_stamped(path: Path, connection: sqlite3.Connection) -> bool:
     """True for a log of ours, False for an empty database; anything else raises `StoreError`."""
-    application, version = (_value(connection, f"PRAGMA {name}") for name in ("application_id", "user_version"))
+    # One transaction, or another process could lay the file out between two of the questions.
+    connection.execute("BEGIN")
+    try:
+        application, version = (_value(connection, f"PRAGMA {name}") for name in ("application_id", "user_version"))
+        tables = _value(connection, "SELECT count(*) FROM sqlite_master")
+    finally:
+        connection.execute("ROLLBACK")
     if application == APPLICATION_ID:
         if version != SCHEMA_VERSION:
             raise StoreError(
                 f"The log {path} has layout {version}, this program knows layout {SCHEMA_VERSION}: use a newer Stele"
             )
         return True
-    if application or version or _value(connection, "SELECT count(*) FROM sqlite_master"):
+    if application or version or tables:
         raise StoreError(f"{path} is a SQLite database of another program; name another file")
     return False
 
