@@ -234,27 +234,30 @@ class Registry:
                 self._writing = frozenset(record.stamp.uid for record in records)
                 if not records or await self._append(expected, records):
                     await self._apply(expected, batch)
-                    pending = [job for job, _ in undecided]
                 else:
                     self.conflicts += 1
-            for job, question in undecided:
-                await self._ask(self.state, job, question)
+            for job in undecided:
+                try:
+                    await self._decided(job)
+                except SteleError as error:
+                    _fail([job], error)
+            pending = [job for job in pending if not job.done.done()]
 
-    def _draft(self, jobs: list[_Job]) -> tuple[list[_Decided], list[tuple[_Job, Undecided]]]:
+    def _draft(self, jobs: list[_Job]) -> tuple[list[_Decided], list[_Job]]:
         """Decide every job on the state as the ones before it would leave it; the state itself stays as it was.
 
         Nobody is answered yet, not even jobs that are refused or change nothing: they may owe that to a job before them
         in the batch, which is not durable.
         """
         batch: list[_Decided] = []
-        undecided: list[tuple[_Job, Undecided]] = []
+        undecided: list[_Job] = []
         self.state.begin()
         try:
             for job in jobs:
                 try:
                     decision = decide(self.state, job.command, job.stamp, self._verdicts(job))
-                except Undecided as question:
-                    undecided.append((job, question))
+                except Undecided:
+                    undecided.append(job)
                 except SteleError as error:
                     batch.append(_Decided(job, error))
                 else:

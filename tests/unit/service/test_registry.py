@@ -224,3 +224,38 @@ async def test_a_validator_that_is_not_installed_refuses() -> None:
     with pytest.raises(UnknownRuleset, match="house-rules"):
         await put(registry, record("a"))
     await registry.close()
+
+
+async def test_a_job_that_cannot_be_judged_fails_alone() -> None:
+    """Settings that change within a batch send two registrations back to be judged: the one's error is its own."""
+    store, gate = MemoryStore(), asyncio.Event()
+
+    class Slow(MemoryLog):
+        async def append(self, expected: int, records: Sequence[bytes]) -> bool:
+            await gate.wait()
+            return await super().append(expected, records)
+
+    registry = await Registry.open(Slow(store))
+    gate.set()
+    strict, free = SubjectKey("", "strict"), SubjectKey("", "free")
+    await registry.execute(ChangeSettings(Level(""), {"policy": POLICIES["NONE"]}))
+    for key in (strict, free):
+        await put(registry, record("a"), key)
+    gate.clear()
+    first = asyncio.create_task(put(registry, record("x")))
+    await asyncio.sleep(0.1)
+    commands = [
+        registry.execute(ChangeSettings(Level(*strict), {"policy": Policy(checkers=("house-rules",))})),
+        registry.execute(ChangeSettings(Level(*free), {"policy": POLICIES["BACKWARD"]})),
+    ]
+    changes = [asyncio.create_task(command) for command in commands]
+    await asyncio.sleep(0)
+    jobs = [asyncio.create_task(put(registry, record("a", "b"), key)) for key in (strict, free)]
+    await asyncio.sleep(0.2)
+    gate.set()
+    refused, taken = await asyncio.gather(*jobs, return_exceptions=True)
+    await asyncio.gather(first, *changes)
+    assert isinstance(refused, UnknownRuleset)
+    assert isinstance(taken, Registration)
+    assert taken.ordinal == 2
+    await registry.close()
