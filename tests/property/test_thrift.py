@@ -9,9 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import pytest
+import thriftpy2
 from hypothesis import given
 from hypothesis import strategies as st
+from thriftpy2 import transport
+from thriftpy2.protocol import binary as protocol
 
 from stele.core.ports import Form
 from stele.errors import DecodeError, EncodeError, MalformedSchema, SteleError
@@ -407,8 +409,7 @@ _MODULES = itertools.count()
 
 def their_module(text: str) -> Any:
     """The schema as thriftpy2 understands it."""
-    parser = pytest.importorskip("thriftpy2")
-    return parser.load_fp(io.StringIO(text), f"second{next(_MODULES)}_thrift")
+    return thriftpy2.load_fp(io.StringIO(text), f"second{next(_MODULES)}_thrift")
 
 
 def plain(schema: ThriftSchema, kind: Type, value: Any) -> Any:
@@ -432,8 +433,6 @@ def plain(schema: ThriftSchema, kind: Type, value: Any) -> Any:
 def test_another_library_reads_the_same(made: tuple[str, Any]) -> None:
     """thriftpy2 reads our bytes as the same datum and writes bytes that we read as the same datum."""
     text, datum = made
-    protocol = pytest.importorskip("thriftpy2.protocol.binary")
-    transport = pytest.importorskip("thriftpy2.transport")
     schema = parse(text)
     codec = THRIFT.codec(schema)
     theirs = their_module(text).S()

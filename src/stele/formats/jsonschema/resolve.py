@@ -76,11 +76,6 @@ class Links:
             schema = self.targets[id(schema)]
         return schema
 
-    def label_of(self, uri: str) -> str | None:
-        """The name of the reference text that answers to a URI, '' for the schema itself."""
-        found = self._resources.get(uri)
-        return found[0].label if found else None
-
     def _index(self, label: str, root: Json, base: str, draft: Draft) -> _Document:
         document = _Document(label, root, base, draft, [])
         self._resources.setdefault(base, (document, root))

@@ -51,11 +51,6 @@ class _Cache:
             while self._size > self._capacity:
                 self._size -= self._cost(*self._held.popitem(last=False))
 
-    def clear(self) -> None:
-        with self._lock:
-            self._held.clear()
-            self._size = 0
-
     @staticmethod
     def _cost(key: _Key, schema: ProtobufSchema) -> int:
         return 2048 + len(key[0]) + sum(len(text) for _, text in key[2]) + 4 * schema.size
@@ -80,11 +75,6 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> Pr
         schema = _parse(text, references, name)
         _CACHE.put(key, schema)
     return schema
-
-
-def clear_cache() -> None:
-    """Forget all parsed schemas (for measurements and tests)."""
-    _CACHE.clear()
 
 
 def _parse(text: bytes, references: Mapping[str, bytes], name: str) -> ProtobufSchema:
