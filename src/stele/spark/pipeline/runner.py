@@ -122,7 +122,7 @@ class _Run:
         self.report = PipelineReport()
         self._stop = stop
         self._busy = threading.Lock()
-        self._ending = False
+        self._refused = False
         self._failure: SteleError | None = None
         self._config = config
         self._progress = progress
@@ -148,9 +148,10 @@ class _Run:
             while not query.awaitTermination(POLL):  # type: ignore[arg-type]  # a float does, the hint says int
                 if self._stop.is_set():
                     with self._busy:
-                        self._ending = True
-                    break
+                        break
         except StreamingQueryException as error:
+            if self._refused:
+                return
             if self._failure is not None:
                 raise self._failure from error
             raise PipelineFailed(_cause(str(error))) from error
@@ -164,7 +165,8 @@ class _Run:
 
     def _batch(self, df: DataFrame, number: int) -> None:
         with self._busy:
-            if self._ending:
+            if self._stop.is_set():
+                self._refused = True
                 raise PipelineFailed("the pipeline is being stopped")
             try:
                 done = self._batches.run(df, number)
