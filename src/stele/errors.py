@@ -216,6 +216,10 @@ class UnknownRuleset(Invalid):
     """The format has no ruleset of that name."""
 
 
+class CannotConvert(Invalid):
+    """No schema of the target language stands for the source, or a format does not take part in conversions."""
+
+
 class UnknownPolicy(Invalid):
     """The word names no compatibility policy."""
 

@@ -1,0 +1,1 @@
+"""Conversion between schema languages over one neutral model, with a report of what is lost."""
