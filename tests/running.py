@@ -70,13 +70,13 @@ def serving(*flags: str, folder: Path, environ: dict[str, str] | None = None) ->
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(20)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
 
 
-def wait_ready(url: str, process: subprocess.Popen[bytes], seconds: float = 30.0) -> None:
+def wait_ready(url: str, process: subprocess.Popen[bytes], seconds: float = 120.0) -> None:
     """Return when the server says that it is ready."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

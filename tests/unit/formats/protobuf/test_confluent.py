@@ -248,7 +248,7 @@ def test_recursion_and_long_chains_end() -> None:
     new, old = (parse(head, x=P3 + chain + f"message M3000 {{ {kind} v = 1; }}") for kind in ("string", "int32"))
     started = time.monotonic()
     assert len(PROTOBUF.check(new, old)) == 2 * 3000 + 2
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_a_finding_explains_itself() -> None:

@@ -226,7 +226,7 @@ def test_hostile_input_is_refused_in_time(text: bytes) -> None:
     started = time.monotonic()
     with pytest.raises(MalformedSchema) as caught:
         PROTOBUF.parse(text, {})
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert len(str(caught.value)) < 1000
 
 

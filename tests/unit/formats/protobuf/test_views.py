@@ -140,7 +140,7 @@ def test_messages_that_multiply_are_bounded() -> None:
     with pytest.raises(Invalid, match="more than 10000 columns"):
         PROTOBUF.arrow_schema(parsed)
     assert PROTOBUF.codec(parsed).validate(PROTOBUF.codec(parsed).example()) == []
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_pyarrow_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from stele.core.ports import Form
 from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema
 from stele.formats.thrift import THRIFT, ThriftSchema
 
-SECONDS = 8.0
+SECONDS = 30.0
 
 
 @pytest.fixture(autouse=True)

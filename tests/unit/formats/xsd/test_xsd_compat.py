@@ -249,7 +249,7 @@ def test_entangled_schemas_end(case: tuple[str, str]) -> None:
     """Content models and patterns made to explode end within seconds, and are never called compatible by mistake."""
     start = time.monotonic()
     assert check(*case)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 30
 
 
 def test_validation_agrees() -> None:
