@@ -14,7 +14,7 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     ├── Invalid
     │   ├── MalformedSchema               the text is no schema; carries the place
     │   │   └── UnresolvedReference
-    │   ├── FormatMismatch · UnknownFormat · UnknownRuleset · UnknownPolicy · UnknownMode
+    │   ├── FormatMismatch · UnknownFormat · UnknownRuleset · UnknownPolicy · UnknownMode · CannotConvert
     │   ├── InvalidName · InvalidVersion · InvalidRuleSet · InvalidRequest
     │   ├── IdMismatch
     │   │   └── IdTaken

@@ -129,6 +129,12 @@ catalogue = st.one_of(
     st.builds(cmd.AssignEncoding, keys, ordinals),
     st.builds(cmd.Bind, bindings),
     st.builds(cmd.Unbind, bindings.map(lambda binding: binding.key)),
+    st.builds(
+        cmd.ChangeItems,
+        st.sampled_from(["keys", "exporters"]),
+        st.dictionaries(st.sampled_from([("a",), ("a", "b")]), st.none() | st.sampled_from([b"{}", b"[]"]), min_size=1),
+        st.none() | st.integers(0, 2),
+    ),
 )
 settings_changes = st.one_of(
     st.builds(cmd.ChangeSettings, levels, st.builds(lambda policy: {"policy": policy}, st.none() | policies)),
@@ -234,6 +240,7 @@ def facts(state: State) -> Mapping[str, Any]:
         "settings": state.settings,
         "mode": state.mode,
         "bindings": state.bindings,
+        "collections": {name: (row.revision, row.items) for name, row in state.collections.items()},
         "closed": [_subject(subject) for subject in state.closed],
         "referrers": {target: [row.uid for row in rows] for target, rows in state.referrers.items()},
         "contents": {

@@ -209,6 +209,17 @@ class Unbind(msgspec.Struct, frozen=True):
     key: tuple[str, str, str, str]
 
 
+class ChangeItems(msgspec.Struct, frozen=True):
+    """Change documents of a collection, all or none: JSON text by key, None removes it.
+
+    expected is the collection's revision the changes were decided on; None changes whatever is there.
+    """
+
+    collection: str
+    changes: Mapping[tuple[str, ...], bytes | None]
+    expected: int | None = None
+
+
 Command = (
     Register
     | DeleteVersion
@@ -225,6 +236,7 @@ Command = (
     | AssignEncoding
     | Bind
     | Unbind
+    | ChangeItems
 )
 
 

@@ -161,6 +161,13 @@ class Unbound(_Event, frozen=True):
     key: tuple[str, str, str, str]
 
 
+class ItemsChanged(_Event, frozen=True):
+    """Documents of a collection are now these; None removes one."""
+
+    collection: str
+    changes: tuple[tuple[tuple[str, ...], bytes | None], ...]
+
+
 Event = (
     SpaceCreated
     | SpaceChanged
@@ -177,6 +184,7 @@ Event = (
     | EncodingAssigned
     | Bound
     | Unbound
+    | ItemsChanged
 )
 
 

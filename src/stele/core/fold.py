@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Container
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from stele.core.digests import digest_keys, pack_digests
 from stele.core.model import (
     PLAIN,
     Attachments,
+    Collection,
     Content,
     Extra,
     GlobalId,
@@ -241,7 +242,7 @@ def _versions_retired(state: State, event: ev.VersionsRetired, stamp: ev.Stamp, 
     state.change(subject, epoch=subject.epoch + 1)
 
 
-def _undefault(state: State, subject: Subject, ordinals: Collection[int]) -> None:
+def _undefault(state: State, subject: Subject, ordinals: Container[int]) -> None:
     """A default version that is deleted is none any more: the newest takes its place."""
     if subject.default_version in ordinals:
         state.change(subject, default_version=None)
@@ -380,6 +381,18 @@ def _unbound(state: State, event: ev.Unbound, stamp: ev.Stamp, seq: int) -> None
     state.drop(state.bindings, event.key)
 
 
+def _items_changed(state: State, event: ev.ItemsChanged, stamp: ev.Stamp, seq: int) -> None:
+    if event.collection not in state.collections:
+        state.put(state.collections, event.collection, Collection())
+    collection = state.collections[event.collection]
+    for key, value in event.changes:
+        if value is None:
+            state.drop(collection.items, key)
+        else:
+            state.put(collection.items, key, value)
+    state.change(collection, revision=collection.revision + 1)
+
+
 _FOLDS: dict[type, Callable[[State, Any, ev.Stamp, int], None]] = {
     ev.SpaceCreated: _space_created,
     ev.SpaceChanged: _space_changed,
@@ -396,4 +409,5 @@ _FOLDS: dict[type, Callable[[State, Any, ev.Stamp, int], None]] = {
     ev.EncodingAssigned: _encoding_assigned,
     ev.Bound: _bound,
     ev.Unbound: _unbound,
+    ev.ItemsChanged: _items_changed,
 }

@@ -284,6 +284,17 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.cluster, self.resource_type, self.resource, self.role
 
 
+class Collection(msgspec.Struct):
+    """Named documents of one purpose kept beside the schemas (keys of encryption, exporters, subscriptions …).
+
+    What they mean is known to whoever owns the collection; here they are JSON texts by key. revision counts changes:
+    a caller that decided on what it saw names it, and is refused when somebody was faster.
+    """
+
+    revision: int = 0
+    items: dict[tuple[str, ...], bytes] = {}
+
+
 class Space(msgspec.Struct):
     """A namespace of subjects with its own gid counter; settings and modes go by name, so may precede a subject."""
 

@@ -18,6 +18,7 @@ from stele.core.model import (
     PLAIN,
     Attachments,
     Binding,
+    Collection,
     Content,
     Extra,
     GlobalId,
@@ -39,7 +40,7 @@ from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
 from stele.core.texts import Dumped, Texts
 
-LAYOUT = 6
+LAYOUT = 7
 """Raised whenever a row changes its shape."""
 
 _BATCH = 500
@@ -123,6 +124,7 @@ class _Dump(msgspec.Struct, array_like=True):
     schemas: list[msgspec.Raw]
     subjects: list[msgspec.Raw]
     bindings: list[Binding]
+    collections: list[tuple[str, int, list[tuple[tuple[str, ...], bytes]]]]
     texts: Dumped
 
 
@@ -171,6 +173,7 @@ def dump_state(state: State) -> bytes:
             lambda row: _dump_subject(row, tables),
         ),
         list(state.bindings.values()),
+        [(name, row.revision, list(row.items.items())) for name, row in state.collections.items()],
         state.texts.dump(),
     )
     dumped.lanes, dumped.policies = list(tables.lanes), list(tables.policies)
@@ -247,6 +250,7 @@ def _load(dumped: _Dump) -> State:
     state.settings, state.mode = dumped.settings, dumped.mode
     state.texts = Texts.load(dumped.texts)
     state.bindings = {binding.key: binding for binding in dumped.bindings}
+    state.collections = {name: Collection(revision, dict(items)) for name, revision, items in dumped.collections}
     for row in dumped.spaces:
         state.spaces[row.name] = Space(**msgspec.structs.asdict(row))
     contents = [_load_content(state, *row) for row in _rows(dumped.contents, _contents)]

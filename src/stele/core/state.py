@@ -15,6 +15,7 @@ import msgspec
 from stele.core.model import (
     DEFAULT_SPACE,
     Binding,
+    Collection,
     Content,
     Level,
     Mode,
@@ -55,6 +56,7 @@ class State:
         self.contents: dict[bytes, Content] = {}
         self.referrers: dict[tuple[str, str, int], list[Version]] = {}
         self.bindings: dict[tuple[str, str, str, str], Binding] = {}
+        self.collections: dict[str, Collection] = {}
         self.closed: list[Subject] = []
         self.serial = 0
         self.texts = Texts()

@@ -1,4 +1,4 @@
-"""Spaces, subjects, codecs, encodings and bindings."""
+"""Spaces, subjects, codecs, encodings, bindings and collections."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from stele.errors import (
     BindingNotFound,
     CodecNotFound,
     EncodingNotFound,
+    InvalidName,
     InvalidRequest,
     NotEmpty,
+    PreconditionFailed,
     ReadOnly,
     SpaceNotFound,
     SubjectNotFound,
@@ -269,6 +271,24 @@ def test_a_frozen_binding_does_not_move() -> None:
     box.do(cmd.Unbind(binding(S).key))
 
 
+# --- collections ----------------------------------------------------------------------------------------------------
+
+
+def test_documents_are_changed_all_or_none_on_what_was_seen() -> None:
+    """A change decided on an older revision is refused; one that changes nothing writes nothing and costs none."""
+    box = Box()
+    box.do(cmd.ChangeItems("keys", {("a",): b"1", ("a", "b"): b"2"}, 0))
+    assert box.state.collections["keys"].revision == 1
+    box.do(cmd.ChangeItems("keys", {("a",): b"1", ("c",): None}))
+    assert box.events == ()
+    with pytest.raises(PreconditionFailed):
+        box.do(cmd.ChangeItems("keys", {("a",): None}, 0))
+    box.do(cmd.ChangeItems("keys", {("a",): None, ("c",): b"3"}, 1))
+    assert box.state.collections["keys"].items == {("a", "b"): b"2", ("c",): b"3"}
+    with pytest.raises(InvalidName):
+        box.do(cmd.ChangeItems("keys", {("a\n",): b"1"}))
+
+
 def test_read_only_stops_every_command_that_writes() -> None:
     """READONLY lets through only what has been answered before."""
     box = Box()
@@ -285,6 +305,7 @@ def test_read_only_stops_every_command_that_writes() -> None:
         AssignEncoding(S, 1, "gzip"),
         Bind(binding(S, 1)),
         cmd.Unbind(binding(S).key),
+        cmd.ChangeItems("keys", {("a",): b"1"}),
     ]
     for command in refused:
         with pytest.raises(ReadOnly):

@@ -1,4 +1,4 @@
-"""Spaces, subjects, codecs, encodings and bindings: everything beside versions and settings."""
+"""Spaces, subjects, codecs, encodings, bindings and collections: everything beside versions and settings."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from stele.errors import (
     CodecNotFound,
     InvalidRequest,
     NotEmpty,
+    PreconditionFailed,
     SpaceNotFound,
     SubjectNotFound,
     VersionNotFound,
@@ -121,6 +122,23 @@ def unbind(state: State, command: cmd.Unbind, stamp: Stamp) -> Decision:
         raise BindingNotFound(f"'{command.key[2]}' is not bound.")
     writable(state, Level(*binding.subject))
     return Decision((ev.Unbound(command.key),), cmd.Done())
+
+
+def change_items(state: State, command: cmd.ChangeItems, stamp: Stamp) -> Decision:
+    """Change documents of a collection, unless it is not the one the caller saw."""
+    collection = state.collections.get(command.collection)
+    revision = 0 if collection is None else collection.revision
+    if command.expected is not None and command.expected != revision:
+        raise PreconditionFailed(f"'{command.collection}' was changed meanwhile")
+    items = {} if collection is None else collection.items
+    changes = tuple((key, value) for key, value in command.changes.items() if items.get(key) != value)
+    if not changes:
+        return Decision((), cmd.Done())
+    for key, _ in changes:
+        for part in key:
+            checked_name(part)
+    writable(state, Level())
+    return Decision((ev.ItemsChanged(command.collection, changes),), cmd.Done())
 
 
 def _subject(state: State, key: SubjectKey) -> Subject:
