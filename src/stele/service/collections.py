@@ -1,0 +1,45 @@
+"""Collections: documents beside the schemas, read from memory and changed on what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from stele.core.commands import ChangeItems
+from stele.errors import PreconditionFailed
+from stele.service.registry import Registry
+
+Key = tuple[str, ...]
+Items = Mapping[Key, bytes]
+Changes = Mapping[Key, bytes | None]
+
+T = TypeVar("T")
+
+_NOTHING: Items = {}
+
+
+async def read(registry: Registry, collection: str) -> Items:
+    """The documents of a collection by key, up to date; a view, not to be changed."""
+    found = (await registry.current()).collections.get(collection)
+    return _NOTHING if found is None else found.items
+
+
+async def edit(
+    registry: Registry, collection: str, change: Callable[[Items], tuple[Changes, T]], *, actor: str = "", via: str = ""
+) -> T:
+    """Change documents by what is there: change gets them all and answers what to write and what to return.
+
+    It is called again on the newer documents when another writer was faster, so it must have no effects of its own.
+    Raises what it raises, `ReadOnly`, `InvalidName`, `StoreError`.
+    """
+    while True:
+        found = (await registry.current()).collections.get(collection)
+        revision, items = (0, _NOTHING) if found is None else (found.revision, found.items)
+        changes, answer = change(items)
+        if not changes:
+            return answer
+        try:
+            await registry.execute(ChangeItems(collection, changes, revision), actor=actor, via=via)
+        except PreconditionFailed:
+            continue
+        return answer

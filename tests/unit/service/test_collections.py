@@ -1,0 +1,34 @@
+"""Documents beside the schemas."""
+
+from __future__ import annotations
+
+import asyncio
+
+from stele.service.collections import Changes, Items, edit, read
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog, MemoryStore
+
+
+def _more(items: Items) -> tuple[Changes, int]:
+    number = int(items.get(("n",), b"0")) + 1
+    return {("n",): str(number).encode()}, number
+
+
+async def test_rivals_of_two_nodes_lose_no_change() -> None:
+    """Whoever was slower decides again on what the faster one left; every node reads the same in the end."""
+    store = MemoryStore()
+    nodes = [await Registry.open(MemoryLog(store)) for _ in range(2)]
+    answers = await asyncio.gather(*(edit(nodes[number % 2], "numbers", _more) for number in range(20)))
+    assert sorted(answers) == list(range(1, 21))
+    for node in nodes:
+        assert await read(node, "numbers") == {("n",): b"20"}
+        await node.close()
+
+
+async def test_a_change_of_nothing_writes_nothing() -> None:
+    """An empty change answers without a write."""
+    registry = await Registry.open(MemoryLog())
+    assert await read(registry, "x") == {}
+    assert await edit(registry, "x", lambda items: ({}, len(items))) == 0
+    assert registry.appended == 0
+    await registry.close()
