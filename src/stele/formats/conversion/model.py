@@ -3,6 +3,9 @@
 A `Model` is a root type and a table of named types (records, enumerations, fixed-size byte strings). A named type is
 always referred to by `Named`, so recursive schemas need no special care and nothing is nested without end. What a
 language can say and the model (or the other language) cannot is reported as a `Loss`, never dropped in silence.
+
+Values inside a model (defaults, `enum` and `const` constraints) are JSON values in the mapping of
+`stele.formats.conversion.data`: bytes as base64 text, decimals and times as text, records as objects.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ class Kind(Enum):
     ANY = "any"
     """Any JSON value: no statement about the type."""
     NULL = "null"
+    """Nothing but null; what has this type is nullable too."""
     BOOLEAN = "boolean"
     INT8 = "int8"
     INT16 = "int16"
@@ -107,7 +111,7 @@ class Option(msgspec.Struct, frozen=True):
 
 
 class Union(msgspec.Struct, frozen=True):
-    """Exactly one of two or more types, none of which is null: nullability stands where the union is used."""
+    """Exactly one of two or more types, none of which is null or a union: nullability stands where it is used."""
 
     options: tuple[Option, ...]
 
@@ -136,7 +140,7 @@ class Field(msgspec.Struct, frozen=True):
 
     nullable     null is a value of it
     required     a datum always has the field: False where a writer may leave it out
-    default      JSON value a reader takes where a datum lacks the field; ABSENT: none
+    default      JSON value (see the module) a reader takes where a datum lacks the field; ABSENT: none
     number       the field's number in languages that have one; None lets the target choose
     aliases      earlier names
     constraints  bounds on values, by JSON Schema keyword (`minimum`, `maxLength`, `pattern`, `uniqueItems` …)
@@ -157,7 +161,8 @@ class Record(msgspec.Struct, frozen=True):
     """A record (struct, message, object).
 
     name         full name, dotted; the last part is the short name
-    open         data may have members the record does not name (None: the language has no such notion)
+    open         data may have members the record does not name (None: the language has no such notion; its data have
+                 none, so a language that must decide says closed)
     at_most_one  groups of fields of which a datum has at most one (Protobuf oneof, Thrift union), by group name
     """
 
