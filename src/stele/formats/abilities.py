@@ -7,7 +7,7 @@ of `stele.core.ports.Format` lets a plug-in begin with parsing and verdicts alon
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -52,19 +52,39 @@ class Lintable(Protocol[P_contra]):
         ...
 
 
+ANNOTATIONS: Final = frozenset(
+    {"$comment", "appinfo", "comment", "description", "doc", "documentation", "examples", "title"}
+)
+"""Attributes of a `Node` that only speak to people: a change of nothing else concerns no data and no code."""
+
+TRUNCATED: Final = "truncated"
+"""Kind of the node an outline ends with when the schema declares more than is listed."""
+
+
 class Node(msgspec.Struct, frozen=True):
     """One thing a schema declares: a type, a field, a symbol, a method, a subschema.
 
-    path        unique in the outline, stable between versions, in the style of the format's findings
+    path        unique in the outline, in the style of the format's findings
     kind        the language's word for it (`record`, `field`, `message`, `enum value`, `schema` …)
-    attributes  what it says of itself, each as a short text (`type`, `default`, `doc`, `minimum` …)
-    identity    what makes two nodes of two versions the same even when the path differs (a field number); '' for none
+    attributes  what it says of itself, each as a short text (`type`, `default`, `doc`, `minimum` …), never ''
+    identity    what makes two nodes of two versions the same below the same parent, whatever their names (a field
+                number); '' for none: then it is the path, as seen from the parent
+    name        what its author calls it; '' where it has no name but a position
+    parent      path of the node it belongs to; None for the topmost ones
+    aliases     names it went by in other versions
+    ordered     whether its place among its siblings means something
+    uses        paths of the nodes its attributes refer to (the type of a field)
     """
 
     path: str
     kind: str
     attributes: Mapping[str, str]
     identity: str = ""
+    name: str = ""
+    parent: str | None = None
+    aliases: tuple[str, ...] = ()
+    ordered: bool = False
+    uses: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -72,5 +92,24 @@ class Outlined(Protocol[P_contra]):
     """A format whose versions can be compared declaration by declaration."""
 
     def outline(self, parsed: P_contra) -> list[Node]:
-        """Everything the schema declares, parents before children, in the order of the text; bounded."""
+        """Everything the schema declares, parents before children, in the order of the text; bounded.
+
+        What lies behind the bound is left out, and the last node is of kind `TRUNCATED`.
+        """
+        ...
+
+
+class Place(NamedTuple):
+    """A node of an outline by its path, and the attribute in question, '' for none in particular."""
+
+    path: str
+    attribute: str = ""
+
+
+@runtime_checkable
+class Locating(Protocol[P_contra]):
+    """A format whose findings lead through the schema by other paths than those of its outline."""
+
+    def locate(self, parsed: P_contra, path: str) -> Place | None:
+        """The declaration a finding's path leads to, as far as the path can be followed; None for nowhere."""
         ...

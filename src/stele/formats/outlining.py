@@ -1,0 +1,69 @@
+"""How outlines are made: paths stay unique, texts short, and a schema without end has an end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Final
+
+from stele.formats.abilities import TRUNCATED, Node
+
+MAX_NODES: Final = 20_000
+"""Declarations of one schema that are listed; the node after the last says that there are more."""
+
+MAX_TEXT: Final = 400
+"""Characters of an attribute that are kept; a longer one ends in its length and digest, so that it still compares."""
+
+
+class Outline:
+    """A list of nodes in the making."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._paths: set[str] = set()
+        self._cut = False
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more is taken, so that a walk can stop."""
+        return self._cut
+
+    def add(
+        self,
+        path: str,
+        kind: str,
+        attributes: Mapping[str, str],
+        *,
+        parent: str | None = None,
+        name: str = "",
+        identity: str = "",
+        aliases: Iterable[str] = (),
+        ordered: bool = False,
+        uses: Iterable[str] = (),
+    ) -> str:
+        """Append a node and return its path, with `#2`, `#3` … behind it when it was taken. Empty attributes go."""
+        if len(self.nodes) >= MAX_NODES:
+            if not self._cut:
+                self._cut = True
+                self.nodes.append(Node(TRUNCATED, TRUNCATED, {"declarations": f"more than {MAX_NODES}"}))
+            return path
+        path = self._unique(path)
+        texts = {word: shortened(text) for word, text in attributes.items() if text}
+        self.nodes.append(Node(path, kind, texts, identity, name, parent, tuple(aliases), ordered, tuple(uses)))
+        return path
+
+    def _unique(self, path: str) -> str:
+        found, number = path, 1
+        while found in self._paths:
+            number += 1
+            found = f"{path}#{number}"
+        self._paths.add(found)
+        return found
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning with length and digest of the whole."""
+    if len(text) <= MAX_TEXT:
+        return text
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{text[:MAX_TEXT]}… ({len(text)} characters, {digest})"
