@@ -14,7 +14,7 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     ├── Invalid
     │   ├── MalformedSchema               the text is no schema; carries the place
     │   │   └── UnresolvedReference
-    │   ├── FormatMismatch · UnknownFormat · UnknownRuleset · UnknownPolicy · UnknownMode · CannotConvert
+    │   ├── FormatMismatch · UnknownFormat · UnknownRuleset · UnknownRule · UnknownPolicy · UnknownMode · CannotConvert
     │   ├── InvalidName · InvalidVersion · InvalidRuleSet · InvalidRequest
     │   ├── IdMismatch
     │   │   └── IdTaken
@@ -214,6 +214,10 @@ class UnknownFormat(Invalid):
 
 class UnknownRuleset(Invalid):
     """The format has no ruleset of that name."""
+
+
+class UnknownRule(Invalid):
+    """No lint rule has that name."""
 
 
 class CannotConvert(Invalid):

@@ -1,0 +1,274 @@
+"""Advice on schemas that are valid: the rules all languages share, and how they are run.
+
+A rule has one name in every language that has it; what exactly it looks at is in the `lint` module of the language. A
+format that is not `Lintable` is judged by what its `fields` tell. Findings are about the document itself: schemas it
+refers to have subjects of their own. Their level is WARNING, and no rule says more than `MAX_FINDINGS` times the same.
+
+An author can silence rules where he knows better; it holds for the declaration and all inside it:
+
+- Avro: the attribute `"stele.lint-ignore": ["RULE", …]` of a type or field,
+- JSON Schema: the keyword `"x-stele-lint-ignore": ["RULE", …]`,
+- Protobuf and Thrift: `stele:lint-ignore RULE …` on a line of the comment (Thrift: `/** … */`) of a declaration, or of
+  the `syntax` or `package` statement, or a Thrift header, for the whole file,
+- XML Schema: the same words inside `xs:annotation/xs:appinfo`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from stele.core.findings import Finding, Level
+from stele.core.ports import Format, Parsed
+from stele.errors import UnknownRule
+from stele.formats.abilities import Lintable
+
+RULES: Final[Mapping[str, str]] = {
+    "CASE_CLASH": "Names in one scope differ in more than upper and lower case: table engines do not tell them apart.",
+    "CONTENT_DECLARED": "An object says whether it takes properties it does not name.",
+    "DECIMAL_CHANGED": "A decimal keeps its scale and loses no precision from one version to the next.",
+    "DEFAULT_BRANCH": "The default of a union is a value of its first branch, as libraries before Avro 1.12 demand.",
+    "DEFAULT_FITS": "A default is a value of its type.",
+    "DOC_REQUIRED": "Types and fields say what they mean.",
+    "DRAFT_DECLARED": "The document names the draft of JSON Schema it is written in.",
+    "ELEMENT_FORM": "Local elements are in the target namespace, as global ones are.",
+    "ENUM_DEFAULT": "An enum has a default symbol, so that symbols can be added later.",
+    "ENUM_VALUE_EXPLICIT": "Every value of an enum has its number written down.",
+    "ENUM_VALUE_PREFIX": "Values of a top-level enum begin with its name: they share one scope with those of others.",
+    "ENUM_ZERO_UNSPECIFIED": "The value an unset enum takes stands for nothing else.",
+    "FIELD_DEFAULT": "A field that is added has a default for data written before.",
+    "FIELD_ID_EXPLICIT": "Every field has its number written down.",
+    "FORMAT_KNOWN": "A `format` is one the draft defines; others are silently ignored.",
+    "LINT_INCOMPLETE": "The schema is small enough to be looked at as a whole.",
+    "LOGICAL_TYPE": "A logical type exists, stands on the type it belongs to, and has valid attributes.",
+    "LOGICAL_TYPE_CHANGED": "A field keeps its logical type from one version to the next.",
+    "NAMESPACE_REQUIRED": "The schema declares a namespace (package, target namespace).",
+    "NAMING": "Names follow the style guide of the language.",
+    "NULLABLE_DEFAULT": "A field that may be null has a default.",
+    "NUMBER_REUSED": "A number or name once given to a field or enum value is never given to another.",
+    "PATTERN_ANCHORED": "A pattern is anchored at both ends: otherwise it matches anywhere inside the text.",
+    "RECURSIVE_TYPE": "No type contains itself: table engines such as Spark cannot hold its data.",
+    "REF_SIBLINGS": "Nothing stands beside a `$ref` that the draft ignores there.",
+    "REQUIREDNESS_DECLARED": "A field says whether it is optional.",
+    "REQUIRED_FIELD": "No field is `required`: it can never be removed again.",
+    "REQUIRED_UNDEFINED": "Every property that is required is defined.",
+    "RESERVED_ON_DELETE": "What is deleted leaves its number and its name reserved, for good.",
+    "TIMESTAMP_UNIT": "A time keeps its unit from one version to the next.",
+    "TYPE_DECLARED": "Everything has a declared type.",
+    "UNBOUNDED_RECURSION": "Every type has finite data: none demands itself.",
+    "UNKNOWN_KEYWORD": "Keywords and attributes are known ones, not misspelled.",
+    "UNUSED_DEFINITION": "Every definition is used.",
+    "UNUSED_IMPORT": "Every import is used.",
+    "WILDCARD_LIMITED": "A wildcard is limited: in number, to a namespace, or to elements that are declared.",
+}
+"""Every rule with one sentence on what it asks for."""
+
+MAX_FINDINGS: Final = 100
+"""Findings listed of one rule; one more says how many are left out."""
+
+MAX_PLACES: Final = 200_000
+"""Declarations looked at in one schema; a finding of the rule LINT_INCOMPLETE says so when there are more."""
+
+LOWER_SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
+UPPER_SNAKE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+UPPER_CAMEL: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
+LOWER_CAMEL: Final = re.compile(r"[a-z][A-Za-z0-9]*")
+
+_DIRECTIVE: Final = re.compile(r"^[ \t]*stele:lint-ignore[ \t]+([A-Z_0-9, \t]+)$", re.MULTILINE)
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+def rules(*names: str) -> Mapping[str, str]:
+    """A part of the catalogue, for a format's `lint_rules`."""
+    return {name: RULES[name] for name in sorted(names)}
+
+
+def rules_of(fmt: Format[Any]) -> Mapping[str, str]:
+    """The rules a format is judged by, each with its sentence."""
+    return fmt.lint_rules if isinstance(fmt, Lintable) else rules("CASE_CLASH", "DOC_REQUIRED", "FIELD_DEFAULT")
+
+
+def known(fmt: Format[Any], names: Iterable[str]) -> frozenset[str]:
+    """The names as a set. Raises `UnknownRule` for one that no language has; one that another language has is fine."""
+    wanted = frozenset(names)
+    there = {*RULES, *rules_of(fmt)}
+    unknown = sorted(wanted - there)
+    if unknown:
+        near = get_close_matches(unknown[0].upper(), there, 1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        raise UnknownRule(f"there is no lint rule {unknown[0]!r}{hint}; {fmt.name} has {', '.join(rules_of(fmt))}")
+    return wanted
+
+
+def lint(
+    fmt: Format[Any], parsed: Parsed, before: Parsed | None = None, rules: Collection[str] | None = None
+) -> list[Finding]:
+    """What the rules object to; before is the previous version, for rules about changes; rules None means all.
+
+    LINT_INCOMPLETE is reported whatever was asked for. Raises `UnknownRule`.
+    """
+    wanted = None if rules is None else known(fmt, rules) | {"LINT_INCOMPLETE"}
+    found = fmt.lint(parsed, before) if isinstance(fmt, Lintable) else _by_fields(fmt, parsed, before)
+    return [finding for finding in found if wanted is None or finding.rule in wanted]
+
+
+class Notes:
+    """The findings of one run: warnings, a bounded number of each rule."""
+
+    def __init__(self) -> None:
+        self._found: list[Finding] = []
+        self._counts: Counter[str] = Counter()
+        self._places = 0
+
+    def add(
+        self,
+        rule: str,
+        path: str,
+        why: str,
+        fix: str,
+        *,
+        shown: str = "",
+        before: str = "",
+        ignored: frozenset[str] = _NOTHING,
+    ) -> None:
+        """Note an objection, unless the author silenced the rule there; shown and before are what stands there."""
+        if rule in ignored:
+            return
+        self._counts[rule] += 1
+        if self._counts[rule] <= MAX_FINDINGS:
+            finding = Finding(rule, path, shorten(shown), shorten(before), why, fix, level=Level.WARNING)
+            self._found.append(finding)
+
+    def visit(self) -> bool:
+        """Count a declaration; False when there were enough."""
+        self._places += 1
+        return self._places <= MAX_PLACES
+
+    def findings(self, root: str) -> list[Finding]:
+        """All findings; the last ones say, at the path of the root, what was left out."""
+        found = list(self._found)
+        for rule, count in self._counts.items():
+            if count > MAX_FINDINGS:
+                why = f"{count - MAX_FINDINGS} more findings of this rule are left out."
+                found.append(Finding(rule, root, why=why, fix="Mend the ones listed first.", level=Level.WARNING))
+        if self._places > MAX_PLACES:
+            why = f"Only the first {MAX_PLACES} declarations of the schema were looked at."
+            fix = "Split the schema into smaller ones."
+            found.append(Finding("LINT_INCOMPLETE", root, why=why, fix=fix, level=Level.WARNING))
+        return found
+
+
+# --- what the rules of several languages do the same way ------------------------------------------------------------
+
+
+def missing_doc(notes: Notes, path: str, what: str, how: str, ignored: frozenset[str]) -> None:
+    """Note that something is not explained."""
+    why = f"{what} does not say what it means: whoever reads the data has to guess."
+    notes.add("DOC_REQUIRED", path, why, how, ignored=ignored)
+
+
+def check_name(
+    notes: Notes,
+    path: str,
+    name: str,
+    what: str,
+    styles: Mapping[str, re.Pattern[str]],
+    ignored: frozenset[str],
+) -> None:
+    """Note a name that is in none of the styles (by their own example: `lower_snake_case`)."""
+    if not any(style.fullmatch(name) for style in styles.values()):
+        first = next(iter(styles))
+        fix = f"Call it {restyled(name, first)}."
+        notes.add("NAMING", path, f"The name of {what} is not {' or '.join(styles)}.", fix, shown=name, ignored=ignored)
+
+
+SNAKE_NAME: Final = {"lower_snake_case": LOWER_SNAKE}
+FIELD_NAME: Final = {"lower_snake_case": LOWER_SNAKE, "lowerCamelCase": LOWER_CAMEL}
+CAMEL_NAME: Final = {"lowerCamelCase": LOWER_CAMEL, "lower_snake_case": LOWER_SNAKE}
+TYPE_NAME: Final = {"UpperCamelCase": UPPER_CAMEL}
+SYMBOL_NAME: Final = {"UPPER_SNAKE_CASE": UPPER_SNAKE}
+
+
+def restyled(name: str, style: str) -> str:
+    """A name in another style, by the style's own example."""
+    words = [word.lower() for word in _WORD.findall(name[:200])] or ["name"]
+    camel = [word.capitalize() for word in words]
+    match style:
+        case "lower_snake_case":
+            return "_".join(words)
+        case "UPPER_SNAKE_CASE":
+            return "_".join(words).upper()
+        case "UpperCamelCase":
+            return "".join(camel)
+        case _:
+            return "".join([words[0], *camel[1:]])
+
+
+def case_clashes(
+    notes: Notes, names: Iterable[str], path: str, ignored: frozenset[str], *, what: str = "fields"
+) -> None:
+    """Note names of one scope that are equal but for upper and lower case."""
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            why = f"The {what} {other!r} and {name!r} are one and the same column to Spark and most table formats."
+            notes.add("CASE_CLASH", path, why, f"Rename {name!r}.", shown=name, ignored=ignored)
+
+
+def recursive(notes: Notes, rule: str, path: str, members: Iterable[str], ignored: frozenset[str]) -> None:
+    """Note a circle of types, for the rules RECURSIVE_TYPE and UNBOUNDED_RECURSION."""
+    names = list(members)
+    way = " > ".join([*names[:6], *(["…"] if len(names) > 6 else []), names[0]])
+    if rule == "RECURSIVE_TYPE":
+        why = f"The type contains itself ({way}): Spark, Arrow and table formats have no column of such a shape."
+        fix = "Refer to the inner value by an id, or keep the data out of tables."
+    else:
+        why = f"The type demands itself ({way}): no finite value of it exists."
+        fix = "Make one step of the circle optional."
+    notes.add(rule, path, why, fix, shown=way, ignored=ignored)
+
+
+def silenced(value: object) -> frozenset[str]:
+    """The rules an attribute silences: a list of names, or one name."""
+    names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def silenced_in(comment: str) -> frozenset[str]:
+    """The rules that a comment silences."""
+    found = [names for line in _DIRECTIVE.findall(comment) for names in re.split(r"[,\s]+", line) if names]
+    return frozenset(found) if found else _NOTHING
+
+
+def explains(comment: str) -> bool:
+    """Whether a comment says anything beside what it silences."""
+    return bool(_DIRECTIVE.sub("", comment).strip())
+
+
+def shorten(text: str, limit: int = 120) -> str:
+    """A text that fits in a line."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _by_fields(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> list[Finding]:
+    """The rules for a format that has none of its own."""
+    notes = Notes()
+    fields = fmt.fields(parsed)
+    known_before = None if before is None else {field.path for field in fmt.fields(before)}
+    scopes: dict[str, list[str]] = {}
+    for field in fields:
+        scope, _, name = field.path.rpartition(".")
+        scopes.setdefault(scope, []).append(name)
+        if not field.doc.strip():
+            missing_doc(notes, field.path, f"The field {name!r}", "Document the field.", _NOTHING)
+        if known_before is not None and field.path not in known_before and field.default is None:
+            why = "The field is new and has no default, so data written before has no value for it."
+            notes.add("FIELD_DEFAULT", field.path, why, "Give the field a default.", shown=field.type)
+    for scope, names in scopes.items():
+        case_clashes(notes, dict.fromkeys(names), scope, _NOTHING)
+    return notes.findings("")
