@@ -89,7 +89,11 @@ class Format(Protocol[P]):
 
     @property
     def rulesets(self) -> Sequence[str]:
-        """Names of the compatibility rulesets; the first is the default. Empty: nothing can be compared."""
+        """Full names (`name@1`) of every version of the compatibility rulesets; the name of the first is the default.
+
+        Empty: nothing can be compared. A name without a version counts as version 1. What a format promises about
+        names and versions, and how to keep that: `stele.formats.rulesets`.
+        """
         ...
 
     def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> P:
@@ -117,7 +121,8 @@ class Format(Protocol[P]):
     def check(self, reader: P, writer: P, ruleset: str = "") -> list[Finding]:
         """Whether the reader's schema can read data of the writer's: no finding that `breaks` means yes.
 
-        ruleset '' is the default. Raises `UnknownRuleset`.
+        ruleset is a full name, a bare name for its newest version, or '' for that of the default. Raises
+        `UnknownRuleset`.
         """
         ...
 

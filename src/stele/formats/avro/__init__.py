@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
-from stele.errors import UnknownRuleset
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
 from stele.formats.avro import fingerprint as _fingerprint
+from stele.formats.avro import lint as _lint
 from stele.formats.avro import parse as _parse
 from stele.formats.avro.model import AvroSchema
+from stele.formats.rulesets import Ruleset, Rulesets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +25,23 @@ if TYPE_CHECKING:
     from stele.formats.avro.codec import AvroCodec
 
 __all__ = ["AVRO", "AvroFormat", "AvroSchema"]
+
+
+def _java(reader: AvroSchema, writer: AvroSchema) -> list[Finding]:
+    return _compat.check(reader, writer)
+
+
+def _ruby(reader: AvroSchema, writer: AvroSchema) -> list[Finding]:
+    return _compat.check(reader, writer, ruby=True)
+
+
+RULESETS = Rulesets(
+    "avro",
+    Ruleset("avro@1", _java, "Schema resolution as Java's SchemaCompatibility checks it."),
+    Ruleset("confluent@1", _java, "The same rules as avro, under the name a Confluent client knows."),
+    Ruleset("avro-ruby@1", _ruby, "Schema resolution as the Ruby library checks it."),
+)
+"""avro and confluent are the rules of Java's SchemaCompatibility; for avro-ruby see `stele.formats.avro.compat`."""
 
 
 class AvroFormat:
@@ -35,8 +53,8 @@ class AvroFormat:
         "application/vnd.apache.avro.schema+json",
         "application/json",
     )
-    rulesets: Sequence[str] = ("avro", "confluent", "avro-ruby")
-    """avro and confluent are the rules of Java's SchemaCompatibility; for avro-ruby see `stele.formats.avro.compat`."""
+    rulesets: Sequence[str] = RULESETS.names
+    ruleset_summaries: Mapping[str, str] = RULESETS.summaries
 
     def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> AvroSchema:
         """Parse a schema document; references map full names to documents, dependencies first. name has no meaning.
@@ -59,9 +77,7 @@ class AvroFormat:
 
     def check(self, reader: AvroSchema, writer: AvroSchema, ruleset: str = "") -> list[Finding]:
         """Why data of writer cannot be read with reader; see `stele.formats.avro.compat`. Raises `UnknownRuleset`."""
-        if ruleset and ruleset not in self.rulesets:
-            raise UnknownRuleset(f"avro has no ruleset {ruleset!r}; it has {', '.join(self.rulesets)}")
-        return _compat.check(reader, writer, ruby=ruleset == "avro-ruby")
+        return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: AvroSchema) -> list[Field]:
         """All fields, depth first (10 000 at most)."""
@@ -78,6 +94,15 @@ class AvroFormat:
         from stele.formats.avro.codec import AvroCodec
 
         return AvroCodec(writer, reader)
+
+    @property
+    def lint_rules(self) -> Mapping[str, str]:
+        """The rules of `lint`, each with a sentence."""
+        return _lint.RULES
+
+    def lint(self, parsed: AvroSchema, before: AvroSchema | None = None) -> list[Finding]:
+        """Advice, as warnings; see `stele.formats.avro.lint`."""
+        return _lint.lint(parsed, before)
 
 
 AVRO = AvroFormat()

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
-from stele.errors import UnknownRuleset
 from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, parsed
 from stele.formats.jsonschema.codec import JsonCodec
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.rulesets import Ruleset, Rulesets
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_SUMMARIES = {
+    "confluent": "Changes between the two texts, each allowed or not by Confluent's table.",
+    "confluent-lenient": "The same changes by Confluent's lenient table: properties may come and go in open models.",
+    "containment": "Every document the writer's schema allows is allowed by the reader's; doubt is undecided.",
+    "containment-lenient": "The same, with doubt as a warning: only a document that proves the break refuses.",
+}
+
+
+def _diff(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
+    allowed = confluent.RULESETS[name]
+    return confluent.findings(confluent.changes(reader, writer, allowed=allowed), allowed, reader, writer)
+
+
+def _containment(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
+    return containment.findings(reader, writer, containment.RULESETS[name])
+
+
+RULESETS = Rulesets(
+    "json",
+    *(Ruleset(f"{name}@1", partial(_diff, name), _SUMMARIES[name]) for name in confluent.RULESETS),
+    *(Ruleset(f"{name}@1", partial(_containment, name), _SUMMARIES[name]) for name in containment.RULESETS),
+)
+"""`confluent` (the default), `confluent-lenient`, `containment` and `containment-lenient`."""
 
 
 class JsonSchemaFormat:
@@ -31,8 +57,13 @@ class JsonSchemaFormat:
 
     @property
     def rulesets(self) -> Sequence[str]:
-        """`confluent` (default), `confluent-lenient`, `containment` and `containment-lenient`."""
-        return (*confluent.RULESETS, *containment.RULESETS)
+        """`confluent` (default), `confluent-lenient`, `containment` and `containment-lenient`, in all versions."""
+        return RULESETS.names
+
+    @property
+    def ruleset_summaries(self) -> Mapping[str, str]:
+        """What each looks at."""
+        return RULESETS.summaries
 
     def parse(
         self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True
@@ -54,13 +85,7 @@ class JsonSchemaFormat:
 
     def check(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, ruleset: str = "") -> list[Finding]:
         """Findings of the ruleset. Raises `UnknownRuleset`; `TooLarge` for schemas too entangled to compare."""
-        if ruleset in containment.RULESETS:
-            return containment.findings(reader, writer, containment.RULESETS[ruleset])
-        allowed = confluent.RULESETS.get(ruleset or "confluent")
-        if allowed is None:
-            raise UnknownRuleset(f"the format json has no ruleset {ruleset!r}, but {', '.join(self.rulesets)}")
-        found = confluent.changes(reader, writer, allowed=allowed)
-        return confluent.findings(found, allowed, reader, writer)
+        return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ParsedJsonSchema) -> list[Field]:
         """All properties at any depth."""

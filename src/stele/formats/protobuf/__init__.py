@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from google.protobuf import json_format
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
-from stele.errors import UnknownRuleset
 from stele.formats.protobuf import buf, confluent
 from stele.formats.protobuf.arrow import arrow_schema
 from stele.formats.protobuf.buf import check_modules
@@ -27,14 +26,20 @@ from stele.formats.protobuf.model import (
 from stele.formats.protobuf.normalize import descriptor_bytes
 from stele.formats.protobuf.parse import parse
 from stele.formats.protobuf.printer import print_schema
+from stele.formats.rulesets import Ruleset, Rulesets
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RULESETS: Mapping[str, Callable[[ProtobufSchema, ProtobufSchema], list[Finding]]] = {
-    "confluent": confluent.check,
-    **buf.RULESETS,
-}
+RULESETS = Rulesets(
+    "protobuf",
+    Ruleset("confluent@1", confluent.check, "Messages, fields and types, changed as Confluent's registry allows."),
+    *(
+        Ruleset(f"{name}@1", rules, f"The breaking-change rules of buf's category {name.removeprefix(buf.PREFIX)}.")
+        for name, rules in buf.RULESETS.items()
+    ),
+)
+"""`confluent` for policies; `buf:…` for whoever builds with buf."""
 
 
 class ProtobufFormat:
@@ -42,7 +47,8 @@ class ProtobufFormat:
 
     name = "protobuf"
     media_types: Sequence[str] = ("application/vnd.google.protobuf", "application/x-protobuf", "text/x-protobuf")
-    rulesets: Sequence[str] = tuple(_RULESETS)
+    rulesets: Sequence[str] = RULESETS.names
+    ruleset_summaries: Mapping[str, str] = RULESETS.summaries
 
     def parse(
         self,
@@ -95,10 +101,7 @@ class ProtobufFormat:
 
     def check(self, reader: ProtobufSchema, writer: ProtobufSchema, ruleset: str = "") -> list[Finding]:
         """Why reader cannot read data of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
-        rules = _RULESETS.get(ruleset or self.rulesets[0])
-        if rules is None:
-            raise UnknownRuleset(f"Protobuf has no ruleset {ruleset!r}, only {', '.join(self.rulesets)}")
-        return rules(reader, writer)
+        return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ProtobufSchema) -> list[Field]:
         """All fields, depth first. See `fields.fields`."""

@@ -7,12 +7,12 @@ no size before it has looked at what is left of the data and demands what is req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
-from stele.errors import UnknownRuleset
+from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.thrift import audit, wire
 from stele.formats.thrift.arrow import arrow_schema
 from stele.formats.thrift.canonical import canonical, fingerprints
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["THRIFT", "ThriftCodec", "ThriftFormat", "ThriftSchema", "arrow_schema"]
 
-_RULESETS: Mapping[str, Callable[[ThriftSchema, ThriftSchema], list[Finding]]] = {
-    "thrift-wire": wire.check,
-    "thrift-audit": audit.check,
-}
+RULESETS = Rulesets(
+    "thrift",
+    Ruleset("thrift-wire@1", wire.check, "Whether bytes written with one file are read rightly with the other."),
+    Ruleset("thrift-audit@1", audit.check, "What the Apache compiler's audit warns of: data, calls, generated code."),
+)
+"""`thrift-wire` is about data, which policies ask about; `thrift-audit` about files, calls and generated code."""
 
 
 class ThriftFormat:
@@ -37,8 +39,8 @@ class ThriftFormat:
 
     name: str = "thrift"
     media_types: Sequence[str] = ("text/x-thrift", "application/x-thrift")
-    rulesets: Sequence[str] = tuple(_RULESETS)
-    """`thrift-wire` is about data, which policies ask about; `thrift-audit` about files, calls and generated code."""
+    rulesets: Sequence[str] = RULESETS.names
+    ruleset_summaries: Mapping[str, str] = RULESETS.summaries
 
     def parse(
         self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True
@@ -60,10 +62,7 @@ class ThriftFormat:
 
     def check(self, reader: ThriftSchema, writer: ThriftSchema, ruleset: str = "") -> list[Finding]:
         """Why reader cannot take the place of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
-        rules = _RULESETS.get(ruleset or self.rulesets[0])
-        if rules is None:
-            raise UnknownRuleset(f"thrift has no ruleset {ruleset!r}; it has {', '.join(self.rulesets)}")
-        return rules(reader, writer)
+        return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ThriftSchema) -> list[Field]:
         """All fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""

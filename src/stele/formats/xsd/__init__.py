@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
-from stele.errors import UnknownRuleset
+from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.xsd import parse as _parse
 from stele.formats.xsd.canonical import canonical
 from stele.formats.xsd.parse import ParsedXsd
@@ -25,13 +25,27 @@ if TYPE_CHECKING:
 __all__ = ["XSD", "ParsedXsd", "XsdFormat"]
 
 
+def _contains(reader: ParsedXsd, writer: ParsedXsd) -> list[Finding]:
+    from stele.formats.xsd.compat import check
+
+    return check(reader, writer)
+
+
+RULESETS = Rulesets(
+    "xsd",
+    Ruleset("containment@1", _contains, "Every document valid under the writer's schema is valid under the reader's."),
+    Ruleset("apicurio@1", _contains, "The same rules as containment, under the name an Apicurio user knows."),
+)
+"""containment: every document valid under the writer's schema is valid under the reader's; apicurio is the same."""
+
+
 class XsdFormat:
     """XML Schema behind the port of formats. Stateless, safe to share between threads; needs the extra `xsd`."""
 
     name: str = "xsd"
     media_types: Sequence[str] = ("application/xsd+xml", "application/xml", "text/xml")
-    rulesets: Sequence[str] = ("containment", "apicurio")
-    """containment: every document valid under the writer's schema is valid under the reader's; apicurio is the same."""
+    rulesets: Sequence[str] = RULESETS.names
+    ruleset_summaries: Mapping[str, str] = RULESETS.summaries
 
     def parse(self, text: bytes, references: Mapping[str, bytes], *, name: str = "", strict: bool = True) -> ParsedXsd:
         """Parse a schema document; see `stele.formats.xsd.parse`. strict makes no difference.
@@ -58,11 +72,7 @@ class XsdFormat:
 
     def check(self, reader: ParsedXsd, writer: ParsedXsd, ruleset: str = "") -> list[Finding]:
         """Why documents of writer may be invalid for reader; see `compat`. Raises `UnknownRuleset`."""
-        if ruleset and ruleset not in self.rulesets:
-            raise UnknownRuleset(f"the format xsd has no ruleset {ruleset!r}, but {', '.join(self.rulesets)}")
-        from stele.formats.xsd.compat import check
-
-        return check(reader, writer)
+        return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ParsedXsd) -> list[Field]:
         """Elements and attributes at any depth; see `stele.formats.xsd.fields`."""

@@ -304,6 +304,11 @@ def test_slow_patterns_count_as_not_matching() -> None:
 
 def test_unknown_rulesets_are_refused() -> None:
     """The rulesets are named; any other name is an error that lists them."""
-    assert JSON_SCHEMA.rulesets == ("confluent", "confluent-lenient", "containment", "containment-lenient")
+    assert tuple(name.removesuffix("@1") for name in JSON_SCHEMA.rulesets) == (
+        "confluent",
+        "confluent-lenient",
+        "containment",
+        "containment-lenient",
+    )
     with pytest.raises(UnknownRuleset, match="confluent-lenient"):
         JSON_SCHEMA.check(parse({}), parse({}), "nonsense")

@@ -271,7 +271,7 @@ def test_a_finding_explains_itself() -> None:
 def test_rulesets_are_named() -> None:
     """The default is the first ruleset; an unknown name is refused."""
     schema = parse(P3 + message())
-    assert PROTOBUF.rulesets[0] == "confluent"
+    assert PROTOBUF.rulesets[0] == "confluent@1"
     assert PROTOBUF.check(schema, schema) == PROTOBUF.check(schema, schema, "confluent") == []
     with pytest.raises(UnknownRuleset, match="no ruleset 'nope'"):
         PROTOBUF.check(schema, schema, "nope")

@@ -51,7 +51,7 @@ def test_it_is_a_format() -> None:
     """The object satisfies the port, and data is what it compares by default."""
     found: Format[ThriftSchema] = THRIFT
     assert found.name == "thrift"
-    assert found.rulesets[0] == "thrift-wire"
+    assert found.rulesets[0] == "thrift-wire@1"
 
 
 def test_headers() -> None:

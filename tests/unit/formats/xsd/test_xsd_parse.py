@@ -21,7 +21,7 @@ OTHER = text('<xs:element name="o" type="xs:int"/>', 'targetNamespace="urn:o"')
 def test_the_port() -> None:
     """The format keeps the port's promises about names."""
     port: Format[ParsedXsd] = XSD
-    assert (port.name, port.rulesets[0]) == ("xsd", "containment")
+    assert (port.name, port.rulesets[0]) == ("xsd", "containment@1")
     assert schema('<xs:element name="r"/>', 'targetNamespace="urn:t"').type_name == "{urn:t}r"
     assert schema("").type_name == ""
 

@@ -1,0 +1,34 @@
+"""Names of rulesets: `confluent@2` is version 2 of the rules `confluent`; `confluent` alone leaves the version open.
+
+A version never changes its verdicts: rules that are mended get the next number, beside the old ones. Which number a
+registry uses is in its log (see `commands.AdoptRulesets`), so a new release changes no verdict by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stele.errors import UnknownRuleset
+
+FIRST: Final = 1
+"""The version in force until a registry adopts another one."""
+
+_MARK = "@"
+_LONGEST = 9
+"""Digits of a version number."""
+
+
+def split(ruleset: str) -> tuple[str, int | None]:
+    """Name and version of a ruleset; None when it names no version. Raises `UnknownRuleset` for no number after `@`."""
+    name, mark, version = ruleset.rpartition(_MARK)
+    if not mark:
+        return ruleset, None
+    number = int(version) if version.isascii() and version.isdigit() and len(version) <= _LONGEST else 0
+    if not name or number < FIRST or str(number) != version:
+        raise UnknownRuleset(f"{ruleset!r} names no ruleset: write NAME or NAME@VERSION, with a version from {FIRST}")
+    return name, number
+
+
+def joined(name: str, version: int) -> str:
+    """The full name of one version."""
+    return f"{name}{_MARK}{version}"

@@ -1,0 +1,172 @@
+"""Named, versioned rulesets: how a format keeps its own, and how everybody reads those of any format.
+
+A format writes
+
+    RULESETS = Rulesets("mine", Ruleset("strict@1", strict.check, "Refuses …."), Ruleset("loose@1", loose.check, "…."))
+
+and answers its port's `rulesets` with `RULESETS.names`, its `check` with `RULESETS.check`. The contract:
+
+- a version that was released keeps its verdicts for ever; mended rules join as the next version, beside the old one;
+- the name of the first ruleset is the format's default, and stays so;
+- a ruleset that joins a released format under a new name starts at version 2: settings that named it when the format
+  did not know it are then refused with a clear error instead of being judged otherwise than before.
+
+A plug-in that lists bare names is taken to have version 1 of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from stele.core.findings import Finding
+from stele.core.ports import Format
+from stele.core.rulesets import FIRST, joined, split
+from stele.errors import UnknownRuleset
+
+__all__ = [
+    "FIRST",
+    "Explained",
+    "Ruleset",
+    "Rulesets",
+    "check",
+    "default",
+    "in_force",
+    "installed",
+    "joined",
+    "newest",
+    "split",
+    "summary",
+]
+
+P = TypeVar("P")
+
+
+class Ruleset(NamedTuple, Generic[P]):
+    """One version of named rules.
+
+    name     full name, `confluent@1`
+    check    the findings about a reader's and a writer's schema
+    summary  one sentence on what the rules look at
+    """
+
+    name: str
+    check: Callable[[P, P], list[Finding]]
+    summary: str
+
+
+@runtime_checkable
+class Explained(Protocol):
+    """A format that can say in a sentence what each of its rulesets looks at."""
+
+    @property
+    def ruleset_summaries(self) -> Mapping[str, str]:
+        """One sentence by full name."""
+        ...
+
+
+class Rulesets(Generic[P]):
+    """The rulesets of one format by full name, in order; the name of the first is the default."""
+
+    def __init__(self, format_name: str, *rulesets: Ruleset[P]) -> None:
+        self._format = format_name
+        self._rulesets = {ruleset.name: ruleset for ruleset in rulesets}
+        if len(self._rulesets) < len(rulesets) or any(split(name)[1] is None for name in self._rulesets):
+            raise ValueError(f"the rulesets of {format_name} need different names, each with a version")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Full names, in order."""
+        return tuple(self._rulesets)
+
+    @property
+    def summaries(self) -> Mapping[str, str]:
+        """What each looks at, by full name."""
+        return {name: ruleset.summary for name, ruleset in self._rulesets.items()}
+
+    def find(self, ruleset: str = "") -> Ruleset[P]:
+        """The ruleset of that full name, the newest version of a bare one, of the default for ''.
+
+        Raises `UnknownRuleset` naming what there is.
+        """
+        return self._rulesets[_chosen(self._format, self.names, ruleset)]
+
+    def check(self, reader: P, writer: P, ruleset: str = "") -> list[Finding]:
+        """The findings of a ruleset, named as for `find`. Raises `UnknownRuleset`."""
+        return self.find(ruleset).check(reader, writer)
+
+
+# --- of any format --------------------------------------------------------------------------------------------------
+
+
+def installed(fmt: Format[Any]) -> tuple[str, ...]:
+    """Full names of a format's rulesets, in its order."""
+    return tuple(_full(name) for name in fmt.rulesets)
+
+
+def default(fmt: Format[Any]) -> str:
+    """The bare name of the default ruleset, '' when the format compares nothing."""
+    return split(fmt.rulesets[0])[0] if fmt.rulesets else ""
+
+
+def newest(fmt: Format[Any], name: str = "") -> str:
+    """Full name of the newest version of a bare name ('': the default); a full name itself. Raises `UnknownRuleset`."""
+    return _chosen(fmt.name, installed(fmt), name)
+
+
+def in_force(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
+    """Full name of the ruleset a registry judges by; '' when the format compares nothing.
+
+    preferred is what its settings name, '' or a name this format need not have: then its default decides. adopted are
+    the versions by name the registry has taken over. Raises `UnknownRuleset` where that version is not installed: no
+    other one may answer in its place.
+    """
+    names = installed(fmt)
+    if not names:
+        return ""
+    name, version = split(preferred)
+    if name not in {split(known)[0] for known in names}:
+        name, version = default(fmt), None
+    number = version or adopted.get(name, FIRST)
+    if joined(name, number) not in names:
+        raise UnknownRuleset(
+            f"this registry judges {fmt.name} schemas by {joined(name, number)}, which is not installed here; there "
+            f"are {', '.join(names)}: install it, or take another one over: {_way_out(fmt, name, version)}"
+        )
+    return joined(name, number)
+
+
+def _way_out(fmt: Format[Any], name: str, pinned: int | None) -> str:
+    """What mends a version that is missing."""
+    if pinned is not None:
+        return f"the settings ask for version {pinned} by number"
+    return f"stele ruleset adopt {fmt.name} {newest(fmt, name)}"
+
+
+def check(fmt: Format[Any], reader: Any, writer: Any, ruleset: str) -> list[Finding]:
+    """The findings of an installed ruleset by its full name, in the word the format itself has for it."""
+    spoken = next((name for name in fmt.rulesets if _full(name) == ruleset), ruleset)
+    return fmt.check(reader, writer, spoken)
+
+
+def summary(fmt: Format[Any], ruleset: str) -> str:
+    """What a ruleset looks at, in one sentence; '' where the format does not say."""
+    return fmt.ruleset_summaries.get(ruleset, "") if isinstance(fmt, Explained) else ""
+
+
+def _full(name: str) -> str:
+    bare, version = split(name)
+    return joined(bare, version or FIRST)
+
+
+def _chosen(format_name: str, names: Sequence[str], ruleset: str) -> str:
+    """The one of the full names that is meant."""
+    if not names:
+        raise UnknownRuleset(f"{format_name} schemas cannot be compared: the format has no ruleset")
+    name, version = split(ruleset or split(names[0])[0])
+    if version is not None and joined(name, version) in names:
+        return joined(name, version)
+    versions = [number for known, number in map(split, names) if known == name and number is not None]
+    if version is not None or not versions:
+        raise UnknownRuleset(f"{format_name} has no ruleset {ruleset!r}; it has {', '.join(names)}")
+    return joined(name, max(versions))
