@@ -95,7 +95,7 @@ class Registered(_Event, frozen=True):
     rule_set: RuleSet | None = None
     policy: Policy | None = None
     replaces: tuple[int, ...] = ()
-    """Retired ordinals of the same schema that this registration takes the place of."""
+    """Ordinals this registration takes the place of: retired ones of the same schema, its own in an import."""
     description: str = ""
     labels: dict[str, str] | None = None
     media_type: str = ""

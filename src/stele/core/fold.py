@@ -152,13 +152,17 @@ def _registered(state: State, event: ev.Registered, stamp: ev.Stamp, seq: int) -
     )
     state.touch(schema)
     schema.uses = version
+    rival = find_version(subject, event.ordinal)
+    if rival is not None:
+        _purge(state, subject, [rival])
     _insert(state, subject, version)
     for reference in schema.attachments.references:
         state.refer((reference.space, reference.subject, reference.ordinal), version)
     if state.by_uid is not None:
         state.put(state.by_uid, version.uid, version)
-    if event.replaces:
-        _purge(state, subject, event.replaces)
+    replaced = set(event.replaces) - {event.ordinal}
+    if replaced:
+        _purge(state, subject, [row for row in subject.versions if row.ordinal in replaced])
 
 
 def _global_id(state: State, space: Space, event: ev.Registered, seq: int) -> GlobalId:
@@ -250,7 +254,8 @@ def _undefault(state: State, subject: Subject, ordinals: Container[int]) -> None
 
 def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.Stamp, seq: int) -> None:
     subject = _present(state, event.key)
-    _purge(state, subject, event.ordinals)
+    numbers = set(event.ordinals)
+    _purge(state, subject, [version for version in subject.versions if version.ordinal in numbers])
     if not subject.versions:
         _forget_subject(state, event.key)
     elif subject.numbering is Numbering.CONTINUE:
@@ -267,9 +272,9 @@ def _recount_lanes(state: State, subject: Subject) -> None:
     state.change(subject, lane_high=high)
 
 
-def _purge(state: State, subject: Subject, ordinals: tuple[int, ...]) -> None:
-    numbers = set(ordinals)
-    going = [version for version in subject.versions if version.ordinal in numbers]
+def _purge(state: State, subject: Subject, going: list[Version]) -> None:
+    """Take versions, ascending, out of their subject and out of all that leads to them."""
+    numbers = {version.ordinal for version in going}
     state.change(subject, versions=[version for version in subject.versions if version.ordinal not in numbers])
     _undefault(state, subject, numbers)
     # Newest first, as the uses of a schema are chained: each one is found at once.

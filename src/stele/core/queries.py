@@ -273,8 +273,9 @@ def same_text(state: State, sha: bytes) -> list[GlobalId]:
 
 
 def known_id(state: State, space: str, sha: bytes, attachments: Attachments) -> GlobalId | None:
-    """The gid a space already gave to a text with those attachments."""
-    return next((g for g in same_text(state, sha) if g.space == space and g.attachments == attachments), None)
+    """The gid a space already gave to a text with those attachments, the lowest where an import brought several."""
+    found = (g for g in same_text(state, sha) if g.space == space and g.attachments == attachments)
+    return min(found, key=lambda schema: schema.gid, default=None)
 
 
 def filled(state: State, key: SubjectKey, attachments: Attachments) -> Attachments:

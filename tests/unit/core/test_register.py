@@ -10,13 +10,13 @@ from stele.core import queries
 from stele.core.commands import Check, Equality, Register, SubjectDefaults
 from stele.core.events import Registered, SubjectCreated
 from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.model import MAX_INT32, Level, Mode, Numbering, Reference, Scope, SubjectKey
+from stele.core.model import MAX_INT32, Level, Life, Mode, Numbering, Reference, Scope, SubjectKey
 from stele.core.policy import ALLOW_ANY, DENY_ALL, LATEST, POLICIES, Kind, Policy
 from stele.errors import (
     FormatMismatch,
-    IdMismatch,
     IdTaken,
     Incompatible,
+    InUse,
     InvalidName,
     InvalidRequest,
     InvalidRuleSet,
@@ -434,22 +434,58 @@ def test_imports_bring_their_numbers_and_are_not_checked() -> None:
     assert numbers(box.register(T, "new")) == (1, 41), "ids go on above the highest imported one"
 
 
-def test_imports_contradict_nothing() -> None:
-    """An id of another schema, another id for a known schema, and a taken version number are refused."""
+def test_imports_take_no_id_from_another_schema() -> None:
+    """An id of another schema is refused, and so is a wish without a sensible id."""
     box = Box()
     box.do(cmd.SetMode(Level(), Mode.IMPORT))
     box.register(S, "a", gid=10, ordinal=1)
     with pytest.raises(IdTaken):
         box.register(S, "b", gid=10)
-    with pytest.raises(IdMismatch, match="has id 10"):
-        box.register(T, "a", gid=11)
-    with pytest.raises(IdMismatch, match="Version 1"):
-        box.register(S, "b", gid=11, ordinal=1)
     with pytest.raises(ReadOnly, match="not in read-write mode"):
         box.register(S, "b")
     for wrong in (0, -5):
         with pytest.raises(InvalidRequest):
             box.register(S, "b", gid=wrong)
+
+
+def test_imports_may_bring_a_schema_under_several_ids() -> None:
+    """As other registries let happen: each id stays readable, and later registrations get the lowest."""
+    box = Box()
+    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    for gid in (12, 10, 11):
+        assert box.register(S, "a", gid=gid).created
+    assert not box.register(S, "a", gid=11, ordinal=3).created
+    assert [row.schema.gid for row in queries.versions(box.state.subject(S))] == [12, 10, 11]
+    box.do(cmd.SetMode(Level(), None))
+    assert numbers(box.register(T, "a")) == (1, 10)
+
+
+def test_an_import_overwrites_the_version_it_names() -> None:
+    """The number stands for the imported schema; the old one goes with its id, unless something refers to it."""
+    box = Box()
+    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    box.register(S, "a", gid=1, ordinal=1)
+    box.register(S, "b", gid=2, ordinal=1)
+    assert [(row.ordinal, row.schema.gid) for row in queries.versions(box.state.subject(S))] == [(1, 2)]
+    assert 1 not in box.state.spaces[""].gids
+    box.register(S, "b", gid=3, ordinal=1)
+    assert queries.schema(box.state, "", 3).content.sha == doc("b").sha
+    box.register(T, "t", to(S, 1), gid=4)
+    with pytest.raises(InUse):
+        box.register(S, "c", gid=5, ordinal=1)
+
+
+def test_an_import_brings_a_retired_version_back() -> None:
+    """The same schema, id and number make it live again; a retired one of a later number stays."""
+    box = Box()
+    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    box.register(S, "a", gid=1, ordinal=2)
+    box.retire(S)
+    assert box.register(S, "a", gid=1, ordinal=2).created
+    assert box.ordinals(S) == [2]
+    box.retire(S)
+    assert box.register(S, "a", gid=1, ordinal=1).created
+    assert [(row.ordinal, row.life) for row in box.state.subject(S).versions] == [(1, Life.LIVE), (2, Life.RETIRED)]
 
 
 def test_an_import_may_refer_to_retired_versions() -> None:

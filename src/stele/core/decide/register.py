@@ -34,8 +34,8 @@ from stele.core.questions import Verdicts
 from stele.core.state import State, uid_of
 from stele.errors import (
     FormatMismatch,
-    IdMismatch,
     IdTaken,
+    InUse,
     InvalidRequest,
     InvalidVersion,
     PreconditionFailed,
@@ -142,12 +142,10 @@ def _require_importable(state: State, command: Register, document: Document, att
     holder = None if space is None else space.gids.get(command.gid)
     if holder is not None and (holder.content.sha != document.sha or holder.attachments != attachments):
         raise IdTaken(command.gid, command.key.space)
-    known = queries.known_id(state, command.key.space, document.sha, attachments)
-    if known is not None and known.gid != command.gid:
-        raise IdMismatch(f"The same schema has id {known.gid} in space '{command.key.space}', not {command.gid}")
     subject = state.subject(command.key)
-    if command.ordinal and subject is not None and (taken := find_version(subject, command.ordinal)) is not None:
-        raise IdMismatch(f"Version {taken.ordinal} of subject '{command.key.name}' is another schema already")
+    taken = find_version(subject, command.ordinal) if subject is not None and command.ordinal else None
+    if taken is not None and queries.referrers(state, command.key, taken.ordinal, queries.KEPT):
+        raise InUse(command.key.name, taken.ordinal)
 
 
 # --- gates ----------------------------------------------------------------------------------------------------------
@@ -200,8 +198,12 @@ def _decision(
     events: list[Event] = []
     if subject is None:
         events.append(creation(state, command.key, stamp, command.defaults))
-    known = queries.known_id(state, command.key.space, document.sha, attachments)
-    gid = known.gid if known is not None else command.gid or _next_gid(state, command.key.space)
+    space = state.space(command.key.space)
+    if command.gid is not None:
+        known = None if space is None else space.gids.get(command.gid)
+    else:
+        known = queries.known_id(state, command.key.space, document.sha, attachments)
+    gid = command.gid or (known.gid if known is not None else _next_gid(state, command.key.space))
     lane = Lane(document.format, document.type)
     ordinal = command.ordinal or (subject.ordinal_high if subject is not None else 0) + 1
     registered = Registered(
@@ -219,7 +221,7 @@ def _decision(
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,
         policy=policy,
-        replaces=_replaced(state, command, known),
+        replaces=_replaced(state, command, known, ordinal),
         description=command.description,
         labels=command.labels,
         media_type=command.media_type,
@@ -239,15 +241,21 @@ def _next_gid(state: State, space_name: str) -> int:
     return gid
 
 
-def _replaced(state: State, command: Register, known: GlobalId | None) -> tuple[int, ...]:
-    """Retired versions of the same schema, which a registration takes the place of unless something refers to them."""
+def _replaced(state: State, command: Register, known: GlobalId | None, ordinal: int) -> tuple[int, ...]:
+    """What a registration takes the place of: the version of its number, which only an import meets, and earlier
+    retired versions of the same schema unless something refers to them."""
+    subject = state.subject(command.key)
+    own = (ordinal,) if subject is not None and find_version(subject, ordinal) is not None else ()
     if known is None or command.equality is Equality.NEVER:
-        return ()
-    return tuple(
+        return own
+    retired = (
         row.ordinal
-        for row in uses_in(state.subject(command.key), known)
-        if row.life is Life.RETIRED and not queries.referrers(state, command.key, row.ordinal, queries.KEPT)
+        for row in uses_in(subject, known)
+        if row.life is Life.RETIRED
+        and row.ordinal < ordinal
+        and not queries.referrers(state, command.key, row.ordinal, queries.KEPT)
     )
+    return (*retired, *own)
 
 
 def document_of(text: bytes, format_name: str, type_name: str = "") -> Document:
