@@ -1,0 +1,91 @@
+"""Two ways to come up with inputs: our own, which needs nothing, and atheris, which sees what code an input reaches."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from fuzz.mutate import Mutator
+from fuzz.targets import Target, target
+
+MAX_SIZE: Final = 24_000
+"""Longest input in bytes; the limits of the parsers themselves are tested beside each format."""
+MAX_CORPUS: Final = 3_000
+"""Inputs our own engine remembers."""
+
+Execute = Callable[[bytes], frozenset[str]]
+
+
+class OutOfTime(BaseException):
+    """Ends a run; derived from BaseException so that nothing under test can catch it."""
+
+
+def own(chosen: Target, execute: Execute, seed: int) -> None:
+    """Mutate inputs, keep those that were treated like none before. Ends when execute raises `OutOfTime`."""
+    rng = random.Random(seed)
+    mutate = Mutator(chosen.edit, chosen.seeds)
+    corpus: list[bytes] = []
+    known: set[str] = set()
+
+    def consider(data: bytes) -> None:
+        notes = execute(data)
+        if not notes <= known:
+            known.update(notes)
+            corpus.append(data)
+            if len(corpus) > MAX_CORPUS:
+                del corpus[rng.randrange(len(corpus))]
+
+    for data in chosen.seeds:
+        consider(data)
+    while True:
+        pool = corpus if corpus and rng.random() < 0.7 else chosen.seeds
+        consider(mutate(rng.choice(pool), MAX_SIZE, rng))
+
+
+def atheris(chosen: Target, execute: Execute, seed: int) -> None:
+    """Let libFuzzer keep the inputs that reach new code, and change them by our own mutations or by its."""
+    engine = importlib.import_module("atheris")
+    mutate = Mutator(chosen.edit, chosen.seeds)
+
+    def mutated(data: bytes, max_size: int, seed: int) -> bytes:
+        rng = random.Random(seed)
+        if rng.random() < 0.1:
+            return bytes(engine.Mutate(data, max_size))
+        return mutate(data, max_size, rng)
+
+    def one(data: bytes) -> None:
+        execute(data)
+
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        for index, data in enumerate(chosen.seeds):
+            (Path(folder) / f"{index:04}").write_bytes(data)
+        flags = [f"-seed={seed or 1}", f"-max_len={MAX_SIZE}", "-timeout=0", "-rss_limit_mb=0", "-verbosity=0"]
+        engine.Setup([sys.argv[0], *flags, folder], one, custom_mutator=mutated)
+        engine.Fuzz()
+
+
+def instrumented_target(name: str, engine: str) -> Target:
+    """A target whose code tells atheris what is reached, when that is the engine."""
+    if engine == "own":
+        return target(name)
+    with importlib.import_module("atheris").instrument_imports(include=["stele.formats", "stele.wire"]):
+        for package in ("stele.formats", "stele.wire"):
+            for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+                if not module.name.endswith(".worker"):
+                    importlib.import_module(module.name)
+        return target(name)
+
+
+def available() -> tuple[str, ...]:
+    """Engines that can run here, the preferred one first."""
+    try:
+        importlib.import_module("atheris")
+    except ImportError:
+        return ("own",)
+    return ("atheris", "own")

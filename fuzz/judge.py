@@ -1,0 +1,135 @@
+"""Tells good runs from failures, keeps the failures, and makes them small."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fuzz.steps import Steps
+from fuzz.targets import Target, run
+
+HANG: Final = 2.0
+"""Seconds of processor time one step may take; a wall clock that shows less needs no closer look."""
+FOUND: Final = Path(__file__).parent / "found"
+"""Where failures are kept, each with the command that repeats it."""
+SHRINKING: Final = 20.0
+"""Seconds spent on making one failure smaller."""
+
+_KEPT_OF_A_KIND: Final = 2
+
+
+class Failure(NamedTuple):
+    """A failure of one kind: `crash RecursionError parse.py:type`, `slow check containment`."""
+
+    kind: str
+    detail: str
+
+
+class Judge:
+    """Runs inputs of one target and keeps count.
+
+    suspect_slow     called with an input whose step took longer than `HANG` on the wall clock; true when it really does
+    """
+
+    def __init__(self, name: str, target: Target, suspect_slow: Callable[[bytes], bool]) -> None:
+        self.name = name
+        self.target = target
+        self.executions = 0
+        self.accepted = 0
+        self.slowest: tuple[float, str] = (0.0, "")
+        self.failures: dict[str, int] = {}
+        self._suspect_slow = suspect_slow
+
+    def __call__(self, data: bytes) -> frozenset[str]:
+        """Run one input; what came of it, for engines that look for news."""
+        self.executions += 1
+        steps, failure = attempt(self.target, data)
+        self.accepted += bool(steps.accepted)
+        if steps.longest > self.slowest:
+            self.slowest = steps.longest
+            _write(FOUND / f"slowest-{self.name}", data)
+        if failure is None and steps.longest[0] > HANG and self._suspect_slow(data):
+            failure = Failure(f"slow {steps.longest[1]}", f"{steps.longest[0]:.1f} s on the wall clock")
+        if failure is not None:
+            self._keep(failure, data)
+        return frozenset(steps.notes)
+
+    def _keep(self, failure: Failure, data: bytes) -> None:
+        count = self.failures[failure.kind] = self.failures.get(failure.kind, 0) + 1
+        if count > _KEPT_OF_A_KIND:
+            return
+        if not failure.kind.startswith("slow"):
+            data = shrunk(data, lambda smaller: _kind(self.target, smaller) == failure.kind)
+        keep(self.name, failure, data)
+
+
+def keep(name: str, failure: Failure, data: bytes) -> Path:
+    """Write a failure and, beside it, what it is and how to see it again."""
+    path = FOUND / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+    _write(path, data)
+    command = f"python fuzz/run.py --target {name} --reproduce fuzz/found/{path.name}"
+    _write(path.with_suffix(".txt"), f"{failure.kind}\n{command}\n\n{failure.detail}\n".encode("utf-8", "replace"))
+    sys.stderr.write(f"{name}: {failure.kind}; {command}\n")
+    return path
+
+
+def attempt(target: Target, data: bytes) -> tuple[Steps, Failure | None]:
+    """Run one input and catch what it should not have raised."""
+    steps = Steps()
+    from fuzz.parts import split
+
+    try:
+        target.run(split(data), steps)
+    except Exception as error:
+        return steps, _failure(steps, error)
+    return steps, None
+
+
+def _failure(steps: Steps, error: BaseException) -> Failure:
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if f"{os.sep}stele{os.sep}" in frame.filename
+    ]
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else "outside"
+    word = str(error).split(":")[0][:60] if type(error).__name__ == "Broken" else place
+    return Failure(
+        f"crash {type(error).__name__} {steps.current}: {word}", "".join(traceback.format_exception(error))[-6000:]
+    )
+
+
+def _kind(target: Target, data: bytes) -> str:
+    failure = attempt(target, data)[1]
+    return failure.kind if failure else ""
+
+
+def shrunk(data: bytes, still: Callable[[bytes], bool], seconds: float = SHRINKING) -> bytes:
+    """A shorter input for which the question is still answered with yes: ever smaller pieces are left out."""
+    end = time.monotonic() + seconds
+    piece = max(1, len(data) // 2)
+    while piece:
+        at = 0
+        while at < len(data):
+            if time.monotonic() > end:
+                return data
+            smaller = data[:at] + data[at + piece :]
+            if still(smaller):
+                data = smaller
+            else:
+                at += piece
+        piece = min(piece // 2, len(data))
+    return data
+
+
+def _write(path: Path, data: bytes) -> None:
+    with contextlib.suppress(FileExistsError):
+        path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+
+
+__all__ = ["FOUND", "HANG", "Failure", "Judge", "attempt", "keep", "run", "shrunk"]

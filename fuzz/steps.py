@@ -1,0 +1,42 @@
+"""The steps of one run: how long each took, and what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+R = TypeVar("R")
+
+
+class Broken(AssertionError):
+    """Something that must hold for every input does not hold for this one."""
+
+
+class Steps:
+    """Collects what happens to one input.
+
+    longest     (seconds, step) of the step that took longest; wall clock, so an upper bound of its processor time
+    accepted    how many documents were accepted
+    notes       short texts that are equal for inputs that were treated alike
+    current     the step under way
+    """
+
+    def __init__(self) -> None:
+        self.longest: tuple[float, str] = (0.0, "")
+        self.accepted = 0
+        self.notes: set[str] = set()
+        self.current = ""
+
+    def take(self, name: str, work: Callable[[], R]) -> R:
+        """Do and time one step; its name is its first words, without what varies from input to input."""
+        self.current = name
+        start = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.longest = max(self.longest, (time.perf_counter() - start, name))
+
+    def note(self, *words: str) -> None:
+        """Remember what came of a step."""
+        self.notes.add(" ".join(words))

@@ -1,0 +1,99 @@
+"""The process that runs inputs: its parent sees what it is busy with, and ends it when that takes too long."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from fuzz.engines import MAX_SIZE, OutOfTime, atheris, instrumented_target, own
+from fuzz.judge import Judge
+from fuzz.memory import resident
+
+CURRENT: Final = "current"
+"""File with the input under way: serial number, time it began, its length, itself."""
+STATS: Final = "stats.json"
+"""File with the figures so far."""
+HEADER: Final = struct.Struct("<QdI")
+"""Serial number of the input, seconds since 1970, length."""
+WARM_UP: Final = 0.25
+"""The part of a run after which memory is measured: caches are full by then."""
+
+_EVERY: Final = 2.0
+
+
+class Worker:
+    """Runs one target until its time is over, and writes figures into a folder."""
+
+    def __init__(self, name: str, engine: str, seconds: float, seed: int, folder: Path) -> None:
+        self.name, self.engine, self.seed, self.folder = name, engine, seed, folder
+        self.start = time.monotonic()
+        self.seconds = seconds
+        self.next_look = 0.0
+        self.memory: list[tuple[float, int]] = []
+        with (folder / CURRENT).open("w+b") as file:
+            file.truncate(HEADER.size + MAX_SIZE)
+            self.current = mmap.mmap(file.fileno(), HEADER.size + MAX_SIZE)
+        self.judge = Judge(name, instrumented_target(name, engine), self._really_slow)
+
+    def run(self) -> None:
+        """Ends the process by itself: libFuzzer would do it otherwise, with words of its own."""
+        fuzz = atheris if self.engine == "atheris" else own
+        try:
+            fuzz(self.judge.target, self._execute, self.seed)
+        except OutOfTime:
+            pass
+
+    def _execute(self, data: bytes) -> frozenset[str]:
+        now = time.monotonic() - self.start
+        if now > self.next_look:
+            self._look(now)
+        kept = data[:MAX_SIZE]
+        HEADER.pack_into(self.current, 0, self.judge.executions + 1, time.time(), len(kept))
+        self.current[HEADER.size : HEADER.size + len(kept)] = kept
+        return self.judge(data)
+
+    def _look(self, now: float) -> None:
+        """Write the figures; at the end of the time, end."""
+        self.next_look = now + _EVERY
+        self.memory.append((now, resident()))
+        over = now > self.seconds
+        (self.folder / STATS).write_text(json.dumps(self._figures(now)))
+        if over and self.engine == "atheris":
+            sys.stderr.flush()
+            os._exit(0)  # libFuzzer catches exceptions, and would report this one
+        if over:
+            raise OutOfTime
+
+    def _figures(self, now: float) -> dict[str, Any]:
+        warm = [size for at, size in self.memory if at >= self.seconds * WARM_UP]
+        return {
+            "seconds": round(now, 1),
+            "executions": self.judge.executions,
+            "accepted": self.judge.accepted,
+            "slowest": [round(self.judge.slowest[0], 3), self.judge.slowest[1]],
+            "failures": self.judge.failures,
+            "memory_warm": warm[0] if warm else 0,
+            "memory_peak": max(warm, default=0),
+            "memory_end": warm[-1] if warm else 0,
+        }
+
+    def _really_slow(self, data: bytes) -> bool:
+        """Ask a process of its own, which nothing instruments and whose processor time is known."""
+        path = self.folder / "suspect"
+        path.write_bytes(data)
+        command = [
+            sys.executable,
+            str(Path(__file__).parent / "run.py"),
+            "--target",
+            self.name,
+            "--reproduce",
+            str(path),
+        ]
+        return subprocess.run([*command, "--quiet"], check=False, stdin=subprocess.DEVNULL).returncode == 1
