@@ -69,7 +69,7 @@ RULES: Final[Mapping[str, str]] = {
 MAX_FINDINGS: Final = 100
 """Findings listed of one rule; one more says how many are left out."""
 
-MAX_PLACES: Final = 200_000
+MAX_PLACES: Final = 100_000
 """Declarations looked at in one schema; a finding of the rule LINT_INCOMPLETE says so when there are more."""
 
 LOWER_SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
@@ -221,16 +221,16 @@ def case_clashes(
 
 
 def recursive(notes: Notes, rule: str, path: str, members: Iterable[str], ignored: frozenset[str]) -> None:
-    """Note a circle of types, for the rules RECURSIVE_TYPE and UNBOUNDED_RECURSION."""
-    names = list(members)
-    way = " > ".join([*names[:6], *(["…"] if len(names) > 6 else []), names[0]])
+    """Note a group of types that contain each other, for the rules RECURSIVE_TYPE and UNBOUNDED_RECURSION."""
+    first, *others = members
+    more = f" by way of {', '.join(others[:5])}{', …' if len(others) > 5 else ''}" if others else ""
     if rule == "RECURSIVE_TYPE":
-        why = f"The type contains itself ({way}): Spark, Arrow and table formats have no column of such a shape."
+        why = f"{first} contains itself{more}: Spark, Arrow and table formats have no column of such a shape."
         fix = "Refer to the inner value by an id, or keep the data out of tables."
     else:
-        why = f"The type demands itself ({way}): no finite value of it exists."
+        why = f"{first} demands itself{more}: no finite value of it exists."
         fix = "Make one step of the circle optional."
-    notes.add(rule, path, why, fix, shown=way, ignored=ignored)
+    notes.add(rule, path, why, fix, shown=first, ignored=ignored)
 
 
 def silenced(value: object) -> frozenset[str]:
