@@ -135,7 +135,9 @@ def errors_page() -> str:
     return (
         "# Errors\n\nAn error without a row of its own gets the answer of its nearest ancestor in "
         '`stele.errors`.\n\n## Confluent\n\nBody: `{"error_code": …, "message": …}`. A refused schema answers '
-        "409 unless `confluent_incompatible_code` is 40901.\n\n" + table(*rows) + "\n## Stele's own\n\nBody: "
+        "409 up to profile 8.1 and 40901 from 8.2 on, unless `confluent_incompatible_code` says which.\n\n"
+        + table(*rows)
+        + "\n## Stele's own\n\nBody: "
         '`{"error": {"kind", "message", "line", "column", "path", "expected"}}`.\n\n' + table(*own)
     )
 

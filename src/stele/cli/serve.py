@@ -21,6 +21,9 @@ def serve(
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
+    confluent_profile: Annotated[
+        str | None, typer.Option(help="Confluent release to look like: 7.9, 8.0, 8.1 or 8.2.")
+    ] = None,
 ) -> None:
     """Serve every dialect on one port until SIGTERM or Ctrl-C.
 
@@ -37,6 +40,7 @@ def serve(
         "testing": testing,
         "log_level": log_level,
         "log_format": log_format,
+        "confluent_profile": confluent_profile,
     }
     with failures():
         settings = load_settings(flags, config=config)

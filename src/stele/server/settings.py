@@ -37,10 +37,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_references: Annotated[int, _says("Direct and indirect references of one schema.", ge=0)] = 1000
     mode_mutable: Annotated[bool, _says("Whether modes can be changed through the dialects.")] = True
     confluent_incompatible_code: Annotated[
-        Literal[409, 40901], _says("`error_code` of a refused schema in the Confluent dialect (HTTP status is 409).")
-    ] = 409
+        Literal[409, 40901] | None,
+        _says("`error_code` of a refused schema in the Confluent dialect (HTTP status is 409); else the profile's."),
+    ] = None
     confluent_profile: Annotated[
-        Literal["7.9", "8.1"], _says("Release whose visible shapes the Confluent dialect has.")
+        Literal["7.9", "8.0", "8.1", "8.2"], _says("Release whose visible shapes the Confluent dialect has.")
     ] = "8.1"
 
     @property

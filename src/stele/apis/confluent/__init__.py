@@ -50,7 +50,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         middleware=[conventions],
         openapi_config=OpenAPIConfig(
             title="Stele: Confluent dialect",
-            version=options.version,
+            version=options.release,
             path="/_docs/confluent",
             operation_id_creator=operation_id,
             render_plugins=[JsonRenderPlugin(path="/openapi.json")],

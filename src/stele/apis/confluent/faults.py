@@ -162,7 +162,6 @@ FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
     err.ReadOnly: (422, 42205, _read_only),
     err.ModeChangeRefused: (422, 42205, _plain),
     err.IdTaken: (422, 42205, _id_taken),
-    err.IdMismatch: (422, 42207, lambda e, a: f"The ID of an imported schema does not match the existing ID: {e}"),
     err.InvalidName: (422, 42208, lambda e, a: f"The specified subject '{e.name}' is not a valid."),
     err.TooLarge: (422, 42209, lambda e, a: f"Register operation failed because schema is too large: {e}"),
     err.InvalidRuleSet: (422, 42210, _plain),
@@ -194,7 +193,7 @@ def _refined(error: Exception, code: int, asking: Asking) -> int:
     """Codes that depend on more than the class."""
     match error:
         case err.Incompatible():
-            return asking.options.incompatible_code
+            return asking.options.refusal_code
         case err.AlreadyRetired(version=int()) | err.NotRetired(version=int()):
             return code + 2
         case err.SettingNotFound(setting="mode"):

@@ -8,23 +8,26 @@ import msgspec
 
 from stele.core.model import MAX_INT32
 
-Profile = Literal["7.9", "8.1"]
+Profile = Literal["7.9", "8.0", "8.1", "8.2"]
 """The release whose answers are given, where releases differ.
 
-8.1 shows `guid`, `ts`, `deleted` and always `schemaType`, and registering answers the whole version. 7.9 has none of
-the first three, leaves `schemaType` out for Avro, and registering answers the id alone.
+From 8.0 on there are `guid`, `ts`, `deleted` and always `schemaType`, and registering answers the whole version. 7.9
+has none of the first three, leaves `schemaType` out for Avro, and registering answers the id alone. From 8.2 on an
+incompatible schema has the error code 40901, before that 409.
 """
 
 OLD: Final = "7.9"
+
+_LAST_RELEASE: Final[dict[Profile, str]] = {"7.9": "7.9.0", "8.0": "8.0.0", "8.1": "8.1.1", "8.2": "8.2.0"}
 
 
 class ConfluentOptions(msgspec.Struct, frozen=True):
     """Settings of the Confluent dialect.
 
     profile            see `Profile`
-    incompatible_code  `error_code` of a refused schema: 409 up to 8.1, 40901 in later releases
+    incompatible_code  `error_code` of a refused schema; None: that of the profile
     mode_mutable       whether modes may be changed through this API
-    version, commit    answer of `GET /v1/metadata/version`
+    version, commit    answer of `GET /v1/metadata/version`; no version: one of the profile
     cluster, kafka     answer of `GET /v1/metadata/id`: names of the registry's and the broker's cluster
     deployment         answer of `GET /v1/metadata/deployment`
     max_schemas        versions `GET /schemas` lists at once, at most
@@ -33,9 +36,9 @@ class ConfluentOptions(msgspec.Struct, frozen=True):
     """
 
     profile: Profile = "8.1"
-    incompatible_code: int = 409
+    incompatible_code: int | None = None
     mode_mutable: bool = True
-    version: str = "8.1.1"
+    version: str = ""
     commit: str = ""
     cluster: str = "stele"
     kafka: str = ""
@@ -43,3 +46,13 @@ class ConfluentOptions(msgspec.Struct, frozen=True):
     max_schemas: int = 1000
     max_items: int = MAX_INT32
     max_request_bytes: int = 16 * 1024 * 1024
+
+    @property
+    def release(self) -> str:
+        """The release this dialect says it is."""
+        return self.version or _LAST_RELEASE[self.profile]
+
+    @property
+    def refusal_code(self) -> int:
+        """`error_code` of a refused schema."""
+        return self.incompatible_code or (40901 if self.profile == "8.2" else 409)

@@ -38,7 +38,7 @@ async def metadata_id(desk: AtDesk) -> api.ServerClusterId:
 async def metadata_version(desk: AtDesk) -> api.ServerVersion:
     # GET /v1/metadata/version
     """The release this API behaves like."""
-    return api.ServerVersion(desk.options.version, desk.options.commit)
+    return api.ServerVersion(desk.options.release, desk.options.commit)
 
 
 @get("/v1/metadata/deployment", **READ)
