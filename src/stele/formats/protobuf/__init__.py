@@ -12,6 +12,7 @@ from google.protobuf import json_format
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
 from stele.formats.protobuf import buf, confluent
+from stele.formats.protobuf import lint as _lint
 from stele.formats.protobuf.arrow import arrow_schema
 from stele.formats.protobuf.buf import check_modules
 from stele.formats.protobuf.codec import ProtobufCodec
@@ -114,6 +115,15 @@ class ProtobufFormat:
     def codec(self, writer: ProtobufSchema, reader: ProtobufSchema | None = None) -> ProtobufCodec:
         """A codec for the first message of writer. See `codec.ProtobufCodec`, which also takes another message."""
         return ProtobufCodec(writer, reader)
+
+    @property
+    def lint_rules(self) -> Mapping[str, str]:
+        """The rules of `lint`, each with a sentence."""
+        return _lint.RULES
+
+    def lint(self, parsed: ProtobufSchema, before: ProtobufSchema | None = None) -> list[Finding]:
+        """Advice, as warnings; see `stele.formats.protobuf.lint`."""
+        return _lint.lint(parsed, before)
 
 
 PROTOBUF: Format[ProtobufSchema] = ProtobufFormat()
