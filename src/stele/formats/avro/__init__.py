@@ -14,9 +14,12 @@ from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
 from stele.formats.avro import fingerprint as _fingerprint
+from stele.formats.avro import from_model as _from_model
 from stele.formats.avro import lint as _lint
 from stele.formats.avro import parse as _parse
+from stele.formats.avro import to_model as _to_model
 from stele.formats.avro.model import AvroSchema
+from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 
 if TYPE_CHECKING:
@@ -103,6 +106,14 @@ class AvroFormat:
     def lint(self, parsed: AvroSchema, before: AvroSchema | None = None) -> list[Finding]:
         """Advice, as warnings; see `stele.formats.avro.lint`."""
         return _lint.lint(parsed, before)
+
+    def to_model(self, parsed: AvroSchema) -> tuple[Model, list[Loss]]:
+        """The schema in neutral words; see `stele.formats.avro.to_model`. Raises `TooLarge`."""
+        return _to_model.to_model(parsed)
+
+    def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
+        """A schema document for a model; see `stele.formats.avro.from_model`. Raises `CannotConvert`, `TooLarge`."""
+        return _from_model.from_model(model)
 
 
 AVRO = AvroFormat()

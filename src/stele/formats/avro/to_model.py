@@ -1,0 +1,250 @@
+"""An Avro schema in neutral words.
+
+    int, long                      int32, int64
+    decimal, uuid, date, time-*, timestamp-*, local-timestamp-*, duration      the types of those names
+    ["null", T], [T, "null"]       T, nullable; other unions of T beside null likewise
+    union of several               a union whose options have the branch's name
+
+What has no place in the model is reported: sort orders, unknown attributes, names of fixed types that a decimal, uuid
+or duration sits on. Attributes `from_model` writes (`stele.name` …) are read back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from stele.errors import DataError, TooLarge
+from stele.formats.avro import model as avro
+from stele.formats.avro.defaults import default_datum, default_fault
+from stele.formats.conversion import model as neutral
+from stele.formats.conversion.data import plain
+from stele.formats.conversion.model import ABSENT, Kind, Loss, Unit
+
+NAME: Final = "stele.name"
+"""Attribute of a type or field that keeps a name Avro does not allow."""
+
+SYMBOLS: Final = "stele.symbols"
+"""Attribute of an enum that keeps symbols Avro does not allow, by the symbol written instead."""
+
+NUMBER: Final = "stele.number"
+"""Attribute of a field: its number in languages that number fields."""
+
+NUMBERS: Final = "stele.numbers"
+"""Attribute of an enum: the numbers of its symbols, in order, in languages that number symbols."""
+
+MAX_DEPTH: Final = 90
+"""Types inside types that are converted; documents that nest deeper are refused."""
+
+_PLAIN: Final = {
+    "null": Kind.NULL,
+    "boolean": Kind.BOOLEAN,
+    "int": Kind.INT32,
+    "long": Kind.INT64,
+    "float": Kind.FLOAT32,
+    "double": Kind.FLOAT64,
+    "bytes": Kind.BYTES,
+    "string": Kind.STRING,
+}
+_UNITS: Final = {"millis": Unit.MILLI, "micros": Unit.MICRO, "nanos": Unit.NANO}
+_OWN: Final = frozenset({NAME, SYMBOLS, NUMBER, NUMBERS})
+_LOGICAL: Final = frozenset({"logicalType", "precision", "scale"})
+
+
+def to_model(schema: avro.AvroSchema) -> tuple[neutral.Model, list[Loss]]:
+    """The model, and what it cannot say. Raises `TooLarge` for types nested deeper than `MAX_DEPTH`."""
+    reader = _Reader()
+    try:
+        root, nullable = reader.type(schema.root, "")
+    except RecursionError:  # only where the caller's own stack is deep already
+        raise _too_deep() from None
+    model = neutral.Model(root, {}, nullable)
+    types = {name: declared for name, declared in reader.types.items() if declared is not None}
+    return neutral.Model(root, _with_defaults(reader, types, model), nullable), reader.losses
+
+
+def _too_deep() -> TooLarge:
+    return TooLarge(f"the types of the schema are nested deeper than {MAX_DEPTH} levels")
+
+
+class _Reader:
+    """Walks the schema; a named type is read where it is first met. Defaults wait until every type is known."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, neutral.Declared | None] = {}
+        self.losses: list[Loss] = []
+        self.defaults: list[tuple[str, int, avro.RecordField, str]] = []
+        self.names: dict[str, str] = {}
+        self.depth = 0
+
+    def lose(self, path: str, what: str, why: str) -> None:
+        """Note a loss that no datum is hurt by: all of Avro's data have a place in the model."""
+        self.losses.append(Loss(path, what, why))
+
+    def type(self, node: avro.Type, path: str) -> tuple[neutral.Type, bool]:
+        """The type, and whether null is a value of it."""
+        if self.depth >= MAX_DEPTH:
+            raise _too_deep()
+        self.depth += 1
+        found = self._type(node, path)
+        self.depth -= 1
+        return found
+
+    def _type(self, node: avro.Type, path: str) -> tuple[neutral.Type, bool]:
+        match node:
+            case avro.Primitive():
+                self._props(node.props, path, logical=node.logical is not None)
+                return self._scalar(node, path), node.kind == "null"
+            case avro.Array():
+                self._props(node.props, path)
+                items, nullable = self.type(node.items, f"{path}[]")
+                return neutral.Array(items, nullable), False
+            case avro.Map():
+                self._props(node.props, path)
+                values, nullable = self.type(node.values, f"{path}{{}}")
+                return neutral.Map(values, nullable=nullable), False
+            case avro.Union():
+                return self._union(node, path)
+            case avro.Fixed() if node.logical is not None:
+                self._props(node.props, path, logical=True)
+                self.lose(path, "FIXED", f"the {node.logical} is no longer stored in the fixed type {node.name}")
+                return self._scalar(node, path), False
+            case _:
+                return neutral.Named(self._declared(node, path)), False
+
+    def _scalar(self, node: avro.Primitive | avro.Fixed, path: str) -> neutral.Type:
+        logical = node.logical
+        if logical is None:
+            return neutral.Scalar(_PLAIN[node.kind])
+        family, _, unit = logical.name.rpartition("-")
+        match logical.name:
+            case "decimal":
+                return neutral.Decimal(logical.precision, logical.scale)
+            case "uuid":
+                return neutral.Scalar(Kind.UUID)
+            case "date":
+                return neutral.Scalar(Kind.DATE)
+            case "duration":
+                return neutral.Duration(Unit.MILLI, calendar=True)
+        if family == "time":
+            return neutral.Time(_UNITS[unit])
+        if family in ("timestamp", "local-timestamp"):
+            return neutral.Timestamp(_UNITS[unit], utc=family == "timestamp")
+        self.lose(path, "LOGICAL_TYPE", f"{logical} is carried as {node.kind}, its raw value")
+        return neutral.Scalar(_PLAIN[node.kind])
+
+    def _union(self, node: avro.Union, path: str, *, null_last: bool = False) -> tuple[neutral.Type, bool]:
+        """null_last is whether null will stand last when the union is written anew: beside a default only."""
+        others = [branch for branch in node.branches if branch.kind != "null"]
+        nullable = len(others) < len(node.branches)
+        if len(node.branches) < 2:
+            self.lose(path, "UNION", "a union of one type becomes that type")
+        elif nullable and node.branches[-1 if null_last else 0].kind != "null":
+            self.lose(path, "UNION_ORDER", f"null becomes the {'last' if null_last else 'first'} branch of the union")
+        if not others:
+            return neutral.Scalar(Kind.NULL), True
+        if len(others) == 1:
+            return self.type(others[0], path)[0], nullable
+        options = [neutral.Option(self.type(branch, path)[0], _label(branch)) for branch in others]
+        return neutral.Union(tuple(options)), nullable
+
+    # --- named types ------------------------------------------------------------------------------------------------
+
+    def _declared(self, node: avro.Named, path: str) -> str:
+        name = node.props.get(NAME, node.name)
+        name = name if isinstance(name, str) and name else node.name
+        if node.name in self.names:
+            return self.names[node.name]
+        while name in self.types:  # two types that ask for one name
+            name = node.name if node.name not in self.types else f"{name}_"
+        self.names[node.name] = name
+        self.types[name] = None
+        self._props(node.props, path)
+        doc, aliases = node.doc or "", node.aliases
+        match node:
+            case avro.Record():
+                if node.error:
+                    self.lose(path, "ERROR", f"{node.name} is an error of a protocol, and becomes a record")
+                fields = tuple(self._field(name, at, field, path) for at, field in enumerate(node.fields))
+                self.types[name] = neutral.Record(name, fields, doc, aliases)
+            case avro.EnumType():
+                self.types[name] = self._enum(name, node)
+            case avro.Fixed():
+                self.types[name] = neutral.Fixed(name, node.size, doc, aliases)
+        return name
+
+    def _enum(self, name: str, node: avro.EnumType) -> neutral.Enumeration:
+        given = node.props.get(SYMBOLS)
+        names = [given.get(symbol, symbol) if isinstance(given, dict) else symbol for symbol in node.symbols]
+        if len({name for name in names if isinstance(name, str)}) < len(names):
+            names = list(node.symbols)
+        numbers = node.props.get(NUMBERS)
+        if not isinstance(numbers, list) or [type(number) for number in numbers] != [int] * len(names):
+            numbers = [None] * len(names)
+        symbols = tuple(neutral.Symbol(name, number) for name, number in zip(names, numbers, strict=True))
+        default = "" if node.default is None else names[node.symbols.index(node.default)]
+        return neutral.Enumeration(name, symbols, default, node.doc or "", node.aliases)
+
+    def _field(self, record: str, at: int, field: avro.RecordField, path: str) -> neutral.Field:
+        given, number = field.props.get(NAME), field.props.get(NUMBER)
+        name = given if isinstance(given, str) and given else field.name
+        place = f"{path}.{name}" if path else name
+        if isinstance(field.type, avro.Union):
+            last = field.default is not avro.NO_DEFAULT and field.default is not None
+            kind, nullable = self._union(field.type, place, null_last=last)
+        else:
+            kind, nullable = self.type(field.type, place)
+        if field.order != "ascending":
+            self.lose(place, "ORDER", f"the sort order {field.order!r} is not kept")
+        self._props(field.props, place)
+        if field.default is not avro.NO_DEFAULT:
+            self.defaults.append((record, at, field, place))
+        return neutral.Field(
+            name,
+            kind,
+            nullable,
+            doc=field.doc or "",
+            number=number if type(number) is int else None,
+            aliases=field.aliases,
+        )
+
+    def _props(self, props: avro.Props, path: str, *, logical: bool = False) -> None:
+        known = _OWN | _LOGICAL if logical else _OWN
+        unknown = sorted(key for key in props if key not in known)
+        if unknown:
+            self.lose(path, "ATTRIBUTE", f"unknown to Avro itself and not kept: {', '.join(unknown)[:200]}")
+
+
+def _label(branch: avro.Type) -> str:
+    return branch.name if isinstance(branch, avro.Named) else branch.kind
+
+
+def _with_defaults(
+    reader: _Reader, types: dict[str, neutral.Declared], model: neutral.Model
+) -> dict[str, neutral.Declared]:
+    """The types with the defaults of their fields, as JSON values of the model."""
+    model = neutral.Model(model.root, types)
+    found: dict[str, dict[int, Any]] = {}
+    for name, at, field, path in reader.defaults:
+        declared = types[name]
+        assert isinstance(declared, neutral.Record)
+        if default_fault(field.type, field.default) is not None:
+            reader.lose(path, "DEFAULT", "the default is none of the field's type")
+            continue
+        if isinstance(field.type, avro.Union) and default_fault(field.type.branches[0], field.default) is not None:
+            reader.lose(path, "UNION_ORDER", "the branch of the default becomes the first of the union")
+        try:
+            value = plain(model, default_datum(field.type, field.default), declared.fields[at].type)
+        except DataError as error:
+            reader.lose(path, "DEFAULT", f"the default has no JSON form: {error}")
+            continue
+        found.setdefault(name, {})[at] = value
+    return {name: _filled(declared, found.get(name, {})) for name, declared in types.items()}
+
+
+def _filled(declared: neutral.Declared, defaults: dict[int, Any]) -> neutral.Declared:
+    if not isinstance(declared, neutral.Record) or not defaults:
+        return declared
+    fields = (replace(field, default=defaults.get(at, ABSENT)) for at, field in enumerate(declared.fields))
+    return replace(declared, fields=tuple(fields))

@@ -1,0 +1,128 @@
+"""Whether a Python value is a datum of a type: what chooses the option of a union a datum goes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal as Number
+from typing import Any, Final
+from uuid import UUID
+
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Decimal,
+    Declared,
+    Duration,
+    Enumeration,
+    Fixed,
+    Kind,
+    Map,
+    Named,
+    Record,
+    Scalar,
+    Time,
+    Timestamp,
+    Type,
+    Union,
+)
+
+MAX_DEPTH: Final = 150
+"""Values inside values that are looked at; what lies deeper does not fit."""
+
+_WHOLE: Final = frozenset(kind for kind in Kind if "int" in kind.value)
+
+
+def fits(types: Mapping[str, Declared], kind: Type, datum: Any, *, raw: bool, depth: int = 0) -> bool:
+    """Whether a datum is of a type; raw lets int stand for float, and raw values for times and decimals, too."""
+    if depth > MAX_DEPTH:
+        return False
+
+    def inner(kind: Type, datum: Any, nullable: bool) -> bool:
+        if datum is None:
+            return nullable
+        return fits(types, kind, datum, raw=raw, depth=depth + 1)
+
+    match kind:
+        case Named(name):
+            declared = types[name]
+            if isinstance(declared, Record):
+                return isinstance(datum, Mapping) and _members(declared, datum, inner)
+            if isinstance(declared, Enumeration):
+                return isinstance(datum, str) and any(symbol.name == datum for symbol in declared.symbols)
+            return isinstance(datum, bytes | bytearray) and _sized(declared, datum)
+        case Array():
+            return isinstance(datum, list | tuple) and all(inner(kind.items, item, kind.nullable) for item in datum)
+        case Map():
+            return isinstance(datum, Mapping) and all(
+                inner(kind.keys, key, False) and inner(kind.values, item, kind.nullable) for key, item in datum.items()
+            )
+        case Union():
+            return any(inner(option.type, datum, False) for option in kind.options)
+    return _scalar(kind, datum) or (raw and _raw(kind, datum))
+
+
+def _sized(declared: Declared, datum: bytes | bytearray) -> bool:
+    return isinstance(declared, Fixed) and len(datum) == declared.size
+
+
+def _members(declared: Record, datum: Mapping[str, Any], inner: Any) -> bool:
+    fields = {field.name: field for field in declared.fields}
+    missing = any(field.required and field.default is ABSENT and field.name not in datum for field in declared.fields)
+    return not missing and all(
+        name in fields and inner(fields[name].type, item, fields[name].nullable) for name, item in datum.items()
+    )
+
+
+def _scalar(kind: Type, datum: Any) -> bool:
+    match kind:
+        case Scalar(Kind.ANY):
+            return True
+        case Scalar(Kind.BOOLEAN):
+            return isinstance(datum, bool)
+        case Scalar(Kind.STRING):
+            return isinstance(datum, str)
+        case Scalar(Kind.BYTES):
+            return isinstance(datum, bytes | bytearray)
+        case Scalar(Kind.UUID):
+            return isinstance(datum, UUID)
+        case Scalar(Kind.DATE):
+            return isinstance(datum, date) and not isinstance(datum, datetime)
+        case Scalar(Kind.FLOAT32 | Kind.FLOAT64):
+            return isinstance(datum, float)
+        case Scalar(Kind.NUMBER):
+            return isinstance(datum, int | float | Number) and not isinstance(datum, bool)
+        case Scalar(scalar) if scalar in _WHOLE:
+            return isinstance(datum, int) and not isinstance(datum, bool)
+        case Decimal():
+            return isinstance(datum, Number)
+        case Time():
+            return isinstance(datum, time)
+        case Timestamp(_, utc):
+            return isinstance(datum, datetime) and (datum.tzinfo is not None) == utc
+        case Duration(_, False):
+            return isinstance(datum, timedelta)
+    return False
+
+
+def _raw(kind: Type, datum: Any) -> bool:
+    whole = isinstance(datum, int) and not isinstance(datum, bool)
+    match kind:
+        case Scalar(Kind.FLOAT32 | Kind.FLOAT64 | Kind.DATE) | Time() | Timestamp() | Duration(_, False):
+            return whole
+        case Decimal():
+            return isinstance(datum, bytes | bytearray)
+        case Duration(_, True):
+            return isinstance(datum, bytes) and len(datum) == 12
+        case Scalar(Kind.UUID):
+            return _is_uuid(datum)
+    return False
+
+
+def _is_uuid(datum: Any) -> bool:
+    if isinstance(datum, bytes):
+        return len(datum) == 16
+    try:
+        return isinstance(datum, str) and bool(UUID(datum))
+    except ValueError:
+        return False
