@@ -6,7 +6,7 @@ of `stele.core.ports.Format` lets a plug-in begin with parsing and verdicts alon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
@@ -110,6 +110,9 @@ class Place(NamedTuple):
 class Locating(Protocol[P_contra]):
     """A format whose findings lead through the schema by other paths than those of its outline."""
 
-    def locate(self, parsed: P_contra, path: str) -> Place | None:
-        """The declaration a finding's path leads to, as far as the path can be followed; None for nowhere."""
+    def locator(self, parsed: P_contra) -> Callable[[str], Place | None]:
+        """A function from a finding's path to the declaration it leads to, as far as it can be followed.
+
+        It returns None for a path that leads nowhere.
+        """
         ...

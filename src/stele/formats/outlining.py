@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Final
+from itertools import takewhile
+from typing import Final, TypeVar
 
 from stele.formats.abilities import TRUNCATED, Node
 
+T = TypeVar("T")
+
 MAX_NODES: Final = 20_000
-"""Declarations of one schema that are listed; the node after the last says that there are more."""
+"""Declarations of one schema that are listed; a node of kind `TRUNCATED` behind them says that there are more."""
+
+MAX_CHARACTERS: Final = 16_000_000
+"""Characters of paths and attributes that are looked at: long names multiply with what stands below them."""
 
 MAX_TEXT: Final = 400
 """Characters of an attribute that are kept; a longer one ends in its length and digest, so that it still compares."""
@@ -21,12 +27,12 @@ class Outline:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._paths: set[str] = set()
+        self._left = MAX_CHARACTERS
         self._cut = False
 
-    @property
-    def full(self) -> bool:
-        """Whether nothing more is taken, so that a walk can stop."""
-        return self._cut
+    def until_full(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, as long as there is room for more nodes."""
+        return takewhile(lambda _: not self._cut, items)
 
     def add(
         self,
@@ -42,15 +48,21 @@ class Outline:
         uses: Iterable[str] = (),
     ) -> str:
         """Append a node and return its path, with `#2`, `#3` … behind it when it was taken. Empty attributes go."""
-        if len(self.nodes) >= MAX_NODES:
-            if not self._cut:
-                self._cut = True
-                self.nodes.append(Node(TRUNCATED, TRUNCATED, {"declarations": f"more than {MAX_NODES}"}))
+        uses = tuple(uses)
+        self._left -= len(path) + sum(map(len, attributes.values())) + sum(map(len, uses))
+        if len(self.nodes) >= MAX_NODES or self._left < 0:
+            self.cut()
             return path
         path = self._unique(path)
         texts = {word: shortened(text) for word, text in attributes.items() if text}
-        self.nodes.append(Node(path, kind, texts, identity, name, parent, tuple(aliases), ordered, tuple(uses)))
+        self.nodes.append(Node(path, kind, texts, identity, name, parent, tuple(aliases), ordered, uses))
         return path
+
+    def cut(self) -> None:
+        """End the outline here, saying that the schema goes on."""
+        if not self._cut:
+            self._cut = True
+            self.nodes.append(Node(TRUNCATED, TRUNCATED, {"listed": str(len(self.nodes))}))
 
     def _unique(self, path: str) -> str:
         found, number = path, 1

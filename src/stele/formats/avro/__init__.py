@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
+from stele.formats.abilities import Node, Place
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
 from stele.formats.avro import fingerprint as _fingerprint
 from stele.formats.avro import from_model as _from_model
 from stele.formats.avro import lint as _lint
+from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
 from stele.formats.avro import to_model as _to_model
 from stele.formats.avro.model import AvroSchema
@@ -85,6 +87,14 @@ class AvroFormat:
     def fields(self, parsed: AvroSchema) -> list[Field]:
         """All fields, depth first (10 000 at most)."""
         return _fields.fields(parsed)
+
+    def outline(self, parsed: AvroSchema) -> list[Node]:
+        """Named types with their fields and symbols; see `stele.formats.avro.outline`."""
+        return _outline.outline(parsed)
+
+    def locator(self, parsed: AvroSchema) -> Callable[[str], Place | None]:
+        """Where in the outline a finding's path leads."""
+        return _outline.locator(parsed)
 
     def arrow_schema(self, parsed: AvroSchema) -> pa.Schema:
         """The table shape of the data. Raises `NotInstalled` without pyarrow, `Invalid` when there is no such shape."""

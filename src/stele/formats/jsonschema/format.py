@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
-from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, parsed
+from stele.formats.abilities import Node, Place
+from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, outline, parsed
 from stele.formats.jsonschema.codec import JsonCodec
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -90,6 +91,14 @@ class JsonSchemaFormat:
     def fields(self, parsed: ParsedJsonSchema) -> list[Field]:
         """All properties at any depth."""
         return fields.fields(parsed)
+
+    def outline(self, parsed: ParsedJsonSchema) -> list[Node]:
+        """Every subschema at its JSON Pointer; see `stele.formats.jsonschema.outline`."""
+        return outline.outline(parsed)
+
+    def locator(self, parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
+        """Where in the outline a finding's path leads, references followed."""
+        return outline.locator(parsed)
 
     def arrow_schema(self, parsed: ParsedJsonSchema) -> pa.Schema:
         """The columns of data of this schema; see `stele.formats.jsonschema.arrow`."""

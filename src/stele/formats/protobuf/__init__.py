@@ -11,6 +11,7 @@ from google.protobuf import json_format
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
+from stele.formats.abilities import Node
 from stele.formats.protobuf import buf, confluent
 from stele.formats.protobuf import lint as _lint
 from stele.formats.protobuf.arrow import arrow_schema
@@ -25,6 +26,7 @@ from stele.formats.protobuf.model import (
     message_class,
 )
 from stele.formats.protobuf.normalize import descriptor_bytes
+from stele.formats.protobuf.outline import outline
 from stele.formats.protobuf.parse import parse
 from stele.formats.protobuf.printer import print_schema
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -107,6 +109,10 @@ class ProtobufFormat:
     def fields(self, parsed: ProtobufSchema) -> list[Field]:
         """All fields, depth first. See `fields.fields`."""
         return fields(parsed)
+
+    def outline(self, parsed: ProtobufSchema) -> list[Node]:
+        """The file with all it declares. See `outline.outline`."""
+        return outline(parsed)
 
     def arrow_schema(self, parsed: ProtobufSchema) -> pa.Schema:
         """The columns of the first message. See `arrow.arrow_schema`, which also takes another message."""

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
 from stele.formats.rulesets import Ruleset, Rulesets
+from stele.formats.abilities import Node
 from stele.formats.thrift import audit, wire
 from stele.formats.thrift.arrow import arrow_schema
 from stele.formats.thrift.canonical import canonical, fingerprints
 from stele.formats.thrift.codec import ThriftCodec
 from stele.formats.thrift.fields import fields
+from stele.formats.thrift.outline import outline
 from stele.formats.thrift.parse import parse
 from stele.formats.thrift.schema import ThriftSchema
 
@@ -67,6 +69,10 @@ class ThriftFormat:
     def fields(self, parsed: ThriftSchema) -> list[Field]:
         """All fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""
         return fields(parsed)
+
+    def outline(self, parsed: ThriftSchema) -> list[Node]:
+        """The document with all it declares; see `stele.formats.thrift.outline`."""
+        return outline(parsed)
 
     def arrow_schema(self, parsed: ThriftSchema) -> pa.Schema:
         """The columns of the struct that `type_name` names; `arrow.arrow_schema` also takes another one."""

@@ -55,10 +55,15 @@ def canonical(schema: ThriftSchema, form: Form) -> bytes:
     """The schema as one of its stable texts."""
     document = schema.unit.document
     if form is Form.NORMALIZED:
-        document = _Normal().document(document)
+        document = normalized(document)
     elif form is Form.CANONICAL:
-        document = _Normal().document(_Essence(schema.unit).document())
+        document = normalized(_Essence(schema.unit).document())
     return print_document(document).encode()
+
+
+def normalized(document: Document) -> Document:
+    """The document with what has no order sorted, and one thing spelled one way."""
+    return _Normal().document(document)
 
 
 def fingerprints(schema: ThriftSchema) -> Mapping[str, bytes]:

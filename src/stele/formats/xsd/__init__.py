@@ -7,12 +7,14 @@ and redefine lead into the texts handed in as references, by schemaLocation or b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
 from stele.formats.rulesets import Ruleset, Rulesets
+from stele.formats.abilities import Node, Place
+from stele.formats.xsd import outline as _outline
 from stele.formats.xsd import parse as _parse
 from stele.formats.xsd.canonical import canonical
 from stele.formats.xsd.parse import ParsedXsd
@@ -79,6 +81,14 @@ class XsdFormat:
         from stele.formats.xsd.fields import fields
 
         return fields(parsed)
+
+    def outline(self, parsed: ParsedXsd) -> list[Node]:
+        """The document with all it declares; see `stele.formats.xsd.outline`."""
+        return _outline.outline(parsed)
+
+    def locator(self, parsed: ParsedXsd) -> Callable[[str], Place | None]:
+        """Where in the outline a finding's path leads, through types and groups."""
+        return _outline.locator(parsed)
 
     def arrow_schema(self, parsed: ParsedXsd) -> pa.Schema:
         """The columns of documents with the first global element as root; see `stele.formats.xsd.arrow`."""

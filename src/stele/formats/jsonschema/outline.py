@@ -1,0 +1,187 @@
+"""What a schema declares: every subschema at its JSON Pointer, its keywords as attributes; any draft."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from stele.formats.abilities import Node, Place
+from stele.formats.jsonschema.drafts import MANY, NAMED, ONE, subschemas
+from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.resolve import REF_KEYWORDS
+from stele.formats.jsonschema.text import Json, pointer, write
+from stele.formats.outlining import MAX_CHARACTERS, MAX_NODES, Outline
+
+ROOT: Final = "#"
+"""Path of the schema itself."""
+
+_KINDS: Final = {
+    "$defs": "definition",
+    "allOf": "branch",
+    "anyOf": "branch",
+    "definitions": "definition",
+    "dependencies": "dependency",
+    "dependentSchemas": "dependency",
+    "items": "items",
+    "oneOf": "branch",
+    "patternProperties": "pattern property",
+    "prefixItems": "item",
+    "properties": "property",
+}
+_SETS: Final = frozenset({"required", "type"})
+"""Keywords whose lists are sets of names."""
+
+_BRANCHES: Final = frozenset({"allOf", "anyOf", "oneOf"})
+
+_Step = tuple[str | int, ...]
+
+
+class _Site(NamedTuple):
+    """A schema, the keyword (and name or index) that leads to it from the one around, and where both are."""
+
+    schema: Json
+    step: _Step
+    path: str
+    parent: str | None
+    identity: str = ""
+
+
+def outline(parsed: ParsedJsonSchema) -> list[Node]:
+    """The schema and all schemas written inside it, parents first, in the order of the text."""
+    made = Outline()
+    sites = list(_walk(parsed.root))
+    places = _places(sites)
+    for site in made.until_full(sites):
+        kind = _KINDS.get(str(site.step[0]), str(site.step[0])) if site.step else "schema"
+        name = site.step[1] if len(site.step) > 1 and isinstance(site.step[1], str) else ""
+        made.add(
+            site.path,
+            kind,
+            _attributes(site.schema),
+            parent=site.parent,
+            name=name,
+            identity=site.identity,
+            uses=_uses(parsed, site.schema, places),
+        )
+    if len(sites) > MAX_NODES:
+        made.cut()
+    return made.nodes
+
+
+def _walk(root: Json) -> Iterator[_Site]:
+    """The schemas of a document in the order of the text; a few more than an outline takes at most."""
+    stack = [_Site(root, (), ROOT, None)]
+    left, room = MAX_NODES, MAX_CHARACTERS
+    while stack and left >= 0 and room >= 0:
+        site = stack.pop()
+        yield site
+        left -= 1
+        if not isinstance(site.schema, dict):
+            continue
+        marks = _branch_marks(site.schema)
+        inner: list[_Site] = []
+        for step, child in subschemas(site.schema):
+            path = site.path + pointer(step)[1:]
+            room -= len(path)
+            if room < 0 or len(inner) > MAX_NODES:
+                break
+            inner.append(_Site(child, step, path, site.path, marks.get(step, "")))
+        stack.extend(reversed(inner))
+
+
+def locator(parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
+    """Follows JSON Pointers of findings, through references as well."""
+    sites = list(_walk(parsed.root))
+    known = _places(sites)
+    paths = frozenset(site.path for site in sites)
+
+    def locate(path: str) -> Place | None:
+        if not path.startswith(ROOT):
+            return None
+        place, value = Place(ROOT), parsed.root
+        here = ROOT
+        for token in (step for step in path[1:].split("/") if step):
+            target = parsed.links.follow(value)
+            if target is not value and id(target) in known:
+                here = known[id(target)]
+                place = Place(here)
+            elif target is not value:
+                break
+            value = _member(target, token.replace("~1", "/").replace("~0", "~"))
+            here = f"{here}/{token}"
+            if here in paths:
+                place = Place(here)
+            elif not place.attribute or value is None:
+                place = Place(place.path, place.attribute or token)
+        return place
+
+    return locate
+
+
+def _places(sites: Iterable[_Site]) -> dict[int, str]:
+    """The pointer of every schema object, by identity."""
+    return {id(site.schema): site.path for site in sites if isinstance(site.schema, dict)}
+
+
+def _member(value: Json, name: str) -> Json:
+    if isinstance(value, dict):
+        return value.get(name)
+    if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+        return value[int(name)]
+    return None
+
+
+def _uses(parsed: ParsedJsonSchema, schema: Json, places: dict[int, str]) -> list[str]:
+    target = parsed.links.targets.get(id(schema)) if isinstance(schema, dict) else None
+    return [places[id(target)]] if isinstance(target, dict) and id(target) in places else []
+
+
+# --- attributes -----------------------------------------------------------------------------------------------------
+
+
+def _attributes(schema: Json) -> dict[str, str]:
+    """Everything a schema says by itself; what the schemas inside it say is theirs."""
+    if not isinstance(schema, dict):
+        return {"schema": _text(schema)}
+    found: dict[str, str] = {}
+    for keyword, value in schema.items():
+        if keyword in NAMED and isinstance(value, dict):
+            plain = {name: inner for name, inner in value.items() if not isinstance(inner, dict | bool)}
+            found |= {f"{keyword} {name}": _text(inner) for name, inner in plain.items()}
+        elif keyword in MANY and isinstance(value, list):
+            continue
+        elif not (keyword in ONE and isinstance(value, dict | bool)):
+            found[keyword] = _text(_sorted(value) if keyword in _SETS else value)
+    return found
+
+
+def _sorted(value: Json) -> Json:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return sorted(value)
+    return value
+
+
+def _text(value: Json) -> str:
+    return write(value, order="sorted").decode("utf-8", "surrogatepass")
+
+
+def _branch_marks(schema: dict[str, Json]) -> dict[_Step, str]:
+    """What tells the branches of a choice apart better than their position: a reference, a title, a type."""
+    marks: dict[_Step, str] = {}
+    for keyword in _BRANCHES.intersection(schema):
+        branches = schema[keyword]
+        if isinstance(branches, list):
+            words = [_mark(branch) for branch in branches]
+            times = Counter(words)
+            marks |= {(keyword, i): f"{keyword} {word}" for i, word in enumerate(words) if word and times[word] == 1}
+    return marks
+
+
+def _mark(branch: Json) -> str:
+    if not isinstance(branch, dict):
+        return ""
+    for keyword in (*REF_KEYWORDS, "title", "const", "type"):
+        if keyword in branch:
+            return f"{keyword} {_text(branch[keyword])}"
+    return ""

@@ -1,0 +1,263 @@
+"""What a document declares: elements, attributes, types and groups, as they are written.
+
+Paths are those of findings: `/order` is a global element, `/order/@id` an attribute, `/type(Price)` a type. An
+anonymous type is part of what has it. Model groups are told by an attribute `content` of the declaration around them,
+nested ones by a node each; included and imported documents are not listed: they are documents of their own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from stele.formats.abilities import Node, Place
+from stele.formats.outlining import Outline
+from stele.formats.xsd.parse import ParsedXsd
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+SCHEMA: Final = "/"
+"""Path of the document itself."""
+
+_NAMESPACE: Final = "http://www.w3.org/2001/XMLSchema"
+_XS: Final = f"{{{_NAMESPACE}}}"
+_TYPES: Final = frozenset({"complexType", "simpleType"})
+_GROUPS: Final = frozenset({"all", "choice", "sequence"})
+_WRAPPERS: Final = frozenset({"complexContent", "simpleContent"})
+_DERIVED: Final = frozenset({"extension", "restriction"})
+_FACETS: Final = frozenset(
+    [
+        *("length", "minLength", "maxLength", "minInclusive", "maxInclusive", "minExclusive", "maxExclusive"),
+        *("totalDigits", "fractionDigits", "whiteSpace", "explicitTimezone"),
+    ]
+)
+_COUNTED: Final = frozenset(
+    ["alternative", "any", "anyAttribute", "assert", "assertion", "defaultOpenContent", "openContent"]
+)
+"""Things without a name: counted from 1 where they stand."""
+
+_LINKS: Final = frozenset({"import", "include", "override", "redefine"})
+_QNAMES: Final = frozenset(["base", "itemType", "memberTypes", "ref", "refer", "substitutionGroup", "type"])
+_USUAL: Final = {
+    ("minOccurs", "1"),
+    ("maxOccurs", "1"),
+    ("use", "optional"),
+    *((word, "false") for word in ("abstract", "fixed", "mixed", "nillable", "inheritable")),
+}
+"""Attributes that say what would hold without them."""
+
+
+def outline(parsed: ParsedXsd) -> list[Node]:
+    """The document, then its declarations with all that is inside them, in the order of the text."""
+    made = _Outliner()
+    with parsed.lock:
+        made.schema(parsed.root)
+    return made.outline.nodes
+
+
+def locator(parsed: ParsedXsd) -> Callable[[str], Place | None]:
+    """Follows the paths of documents, in which the names of types and groups do not show."""
+    uses: dict[str, tuple[str, ...]] = {}
+    for node in outline(parsed):
+        uses[node.path] = node.uses
+        if node.parent is not None and node.kind in ("group", "attributeGroup"):
+            uses[node.parent] = (*uses.get(node.parent, ()), *node.uses)
+
+    def locate(path: str) -> Place | None:
+        here = SCHEMA
+        for step in path.strip("/").split("/"):
+            found = _below(here, step, uses)
+            if found is None:
+                break
+            here = found
+        return Place(here)
+
+    return locate
+
+
+def _below(path: str, step: str, uses: dict[str, tuple[str, ...]]) -> str | None:
+    """The declaration of that name inside a declaration, or inside its type, base types and groups."""
+    waiting, seen = deque([path]), {path}
+    while waiting:
+        current = waiting.popleft()
+        found = f"{current.rstrip('/')}/{step}"
+        if found in uses:
+            return found
+        for other in uses.get(current, ()):
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return None
+
+
+class _Declaration:
+    """What is gathered about one declaration before it becomes a node: the parts of an anonymous type as well."""
+
+    def __init__(self, element: etree._Element) -> None:
+        self.attributes: dict[str, str] = {}
+        self.uses: list[str] = []
+        self.members: list[tuple[etree._Element, str]] = []
+        self.target = element.getroottree().getroot().get("targetNamespace", "")
+
+    def take(self, element: etree._Element, prefix: str = "") -> None:
+        """The XML attributes of an element, names of types resolved."""
+        for key, value in sorted(element.attrib.items()):
+            word, text = str(key), str(value)
+            if word == "name" or (word, text) in _USUAL:
+                continue
+            if word in _QNAMES:
+                names = [self._name(element, name) for name in text.split()]
+                text = " ".join(names)
+                self.uses += [_used(word, element, name) for name in names]
+            self.say(prefix + word, text)
+
+    def say(self, word: str, text: str) -> None:
+        """Keep a text; a second one of the same word joins the first."""
+        known = self.attributes.get(word)
+        self.attributes[word] = text if known is None else f"{known} | {text}"
+
+    def _name(self, element: etree._Element, name: str) -> str:
+        """A name without its prefix: that of another namespace in braces, those of XML Schema as `xs:`."""
+        prefix, colon, local = name.rpartition(":")
+        space = element.nsmap.get(prefix if colon else None, "")
+        if space == _NAMESPACE:
+            return f"xs:{local}"
+        return local if space in ("", self.target) else f"{{{space}}}{local}"
+
+
+class _Outliner:
+    """Documents nest at most `text.MAX_DEPTH` deep, so that recursion is safe."""
+
+    def __init__(self) -> None:
+        self.outline = Outline()
+
+    def schema(self, root: etree._Element) -> None:
+        made = _Declaration(root)
+        made.take(root)
+        self._notes(root, made)
+        self.outline.add(SCHEMA, "schema", made.attributes)
+        counts: defaultdict[str, int] = defaultdict(int)
+        for element in self.outline.until_full(_children(root)):
+            self._declare(element, SCHEMA, "", counts)
+
+    def _declare(self, element: etree._Element, parent: str, inside: str, counts: defaultdict[str, int]) -> None:
+        """A node for an element of the schema language, and nodes for what is inside it; inside names its group."""
+        kind = _kind(element)
+        if kind == "annotation":
+            return
+        made = _Declaration(element)
+        if inside:
+            made.say("in", inside)
+        made.take(element)
+        self._gather(element, made)
+        name = (element.get("name") or element.get("ref", "").rpartition(":")[2]).strip()
+        path = self.outline.add(
+            f"{parent.rstrip('/')}/{_step(element, kind, name, counts)}",
+            kind,
+            made.attributes,
+            parent=parent,
+            name=name or element.get("value", "") if kind not in _GROUPS else "",
+            ordered=kind in ("element", "any") or kind in _GROUPS,
+            uses=made.uses,
+        )
+        below: defaultdict[str, int] = defaultdict(int)
+        for member, group in self.outline.until_full(made.members):
+            if _kind(member) in _GROUPS:
+                self._group(member, path, group, below)
+            else:
+                self._declare(member, path, group, below)
+
+    def _group(self, element: etree._Element, owner: str, inside: str, counts: defaultdict[str, int]) -> None:
+        """A model group inside another one; what is in it belongs to the same declaration, and says in which group."""
+        kind = _kind(element)
+        made = _Declaration(element)
+        if inside:
+            made.say("in", inside)
+        made.take(element)
+        self._notes(element, made)
+        step = _step(element, kind, "", counts)
+        self.outline.add(f"{owner}/{step}", "model group", made.attributes, parent=owner, ordered=True)
+        for member in self.outline.until_full(_children(element)):
+            if _kind(member) in _GROUPS:
+                self._group(member, owner, step, counts)
+            else:
+                self._declare(member, owner, step, counts)
+
+    # --- what belongs to one declaration ----------------------------------------------------------------------------
+
+    def _gather(self, element: etree._Element, made: _Declaration) -> None:
+        """Read what is inside a declaration into it, except for members, which get nodes of their own."""
+        self._notes(element, made)
+        for inner in _children(element):
+            kind = _kind(inner)
+            if kind in _WRAPPERS or (kind in _TYPES and _kind(element) not in _LINKS):
+                made.take(inner, "type ")
+                self._gather(inner, made)
+            elif kind in _DERIVED:
+                made.say("derivation", kind)
+                made.take(inner)
+                self._gather(inner, made)
+            elif kind in ("list", "union"):
+                made.say("variety", kind)
+                made.take(inner)
+                made.members += [(member, "") for member in _children(inner) if _kind(member) == "simpleType"]
+            elif kind in _GROUPS:
+                self._content(inner, made)
+            elif kind in _FACETS or kind == "pattern":
+                fixed = " (fixed)" if inner.get("fixed") in ("true", "1") else ""
+                made.say(kind, inner.get("value", "") + fixed)
+            elif kind in ("selector", "field"):
+                made.say(kind, inner.get("xpath", ""))
+            elif kind != "annotation":
+                made.members.append((inner, ""))
+
+    def _content(self, group: etree._Element, made: _Declaration) -> None:
+        """The outermost model group of a declaration, told by its attribute `content`."""
+        bounds = [f"{word} {group.get(word)}" for word in ("minOccurs", "maxOccurs") if group.get(word, "1") != "1"]
+        made.say("content", " ".join([_kind(group), *bounds]))
+        self._notes(group, made)
+        made.members += [(member, "") for member in _children(group) if _kind(member) != "annotation"]
+
+    def _notes(self, element: etree._Element, made: _Declaration) -> None:
+        """The annotations of an element."""
+        for note in element.iterchildren(f"{_XS}annotation"):
+            for part in note.iterchildren(f"{_XS}documentation", f"{_XS}appinfo"):
+                text = " ".join("".join(str(piece) for piece in part.itertext()).split())
+                if text:
+                    made.say(_kind(part), text)
+
+
+def _children(element: etree._Element) -> Iterator[etree._Element]:
+    return (child for child in element.iterchildren("*") if isinstance(child.tag, str))
+
+
+def _kind(element: etree._Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _step(element: etree._Element, kind: str, name: str, counts: defaultdict[str, int]) -> str:
+    """The last part of a declaration's path."""
+    if kind == "element" and name:
+        return name
+    if kind == "attribute" and name:
+        return f"@{name}"
+    if kind in _TYPES and name:
+        return f"type({name})"
+    if kind in _LINKS:
+        return f"{kind}({element.get('schemaLocation') or element.get('namespace', '')})"
+    if kind == "enumeration":
+        return f"value({element.get('value', '')})"
+    if name and kind not in _COUNTED:
+        return f"{kind}({name})"
+    counts[kind] += 1
+    return f"{kind}({counts[kind]})"
+
+
+def _used(word: str, element: etree._Element, name: str) -> str:
+    """Path of what a name refers to, if it is of this document."""
+    if word in ("ref", "substitutionGroup"):
+        kind = _kind(element)
+        return f"/{name}" if kind == "element" else f"/@{name}" if kind == "attribute" else f"/{kind}({name})"
+    return f"/type({name})"
