@@ -119,6 +119,9 @@ bindings = st.builds(
     keys,
     st.none() | ordinals,
 )
+adoptions = st.lists(
+    st.tuples(st.sampled_from(["avro", "json"]), st.sampled_from(["strict", "loose"]), st.integers(0, 3)), max_size=3
+).map(tuple)
 catalogue = st.one_of(
     st.builds(cmd.DeleteSpace, st.sampled_from(SPACES)),
     st.builds(cmd.CreateSpace, st.sampled_from(SPACES), st.booleans(), description=st.sampled_from(["", "x"])),
@@ -129,6 +132,7 @@ catalogue = st.one_of(
     st.builds(cmd.AssignEncoding, keys, ordinals),
     st.builds(cmd.Bind, bindings),
     st.builds(cmd.Unbind, bindings.map(lambda binding: binding.key)),
+    st.builds(cmd.AdoptRulesets, adoptions, st.booleans()),
     st.builds(
         cmd.ChangeItems,
         st.sampled_from(["keys", "exporters"]),
@@ -240,6 +244,7 @@ def facts(state: State) -> Mapping[str, Any]:
         "settings": state.settings,
         "mode": state.mode,
         "bindings": state.bindings,
+        "rulesets": dict(state.rulesets),
         "collections": {name: (row.revision, row.items) for name, row in state.collections.items()},
         "closed": [_subject(subject) for subject in state.closed],
         "referrers": {target: [row.uid for row in rows] for target, rows in state.referrers.items()},

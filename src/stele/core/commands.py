@@ -220,6 +220,16 @@ class ChangeItems(msgspec.Struct, frozen=True):
     expected: int | None = None
 
 
+class AdoptRulesets(msgspec.Struct, frozen=True):
+    """Judge by these versions of rulesets from now on: (format, bare name, version), all or none.
+
+    first=True does so only in a registry in which nothing ever happened.
+    """
+
+    versions: tuple[tuple[str, str, int], ...]
+    first: bool = False
+
+
 Command = (
     Register
     | DeleteVersion
@@ -237,6 +247,7 @@ Command = (
     | Bind
     | Unbind
     | ChangeItems
+    | AdoptRulesets
 )
 
 

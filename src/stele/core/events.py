@@ -168,6 +168,14 @@ class ItemsChanged(_Event, frozen=True):
     changes: tuple[tuple[tuple[str, ...], bytes | None], ...]
 
 
+class RulesetAdopted(_Event, frozen=True):
+    """The registry judges schemas of a format by this version of a ruleset from now on; name is the bare one."""
+
+    format: str
+    name: str
+    version: int
+
+
 Event = (
     SpaceCreated
     | SpaceChanged
@@ -185,6 +193,7 @@ Event = (
     | Bound
     | Unbound
     | ItemsChanged
+    | RulesetAdopted
 )
 
 

@@ -5,6 +5,7 @@ One type for every format, dialect, page and command (see docs: "why verdicts co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 import msgspec
@@ -18,7 +19,7 @@ class Level(Enum):
     WARNING = "warning"
     """Readable, but probably not what the author meant."""
     UNKNOWN = "unknown"
-    """No rule could decide. What is not known to be compatible is refused; a ruleset that trusts says WARNING."""
+    """No rule could decide. What is not known to be compatible is refused, unless who asks says otherwise."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,3 +50,39 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     def breaks(self) -> bool:
         """True when the finding by itself makes the change incompatible."""
         return self.level is not Level.WARNING
+
+
+class WhenUndecided(Enum):
+    """What to do where no rule could decide."""
+
+    REFUSE = "refuse"
+    """Doubt counts as a break: what is let in is proved to be readable."""
+    ALLOW = "allow"
+    """Doubt is a warning: only a proven break refuses."""
+
+    def weigh(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The findings with doubts at the weight they have then."""
+        if self is WhenUndecided.REFUSE:
+            return tuple(findings)
+        return tuple(
+            msgspec.structs.replace(finding, level=Level.WARNING) if finding.level is Level.UNKNOWN else finding
+            for finding in findings
+        )
+
+
+class Verdict(Enum):
+    """What findings come to."""
+
+    COMPATIBLE = "compatible"
+    INCOMPATIBLE = "incompatible"
+    """A break is proved."""
+    UNDECIDED = "undecided"
+    """No break is proved, but no rule could rule one out."""
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> Verdict:
+        """The verdict of all findings about one pair of schemas, or of several pairs together."""
+        levels = {finding.level for finding in findings}
+        if Level.ERROR in levels:
+            return cls.INCOMPATIBLE
+        return cls.UNDECIDED if Level.UNKNOWN in levels else cls.COMPATIBLE

@@ -398,6 +398,10 @@ def _items_changed(state: State, event: ev.ItemsChanged, stamp: ev.Stamp, seq: i
     state.change(collection, revision=collection.revision + 1)
 
 
+def _ruleset_adopted(state: State, event: ev.RulesetAdopted, stamp: ev.Stamp, seq: int) -> None:
+    state.put(state.rulesets, (event.format, event.name), event.version)
+
+
 _FOLDS: dict[type, Callable[[State, Any, ev.Stamp, int], None]] = {
     ev.SpaceCreated: _space_created,
     ev.SpaceChanged: _space_changed,
@@ -415,4 +419,5 @@ _FOLDS: dict[type, Callable[[State, Any, ev.Stamp, int], None]] = {
     ev.Bound: _bound,
     ev.Unbound: _unbound,
     ev.ItemsChanged: _items_changed,
+    ev.RulesetAdopted: _ruleset_adopted,
 }

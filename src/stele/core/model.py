@@ -242,7 +242,7 @@ class Subject(msgspec.Struct):
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is set at one level (subject, space or registry); None means "ask the level above".
 
-    ruleset        compatibility ruleset preferred where the format knows it
+    ruleset        compatibility ruleset preferred where the format knows it; `name@2` holds it at that version
     normalize      register the normalised text instead of the author's
     alias          requests for this subject act on that one
     group          metadata property: only versions with an equal value are compared

@@ -27,6 +27,7 @@ from stele.core.model import (
     Version,
 )
 from stele.core.policy import BACKWARD, Policy
+from stele.core.rulesets import FIRST
 from stele.core.state import State
 from stele.errors import (
     ContentNotFound,
@@ -78,6 +79,16 @@ def mode_for(state: State, level: Level) -> Mode:
     if Mode.READONLY_OVERRIDE in chain:
         return Mode.READONLY_OVERRIDE
     return chain[0] if chain else Mode.READWRITE
+
+
+def ruleset_version(state: State, format_name: str, name: str) -> int:
+    """The version in force of a ruleset by its bare name: the one taken over, else the first."""
+    return state.rulesets.get((format_name, name), FIRST)
+
+
+def adopted_rulesets(state: State, format_name: str) -> tuple[tuple[str, int], ...]:
+    """(bare name, version) of all rulesets of a format that were taken over, sorted."""
+    return tuple(sorted((name, version) for (fmt, name), version in state.rulesets.items() if fmt == format_name))
 
 
 # --- subjects and versions ------------------------------------------------------------------------------------------

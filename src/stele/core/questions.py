@@ -24,12 +24,18 @@ CHECKER = "checker:"
 
 
 class Question(NamedTuple):
-    """Can `reader` read what `writer` wrote, by that ruleset ('' is the format's default)?"""
+    """Can `reader` read what `writer` wrote?
+
+    ruleset is what the settings name, '' for the format's default; a name the format does not have means the default,
+    too. adopted are the versions of the format's rulesets that the registry has taken over: with both, the question
+    has one answer for ever, whatever is installed where it is asked.
+    """
 
     format: str
     ruleset: str
     reader: Source
     writer: Source
+    adopted: tuple[tuple[str, int], ...] = ()
 
 
 Verdicts = Mapping[Question, tuple[Finding, ...]]

@@ -40,7 +40,7 @@ from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
 from stele.core.texts import Dumped, Texts
 
-LAYOUT = 7
+LAYOUT = 8
 """Raised whenever a row changes its shape."""
 
 _BATCH = 500
@@ -125,6 +125,7 @@ class _Dump(msgspec.Struct, array_like=True):
     subjects: list[msgspec.Raw]
     bindings: list[Binding]
     collections: list[tuple[str, int, list[tuple[tuple[str, ...], bytes]]]]
+    rulesets: dict[tuple[str, str], int]
     texts: Dumped
 
 
@@ -174,6 +175,7 @@ def dump_state(state: State) -> bytes:
         ),
         list(state.bindings.values()),
         [(name, row.revision, list(row.items.items())) for name, row in state.collections.items()],
+        state.rulesets,
         state.texts.dump(),
     )
     dumped.lanes, dumped.policies = list(tables.lanes), list(tables.policies)
@@ -251,6 +253,7 @@ def _load(dumped: _Dump) -> State:
     state.texts = Texts.load(dumped.texts)
     state.bindings = {binding.key: binding for binding in dumped.bindings}
     state.collections = {name: Collection(revision, dict(items)) for name, revision, items in dumped.collections}
+    state.rulesets = dumped.rulesets
     for row in dumped.spaces:
         state.spaces[row.name] = Space(**msgspec.structs.asdict(row))
     contents = [_load_content(state, *row) for row in _rows(dumped.contents, _contents)]

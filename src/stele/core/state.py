@@ -57,6 +57,8 @@ class State:
         self.referrers: dict[tuple[str, str, int], list[Version]] = {}
         self.bindings: dict[tuple[str, str, str, str], Binding] = {}
         self.collections: dict[str, Collection] = {}
+        self.rulesets: dict[tuple[str, str], int] = {}
+        """Versions of rulesets taken over, by format and bare name; of all others version 1 is in force."""
         self.closed: list[Subject] = []
         self.serial = 0
         self.texts = Texts()

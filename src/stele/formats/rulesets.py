@@ -34,6 +34,7 @@ __all__ = [
     "in_force",
     "installed",
     "joined",
+    "meant",
     "newest",
     "split",
     "summary",
@@ -114,12 +115,11 @@ def newest(fmt: Format[Any], name: str = "") -> str:
     return _chosen(fmt.name, installed(fmt), name)
 
 
-def in_force(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
-    """Full name of the ruleset a registry judges by; '' when the format compares nothing.
+def meant(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
+    """Full name of the ruleset a registry judges by, installed or not; '' when the format compares nothing.
 
     preferred is what its settings name, '' or a name this format need not have: then its default decides. adopted are
-    the versions by name the registry has taken over. Raises `UnknownRuleset` where that version is not installed: no
-    other one may answer in its place.
+    the versions by name the registry has taken over.
     """
     names = installed(fmt)
     if not names:
@@ -127,20 +127,23 @@ def in_force(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> st
     name, version = split(preferred)
     if name not in {split(known)[0] for known in names}:
         name, version = default(fmt), None
-    number = version or adopted.get(name, FIRST)
-    if joined(name, number) not in names:
-        raise UnknownRuleset(
-            f"this registry judges {fmt.name} schemas by {joined(name, number)}, which is not installed here; there "
-            f"are {', '.join(names)}: install it, or take another one over: {_way_out(fmt, name, version)}"
+    return joined(name, version or adopted.get(name, FIRST))
+
+
+def in_force(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
+    """As `meant`. Raises `UnknownRuleset` where that version is not installed: no other may answer in its place."""
+    names, full = installed(fmt), meant(fmt, preferred, adopted)
+    if full and full not in names:
+        name = split(full)[0]
+        pinned = split(preferred) == split(full)
+        mend = (
+            "or let the settings name another" if pinned else f"or: stele ruleset adopt {fmt.name} {newest(fmt, name)}"
         )
-    return joined(name, number)
-
-
-def _way_out(fmt: Format[Any], name: str, pinned: int | None) -> str:
-    """What mends a version that is missing."""
-    if pinned is not None:
-        return f"the settings ask for version {pinned} by number"
-    return f"stele ruleset adopt {fmt.name} {newest(fmt, name)}"
+        raise UnknownRuleset(
+            f"this registry judges {fmt.name} schemas by {full}, which is not installed here; there are "
+            f"{', '.join(names)}: install the release that has it, {mend}"
+        )
+    return full
 
 
 def check(fmt: Format[Any], reader: Any, writer: Any, ruleset: str) -> list[Finding]:

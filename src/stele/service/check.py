@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 from msgspec.structs import replace
 
-from stele.core.findings import Finding
+from stele.core.findings import Finding, WhenUndecided
 from stele.core.policy import Extent, Kind, Reach, policy_named
-from stele.errors import InvalidRequest, UnknownRuleset
-from stele.formats import catalogue
+from stele.core.ports import Format
+from stele.errors import InvalidRequest
+from stele.formats import catalogue, rulesets
 from stele.service.limits import Limits
 
 _MAX_AGAINST = 1000
+
+Adopted = Mapping[tuple[str, str], int]
+"""Versions of rulesets a registry has taken over, by format and bare name."""
 
 
 class NamedText(msgspec.Struct, frozen=True):
@@ -32,7 +39,9 @@ class Candidate(msgspec.Struct, frozen=True):
 class CheckRequest(msgspec.Struct, frozen=True):
     """What to check. `against` is oldest first; a policy that is not transitive looks at its last entry only.
 
-    An empty `against` asks whether the schema is valid, nothing more. ruleset None is the format's default.
+    An empty `against` asks whether the schema is valid, nothing more. ruleset None is the format's default; a name
+    without a version is the version in force, without a registry the newest. undecided says whether what no rule can
+    decide is refused; None leaves it to whoever answers.
     """
 
     format: str
@@ -42,23 +51,35 @@ class CheckRequest(msgspec.Struct, frozen=True):
     references: tuple[NamedText, ...] = ()
     against: tuple[Candidate, ...] = ()
     name: str = ""
+    undecided: WhenUndecided | None = None
 
 
 class CheckAnswer(msgspec.Struct, frozen=True):
-    """compatible is whether no finding breaks; findings name the entry of `against` they are about, from 1."""
+    """compatible is whether no finding breaks; findings name the entry of `against` they are about, from 1.
+
+    ruleset is the full name of the rules that decided, '' where nothing was compared.
+    """
 
     compatible: bool
     findings: tuple[Finding, ...]
+    ruleset: str = ""
 
 
-def check(request: CheckRequest, limits: Limits | None = None) -> CheckAnswer:
-    """Compare. Raises `UnknownFormat`, `UnknownRuleset`, `UnknownPolicy`, `MalformedSchema`, `TooLarge`."""
+def check(
+    request: CheckRequest,
+    limits: Limits | None = None,
+    *,
+    undecided: WhenUndecided = WhenUndecided.REFUSE,
+    adopted: Adopted | None = None,
+) -> CheckAnswer:
+    """Compare. Raises `UnknownFormat`, `UnknownRuleset`, `UnknownPolicy`, `MalformedSchema`, `TooLarge`.
+
+    adopted are the versions a registry has taken over; None where there is none to ask.
+    """
     limits = limits or Limits()
     fmt = catalogue.get(request.format)
     policy = policy_named(request.policy)
-    ruleset = request.ruleset or ""
-    if ruleset and ruleset not in fmt.rulesets:
-        raise UnknownRuleset(f"{fmt.name} has no ruleset {ruleset!r}; known: {', '.join(fmt.rulesets) or 'none'}")
+    ruleset = _chosen(fmt, request.ruleset or "", adopted)
     if len(request.against) > _MAX_AGAINST:
         raise InvalidRequest(f"against has {len(request.against)} entries, at most {_MAX_AGAINST} are compared")
 
@@ -73,15 +94,27 @@ def check(request: CheckRequest, limits: Limits | None = None) -> CheckAnswer:
     new = parse(request, strict=not request.against)
     if policy.kind is not Kind.DIRECTIONAL:
         return CheckAnswer(compatible=True, findings=())
+    weigh = (request.undecided or undecided).weigh
     numbered = [(number, parse(old, strict=False)) for number, old in enumerate(request.against, 1)]
     findings: list[Finding] = []
     for number, old in reversed(numbered):
         newest = number == len(numbered)
         if _looks_at(policy.backward, newest=newest):
-            findings += [replace(finding, against=number) for finding in fmt.check(new, old, ruleset)]
+            findings += [replace(finding, against=number) for finding in weigh(rulesets.check(fmt, new, old, ruleset))]
         if _looks_at(policy.forward, newest=newest):
-            findings += [replace(finding, against=number) for finding in fmt.check(old, new, ruleset)]
-    return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings))
+            findings += [replace(finding, against=number) for finding in weigh(rulesets.check(fmt, old, new, ruleset))]
+    decided = ruleset if numbered else ""
+    return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings), decided)
+
+
+def _chosen(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> str:
+    """The full name of the ruleset to compare with; '' for a format that compares nothing."""
+    if not ruleset and not fmt.rulesets:
+        return ""
+    named = rulesets.newest(fmt, ruleset)
+    if adopted is None or rulesets.split(ruleset)[1] is not None:
+        return named
+    return rulesets.in_force(fmt, ruleset, {name: version for (of, name), version in adopted.items() if of == fmt.name})
 
 
 def _looks_at(extent: Extent, *, newest: bool) -> bool:

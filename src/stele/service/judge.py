@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
 
-from stele.core.findings import Finding
-from stele.core.ports import Format
+from stele.core.findings import Finding, WhenUndecided
 from stele.core.questions import CHECKER, Question, Verdicts
 from stele.core.state import State
-from stele.errors import UnknownRuleset
-from stele.formats import catalogue
+from stele.formats import catalogue, rulesets
+from stele.service import validators
 from stele.service.schemas import Schemas, Texts, texts_of
 
 _REMEMBERED = 50_000
@@ -21,8 +19,9 @@ _REMEMBERED = 50_000
 class Judge:
     """Asks the formats, off the event loop, and remembers."""
 
-    def __init__(self, schemas: Schemas) -> None:
+    def __init__(self, schemas: Schemas, undecided: WhenUndecided = WhenUndecided.REFUSE) -> None:
         self._schemas = schemas
+        self.undecided = undecided
         self._known: OrderedDict[Question, tuple[Finding, ...]] = OrderedDict()
 
     @property
@@ -44,19 +43,20 @@ class Judge:
     def _answer(self, work: list[tuple[Question, Texts, Texts]]) -> dict[Question, tuple[Finding, ...]]:
         found: dict[Question, tuple[Finding, ...]] = {}
         for question, reader_texts, writer_texts in work:
-            if question.ruleset.startswith(CHECKER):
-                # A policy asks for more than is installed: refusing is the only safe answer.
-                raise UnknownRuleset(f"no validator '{question.ruleset.removeprefix(CHECKER)}' is installed")
             fmt = catalogue.get(question.format)
             reader = self._schemas.parsed(fmt, question.reader, reader_texts)
-            writer = self._schemas.parsed(fmt, question.writer, writer_texts)
-            findings = tuple(fmt.check(reader, writer, applicable(fmt, question.ruleset)))
-            found[question] = findings
+            adopted = dict(question.adopted)
+            if question.ruleset.startswith(CHECKER):
+                # The first document of a subject is shown to its validators beside itself.
+                first = question.writer == question.reader
+                before = None if first else self._schemas.parsed(fmt, question.writer, writer_texts)
+                name = question.ruleset.removeprefix(CHECKER)
+                findings = validators.objections(name, fmt, reader, before, adopted)
+            else:
+                writer = self._schemas.parsed(fmt, question.writer, writer_texts)
+                ruleset = rulesets.in_force(fmt, question.ruleset, adopted)
+                findings = tuple(rulesets.check(fmt, reader, writer, ruleset))
+            found[question] = findings = self.undecided.weigh(findings)
             if any(finding.breaks for finding in findings):
                 break
         return found
-
-
-def applicable(fmt: Format[Any], ruleset: str) -> str:
-    """A preferred ruleset where the format has it, else its default ('')."""
-    return ruleset if ruleset in fmt.rulesets else ""

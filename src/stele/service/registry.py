@@ -25,7 +25,7 @@ from stele.core import queries
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
 from stele.core.events import Record, Stamp, decode_record, encode_record, redact
-from stele.core.findings import Finding
+from stele.core.findings import Finding, WhenUndecided
 from stele.core.fold import fold, fold_record
 from stele.core.model import Attachments, Document, SubjectKey
 from stele.core.policy import Policy
@@ -34,6 +34,7 @@ from stele.core.questions import Undecided
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import NotFound, SteleError, StoreError, StoreTimeout
+from stele.service import rulesets
 from stele.service.judge import Judge
 from stele.service.limits import Limits
 from stele.service.schemas import Schemas
@@ -76,12 +77,14 @@ class _Decided(NamedTuple):
 class Registry:
     """One node of a registry. Open with `Registry.open`, close with `close`; belongs to one event loop."""
 
-    def __init__(self, log: Log, limits: Limits | None = None) -> None:
+    def __init__(
+        self, log: Log, limits: Limits | None = None, *, undecided: WhenUndecided = WhenUndecided.REFUSE
+    ) -> None:
         self._log = log
         self.state = State()
         self.limits = limits or Limits()
         self.schemas = Schemas(self.limits)
-        self.judge = Judge(self.schemas)
+        self.judge = Judge(self.schemas, undecided)
         self.conflicts = 0
         self.appended = 0
         self._snapshot_seq = 0
@@ -93,11 +96,21 @@ class Registry:
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    async def open(cls, log: Log, limits: Limits | None = None) -> Registry:
-        """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`."""
-        registry = cls(log, limits)
+    async def open(
+        cls, log: Log, limits: Limits | None = None, *, undecided: WhenUndecided = WhenUndecided.REFUSE
+    ) -> Registry:
+        """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`.
+
+        A registry that is opened for the first time takes over the newest versions of all installed rulesets.
+        """
+        registry = cls(log, limits, undecided=undecided)
         await registry._load()
         registry._tasks = [asyncio.create_task(registry._write()), asyncio.create_task(registry._follow())]
+        try:
+            await registry._adopt_newest()
+        except SteleError:
+            await registry.close()
+            raise
         return registry
 
     async def close(self) -> None:
@@ -118,6 +131,7 @@ class Registry:
             purges = self.state.purges + 1
             self.state = State()
             self.state.purges = purges
+        await self._adopt_newest()
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -204,6 +218,11 @@ class Registry:
         if isinstance(job.command, cmd.Register) and job.command.document is not None:
             extra[job.command.document.sha] = job.command.document.text
         job.verdicts.update(await self.judge.answer(state, undecided.questions, extra))
+
+    async def _adopt_newest(self) -> None:
+        """Where nothing was ever written no verdict can change: begin with the newest rules."""
+        if self.state.seq == 0 and (versions := await asyncio.to_thread(rulesets.newest_versions)):
+            await self.execute(cmd.AdoptRulesets(versions, first=True), via="start")
 
     async def _write(self) -> None:
         while True:

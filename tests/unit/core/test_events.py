@@ -53,6 +53,7 @@ EVENTS: tuple[ev.Event, ...] = (
     ev.EncodingAssigned(KEY, 1, bytes(16), "gzip"),
     ev.Bound(Binding("c", "topic", "t", "value", KEY, 2, "STRONG", frozen=True)),
     ev.Unbound(("c", "topic", "t", "value")),
+    ev.RulesetAdopted("avro", "confluent", 2),
     ev.ItemsChanged("keys", ((("a", "ö"), b"{}"), (("b",), None))),
 )
 

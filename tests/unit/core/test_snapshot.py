@@ -21,9 +21,11 @@ def test_a_loaded_state_goes_on_where_it_was_dumped() -> None:
     box.close(T)
     box.do(cmd.SetMode(Level("ctx"), Mode.READONLY))
     box.do(cmd.ChangeSettings(Level(), {"policy": DENY_ALL}))
+    box.do(cmd.AdoptRulesets((("avro", "confluent", 2),)))
     loaded = load_state(dump_state(box.state))
     assert loaded is not None
     assert loaded.seq == box.state.seq
+    assert loaded.rulesets == {("avro", "confluent"): 2}
     assert loaded.text(queries.version(loaded, S, 1).content) == b"a"
     assert loaded.text(queries.schema(loaded, "", 2).content) == b"t"
     assert loaded.mode_at(Level("ctx")) is Mode.READONLY

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stele.core import commands as cmd
-from stele.core.decide import catalogue, lifecycle, register, settings
+from stele.core.decide import catalogue, lifecycle, register, rulesets, settings
 from stele.core.decide.decision import Decision
 from stele.core.events import Stamp
 from stele.core.questions import Verdicts
@@ -30,6 +30,7 @@ _RULES: Mapping[type, Callable[[State, Any, Stamp], Decision]] = {
     cmd.Bind: catalogue.bind,
     cmd.Unbind: catalogue.unbind,
     cmd.ChangeItems: catalogue.change_items,
+    cmd.AdoptRulesets: rulesets.adopt,
 }
 
 

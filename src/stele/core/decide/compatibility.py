@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from stele.core import queries
 from stele.core.commands import Register
 from stele.core.findings import Finding
-from stele.core.model import Attachments, Document, Lane, Level, Life, Scope, SubjectKey, Version
+from stele.core.model import MAX_INT32, Attachments, Document, Lane, Level, Life, Scope, SubjectKey, Version
 from stele.core.policy import Kind, Policy
 from stele.core.questions import CHECKER, Question, Source, Undecided, Verdicts
 from stele.core.state import State
@@ -49,21 +49,23 @@ def find_incompatibilities(
         return objections, objections[0].against
     if policy.kind is Kind.ALLOW_ANY:
         return [], None
-    candidates = iter([only]) if only is not None else _candidates(state, key, document, attachments)
+    lane = Lane(document.format, document.type)
+    compared = iter([only]) if only is not None else candidates(state, key, lane, attachments)
     if policy.kind is Kind.DENY_ALL:
-        newest = next(candidates, None)
+        newest = next(compared, None)
         return ([_DENIED], newest.ordinal) if newest is not None else ([], None)
     source = Source(document.sha, queries.closure(state, attachments.references))
     ruleset = queries.settings_for(state, Level(*key)).ruleset or ""
+    adopted = queries.adopted_rulesets(state, document.format)
     missing: list[Question] = []
-    for version, backward, forward in policy.comparisons(candidates):
+    for version, backward, forward in policy.comparisons(compared):
         if version.lane.format != document.format:
             if not missing:
                 return [_format_changed(version, document)], version.ordinal
             break
         other = Source(version.content.sha, queries.closure(state, version.schema.attachments.references))
-        asked = [Question(document.format, ruleset, source, other)] if backward else []
-        asked += [Question(document.format, ruleset, other, source)] if forward else []
+        asked = [Question(document.format, ruleset, source, other, adopted)] if backward else []
+        asked += [Question(document.format, ruleset, other, source, adopted)] if forward else []
         breaking: list[Finding] = []
         for question in asked:
             if question in verdicts:
@@ -102,16 +104,21 @@ def _objections(
     return [replace(finding, against=against) for finding in breaking]
 
 
-def _candidates(state: State, key: SubjectKey, document: Document, attachments: Attachments) -> Iterator[Version]:
-    """Live versions the policy may look at: of the same lane or group where the subject says so; newest first."""
+def candidates(
+    state: State, key: SubjectKey, lane: Lane, attachments: Attachments, *, before: int = MAX_INT32 + 1
+) -> Iterator[Version]:
+    """Live versions the policy of a subject may compare with a schema of that lane and attachments, newest first.
+
+    Only those of the same lane or group where the subject says so, and with an ordinal below `before`.
+    """
     subject = state.subject(key)
     if subject is None:
         return
-    lane = Lane(document.format, document.type) if subject.scope is Scope.LANE else None
+    own_lane = lane if subject.scope is Scope.LANE else None
     group = queries.settings_for(state, Level(*key)).group
     wanted = None if group is None else _property(attachments, group)
     for row in reversed(subject.versions):
-        if row.life is not Life.LIVE or (lane is not None and row.lane != lane):
+        if row.life is not Life.LIVE or row.ordinal >= before or (own_lane is not None and row.lane != own_lane):
             continue
         if group is None or _property(row.schema.attachments, group) == wanted:
             yield row

@@ -16,12 +16,13 @@ from stele.core.governance import RuleSet
 from stele.core.model import DEFAULT_SPACE, Level, Mode, Settings, Space, Subject, SubjectKey
 from stele.core.policy import BACKWARD, Policy
 from stele.core.queries import KEPT
+from stele.core.rulesets import split
 from stele.core.state import OWN, State
 from stele.errors import InUse, ModeChangeRefused, PreconditionFailed, SettingNotFound
 
 
 def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Decision:
-    """Merge the changes into what the level has."""
+    """Merge the changes into what the level has. Raises `UnknownRuleset` for what can be no name of one."""
     level = _checked(command.level)
     writable(state, level)
     before = state.settings_at(level) or Settings()
@@ -31,6 +32,7 @@ def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Deci
     for rule_set in (after.default_rule_set, after.override_rule_set):
         if isinstance(rule_set, RuleSet):
             rule_set.validate()
+    split(after.ruleset or "")
     if after == before and state.settings_at(level) is not None:
         return Decision((), Changed(after))
     return Decision((SettingsChanged(level, after),), Changed(after))

@@ -1,0 +1,107 @@
+"""Which rulesets are installed, which of them decide in a registry, and taking over others.
+
+A registry judges by version 1 of every ruleset until it takes another one over, whatever is installed: what decides is
+in its log. `rejudging` tells beforehand what taking one over would change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from stele.core.commands import AdoptRulesets
+from stele.core.ports import Format
+from stele.errors import SteleError
+from stele.formats import catalogue, rulesets
+
+if TYPE_CHECKING:
+    from stele.service.registry import Registry
+
+
+class RulesetVersion(msgspec.Struct, frozen=True):
+    """One installed version; summary is a sentence on what it looks at."""
+
+    version: int
+    summary: str
+
+
+class RulesetInfo(msgspec.Struct, frozen=True):
+    """The versions of one ruleset, ascending.
+
+    in_force   the version that decides in this registry where settings name none
+    installed  whether that version is installed here; if not, writes that need it are refused
+    default    whether the ruleset decides where settings name none
+    """
+
+    format: str
+    name: str
+    in_force: int
+    installed: bool
+    default: bool
+    versions: tuple[RulesetVersion, ...]
+
+
+def listed(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
+    """All rulesets of all installed formats, in the formats' order; adopted are the versions a registry took over.
+
+    Loads the formats, so it may take a while; one that cannot be loaded is left out.
+    """
+    return [info for fmt in installed_formats() for info in _of_format(fmt, adopted)]
+
+
+def found(format_name: str, name: str, adopted: Mapping[tuple[str, str], int]) -> RulesetInfo:
+    """One ruleset by its bare name. Raises `UnknownFormat`, `UnknownRuleset`."""
+    fmt = catalogue.get(format_name)
+    name, _ = rulesets.split(rulesets.newest(fmt, name))
+    return next(info for info in _of_format(fmt, adopted) if info.name == name)
+
+
+async def adopt(registry: Registry, format_name: str, ruleset: str, *, actor: str = "", via: str = "") -> None:
+    """Judge by a ruleset's version from now on; a bare name means the newest one.
+
+    Raises `UnknownFormat`, `UnknownRuleset` for what is not installed here, `ReadOnly`.
+    """
+    fmt = catalogue.get(format_name)
+    name, version = rulesets.split(rulesets.newest(fmt, ruleset))
+    assert version is not None
+    await registry.execute(AdoptRulesets(((fmt.name, name, version),)), actor=actor, via=via)
+
+
+def newest_versions() -> tuple[tuple[str, str, int], ...]:
+    """(format, name, newest version) of every installed ruleset that has more than its first version."""
+    return tuple(
+        (info.format, info.name, info.versions[-1].version)
+        for info in listed({})
+        if info.versions[-1].version > rulesets.FIRST
+    )
+
+
+def installed_formats() -> Iterator[Format[Any]]:
+    """Every format that can be loaded, by name."""
+    for name in catalogue.names():
+        try:
+            yield catalogue.get(name)
+        except SteleError:
+            continue
+
+
+def _of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iterator[RulesetInfo]:
+    order: dict[str, list[int]] = {}
+    for full in rulesets.installed(fmt):
+        name, version = rulesets.split(full)
+        order.setdefault(name, []).append(version or rulesets.FIRST)
+    for name, numbers in order.items():
+        number = adopted.get((fmt.name, name), rulesets.FIRST)
+        yield RulesetInfo(
+            format=fmt.name,
+            name=name,
+            in_force=number,
+            installed=number in numbers,
+            default=name == rulesets.default(fmt),
+            versions=tuple(
+                RulesetVersion(version, rulesets.summary(fmt, rulesets.joined(name, version)))
+                for version in sorted(numbers)
+            ),
+        )

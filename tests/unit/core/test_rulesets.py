@@ -1,0 +1,150 @@
+"""Which version of a ruleset decides: named, adopted, folded, and part of every question."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from tests.unit.core.box import Box, S, doc
+
+from stele.core import commands as cmd
+from stele.core import queries
+from stele.core.decide import decide
+from stele.core.events import RulesetAdopted, Stamp
+from stele.core.findings import Finding, Verdict, WhenUndecided
+from stele.core.findings import Level as Weight
+from stele.core.fold import fold
+from stele.core.model import REGISTRY, Level, Mode
+from stele.core.questions import Question, Source, Undecided
+from stele.core.rulesets import joined, split
+from stele.errors import InvalidName, ReadOnly, UnknownRuleset
+
+
+def adopt(*versions: tuple[str, str, int], first: bool = False) -> cmd.AdoptRulesets:
+    """The command."""
+    return cmd.AdoptRulesets(versions, first)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"), [("", ("", None)), ("a", ("a", None)), ("buf:WIRE@12", ("buf:WIRE", 12)), ("a@b@1", ("a@b", 1))]
+)
+def test_names_split(text: str, parts: tuple[str, int | None]) -> None:
+    """What follows the last @ is the version; joining undoes splitting."""
+    assert split(text) == parts
+    if parts[1] is not None:
+        assert joined(parts[0], parts[1]) == text
+
+
+@pytest.mark.parametrize("text", ["a@", "a@0", "a@01", "a@-1", "a@x", "a@²", "@1", "a@1 ", "a@" + "9" * 5000])
+def test_what_is_no_version_is_refused(text: str) -> None:
+    """A mark without a plain number behind it, or without a name before it, names nothing."""
+    with pytest.raises(UnknownRuleset, match="names no ruleset"):
+        split(text)
+
+
+def test_the_first_version_is_in_force_until_another_is_adopted() -> None:
+    """Adoption is per format and name, can go back, and repeats nothing."""
+    box = Box()
+    assert queries.ruleset_version(box.state, "avro", "x") == 1
+    box.do(adopt(("avro", "x", 2), ("avro", "a", 3), ("json", "x", 1)))
+    assert box.events == (RulesetAdopted("avro", "x", 2), RulesetAdopted("avro", "a", 3))
+    assert queries.adopted_rulesets(box.state, "avro") == (("a", 3), ("x", 2))
+    assert queries.adopted_rulesets(box.state, "json") == ()
+    box.do(adopt(("avro", "x", 2)))
+    assert box.events == ()
+    box.do(adopt(("avro", "x", 1)))
+    assert queries.ruleset_version(box.state, "avro", "x") == 1
+
+
+def test_first_adoption_is_for_registries_without_a_past() -> None:
+    """Where anything was written before, nothing is adopted: it would change verdicts."""
+    box = Box()
+    box.register(S, "a")
+    box.do(adopt(("avro", "x", 2), first=True))
+    assert box.events == ()
+    fresh = Box()
+    fresh.do(adopt(("avro", "x", 2), first=True))
+    assert fresh.state.rulesets == {("avro", "x"): 2}
+
+
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [
+        (("avro", "x", 0), UnknownRuleset),
+        (("avro", "x", 2**31), UnknownRuleset),
+        (("avro", "x@2", 2), UnknownRuleset),
+        (("", "x", 2), InvalidName),
+        (("avro", "", 2), InvalidName),
+        (("avro", "x\n", 2), InvalidName),
+    ],
+)
+def test_what_can_be_no_ruleset_is_refused(version: tuple[str, str, int], error: type[Exception]) -> None:
+    """One bad entry refuses the whole command."""
+    box = Box()
+    with pytest.raises(error):
+        box.do(adopt(("avro", "good", 2), version))
+    assert box.state.rulesets == {}
+
+
+def test_a_read_only_registry_adopts_nothing() -> None:
+    """Adopting changes verdicts, so it is a write."""
+    box = Box()
+    box.do(cmd.SetMode(REGISTRY, Mode.READONLY))
+    with pytest.raises(ReadOnly):
+        box.do(adopt(("avro", "x", 2)))
+
+
+def test_a_draft_takes_an_adoption_back() -> None:
+    """What is not durable leaves no trace."""
+    box = Box()
+    box.do(adopt(("avro", "x", 2)))
+    box.state.begin()
+    fold(box.state, RulesetAdopted("avro", "x", 3), Stamp(bytes(16), 1), 9)
+    fold(box.state, RulesetAdopted("json", "y", 3), Stamp(bytes(16), 1), 9)
+    box.state.rollback()
+    assert box.state.rulesets == {("avro", "x"): 2}
+
+
+def test_a_question_says_by_which_versions() -> None:
+    """A verdict found before an adoption never answers a question asked after it."""
+    box = Box()
+    box.register(S, "a")
+    command = cmd.Register(S, doc("b"))
+    stamp = Stamp(bytes(16), 1)
+
+    def asked() -> Question:
+        with pytest.raises(Undecided) as undecided:
+            decide(box.state, command, stamp, known)
+        return undecided.value.questions[0]
+
+    known: dict[Question, tuple[Finding, ...]] = {}
+    before = asked()
+    known[before] = ()
+    assert decide(box.state, command, stamp, known).events
+    box.do(adopt(("avro", "x", 2), ("json", "x", 2)))
+    after = asked()
+    assert (before.adopted, after.adopted) == ((), (("x", 2),))
+    assert after.reader == Source(hashlib.sha256(b"b").digest())
+
+
+def test_settings_may_hold_a_version() -> None:
+    """A setting with a version is kept as it is; one that can be none is refused."""
+    box = Box()
+    box.do(cmd.ChangeSettings(Level(*S), {"ruleset": "x@2"}))
+    assert queries.settings_for(box.state, Level(*S)).ruleset == "x@2"
+    with pytest.raises(UnknownRuleset):
+        box.do(cmd.ChangeSettings(Level(*S), {"ruleset": "x@new"}))
+
+
+def test_doubt_weighs_what_the_setting_says() -> None:
+    """Refused, it stays a doubt, which breaks; allowed, it is a warning; proven breaks are untouched."""
+    doubt, proof = Finding("D", "", level=Weight.UNKNOWN), Finding("P", "")
+    assert WhenUndecided.REFUSE.weigh([doubt, proof]) == (doubt, proof)
+    weighed = WhenUndecided.ALLOW.weigh([doubt, proof])
+    assert [finding.level for finding in weighed] == [Weight.WARNING, Weight.ERROR]
+    assert [Verdict.of(found) for found in ([], weighed[:1], [doubt], [doubt, proof])] == [
+        Verdict.COMPATIBLE,
+        Verdict.COMPATIBLE,
+        Verdict.UNDECIDED,
+        Verdict.INCOMPATIBLE,
+    ]
