@@ -1,0 +1,130 @@
+"""The validators a policy can name (`Policy.checkers`), as AVRO-1124 has them.
+
+| name              | refuses                                                                                    |
+|-------------------|--------------------------------------------------------------------------------------------|
+| `lint`            | whatever any lint rule of the format objects to                                            |
+| `lint:RULE`       | what that rule objects to; nothing where the format has no such rule                       |
+| `ruleset:NAME`    | a schema that cannot read the newest version by that ruleset, whatever else the policy says |
+| `repo.reject`     | everything                                                                                 |
+
+More come in by the entry point group `stele.validators`: the entry point's name is the validator's, its value a
+callable `(format, parsed, before) -> list[Finding]`, where before is the newest version, None for the first document of
+a subject. It is called from several threads. The names above cannot be taken, nor ones that begin like them.
+
+Findings of lint and of plug-ins refuse whatever their level says; those of a ruleset keep it, so its warnings do not.
+A name that nobody installed is an `UnknownRuleset`: a policy that asks for more than there is lets nothing in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from stele.core.findings import Finding, Level
+from stele.core.ports import Format, Parsed
+from stele.errors import SteleError, UnknownRule, UnknownRuleset
+from stele.formats import rulesets
+from stele.formats.lint import lint
+
+GROUP: Final = "stele.validators"
+"""Name of the entry point group."""
+
+LINT: Final = "lint"
+"""The validator of all lint rules, and what the name of one for a single rule begins with."""
+
+RULESET: Final = "ruleset"
+"""What the name of a validator for a ruleset begins with."""
+
+REJECT: Final = "repo.reject"
+"""The validator that refuses everything (schema-repo has it under this name)."""
+
+Validator = Callable[[Format[Any], Parsed, Parsed | None], list[Finding]]
+
+__all__ = ["GROUP", "LINT", "REJECT", "RULESET", "Validator", "forget", "names", "objections"]
+
+
+def names() -> tuple[str, ...]:
+    """The validators there are: built-in ones (`lint:` and `ruleset:` take a name), then plug-ins; none is imported."""
+    return (LINT, f"{LINT}:RULE", f"{RULESET}:NAME", REJECT, *sorted(_found()))
+
+
+def objections(
+    name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None, adopted: Mapping[str, int] | None = None
+) -> tuple[Finding, ...]:
+    """What the validator of that name says about a schema that is to come after another (None: to come first).
+
+    adopted are the versions of rulesets the registry has taken over, by name. Raises `UnknownRuleset` for a name nobody
+    installed, and for a plug-in that cannot be loaded.
+    """
+    kind, colon, rest = name.partition(":")
+    if kind == LINT:
+        return _as_errors(_lint(name, fmt, parsed, before, rest if colon else None))
+    if kind == RULESET and colon:
+        return _by_ruleset(fmt, parsed, before, rest, adopted or {})
+    if name == REJECT:
+        return (_REJECTED,)
+    return _as_errors(_plug_in(name)(fmt, parsed, before))
+
+
+def forget() -> None:
+    """Look at the installed packages afresh on the next call."""
+    _found.cache_clear()
+    _plug_in.cache_clear()
+
+
+def _lint(name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None, rule: str | None) -> list[Finding]:
+    try:
+        return lint(fmt, parsed, before, None if rule is None else [rule])
+    except UnknownRule as error:
+        raise UnknownRuleset(f"no validator {name!r} is installed: {error}") from None
+
+
+def _by_ruleset(
+    fmt: Format[Any], parsed: Parsed, before: Parsed | None, name: str, adopted: Mapping[str, int]
+) -> tuple[Finding, ...]:
+    """Whether the schema reads the one before it; the version of the ruleset is the one the registry adopted."""
+    rulesets.newest(fmt, name)  # refuses a name the format does not have; the next line would take its default
+    chosen = rulesets.in_force(fmt, name, adopted)
+    return () if before is None else tuple(rulesets.check(fmt, parsed, before, chosen))
+
+
+def _as_errors(findings: list[Finding]) -> tuple[Finding, ...]:
+    return tuple(replace(finding, level=Level.ERROR) for finding in findings)
+
+
+@cache
+def _plug_in(name: str) -> Validator:
+    point = _found().get(name)
+    if point is None:
+        raise UnknownRuleset(f"no validator {name!r} is installed; there are {', '.join(names())}")
+    try:
+        loaded = point.load()
+    except SteleError:
+        raise
+    except (ImportError, AttributeError) as error:
+        raise UnknownRuleset(f"the validator {name!r} ({point.value}) cannot be loaded: {error}") from error
+    if not callable(loaded):
+        raise UnknownRuleset(f"the validator {name!r} ({point.value}) cannot be called")
+    found: Validator = loaded
+    return found
+
+
+@cache
+def _found() -> dict[str, EntryPoint]:
+    """The first distribution to claim a name has it."""
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=GROUP):
+        points.setdefault(point.name, point)
+    return points
+
+
+_REJECTED: Final = Finding(
+    rule="REPO_REJECT",
+    path="",
+    why="the validator repo.reject of this subject's policy refuses every schema",
+    fix="register under another subject, or have the validator removed by the subject's owner",
+)
