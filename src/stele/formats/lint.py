@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Final
 
 from stele.core.findings import Finding, Level
@@ -80,6 +81,9 @@ LOWER_CAMEL: Final = re.compile(r"[a-z][A-Za-z0-9]*")
 _DIRECTIVE: Final = re.compile(r"^[ \t]*stele:lint-ignore[ \t]+([A-Z_0-9, \t]+)$", re.MULTILINE)
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 _NOTHING: Final[frozenset[str]] = frozenset()
+_LONGEST_GUESS: Final = 40
+_MOST_GUESSES: Final = 1_000
+_MOST_WORDS: Final = 100
 
 
 def rules(*names: str) -> Mapping[str, str]:
@@ -123,6 +127,7 @@ class Notes:
         self._found: list[Finding] = []
         self._counts: Counter[str] = Counter()
         self._places = 0
+        self._guessed: dict[tuple[str, int], str | None] = {}
 
     def add(
         self,
@@ -147,6 +152,19 @@ class Notes:
         """Count a declaration; False when there were enough."""
         self._places += 1
         return self._places <= MAX_PLACES
+
+    def nearest(self, word: str, words: Iterable[str], cutoff: float = 0.75) -> str | None:
+        """The word that was probably meant; None when none is near, or enough was guessed in this run.
+
+        words is an object that lives as long as the run: guesses are remembered by it.
+        """
+        key = word, id(words)
+        if key not in self._guessed:
+            if len(word) > _LONGEST_GUESS or len(self._guessed) >= _MOST_GUESSES:
+                return None
+            near = get_close_matches(word, list(islice(words, _MOST_WORDS)), 1, cutoff)
+            self._guessed[key] = near[0] if near else None
+        return self._guessed[key]
 
     def findings(self, root: str) -> list[Finding]:
         """All findings; the last ones say, at the path of the root, what was left out."""

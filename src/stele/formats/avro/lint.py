@@ -8,7 +8,6 @@ left alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from stele.core.findings import Finding
@@ -174,12 +173,12 @@ def _logical(notes: Notes, place: Place, node: Type) -> None:
         return
     name = node.props["logicalType"]
     size = node.size if isinstance(node, Fixed) else 0
-    why, fix = _misplaced(name, node.kind, node.props, size)
+    why, fix = _misplaced(notes, name, node.kind, node.props, size)
     ending = f": readers ignore it and see plain {node.kind}."
     notes.add("LOGICAL_TYPE", place.path, why + ending, fix, shown=str(name), ignored=place.ignored)
 
 
-def _misplaced(name: object, kind: str, props: Props, size: int) -> tuple[str, str]:
+def _misplaced(notes: Notes, name: object, kind: str, props: Props, size: int) -> tuple[str, str]:
     """Why a logical type is not valid, without a full stop, and what to do."""
     if not isinstance(name, str):
         return "The logicalType is no string", "Write the name of a logical type."
@@ -188,18 +187,18 @@ def _misplaced(name: object, kind: str, props: Props, size: int) -> tuple[str, s
     if name in _LOGICAL_NAMES:
         right = PLAIN.get(name, "fixed(12)")
         return f"{name} belongs on {right}, not on {kind}", f"Put it on {right}."
-    near = get_close_matches(name, _LOGICAL_NAMES, 1)
-    hint = f"Did you mean {near[0]}?" if near else "Use one the specification defines, or silence this rule."
+    near = notes.nearest(name, _LOGICAL_NAMES, 0.6)
+    hint = f"Did you mean {near}?" if near else "Use one the specification defines, or silence this rule."
     return f"The specification knows no logical type {common.shorten(name, 60)!r}", hint
 
 
 def _attributes(notes: Notes, place: Place, props: Props) -> None:
     """An attribute that is nearly a known one says nothing."""
     for key in props:
-        near = get_close_matches(key, _ATTRIBUTES, 1, cutoff=0.8) if len(key) <= 20 and key not in _ATTRIBUTES else []
+        near = None if key in _ATTRIBUTES else notes.nearest(key, _ATTRIBUTES, 0.8)
         if near:
-            why = f"The attribute {key!r} means nothing to Avro; it looks like {near[0]!r}."
-            notes.add("UNKNOWN_KEYWORD", place.path, why, f"Write {near[0]!r}.", shown=key, ignored=place.ignored)
+            why = f"The attribute {key!r} means nothing to Avro; it looks like {near!r}."
+            notes.add("UNKNOWN_KEYWORD", place.path, why, f"Write {near!r}.", shown=key, ignored=place.ignored)
 
 
 # --- fields ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from stele.core.findings import Finding
 from stele.core.ports import Field, Form
 from stele.formats.abilities import Node, Place
 from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, outline, parsed
+from stele.formats.jsonschema import lint as _lint
 from stele.formats.jsonschema.codec import JsonCodec
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -107,6 +108,15 @@ class JsonSchemaFormat:
     def codec(self, writer: ParsedJsonSchema, reader: ParsedJsonSchema | None = None) -> JsonCodec:
         """A codec for JSON data. Raises `MalformedSchema` for schemas only accepted with strict=False."""
         return JsonCodec(writer, reader)
+
+    @property
+    def lint_rules(self) -> Mapping[str, str]:
+        """The rules of `lint`, each with a sentence."""
+        return _lint.RULES
+
+    def lint(self, parsed: ParsedJsonSchema, before: ParsedJsonSchema | None = None) -> list[Finding]:
+        """Advice, as warnings; see `stele.formats.jsonschema.lint`."""
+        return _lint.lint(parsed, before)
 
 
 JSON_SCHEMA = JsonSchemaFormat()

@@ -1,0 +1,302 @@
+"""Advice on JSON Schemas; see `stele.formats.lint` for the rules all languages share and how to silence one.
+
+Only the document itself is looked at, by the draft it is read as. Names of properties may be lowerCamelCase (Google's
+style guide) or lower_snake_case. Branches of `allOf`, `not`, `if` and the like are parts of a schema, so that they need
+not declare what the whole does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from stele.core.findings import Finding
+from stele.formats import lint as common
+from stele.formats.jsonschema import lint_graph, lint_words
+from stele.formats.jsonschema.drafts import Draft, detect, subschemas
+from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.text import Json, equal, escape, write
+from stele.formats.lint import Notes
+
+IGNORE: Final = "x-stele-lint-ignore"
+"""The keyword that silences rules."""
+
+RULES: Final[Mapping[str, str]] = common.rules(
+    *("CASE_CLASH", "CONTENT_DECLARED", "DEFAULT_FITS", "DOC_REQUIRED", "DRAFT_DECLARED", "FIELD_DEFAULT"),
+    *("FORMAT_KNOWN", "LINT_INCOMPLETE", "NAMING", "PATTERN_ANCHORED", "RECURSIVE_TYPE", "REF_SIBLINGS"),
+    *("REQUIRED_UNDEFINED", "TYPE_DECLARED", "UNBOUNDED_RECURSION", "UNKNOWN_KEYWORD", "UNUSED_DEFINITION"),
+)
+
+_PARTS: Final = frozenset(("allOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"))
+"""Keywords below which a schema is a part of another one."""
+
+_CHOICES: Final = frozenset(("anyOf", "oneOf"))
+_KINDS: Final[Mapping[str, frozenset[str]]] = {
+    "object": frozenset(("properties", "patternProperties", "additionalProperties", "required", "minProperties")),
+    "array": frozenset(("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains")),
+    "string": frozenset(("minLength", "maxLength", "pattern", "format")),
+    "number": frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
+}
+_SAID: Final = frozenset(("type", "$ref", "$dynamicRef", "$recursiveRef", "enum", "const", "allOf", "anyOf", "oneOf"))
+"""Keywords of which any says what values there are."""
+
+_TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "number": lambda value: not isinstance(value, bool | str | list | dict) and value is not None,
+    "integer": lambda value: _TYPES["number"](value) and value == int(value),
+}
+
+
+class Place(NamedTuple):
+    """A schema in the document: its path, the rules silenced there, and whether it is only a part of another one.
+
+    keyword and name say how it hangs in the schema around it: `properties` and the property, say.
+    """
+
+    schema: dict[str, Json]
+    path: str
+    ignored: frozenset[str]
+    partial: bool
+    keyword: str
+    name: str
+
+
+def lint(parsed: ParsedJsonSchema, before: ParsedJsonSchema | None) -> list[Finding]:
+    """What the rules object to, in the order of the document."""
+    notes = Notes()
+    places: dict[int, Place] = {}
+    if isinstance(parsed.root, dict):
+        for place in _places(parsed):
+            if not notes.visit():
+                break
+            places[id(place.schema)] = place
+            _schema(notes, place, parsed)
+        _draft(notes, parsed, silenced=places[id(parsed.root)].ignored)
+        _circles(notes, parsed, places)
+        _unused(notes, parsed, places)
+        if before is not None:
+            _changes(notes, parsed, before, places[id(parsed.root)].ignored)
+    return notes.findings("#")
+
+
+def _places(parsed: ParsedJsonSchema) -> Iterator[Place]:
+    """The schemas of the document that are objects, outer ones first."""
+    hides = parsed.draft.ref_hides_siblings
+    seen: set[int] = set()
+    waiting = [Place(parsed.root, "#", frozenset(), False, "", "")]
+    while waiting:
+        place = waiting.pop()
+        schema = place.schema
+        if id(schema) in seen:
+            continue
+        seen.add(id(schema))
+        if IGNORE in schema:
+            place = place._replace(ignored=place.ignored | common.silenced(schema[IGNORE]))
+        yield place
+        if hides and "$ref" in schema and place.path != "#":
+            continue
+        inner: list[Place] = []
+        for (keyword, *steps), child in subschemas(schema):
+            if not isinstance(child, dict):
+                continue
+            path = "/".join([place.path, *(escape(str(step)) for step in (keyword, *steps))])
+            partial = keyword in _PARTS or (keyword in _CHOICES and "type" not in child)
+            inner.append(Place(child, path, place.ignored, partial, str(keyword), str(steps[0]) if steps else ""))
+        waiting += reversed(inner)
+
+
+def _schema(notes: Notes, place: Place, parsed: ParsedJsonSchema) -> None:
+    """All rules about one schema by itself."""
+    schema = place.schema
+    _keywords(notes, place, parsed)
+    _documented(notes, place, parsed)
+    if place.keyword == "properties":
+        name = place.name.removeprefix("$").removeprefix("@").removeprefix("_")
+        what = f"the property {common.shorten(place.name, 60)!r}"
+        common.check_name(notes, place.path, name, what, common.CAMEL_NAME, place.ignored)
+    if parsed.draft.ref_hides_siblings and "$ref" in schema:
+        _siblings(notes, place)
+        return
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        common.case_clashes(notes, properties, place.path, place.ignored, what="properties")
+    if not place.partial:
+        _typed(notes, place)
+        _content(notes, place, parsed.draft)
+        _required(notes, place)
+    _texts(notes, place, parsed.draft)
+    _default(notes, place)
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def _draft(notes: Notes, parsed: ParsedJsonSchema, *, silenced: frozenset[str]) -> None:
+    uri = parsed.root.get("$schema")
+    read = parsed.draft.value.removeprefix("json-schema.org/").removesuffix("/schema")
+    if uri is None:
+        why = f"The document does not say which draft it is written in; it is read as {read}, elsewhere as another."
+    elif detect({"$schema": uri}).value not in str(uri):
+        why = f"{common.shorten(str(uri), 100)!r} is no draft that is known here; the document is read as {read}."
+    else:
+        return
+    fix = f'Add "$schema": "https://{Draft.DRAFT2020.value}", or the draft that is meant.'
+    notes.add("DRAFT_DECLARED", "#", why, fix, shown="" if uri is None else str(uri), ignored=silenced)
+
+
+def _keywords(notes: Notes, place: Place, parsed: ParsedJsonSchema) -> None:
+    for word in place.schema:
+        if lint_words.known(word, parsed.draft):
+            continue
+        why, fix = lint_words.unknown(word, parsed.draft, notes.nearest(word, lint_words.WORDS))
+        notes.add("UNKNOWN_KEYWORD", place.path, why, fix, shown=word, ignored=place.ignored)
+
+
+def _documented(notes: Notes, place: Place, parsed: ParsedJsonSchema) -> None:
+    """The whole, properties and definitions; a property may leave it to what it refers to."""
+    if place.path == "#":
+        what = "The schema"
+    elif place.keyword in ("properties", "$defs", "definitions"):
+        kind = "property" if place.keyword == "properties" else "definition"
+        what = f"The {kind} {common.shorten(place.name, 60)!r}"
+    else:
+        return
+    sources = (place.schema, parsed.links.follow(place.schema))
+    texts = (source.get(word) for source in sources if isinstance(source, dict) for word in ("description", "title"))
+    if not any(isinstance(text, str) and text.strip() for text in texts):
+        common.missing_doc(notes, place.path, what, 'Add a "description".', place.ignored)
+
+
+def _siblings(notes: Notes, place: Place) -> None:
+    lost = [word for word in place.schema if lint_words.asserts(word) and word != "$ref"]
+    if lost and place.path != "#":
+        why = f"{', '.join(lost[:6])} beside the $ref: up to draft-07 nothing beside a $ref is looked at."
+        fix = 'Write "allOf": [{"$ref": …}] beside them, or take a newer draft.'
+        notes.add("REF_SIBLINGS", place.path, why, fix, shown=", ".join(lost), ignored=place.ignored)
+
+
+def _texts(notes: Notes, place: Place, draft: Draft) -> None:
+    pattern, name = place.schema.get("pattern"), place.schema.get("format")
+    if isinstance(pattern, str) and not (pattern.startswith("^") and lint_words.ends_anchored(pattern)):
+        why = "The pattern matches anywhere inside the text: whatever stands before or behind it is allowed."
+        fix = "Put ^ in front and $ behind; write .* where anything may follow."
+        notes.add("PATTERN_ANCHORED", place.path, why, fix, shown=pattern, ignored=place.ignored)
+    if isinstance(name, str) and not lint_words.format_known(name, draft):
+        why, fix = lint_words.unknown_format(name, draft, notes.nearest(name, lint_words.FORMATS))
+        notes.add("FORMAT_KNOWN", place.path, why, fix, shown=name, ignored=place.ignored)
+
+
+# --- meaning --------------------------------------------------------------------------------------------------------
+
+
+def _typed(notes: Notes, place: Place) -> None:
+    schema = place.schema
+    if not _SAID.isdisjoint(schema) or "if" in schema or "not" in schema:
+        return
+    kind = next((kind for kind, words in _KINDS.items() if not words.isdisjoint(schema)), None)
+    if kind is not None:
+        words = [word for word in schema if word in _KINDS[kind]]
+        why = f"Without a type, only values that happen to be of type {kind} are held to {', '.join(words[:4])}."
+        notes.add("TYPE_DECLARED", place.path, why, f'Add "type": "{kind}".', ignored=place.ignored)
+    elif place.keyword in ("properties", "items", "prefixItems"):
+        why = "The schema has no type, so it takes any value at all."
+        notes.add("TYPE_DECLARED", place.path, why, 'Add a "type", or write true.', ignored=place.ignored)
+
+
+def _content(notes: Notes, place: Place, draft: Draft) -> None:
+    schema = place.schema
+    is_object = schema.get("type") == "object" or "properties" in schema
+    if is_object and not {"additionalProperties", "unevaluatedProperties"}.intersection(schema):
+        combined = not {"allOf", "$ref", "anyOf", "oneOf"}.isdisjoint(schema) and not draft.ref_hides_siblings
+        word = "unevaluatedProperties" if combined else "additionalProperties"
+        why = "Nothing says whether other properties are allowed, so they are, and a misspelled one is never noticed."
+        fix = f'Add "{word}": false for a closed object, true for an open one.'
+        notes.add("CONTENT_DECLARED", place.path, why, fix, ignored=place.ignored)
+
+
+def _required(notes: Notes, place: Place) -> None:
+    schema = place.schema
+    names, properties = schema.get("required"), schema.get("properties", {})
+    elsewhere = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "$dynamicRef", "$recursiveRef")
+    rest = schema.get("additionalProperties")
+    if not isinstance(names, list) or not isinstance(properties, dict) or isinstance(rest, dict):
+        return
+    if any(word in schema for word in elsewhere):
+        return
+    for name in dict.fromkeys(name for name in names if isinstance(name, str)):
+        if name in properties:
+            continue
+        shown = common.shorten(name, 60)
+        why = f"{shown!r} is required, but no property of that name is defined"
+        why += ": no document can be valid." if rest is False else ", so its value may be anything."
+        near = notes.nearest(name, properties)
+        fix = f"Did you mean {near!r}?" if near else f"Define {shown!r} in properties, or stop requiring it."
+        notes.add("REQUIRED_UNDEFINED", place.path, why, fix, shown=name, ignored=place.ignored)
+
+
+def _default(notes: Notes, place: Place) -> None:
+    schema = place.schema
+    if "default" not in schema:
+        return
+    value = schema["default"]
+    names = schema.get("type")
+    names = [names] if isinstance(names, str) else names if isinstance(names, list) else []
+    tests = [_TYPES[name] for name in names if isinstance(name, str) and name in _TYPES]
+    choices = schema.get("enum")
+    if tests and not any(test(value) for test in tests):
+        why = f"The default is no value of type {' or '.join(str(name) for name in names)}."
+    elif isinstance(choices, list) and not any(equal(value, choice) for choice in choices):
+        why = "The default is none of the values of the enum."
+    else:
+        return
+    shown = write(value)[:400].decode("utf-8", "replace")
+    notes.add("DEFAULT_FITS", place.path, why, "Mend the default.", shown=shown, ignored=place.ignored)
+
+
+# --- the whole ------------------------------------------------------------------------------------------------------
+
+
+def _circles(notes: Notes, parsed: ParsedJsonSchema, places: Mapping[int, Place]) -> None:
+    for rule, group in lint_graph.circles_of(parsed, [place.schema for place in places.values()]):
+        inside = [places[each] for each in group if each in places]
+        if inside:
+            # The places with names say most: the whole, or a definition.
+            named = [place for place in inside if place.keyword in ("", "$defs", "definitions")] or inside
+            paths = [place.path for place in named]
+            common.recursive(notes, rule, paths[0], paths, named[0].ignored)
+
+
+def _unused(notes: Notes, parsed: ParsedJsonSchema, places: Mapping[int, Place]) -> None:
+    if not any(lint_words.asserts(word) for word in parsed.root):
+        return  # a collection of definitions for other documents
+    used = lint_graph.reached(parsed)
+    below = sorted(place.path for key, place in places.items() if key in used)
+    for key, place in places.items():
+        if place.keyword not in ("$defs", "definitions") or key in used or "$dynamicAnchor" in place.schema:
+            continue
+        inside = bisect_left(below, place.path + "/")
+        if inside == len(below) or not below[inside].startswith(place.path + "/"):
+            why = f"Nothing refers to the definition {common.shorten(place.name, 60)!r}."
+            notes.add("UNUSED_DEFINITION", place.path, why, "Remove it.", shown=place.name, ignored=place.ignored)
+
+
+def _changes(notes: Notes, parsed: ParsedJsonSchema, before: ParsedJsonSchema, ignored: frozenset[str]) -> None:
+    """Properties that are required now and that documents written before need not have."""
+    old = {path: required for path, required, _ in lint_graph.objects(before)}
+    for path, required, properties in lint_graph.objects(parsed):
+        if path not in old:
+            continue
+        for name in required - old[path]:
+            schema = parsed.links.follow(properties.get(name))
+            quiet = ignored | (common.silenced(schema.get(IGNORE)) if isinstance(schema, dict) else frozenset())
+            if isinstance(schema, dict) and "default" in schema:
+                continue
+            shown = common.shorten(name, 60)
+            why = f"{shown!r} is required now and has no default: documents written before need not have it."
+            place = f"{path}/properties/{escape(name)}" if name in properties else path
+            notes.add("FIELD_DEFAULT", place, why, "Give it a default, or leave it optional.", ignored=quiet)
