@@ -2,15 +2,20 @@
 
 A schema with keywords of several kinds is the product (`allOf`) of one part for each, a list of types is the sum
 (`anyOf`) of one part for each. This is the object model of the validator the Confluent registry is built on
-(org.everit.json.schema, Apache-2.0), and so the level at which its rules speak.
+(org.everit.json.schema, Apache-2.0), and so the level at which its rules speak. Up to draft-07 that validator reads the
+text itself; schemas of later drafts are read by another one (json-sKema, MIT) and brought into the same model, with
+differences: parts stand in the order of the text, and branches that are products of parts dissolve into their list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
+from typing import NamedTuple, TypeAlias
 
+from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.resolve import REF_KEYWORDS
 from stele.formats.jsonschema.text import Json
 
 
@@ -40,17 +45,24 @@ class Criterion(Enum):
     ONE = "oneOf"
 
 
+class Reference(NamedTuple):
+    """The part of a schema that is a reference with keywords beside it."""
+
+    target: Json
+
+
 class Shape:
     """One schema, or one part of one. Compared by identity: a model makes each shape once.
 
     model     the document it belongs to
     source    the keywords (of the whole schema, also for a part)
     whole     False for the parts a schema was split into: titles and defaults belong to the whole
+    split     True for the product of the parts of one schema, which nobody wrote as `allOf`
     criterion and members: for `Kind.COMBINED`
     integer   for `Kind.NUMBER`
     """
 
-    __slots__ = ("criterion", "integer", "kind", "members", "model", "source", "whole")
+    __slots__ = ("_members", "_ready", "criterion", "integer", "kind", "model", "source", "split", "whole")
 
     def __init__(
         self,
@@ -59,19 +71,29 @@ class Shape:
         source: dict[str, Json],
         *,
         criterion: Criterion = Criterion.ALL,
-        members: tuple[Shape | Json, ...] = (),
+        members: tuple[Member, ...] = (),
         integer: bool = False,
     ) -> None:
         self.model = model
         self.kind = kind
         self.source = source
         self.whole = False
+        self.split = False
         self.criterion = criterion
-        self.members = members
+        self._members = members
+        self._ready = not members
         self.integer = integer
 
     def __repr__(self) -> str:
         return f"Shape({self.kind.value})"
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The members of a combination, combinations before others; found when first asked for, so nothing recurses."""
+        if not self._ready:
+            self._members = self.model.arranged(self._members)
+            self._ready = True
+        return self._members
 
     def member(self, index: int) -> Shape:
         """One member of a combination."""
@@ -83,6 +105,9 @@ class Shape:
         return value if isinstance(value, dict) else {}
 
 
+Member: TypeAlias = Shape | Reference | Json
+"""A member of a combination: a part, or a schema as written."""
+
 _BY_TYPE = {
     "string": Kind.STRING,
     "number": Kind.NUMBER,
@@ -92,54 +117,61 @@ _BY_TYPE = {
     "array": Kind.ARRAY,
     "object": Kind.OBJECT,
 }
-_SNIFFED = {
-    Kind.ARRAY: frozenset(
-        [
-            "items",
-            "prefixItems",
-            "additionalItems",
-            "minItems",
-            "maxItems",
-            "uniqueItems",
-            "contains",
-            "unevaluatedItems",
-        ]
-    ),
-    Kind.OBJECT: frozenset(
-        [
-            "properties",
-            "required",
-            "minProperties",
-            "maxProperties",
-            "dependencies",
-            "dependentRequired",
-            "dependentSchemas",
-            "patternProperties",
-            "additionalProperties",
-            "propertyNames",
-            "unevaluatedProperties",
-        ]
-    ),
-    Kind.NUMBER: frozenset(["minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"]),
-    Kind.STRING: frozenset(["minLength", "maxLength", "pattern", "format"]),
+
+_Words: TypeAlias = dict[Kind, frozenset[str]]
+
+
+def _words(draft: Draft) -> _Words:
+    """The keywords of a draft that are about one kind of value, in the order in which kinds are looked for."""
+    array = {"items", "additionalItems", "minItems", "maxItems", "uniqueItems"}
+    members = {"properties", "required", "minProperties", "maxProperties", "patternProperties", "additionalProperties"}
+    string = {"minLength", "maxLength", "pattern"}
+    if draft is not Draft.DRAFT4:
+        array.add("contains")
+        members.add("propertyNames")
+    if draft.ref_hides_siblings:
+        members.add("dependencies")
+        string.add("format")
+    else:
+        array |= {"prefixItems", "unevaluatedItems"}
+        members |= {"dependentRequired", "dependentSchemas", "unevaluatedProperties"}
+    number = {"minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"}
+    kinds = ((Kind.ARRAY, array), (Kind.OBJECT, members), (Kind.NUMBER, number), (Kind.STRING, string))
+    return {kind: frozenset(words) for kind, words in kinds}
+
+
+_WORDS = {draft: _words(draft) for draft in Draft}
+_CONDITIONAL = {
+    Draft.DRAFT7: frozenset(("if", "then", "else")),
+    Draft.DRAFT2019: frozenset(("if",)),
+    Draft.DRAFT2020: frozenset(("if",)),
 }
-_CONDITIONAL = frozenset(("if", "then", "else"))
+_LAST = ("properties", "patternProperties", "unevaluatedItems", "unevaluatedProperties")
+"""Keywords the reader of the later drafts comes to when it is through with all others."""
 
 
 class Model:
-    """The shapes of one parsed schema, made on demand and kept."""
+    """The shapes of one parsed schema, made on demand and kept.
+
+    later  True since draft 2019-09
+    """
 
     def __init__(self, parsed: ParsedJsonSchema) -> None:
         self._links = parsed.links
-        self._hides_siblings = parsed.draft.ref_hides_siblings
+        self._draft = parsed.draft
+        self._words = _WORDS[parsed.draft]
         self._shapes: dict[int, Shape] = {}
         self._nothing = Shape(self, Kind.FALSE, {})
         self._anything = Shape(self, Kind.EMPTY, {})
+        self.later = not parsed.draft.ref_hides_siblings
+        self.id_keyword = parsed.draft.id_keyword
 
-    def shape(self, schema: Shape | Json) -> Shape:
+    def shape(self, schema: Member) -> Shape:
         """The shape of a schema, references followed."""
         if isinstance(schema, Shape):
             return schema
+        if isinstance(schema, Reference):
+            schema = schema.target
         if not isinstance(schema, dict):
             return self._nothing if schema is False else self._anything
         known = self._shapes.get(id(schema))
@@ -151,6 +183,32 @@ class Model:
             self._shapes[id(schema)] = known
         return known
 
+    def unbound(self, schema: Json) -> bool:
+        """Whether a schema as written, not at the end of a reference, allows everything."""
+        return schema is True or (
+            isinstance(schema, dict) and not self._refers(schema) and self.shape(schema).kind is Kind.EMPTY
+        )
+
+    def arranged(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        """Members of a combination with the parts of those that dissolve, combinations first."""
+        found: list[Member] = []
+        for member in members:
+            if self.later and isinstance(member, dict) and not self._refers(member) and self.shape(member).split:
+                found += self.shape(member).members
+            else:
+                found.append(member)
+        return tuple(sorted(found, key=lambda member: not self._combines(member)))
+
+    def _combines(self, member: Member) -> bool:
+        """Whether a member is itself a combination; what is behind a reference does not count."""
+        if isinstance(member, Shape):
+            return member.kind is Kind.COMBINED
+        return isinstance(member, dict) and not self._refers(member) and self.shape(member).kind is Kind.COMBINED
+
+    def _refers(self, schema: dict[str, Json]) -> bool:
+        """Whether a schema is a reference and nothing else."""
+        return id(schema) in self._links.targets and (not self.later or next(self._own_parts(schema), None) is None)
+
     def _deref(self, schema: Json) -> Json:
         """Follow references that say all there is to say; a chain that bites its tail constrains nothing."""
         seen: set[int] = set()
@@ -158,21 +216,24 @@ class Model:
             if id(schema) in seen:
                 return True
             seen.add(id(schema))
-            if not self._hides_siblings and next(self._own_parts(schema), None) is not None:
+            if not self._refers(schema):
                 break
             schema = self._links.targets[id(schema)]
         return schema
 
     def _build(self, schema: dict[str, Json]) -> Shape:
-        parts: list[Shape | Json] = list(self._own_parts(schema))
-        if id(schema) in self._links.targets and not self._hides_siblings:
-            parts.insert(0, self._links.targets[id(schema)])
+        parts: list[Shape | Reference] = list(self._own_parts(schema))
+        if id(schema) in self._links.targets and self.later:
+            parts.insert(0, Reference(self._links.targets[id(schema)]))
         if not parts:
             shape = Shape(self, Kind.EMPTY, schema)
         elif len(parts) == 1 and isinstance(parts[0], Shape):
             shape = parts[0]
         else:
+            if self.later:
+                parts.sort(key=_Order(schema, self._words))
             shape = Shape(self, Kind.COMBINED, schema, members=tuple(parts))
+            shape.split = True
         shape.whole = True
         return shape
 
@@ -186,26 +247,52 @@ class Model:
                 yield Shape(self, Kind.COMBINED, schema, criterion=criterion, members=tuple(members))
         if isinstance(schema.get("not"), dict | bool):
             yield Shape(self, Kind.NOT, schema)
-        if "const" in schema:
+        if "const" in schema and self._draft is not Draft.DRAFT4:
             yield Shape(self, Kind.CONST, schema)
         yield from self._typed(schema)
-        if not _CONDITIONAL.isdisjoint(schema):
+        if not _CONDITIONAL.get(self._draft, frozenset()).isdisjoint(schema):
             yield Shape(self, Kind.CONDITIONAL, schema)
 
     def _typed(self, schema: dict[str, Json]) -> Iterator[Shape]:
-        """The part that `type` asks for, or the parts the keywords hint at where there is no `type`."""
+        """The part that `type` asks for, and one for each kind it does not name but other keywords are about."""
         names = schema.get("type")
-        if isinstance(names, list):
-            members = tuple(self._of_type(name, schema) for name in names if name in _BY_TYPE)
-            if members:
-                yield Shape(self, Kind.COMBINED, schema, criterion=Criterion.ANY, members=members)
-        elif isinstance(names, str):
-            if names in _BY_TYPE:
-                yield self._of_type(names, schema)
+        listed = names if isinstance(names, list) else [names]
+        parts = [self._of_type(name, schema) for name in listed if isinstance(name, str) and name in _BY_TYPE]
+        if isinstance(names, list) and parts:
+            yield Shape(self, Kind.COMBINED, schema, criterion=Criterion.ANY, members=tuple(parts))
         else:
-            for kind, keywords in _SNIFFED.items():
-                if not keywords.isdisjoint(schema):
-                    yield Shape(self, kind, schema)
+            yield from parts
+        kinds = {part.kind for part in parts}
+        for kind, words in self._words.items():
+            if kind not in kinds and not words.isdisjoint(schema):
+                yield Shape(self, kind, schema)
 
     def _of_type(self, name: str, schema: dict[str, Json]) -> Shape:
         return Shape(self, _BY_TYPE[name], schema, integer=name == "integer")
+
+
+class _Order:
+    """Where in the text of a schema a part of it begins."""
+
+    def __init__(self, schema: dict[str, Json], words: _Words) -> None:
+        late = {word: len(schema) + place for place, word in enumerate(_LAST)}
+        self._places = {word: late.get(word, place) for place, word in enumerate(schema)}
+        self._words = words
+
+    def __call__(self, part: Shape | Reference) -> int:
+        return min((self._places[word] for word in self._about(part) if word in self._places), default=0)
+
+    def _about(self, part: Shape | Reference) -> Iterable[str]:
+        """The keywords a part may be made of."""
+        if isinstance(part, Reference):
+            return REF_KEYWORDS
+        if part.kind is Kind.COMBINED and part.criterion.value in part.source:
+            return (part.criterion.value,)
+        if part.kind in (Kind.ENUM, Kind.CONST, Kind.NOT):
+            return (part.kind.value,)
+        if part.kind is Kind.CONDITIONAL:
+            return ("if",)
+        words = self._words.get(part.kind, frozenset())
+        name = part.source.get("type")
+        named = isinstance(name, list) or (isinstance(name, str) and _BY_TYPE.get(name) is part.kind)
+        return words | {"type"} if named else words

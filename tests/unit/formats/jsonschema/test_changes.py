@@ -45,10 +45,10 @@ TUPLE = {"items": [STRING]}
 
 TABLE: list[tuple[Any, Any, list[str]]] = [
     # annotations
-    ({"type": "string", "title": "a"}, {"type": "string", "title": "b"}, ["TITLE_CHANGED #/title"]),
-    ({"type": "string"}, {"type": "string", "description": "b"}, ["DESCRIPTION_CHANGED #/description"]),
-    ({"type": "string", "default": 1}, {"type": "string"}, ["DEFAULT_CHANGED #/default"]),
-    ({"type": "string", "$id": "http://a/"}, {"type": "string", "$id": "http://b/"}, ["ID_CHANGED #/id"]),
+    ({"type": "string", "title": "a"}, {"type": "string", "title": "b"}, ["TITLE_CHANGED #/"]),
+    ({"type": "string"}, {"type": "string", "description": "b"}, ["DESCRIPTION_CHANGED #/"]),
+    ({"type": "string", "default": 1}, {"type": "string"}, ["DEFAULT_CHANGED #/"]),
+    ({"type": "string", "$id": "http://a/"}, {"type": "string", "$id": "http://b/"}, ["ID_CHANGED #/"]),
     # kinds
     (STRING, INTEGER, ["TYPE_CHANGED #/"]),
     (INTEGER, NUMBER, ["TYPE_EXTENDED #/"]),
@@ -96,7 +96,7 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
     (
         obj({"a": STRING}),
         obj({"a": {"type": "string", "default": ""}}, required=["a"]),
-        ["REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED #/required/a", "DEFAULT_CHANGED #/properties/a/default"],
+        ["REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED #/required/a", "DEFAULT_CHANGED #/properties/a"],
     ),
     (obj({"a": STRING}, required=["a"]), obj({"a": STRING}), ["REQUIRED_ATTRIBUTE_REMOVED #/required/a"]),
     (obj(required=["foo"]), obj(required=["bar"]), []),
@@ -134,6 +134,7 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
         obj(**STRINGS),
         obj({"a": INTEGER}, **STRINGS),
         [
+            "TYPE_CHANGED #/properties/a",
             "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
             "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
         ],
@@ -141,12 +142,18 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
     (
         obj({"a": INTEGER}, patternProperties={"^a": NUMBER}),
         obj(patternProperties={"^a": NUMBER}),
-        ["PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a"],
+        [
+            "TYPE_EXTENDED #/properties/a",
+            "PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
+        ],
     ),
     (
         obj({"a": INTEGER}, **STRINGS),
         obj(**STRINGS),
-        ["PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a"],
+        [
+            "TYPE_CHANGED #/properties/a",
+            "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
+        ],
     ),
     (obj({"a": STRING}), obj({"a": INTEGER}), ["TYPE_CHANGED #/properties/a"]),
     (obj({"a/b": STRING}), obj({"a/b": INTEGER}), ["TYPE_CHANGED #/properties/a~1b"]),
@@ -155,11 +162,28 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
     (obj(), obj(**STRINGS), ["ADDITIONAL_PROPERTIES_NARROWED #/additionalProperties"]),
     (obj(**STRINGS), obj(), ["ADDITIONAL_PROPERTIES_EXTENDED #/additionalProperties"]),
     (obj(**STRINGS), obj(additionalProperties=INTEGER), ["TYPE_CHANGED #/additionalProperties"]),
-    (obj(), obj(unevaluatedProperties=False), ["UNEVALUATED_PROPERTIES_REMOVED #/unevaluatedProperties"]),
+    (obj(), obj(unevaluatedProperties=False), []),
+    (obj(), obj(additionalProperties=True), []),
+    (obj(), obj(additionalProperties={}), ["ADDITIONAL_PROPERTIES_NARROWED #/additionalProperties"]),
+    (
+        obj(additionalProperties={}),
+        obj({"a": STRING}, additionalProperties={}),
+        [
+            "TYPE_CHANGED #/properties/a",
+            "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
+            "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
+        ],
+    ),
     (obj(), obj(maxProperties=1), ["MAX_PROPERTIES_ADDED #/maxProperties"]),
     (obj(minProperties=2), obj(minProperties=1), ["MIN_PROPERTIES_DECREASED #/minProperties"]),
     # dependencies
     (obj(), obj(dependencies={"a": ["b"]}), ["DEPENDENCY_ARRAY_ADDED #/dependencies/a"]),
+    (obj(), obj(dependencies={"a": []}), []),
+    (
+        obj(dependencies={"a": STRING, "b": ["c"]}),
+        obj(),
+        ["DEPENDENCY_ARRAY_REMOVED #/dependencies/b", "DEPENDENCY_SCHEMA_REMOVED #/dependencies/a"],
+    ),
     (obj(dependencies={"a": ["b"]}), obj(), ["DEPENDENCY_ARRAY_REMOVED #/dependencies/a"]),
     (
         obj(dependencies={"a": ["b"]}),
@@ -195,20 +219,31 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
     (
         arr(**TUPLE, additionalItems=NUMBER),
         arr(items=[STRING, INTEGER], additionalItems=NUMBER),
-        ["ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"],
+        ["TYPE_NARROWED #/items/1", "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"],
     ),
     (
         arr(items=[STRING, INTEGER], additionalItems=NUMBER),
         arr(**TUPLE, additionalItems=NUMBER),
-        ["ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"],
+        ["TYPE_EXTENDED #/items/1", "ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"],
     ),
     (arr(**TUPLE), arr(**TUPLE, additionalItems=False), ["ADDITIONAL_ITEMS_REMOVED #/additionalItems"]),
+    (arr(), arr(additionalItems=STRING), ["ADDITIONAL_ITEMS_NARROWED #/additionalItems"]),
+    (arr(items=STRING), arr(items=STRING, additionalItems=False), []),
     (arr(), arr(minItems=1), ["MIN_ITEMS_ADDED #/minItems"]),
+    (arr(maxContains=3), arr(maxContains=2), ["MAX_CONTAINS_DECREASED #/maxContains"]),
     (arr(maxItems=1), arr(maxItems=2), ["MAX_ITEMS_INCREASED #/maxItems"]),
     (arr(), arr(uniqueItems=True), ["UNIQUE_ITEMS_ADDED #/uniqueItems"]),
     (arr(uniqueItems=True), arr(), ["UNIQUE_ITEMS_REMOVED #/uniqueItems"]),
     # combinations
-    (STRING, {"type": ["string", "null"]}, ["COMBINED_TYPE_EXTENDED #/"]),
+    (STRING, {"type": ["string", "null"]}, ["SUM_TYPE_EXTENDED #/"]),
+    (STRING, {"oneOf": [INTEGER, {"type": "string", "title": "t"}]}, ["TITLE_CHANGED #/", "SUM_TYPE_EXTENDED #/"]),
+    ({"anyOf": [STRING, STRING]}, {"anyOf": [STRING]}, []),
+    ({"anyOf": [STRING]}, {"anyOf": [STRING, {"type": ["null"]}, STRING]}, ["SUM_TYPE_EXTENDED #/"]),
+    (
+        {"oneOf": [STRING, INTEGER, {"anyOf": [INTEGER, STRING]}]},
+        {"oneOf": [STRING, NUMBER, {"anyOf": [NUMBER, STRING]}]},
+        ["TYPE_EXTENDED #/oneOf/0/anyOf/0", "TYPE_EXTENDED #/oneOf/2"],
+    ),
     ({"type": ["string", "null"]}, STRING, ["TYPE_CHANGED #/"]),
     ({"oneOf": [STRING]}, {"oneOf": [STRING, INTEGER]}, ["SUM_TYPE_EXTENDED #/"]),
     ({"anyOf": [STRING, INTEGER]}, {"anyOf": [INTEGER]}, ["SUM_TYPE_NARROWED #/"]),
@@ -224,8 +259,23 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
     ({"not": STRING}, {"not": INTEGER}, ["NOT_TYPE_EXTENDED #/not"]),
     ({"not": NUMBER}, {"not": INTEGER}, ["NOT_TYPE_NARROWED #/not"]),
     ({"not": INTEGER}, {"not": NUMBER}, ["NOT_TYPE_EXTENDED #/not"]),
+    ({"not": INTEGER}, {"not": INTEGER}, ["NOT_TYPE_NARROWED #/not"]),
+    # keywords of kinds that `type` does not name make a product
+    (INTEGER, {"type": "integer", "format": "int32"}, ["TYPE_CHANGED #/"]),
+    ({"type": "integer", "format": "int32"}, INTEGER, ["PRODUCT_TYPE_NARROWED #/"]),
+    (
+        {"type": ["string", "null"], "minimum": 1},
+        {"type": ["string", "null"], "minimum": 2},
+        ["COMBINED_TYPE_SUBSCHEMAS_CHANGED #/"],
+    ),
+    ({"type": "string", "maxLength": 1}, {"type": "string", "maxLength": 2, "minProperties": 1}, ["TYPE_CHANGED #/"]),
     # Kafka Connect's bytes
     ({"type": "string", "connect.type": "bytes"}, {"type": "number", "connect.type": "bytes"}, []),
+    (
+        {"type": "string", "connect.type": "bytes"},
+        {"type": "string", "connect.type": "bytes", "maxLength": 1},
+        ["MAX_LENGTH_ADDED #/maxLength"],
+    ),
 ]
 
 
@@ -246,7 +296,8 @@ def test_change_list(writer: Any, reader: Any, expected: list[str]) -> None:
         (obj(), obj({"a": STRING}, required=["a"]), False, False),
         (obj({"a": STRING}, **CLOSED), obj(**CLOSED), False, True),
         (obj(), obj(**CLOSED), False, True),
-        (obj(**STRINGS), obj({"a": INTEGER}, **STRINGS), False, True),
+        (obj(**STRINGS), obj({"a": INTEGER}, **STRINGS), False, False),
+        (obj(additionalProperties=obj()), obj({"a": obj({"b": STRING})}, additionalProperties=obj()), False, True),
         (obj({"a": STRING}), obj({"a": INTEGER}), False, False),
         ({"allOf": [obj(), {}]}, {"allOf": [obj({"a": STRING}), {}]}, False, True),
     ],
@@ -265,6 +316,91 @@ def test_the_tables_divide_the_vocabulary() -> None:
         why, fix = advice(change)
         assert why.endswith(".")
         assert fix.endswith(".")
+
+
+LATER = "https://json-schema.org/draft/2020-12/schema"
+PAIR = {"type": "string", "enum": ["a"]}
+
+LATER_TABLE: list[tuple[Any, Any, list[str]]] = [
+    (obj(), obj(unevaluatedProperties=False), ["UNEVALUATED_PROPERTIES_REMOVED #/unevaluatedProperties"]),
+    (obj(), obj(unevaluatedProperties=True), ["UNEVALUATED_PROPERTIES_NARROWED #/unevaluatedProperties"]),
+    (obj(unevaluatedProperties=False), obj(), ["UNEVALUATED_PROPERTIES_ADDED #/unevaluatedProperties"]),
+    (obj(unevaluatedProperties=STRING), obj(), ["UNEVALUATED_PROPERTIES_EXTENDED #/unevaluatedProperties"]),
+    (
+        obj(unevaluatedProperties={}),
+        obj(unevaluatedProperties=STRING),
+        ["UNEVALUATED_PROPERTIES_NARROWED #/unevaluatedProperties"],
+    ),
+    (
+        obj(unevaluatedProperties=STRING),
+        obj(unevaluatedProperties={}),
+        ["UNEVALUATED_PROPERTIES_EXTENDED #/unevaluatedProperties"],
+    ),
+    (
+        obj(unevaluatedProperties=INTEGER),
+        obj(unevaluatedProperties=NUMBER),
+        ["TYPE_EXTENDED #/unevaluatedProperties"],
+    ),
+    (
+        obj(unevaluatedProperties=STRING),
+        obj({"a": STRING}, unevaluatedProperties=STRING),
+        [
+            "PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a",
+            "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL #/properties/a",
+        ],
+    ),
+    (arr(), arr(unevaluatedItems=False), ["UNEVALUATED_ITEMS_REMOVED #/unevaluatedItems"]),
+    (arr(), arr(items=False), ["ADDITIONAL_ITEMS_REMOVED #/additionalItems"]),
+    (arr(), arr(items=True), []),
+    (obj(), obj(dependencies={"a": ["b"]}), []),
+    (obj(), obj(dependentRequired={"a": ["b"]}), ["DEPENDENCY_ARRAY_ADDED #/dependencies/a"]),
+    (obj(), obj(dependentSchemas={"a": STRING}), ["DEPENDENCY_SCHEMA_ADDED #/dependencies/a"]),
+    (arr(), arr(contains=STRING), ["MIN_CONTAINS_ADDED #/minContains"]),
+    (arr(contains=STRING), arr(contains=STRING, minContains=2), ["MIN_CONTAINS_INCREASED #/minContains"]),
+    (arr(), arr(maxContains=2), []),
+    (INTEGER, {"type": "integer", "format": "int32"}, []),
+    (
+        obj({"a": STRING}),
+        obj({"a": {"type": "string", "default": None}}, required=["a"]),
+        ["REQUIRED_ATTRIBUTE_ADDED #/required/a", "DEFAULT_CHANGED #/properties/a"],
+    ),
+    # branches that are products of parts dissolve, and parts stand as in the text
+    ({"anyOf": [PAIR]}, {"anyOf": [STRING]}, ["SUM_TYPE_NARROWED #/"]),
+    (
+        {"minimum": 2, "enum": [1]},
+        {"minimum": 1, "enum": [1, 2]},
+        ["MINIMUM_DECREASED #/allOf/0/minimum", "ENUM_ARRAY_EXTENDED #/allOf/1/enum"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("writer", "reader", "expected"), LATER_TABLE)
+def test_change_list_since_2019_09(writer: Any, reader: Any, expected: list[str]) -> None:
+    """Keywords that came with draft 2019-09 count in it, and only there."""
+    assert diff({"$schema": LATER, **writer}, {"$schema": LATER, **reader}) == expected
+
+
+def test_what_is_behind_a_reference_is_not_seen_beside_a_property() -> None:
+    """A reference is no empty schema and no `false`, and the default at its end is none of the property."""
+    definitions = {"any": {}, "never": False, "named": {"type": "string", "default": ""}}
+
+    def refers(name: str, **keywords: Any) -> dict[str, Any]:
+        return obj({"a": {"$ref": f"#/definitions/{name}"}}, definitions=definitions, **keywords)
+
+    bare = obj(definitions=definitions)
+    assert diff(bare, refers("any")) == ["OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL #/properties/a"]
+    assert diff(refers("never", **CLOSED), {**bare, **CLOSED}) == [
+        "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/a"
+    ]
+    assert diff(refers("named"), refers("named", required=["a"])) == ["REQUIRED_ATTRIBUTE_ADDED #/required/a"]
+
+
+def test_the_identifier_of_draft_04_is_id() -> None:
+    """`$id` says nothing in draft-04, `id` nothing later."""
+    fourth = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "string"}
+    assert diff(fourth, {**fourth, "id": "http://a/"}) == ["ID_CHANGED #/"]
+    assert diff(fourth, {**fourth, "$id": "http://a/"}) == []
+    assert diff(STRING, {"type": "string", "id": "http://a/"}) == []
 
 
 def test_tuples_of_2020_12_are_read_like_the_older_ones() -> None:

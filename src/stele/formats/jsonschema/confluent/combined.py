@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from stele.formats.jsonschema.confluent.engine import Comparison, Found, Inner
-from stele.formats.jsonschema.shapes import Criterion, Shape
-from stele.formats.jsonschema.text import Json, write
+from stele.formats.jsonschema.shapes import Criterion, Member, Reference, Shape
+from stele.formats.jsonschema.text import write
 
 
 def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
@@ -19,7 +20,7 @@ def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator
         if comparison.compatible(old, branch):
             yield Inner(old, branch)
             if len(new.members) > 1:
-                yield Found("COMBINED_TYPE_EXTENDED")
+                yield Found("SUM_TYPE_EXTENDED")
             return
 
 
@@ -43,24 +44,22 @@ def combinations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Fou
             yield Found("COMBINED_TYPE_CHANGED")
             return
         yield Found("COMBINED_TYPE_EXTENDED")
-    if len(old.members) < len(new.members):
+    before, after = _distinct(old), _distinct(new)
+    if len(before) < len(after):
         yield Found("PRODUCT_TYPE_EXTENDED" if new.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED")
-    elif len(old.members) > len(new.members):
+    elif len(before) > len(after):
         yield Found("PRODUCT_TYPE_NARROWED" if old.criterion is Criterion.ALL else "SUM_TYPE_NARROWED")
-    matched = _pair_off(comparison, old, new)
+    matched = _pair_off(comparison, before, after)
     for index, partner in matched:
-        yield Inner(old.member(index), new.member(partner), (old.criterion.value, str(index)))
-    if len(matched) < min(len(old.members), len(new.members)):
+        yield Inner(before[index].shape, after[partner].shape, (old.criterion.value, str(index)))
+    if len(matched) < min(len(before), len(after)):
         yield Found("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
 
 
 def negations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
-    """`not` turns around: it may only come to forbid less."""
+    """`not` turns around: it may only come to forbid less, or (which is not told apart) as much as before."""
     before, after = old.model.shape(old.source["not"]), new.model.shape(new.source["not"])
-    if not comparison.compatible(after, before):
-        yield Found("NOT_TYPE_EXTENDED", ("not",))
-    elif not comparison.compatible(before, after):
-        yield Found("NOT_TYPE_NARROWED", ("not",))
+    yield Found("NOT_TYPE_NARROWED" if comparison.compatible(after, before) else "NOT_TYPE_EXTENDED", ("not",))
 
 
 def _criterion_may_change(old: Shape, new: Shape) -> bool:
@@ -72,25 +71,46 @@ def _criterion_may_change(old: Shape, new: Shape) -> bool:
     return new.criterion is Criterion.ONE and len(old.members) == 1
 
 
-def _pair_off(comparison: Comparison, old: Shape, new: Shape) -> list[tuple[int, int]]:
+class _Branch(NamedTuple):
+    """A member of a combination with a text to tell it by."""
+
+    text: bytes
+    shape: Shape
+
+
+def _distinct(combination: Shape) -> list[_Branch]:
+    """The members without repetitions; the parts of a split schema go by their kind and all its keywords."""
+    found: dict[bytes, int] = {}
+    for index, member in enumerate(combination.members):
+        found.setdefault(_text(member), index)
+    return [_Branch(text, combination.member(index)) for text, index in found.items()]
+
+
+def _text(member: Member) -> bytes:
+    if isinstance(member, Shape):
+        kind = f"{member.kind.value} {member.criterion.value} {member.integer} "
+        return kind.encode() + write(member.source, order="sorted")
+    if isinstance(member, Reference):
+        return b"reference " + write(member.target, order="sorted")
+    return write(member, order="sorted")
+
+
+def _pair_off(comparison: Comparison, old: list[_Branch], new: list[_Branch]) -> list[tuple[int, int]]:
     """A maximum matching of old branches with new ones that read them, as (old, new) in order.
 
     Equal branches are paired first, so that long lists with few changes need few comparisons.
     """
+    places = {branch.text: index for index, branch in enumerate(new)}
     pairs: dict[int, int] = {}
-    free: dict[bytes, list[int]] = {}
-    for index in reversed(range(len(new.members))):
-        free.setdefault(_text(new.members[index]), []).append(index)
-    for index, member in enumerate(old.members):
-        equals = free.get(_text(member))
-        if equals and comparison.compatible(old.member(index), new.member(equals[-1])):
-            pairs[index] = equals.pop()
+    for index, branch in enumerate(old):
+        place = places.get(branch.text)
+        if place is not None and comparison.compatible(branch.shape, new[place].shape):
+            pairs[index] = place
 
     def readers(index: int) -> list[int]:
-        branch = old.member(index)
-        return [i for i in range(len(new.members)) if comparison.compatible(branch, new.member(i))]
+        return [i for i, branch in enumerate(new) if comparison.compatible(old[index].shape, branch.shape)]
 
-    return maximum_matching(len(old.members), len(new.members), readers, pairs)
+    return maximum_matching(len(old), len(new), readers, pairs)
 
 
 def maximum_matching(
@@ -132,8 +152,3 @@ def _augmenting_path(
                 return right, came_from
             queue.append(left_of[right])
     return None, came_from
-
-
-def _text(member: Shape | Json) -> bytes:
-    """A text to tell equal branches by; the parts of a split schema go by their kind."""
-    return member.kind.value.encode() if isinstance(member, Shape) else write(member, order="sorted")

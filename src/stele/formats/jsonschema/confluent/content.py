@@ -1,7 +1,8 @@
 """What a schema says about members it does not name: open, closed, or partially open content.
 
 Objects and tuples share it: `additionalProperties`, `patternProperties` and `unevaluatedProperties` here,
-`additionalItems` (since 2020-12 `items`) and `unevaluatedItems` there.
+`additionalItems` (since 2020-12 `items`) and `unevaluatedItems` there. The keywords are taken as they are written: `{}`
+is a schema for members where `true` is none, and a reference to `false` closes nothing.
 """
 
 from __future__ import annotations
@@ -14,66 +15,86 @@ import jsonschema_rs
 
 from stele.formats.jsonschema.confluent.engine import Found, Inner
 from stele.formats.jsonschema.parsed import PATTERN_LIMITS
-from stele.formats.jsonschema.shapes import Kind, Shape
+from stele.formats.jsonschema.shapes import Shape
 from stele.formats.jsonschema.text import Json
 
 
 class Rest(NamedTuple):
-    """One keyword about unnamed members: permitted at all, and under which schema (None: under none)."""
+    """The keyword about members that no other keyword names.
+
+    permitted  False when there may be none
+    schema     what they have to meet; None when anything goes or nothing does
+    """
 
     permitted: bool
-    schema: Shape | None
-
-    @property
-    def open(self) -> bool:
-        """True when anything goes."""
-        return self.permitted and self.schema is None
+    schema: Json
 
 
-def rest(shape: Shape, value: Json) -> Rest:
-    """Read the value of such a keyword; None and anything that constrains nothing leave it open."""
-    if not isinstance(value, dict | bool):
-        return Rest(permitted=True, schema=None)
-    schema = shape.model.shape(value)
-    if schema.kind is Kind.FALSE:
-        return Rest(permitted=False, schema=None)
-    return Rest(permitted=True, schema=None if schema.kind is Kind.EMPTY else schema)
-
-
-def compare_rest(old: Rest, new: Rest, keyword: str, stem: str) -> Iterator[Found | Inner]:
-    """Changes of one keyword about unnamed members."""
-    if old.permitted != new.permitted:
-        yield Found(f"{stem}_ADDED" if new.permitted else f"{stem}_REMOVED", (keyword,))
-    elif old.schema is None and new.schema is not None:
-        yield Found(f"{stem}_NARROWED", (keyword,))
-    elif old.schema is not None and new.schema is None:
-        yield Found(f"{stem}_EXTENDED", (keyword,))
-    elif old.schema is not None and new.schema is not None:
-        yield Inner(old.schema, new.schema, (keyword,))
+def rest(value: Json) -> Rest:
+    """Read the value of such a keyword; None stands for an absent one."""
+    return Rest(permitted=value is not False, schema=value if isinstance(value, dict) else None)
 
 
 class Members(NamedTuple):
     """The content model of one object or tuple.
 
-    patterns  (pattern, schema) of `patternProperties`
-    rests     the keywords about members that nothing else covers
+    patterns     (pattern, schema) of `patternProperties`
+    rest         `additionalProperties` and its kin
+    unevaluated  the value of `unevaluatedProperties` and its kin, None where there is none
     """
 
     shape: Shape
     patterns: tuple[tuple[str, Json], ...]
-    rests: tuple[Rest, ...]
+    rest: Rest
+    unevaluated: Json
 
     @property
     def open(self) -> bool:
         """True when a member nobody named may be anything."""
-        return not self.patterns and all(part.open for part in self.rests)
+        if self.patterns or not self.rest.permitted or self.rest.schema is not None:
+            return False
+        return self.unevaluated is None or self.shape.model.unbound(self.unevaluated)
 
     def covering(self, name: str) -> Shape | None:
         """The schema that an unnamed member has to meet; None when no schema is there for it."""
         for pattern, schema in self.patterns:
             if matches(pattern, name):
                 return self.shape.model.shape(schema)
-        return next((part.schema for part in self.rests if part.schema is not None), None)
+        if self.rest.schema is not None:
+            return self.shape.model.shape(self.rest.schema)
+        if not self.rest.permitted or self.unevaluated is None or self.unevaluated is False:
+            return None
+        return None if self.shape.model.unbound(self.unevaluated) else self.shape.model.shape(self.unevaluated)
+
+
+def compare_rest(old: Members, new: Members, keyword: str, stem: str) -> Iterator[Found | Inner]:
+    """Changes of `additionalProperties` or its kin."""
+    before, after = old.rest, new.rest
+    if before.permitted != after.permitted:
+        yield Found(f"{stem}_ADDED" if after.permitted else f"{stem}_REMOVED", (keyword,))
+    elif before.schema is None and after.schema is not None:
+        yield Found(f"{stem}_NARROWED", (keyword,))
+    elif before.schema is not None and after.schema is None:
+        yield Found(f"{stem}_EXTENDED", (keyword,))
+    elif before.schema is not None:
+        yield Inner(old.shape.model.shape(before.schema), new.shape.model.shape(after.schema), (keyword,))
+
+
+def compare_unevaluated(old: Members, new: Members, keyword: str, stem: str) -> Iterator[Found | Inner]:
+    """Changes of `unevaluatedProperties` or its kin; to write `true` where nothing was counts as narrowing."""
+    before, after = old.unevaluated, new.unevaluated
+    if before is None and after is None:
+        return
+    if (before is False) != (after is False):
+        yield Found(f"{stem}_ADDED" if before is False else f"{stem}_REMOVED", (keyword,))
+        return
+    loose = before is not None and old.shape.model.unbound(before), after is not None and new.shape.model.unbound(after)
+    if before is None or (after is not None and loose == (True, False)):
+        yield Found(f"{stem}_NARROWED", (keyword,))
+    elif after is None or loose == (False, True):
+        yield Found(f"{stem}_EXTENDED", (keyword,))
+    else:
+        yield Inner(old.shape.model.shape(before), new.shape.model.shape(after), (keyword,))
 
 
 @lru_cache(maxsize=4096)

@@ -22,8 +22,6 @@ def changes(reader: ParsedJsonSchema, writer: ParsedJsonSchema, *, allowed: froz
 
 def compare(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
     """Changes between one pair, and the pairs inside it."""
-    if _both_bytes(old, new):
-        return
     across: list[Found | Inner] = []
     if new.kind is Kind.COMBINED and old.kind is not Kind.COMBINED:
         across = list(combined.into_combination(comparison, old, new))
@@ -32,7 +30,7 @@ def compare(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | 
     if across:
         yield from across
     elif old.kind is not new.kind:
-        if old.kind is not Kind.FALSE and new.kind is not Kind.EMPTY:
+        if old.kind is not Kind.FALSE and new.kind is not Kind.EMPTY and not _both_bytes(old, new):
             yield Found("TYPE_CHANGED")
     else:
         yield from scalars.remarks(old, new)
@@ -63,4 +61,4 @@ def _same_kind(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found
 
 def _both_bytes(old: Shape, new: Shape) -> bool:
     """Kafka Connect's bytes may be written as string or as number: it tells them by this mark and so do the rules."""
-    return old.source.get("connect.type") == "bytes" == new.source.get("connect.type")
+    return all(shape.whole and shape.source.get("connect.type") == "bytes" for shape in (old, new))

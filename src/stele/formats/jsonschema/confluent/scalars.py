@@ -12,18 +12,19 @@ from stele.formats.jsonschema.text import Json, equal, frozen
 
 
 def remarks(old: Shape, new: Shape) -> Iterator[Found]:
-    """Names, texts and defaults: reported, never a reason to refuse."""
-    if not (old.whole and new.whole):
-        return
-    for keyword, change in (("title", "TITLE_CHANGED"), ("description", "DESCRIPTION_CHANGED")):
-        if old.source.get(keyword) != new.source.get(keyword):
-            yield Found(change, (keyword,))
-    if _identifier(old) != _identifier(new):
-        yield Found("ID_CHANGED", ("id",))
-    if ("default" in old.source) != ("default" in new.source) or not equal(
-        old.source.get("default"), new.source.get("default")
-    ):
-        yield Found("DEFAULT_CHANGED", ("default",))
+    """Names, texts and defaults: reported at the schema that has them, never a reason to refuse."""
+    before, after = (shape.source if shape.whole else _NO_REMARKS for shape in (old, new))
+    if before.get(old.model.id_keyword) != after.get(new.model.id_keyword):
+        yield Found("ID_CHANGED")
+    if before.get("title") != after.get("title"):
+        yield Found("TITLE_CHANGED")
+    if before.get("description") != after.get("description"):
+        yield Found("DESCRIPTION_CHANGED")
+    if ("default" in before) != ("default" in after) or not equal(before.get("default"), after.get("default")):
+        yield Found("DEFAULT_CHANGED")
+
+
+_NO_REMARKS: dict[str, Json] = {}
 
 
 def string(old: Shape, new: Shape) -> Iterator[Found]:
@@ -65,7 +66,12 @@ def constant(old: Shape, new: Shape) -> Iterator[Found]:
 
 def bound(old: Shape, new: Shape, keyword: str, stem: str) -> Iterator[Found]:
     """A limit that is there or not, and grows or shrinks. The booleans of draft-04 are no limits of their own."""
-    before, after = _number(old.source.get(keyword)), _number(new.source.get(keyword))
+    yield from compare_bounds(old.source.get(keyword), new.source.get(keyword), keyword, stem)
+
+
+def compare_bounds(old: Json, new: Json, keyword: str, stem: str) -> Iterator[Found]:
+    """Two values of a keyword that sets a limit; what is no number is none."""
+    before, after = _number(old), _number(new)
     if before is None and after is None:
         return
     if before is None or after is None:
@@ -88,7 +94,3 @@ def _divisor(old: Shape, new: Shape) -> Iterator[Found]:
 
 def _number(value: Json) -> int | Decimal | None:
     return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
-
-
-def _identifier(shape: Shape) -> Json:
-    return shape.source.get("$id", shape.source.get("id"))
