@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stele import __version__
-from stele.cli import check, pipeline, schema, serve, subject
+from stele.cli import check, pipeline, ruleset, schema, serve, subject
 
 app = typer.Typer(
     name="stele",
@@ -31,6 +31,7 @@ app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.add_typer(schema.app, name="schema")
 app.add_typer(subject.app, name="subject")
+app.add_typer(ruleset.app, name="ruleset")
 app.add_typer(pipeline.app, name="pipeline")
 
 

@@ -8,12 +8,19 @@ from typing import Annotated
 import typer
 
 from stele.cli.output import Output, OutputOption, console, failures, print_json
-from stele.core.findings import Finding
+from stele.core.findings import Finding, Level, Verdict, WhenUndecided
 from stele.errors import InvalidRequest
 from stele.service.check import Candidate, CheckAnswer, CheckRequest, NamedText
 from stele.service.check import check as run
 
 _SUFFIXES = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".thrift": "thrift", ".xsd": "xsd"}
+
+_COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.UNKNOWN: "magenta"}
+_WORDS = {
+    Verdict.COMPATIBLE: "[green]compatible[/]",
+    Verdict.INCOMPATIBLE: "[red]incompatible[/]",
+    Verdict.UNDECIDED: "[magenta]undecided[/], refused unless --undecided allow",
+}
 
 
 def check(
@@ -24,7 +31,13 @@ def check(
     policy: Annotated[
         str, typer.Option(help="BACKWARD, FORWARD, FULL, their _TRANSITIVE forms, or NONE.")
     ] = "BACKWARD",
-    ruleset: Annotated[str | None, typer.Option(help="Ruleset of the format; its default unless given.")] = None,
+    ruleset: Annotated[
+        str | None,
+        typer.Option(help="Ruleset of the format, its default unless given; NAME@VERSION for one that never changes."),
+    ] = None,
+    undecided: Annotated[
+        WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
+    ] = WhenUndecided.REFUSE,
     schema_format: Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")] = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the others refer to.")] = None,
     output: OutputOption = Output.TEXT,
@@ -43,6 +56,7 @@ def check(
             references=references,
             against=tuple(Candidate(read_text(path), references, path.name) for path in against or ()),
             name=schema.name,
+            undecided=undecided,
         )
         answer = run(request)
     if output is Output.JSON:
@@ -53,18 +67,19 @@ def check(
 
 
 def _print(schema: Path, answer: CheckAnswer) -> None:
-    verdict = "[green]compatible[/]" if answer.compatible else "[red]incompatible[/]"
-    console.print(f"{schema}: {verdict}", highlight=False)
+    rules = f" by {answer.ruleset}" if answer.ruleset else ""
+    console.print(f"{schema}: {_WORDS[Verdict.of(answer.findings)]}{rules}", highlight=False)
     for finding in answer.findings:
         print_finding(finding)
 
 
 def print_finding(finding: Finding) -> None:
     """One finding, readable: where, why, and what to do."""
-    colour = "red" if finding.breaks else "yellow"
+    colour = _COLOURS[finding.level]
     place = finding.path or "/"
+    doubt = ", undecided" if finding.level is Level.UNKNOWN else ""
     console.print(
-        f"  [{colour}]{finding.rule}[/] at [bold]{place}[/] (version {finding.against})",
+        f"  [{colour}]{finding.rule}[/] at [bold]{place}[/] (version {finding.against}{doubt})",
         highlight=False,
         soft_wrap=True,
     )

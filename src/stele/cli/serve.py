@@ -19,6 +19,9 @@ def serve(
     testing: Annotated[
         bool | None, typer.Option("--testing", help="SIGUSR1 empties the registry; memory stores only.")
     ] = None,
+    undecided: Annotated[
+        str | None, typer.Option(help="refuse or allow what no rule can decide; refused unless set.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
     confluent_profile: Annotated[
@@ -38,6 +41,7 @@ def serve(
         "store": store,
         "workers": workers,
         "testing": testing,
+        "undecided": undecided,
         "log_level": log_level,
         "log_format": log_format,
         "confluent_profile": confluent_profile,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any
 
-from msgspec.structs import replace
-
 from stele.core import events as ev
+from stele.core import fold_beside as beside
 from stele.core.chains import find_version, ids_of
 from stele.core.digests import digest_keys, pack_digests
+from stele.core.fold_beside import present, space_of
 from stele.core.model import (
     PLAIN,
     Attachments,
-    Collection,
     Content,
     Extra,
     GlobalId,
@@ -27,7 +26,7 @@ from stele.core.model import (
     Version,
     origin_of,
 )
-from stele.core.state import Erased, State, slot, uid_of
+from stele.core.state import Erased, State, uid_of
 
 
 def fold_record(state: State, seq: int, record: ev.Record) -> None:
@@ -45,24 +44,12 @@ def fold(state: State, event: ev.Event, stamp: ev.Stamp, seq: int) -> None:
     _FOLDS[type(event)](state, event, stamp, seq)
 
 
-def _space(state: State, name: str, at: int) -> Space:
-    space = state.spaces.get(name)
-    if space is None:
-        space = Space(name, at)
-        state.put(state.spaces, name, space)
-    return space
-
-
 def _shown(state: State, name: str, at: int) -> Space:
     """The space, which a deleted one becomes again."""
-    space = _space(state, name, at)
+    space = space_of(state, name, at)
     if space.hidden:
         state.change(space, hidden=False, at=at)
     return space
-
-
-def _present(state: State, key: SubjectKey) -> Subject:
-    return state.spaces[key.space].subjects[key.name]
 
 
 # --- spaces and subjects --------------------------------------------------------------------------------------------
@@ -107,11 +94,11 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.Stamp, se
 
 
 def _subject_changed(state: State, event: ev.SubjectChanged, stamp: ev.Stamp, seq: int) -> None:
-    _describe(state, _present(state, event.key), event, ("description", "labels", "ext", "default_version"))
+    _describe(state, present(state, event.key), event, ("description", "labels", "ext", "default_version"))
 
 
 def _subject_closed(state: State, event: ev.SubjectClosed, stamp: ev.Stamp, seq: int) -> None:
-    subject = _present(state, event.key)
+    subject = present(state, event.key)
     state.change(subject, closed=True)
     for version in subject.versions:
         _unrefer(state, version)
@@ -237,7 +224,7 @@ def _insert(state: State, subject: Subject, version: Version) -> None:
 
 
 def _versions_retired(state: State, event: ev.VersionsRetired, stamp: ev.Stamp, seq: int) -> None:
-    subject = _present(state, event.key)
+    subject = present(state, event.key)
     for ordinal in event.ordinals:
         version = find_version(subject, ordinal)
         if version is not None:
@@ -253,7 +240,7 @@ def _undefault(state: State, subject: Subject, ordinals: Container[int]) -> None
 
 
 def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.Stamp, seq: int) -> None:
-    subject = _present(state, event.key)
+    subject = present(state, event.key)
     numbers = set(event.ordinals)
     _purge(state, subject, [version for version in subject.versions if version.ordinal in numbers])
     if not subject.versions:
@@ -340,68 +327,6 @@ def _erase(state: State, content: Content) -> None:
     state.erased.append(Erased(seq, content.sha))
 
 
-# --- settings, codecs, bindings -------------------------------------------------------------------------------------
-
-
-def _settings_changed(state: State, event: ev.SettingsChanged, stamp: ev.Stamp, seq: int) -> None:
-    if event.level.space is None:
-        state.change(state, settings=event.settings)
-        return
-    table = _space(state, event.level.space, stamp.at).settings
-    if event.settings is None:
-        state.drop(table, slot(event.level))
-    else:
-        state.put(table, slot(event.level), replace(event.settings, policy=state.intern(event.settings.policy)))
-
-
-def _mode_changed(state: State, event: ev.ModeChanged, stamp: ev.Stamp, seq: int) -> None:
-    if event.level.space is None:
-        state.change(state, mode=event.mode)
-        return
-    table = _space(state, event.level.space, stamp.at).modes
-    if event.mode is None:
-        state.drop(table, slot(event.level))
-    else:
-        state.put(table, slot(event.level), event.mode)
-
-
-def _codec_added(state: State, event: ev.CodecAdded, stamp: ev.Stamp, seq: int) -> None:
-    subject = _present(state, event.key)
-    state.change(subject, codecs={**(subject.codecs or {}), event.name: event.properties}, epoch=subject.epoch + 1)
-
-
-def _encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.Stamp, seq: int) -> None:
-    subject = _present(state, event.key)
-    if subject.encodings is None:
-        state.change(subject, encodings=[])
-    assert subject.encodings is not None
-    state.push(subject.encodings, (uid_of(event.version), event.codec))
-
-
-def _bound(state: State, event: ev.Bound, stamp: ev.Stamp, seq: int) -> None:
-    state.put(state.bindings, event.binding.key, event.binding)
-
-
-def _unbound(state: State, event: ev.Unbound, stamp: ev.Stamp, seq: int) -> None:
-    state.drop(state.bindings, event.key)
-
-
-def _items_changed(state: State, event: ev.ItemsChanged, stamp: ev.Stamp, seq: int) -> None:
-    if event.collection not in state.collections:
-        state.put(state.collections, event.collection, Collection())
-    collection = state.collections[event.collection]
-    for key, value in event.changes:
-        if value is None:
-            state.drop(collection.items, key)
-        else:
-            state.put(collection.items, key, value)
-    state.change(collection, revision=collection.revision + 1)
-
-
-def _ruleset_adopted(state: State, event: ev.RulesetAdopted, stamp: ev.Stamp, seq: int) -> None:
-    state.put(state.rulesets, (event.format, event.name), event.version)
-
-
 _FOLDS: dict[type, Callable[[State, Any, ev.Stamp, int], None]] = {
     ev.SpaceCreated: _space_created,
     ev.SpaceChanged: _space_changed,
@@ -412,12 +337,12 @@ _FOLDS: dict[type, Callable[[State, Any, ev.Stamp, int], None]] = {
     ev.Registered: _registered,
     ev.VersionsRetired: _versions_retired,
     ev.VersionsPurged: _versions_purged,
-    ev.SettingsChanged: _settings_changed,
-    ev.ModeChanged: _mode_changed,
-    ev.CodecAdded: _codec_added,
-    ev.EncodingAssigned: _encoding_assigned,
-    ev.Bound: _bound,
-    ev.Unbound: _unbound,
-    ev.ItemsChanged: _items_changed,
-    ev.RulesetAdopted: _ruleset_adopted,
+    ev.SettingsChanged: beside.settings_changed,
+    ev.ModeChanged: beside.mode_changed,
+    ev.CodecAdded: beside.codec_added,
+    ev.EncodingAssigned: beside.encoding_assigned,
+    ev.Bound: beside.bound,
+    ev.Unbound: beside.unbound,
+    ev.ItemsChanged: beside.items_changed,
+    ev.RulesetAdopted: beside.ruleset_adopted,
 }

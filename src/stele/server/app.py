@@ -12,6 +12,7 @@ from litestar import Litestar
 
 from stele import __version__
 from stele.apis import confluent, native
+from stele.core.findings import WhenUndecided
 from stele.server.front import App, Front, Message, Mount, Receive, Scope, Send
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
@@ -53,7 +54,11 @@ class Server:
 
     async def start(self) -> Registry:
         """Open the log and build the front. Raises `StoreError` when the log cannot be opened or read."""
-        registry = self._registry = await Registry.open(await open_log(self.settings.store), self.settings.limits)
+        registry = self._registry = await Registry.open(
+            await open_log(self.settings.store),
+            self.settings.limits,
+            undecided=WhenUndecided(self.settings.undecided),
+        )
         self._front = build_front(registry, self.settings, self._metrics)
         if self.settings.testing:
             loop = asyncio.get_running_loop()

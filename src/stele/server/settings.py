@@ -35,6 +35,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_schema_bytes: Annotated[int, _says("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _says("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
     max_references: Annotated[int, _says("Direct and indirect references of one schema.", ge=0)] = 1000
+    undecided: Annotated[
+        Literal["refuse", "allow"], _says("What to do with a change no rule can decide: a warning when allowed.")
+    ] = "refuse"
     mode_mutable: Annotated[bool, _says("Whether modes can be changed through the dialects.")] = True
     confluent_incompatible_code: Annotated[
         Literal[409, 40901] | None,

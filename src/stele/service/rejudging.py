@@ -12,7 +12,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -26,9 +26,11 @@ from stele.core.questions import Source
 from stele.core.state import State
 from stele.errors import InvalidRequest, SteleError
 from stele.formats import catalogue, rulesets
-from stele.service.registry import Registry
 from stele.service.rulesets import installed_formats
 from stele.service.schemas import Schemas, Texts, texts_of
+
+if TYPE_CHECKING:
+    from stele.service.registry import Registry
 
 SECONDS = 3.0
 """A page ends soon after this much time."""

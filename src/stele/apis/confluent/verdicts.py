@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from stele.core import queries
 from stele.core.chains import find_version
 from stele.core.findings import Finding
+from stele.core.findings import Level as Weight
 from stele.core.model import Level, SubjectKey
 from stele.core.state import State
 
@@ -34,6 +35,7 @@ def messages(state: State, key: SubjectKey, findings: Sequence[Finding], against
 def _message(finding: Finding) -> str:
     if finding.rule == _FORMAT_CHANGED:
         return finding.why
-    description = f"{finding.why.rstrip('.')}, at path '{finding.path or '/'}'. {finding.fix}".rstrip(" .")
+    doubt = "Not decided, hence refused: " if finding.level is Weight.UNKNOWN else ""
+    description = f"{doubt}{finding.why.rstrip('.')}, at path '{finding.path or '/'}'. {finding.fix}".rstrip(" .")
     information = f"reader: {finding.reader}, writer: {finding.writer}"
     return f"{{errorType:'{finding.rule}', description:'{description}', additionalInfo:'{information}'}}"

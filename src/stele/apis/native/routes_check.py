@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
-from litestar import Request, post
+from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.native.faults import ERRORS
 from stele.apis.native.translate import CheckOut, check_out
 from stele.apis.web import documented, read_body
 from stele.service.check import CheckRequest, check
-from stele.service.limits import Limits
+from stele.service.registry import Registry
+
+RULESET_HEADER = "Stele-Ruleset"
+"""Header that names the ruleset which decided, with its version; absent where nothing was compared."""
 
 
-def checking(limits: Limits) -> HTTPRouteHandler:
-    """The endpoint, within those limits."""
+def checking(registry: Registry) -> HTTPRouteHandler:
+    """The endpoint: within the registry's limits, by the versions of rulesets and the treatment of doubt it has."""
 
     @post("/api/check", status_code=200, operation_class=documented(CheckRequest), responses=ERRORS)
-    async def check_schema(request: Request[Any, Any, Any]) -> CheckOut:
+    async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckOut]:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""
         asked = await read_body(request, CheckRequest)
-        return check_out(await asyncio.to_thread(check, asked, limits))
+        adopted = dict((await registry.current()).rulesets)
+        decide = partial(check, asked, registry.limits, undecided=registry.judge.undecided, adopted=adopted)
+        answer = await asyncio.to_thread(decide)
+        headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
+        return Response(check_out(answer), headers=headers)
 
     return check_schema

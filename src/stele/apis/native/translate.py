@@ -6,12 +6,15 @@ import msgspec
 
 from stele.core.findings import Finding, Level
 from stele.service.check import CheckAnswer
+from stele.service.rejudging import Direction, Place, ReportPage, Row
+from stele.service.rulesets import RulesetInfo
 
 
 class FindingOut(msgspec.Struct, frozen=True, omit_defaults=True):
     """One reason why data written with `writer` cannot be read with `reader`, and what to do about it.
 
-    against counts the entries of the request's `against` from 1; level is there only when it is not an error.
+    against counts the entries of the request's `against` from 1; level is there only when it is not an error:
+    `warning`, or `unknown` where no rule could decide.
     """
 
     rule: str
@@ -26,7 +29,7 @@ class FindingOut(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CheckOut(msgspec.Struct, frozen=True):
-    """The verdict of a check: compatible when no finding is an error."""
+    """The verdict of a check: compatible when no finding is an error, nor unknown unless that is allowed."""
 
     compatible: bool
     findings: list[FindingOut]
@@ -34,10 +37,11 @@ class CheckOut(msgspec.Struct, frozen=True):
 
 def check_out(answer: CheckAnswer) -> CheckOut:
     """The verdict as the API words it."""
-    return CheckOut(answer.compatible, [_finding_out(finding) for finding in answer.findings])
+    return CheckOut(answer.compatible, [finding_out(finding) for finding in answer.findings])
 
 
-def _finding_out(finding: Finding) -> FindingOut:
+def finding_out(finding: Finding) -> FindingOut:
+    """A finding as the API words it."""
     return FindingOut(
         rule=finding.rule,
         path=finding.path,
@@ -49,3 +53,42 @@ def _finding_out(finding: Finding) -> FindingOut:
         witness=finding.witness,
         level=None if finding.level is Level.ERROR else finding.level.value,
     )
+
+
+class RulesetsOut(msgspec.Struct, frozen=True):
+    """The rulesets of all installed formats, and which version of each is in force in this registry."""
+
+    rulesets: list[RulesetInfo]
+
+
+class RowOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A pair of versions that would be judged otherwise: `now` by `ruleset_now`, `then` by `ruleset_then`."""
+
+    space: str
+    subject: str
+    version: int
+    against: int
+    direction: Direction
+    ruleset_now: str
+    ruleset_then: str
+    now: str
+    then: str
+    findings: list[FindingOut]
+
+
+class ReportOut(msgspec.Struct, frozen=True):
+    """One page: compared counts the pairs looked at; next goes into the next request's `after`, null at the end."""
+
+    rows: list[RowOut]
+    compared: int
+    next: Place | None
+
+
+def report_out(page: ReportPage) -> ReportOut:
+    """A page as the API words it."""
+    return ReportOut([_row_out(row) for row in page.rows], page.compared, page.next)
+
+
+def _row_out(row: Row) -> RowOut:
+    plain = {name: getattr(row, name) for name in Row.__struct_fields__}
+    return RowOut(**{**plain, "findings": [finding_out(finding) for finding in row.findings]})

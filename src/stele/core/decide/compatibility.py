@@ -95,7 +95,8 @@ def _objections(
     before = source
     if newest is not None:
         before = Source(newest.content.sha, queries.closure(state, newest.schema.attachments.references))
-    asked = [Question(document.format, CHECKER + name, source, before) for name in policy.checkers]
+    adopted = queries.adopted_rulesets(state, document.format)
+    asked = [Question(document.format, CHECKER + name, source, before, adopted) for name in policy.checkers]
     missing = tuple(question for question in asked if question not in verdicts)
     if missing:
         raise Undecided(missing)

@@ -1,0 +1,59 @@
+"""The rulesets verdicts come from: which there are, which decide here, what another would change, taking it over."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, get, post, put
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import PathParameter
+
+from stele.apis.native.faults import ERRORS, ErrorOut
+from stele.apis.native.translate import ReportOut, RulesetsOut, report_out
+from stele.apis.web import actor_of, documented, read_body
+from stele.core.rulesets import joined
+from stele.service.registry import Registry
+from stele.service.rejudging import ReportRequest, report
+from stele.service.rulesets import RulesetInfo, adopt, found, listed
+
+FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
+RulesetName = Annotated[str, PathParameter(name="ruleset", description="bare name of a ruleset, `confluent`")]
+
+_REFUSED = ERRORS | {403: ResponseSpec(ErrorOut, description="The registry is read-only", generate_examples=False)}
+
+
+class Adoption(msgspec.Struct, frozen=True):
+    """The version to judge by; null takes the newest one installed."""
+
+    version: int | None = None
+
+
+def routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints about rulesets of one registry."""
+
+    @get("/api/rulesets")
+    async def list_rulesets() -> RulesetsOut:
+        # GET /api/rulesets
+        """List the rulesets of every format with their versions, and which version is in force."""
+        adopted = dict((await registry.current()).rulesets)
+        return RulesetsOut(await asyncio.to_thread(listed, adopted))
+
+    @post("/api/rulesets/report", status_code=200, operation_class=documented(ReportRequest), responses=ERRORS)
+    async def report_differences(request: Request[Any, Any, Any]) -> ReportOut:
+        # POST /api/rulesets/report
+        """Report which registered versions another ruleset or version would judge differently, page by page."""
+        return report_out(await report(registry, await read_body(request, ReportRequest)))
+
+    @put("/api/rulesets/{format:str}/{ruleset:str}", operation_class=documented(Adoption), responses=_REFUSED)
+    async def adopt_ruleset(request: Request[Any, Any, Any], format_name: FormatName, name: RulesetName) -> RulesetInfo:
+        # PUT /api/rulesets/{format}/{ruleset}
+        """Judge schemas of a format by a version of a ruleset from now on."""
+        version = (await read_body(request, Adoption)).version
+        wanted = name if version is None else joined(name, version)
+        await adopt(registry, format_name, wanted, actor=actor_of(request), via="native")
+        return found(format_name, name, (await registry.current()).rulesets)
+
+    return [list_rulesets, report_differences, adopt_ruleset]

@@ -1,0 +1,111 @@
+"""`stele ruleset`: which rules decide in a registry, what newer ones would change, and taking them over."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from stele.cli.connect import DEFAULT_URLS, registry
+from stele.cli.output import Output, OutputOption, UrlOption, console, print_json, print_rows
+from stele.client.request import JSON, Effect, Request, decoder, encode, path
+from stele.core.rulesets import split
+from stele.errors import InvalidRequest
+from stele.service.rejudging import ReportPage, ReportRequest, Row
+from stele.service.rulesets import RulesetInfo
+
+app = typer.Typer(
+    help="Which rules decide in a registry, what others would change, and taking them over.", no_args_is_help=True
+)
+
+
+class _Listing(msgspec.Struct):
+    rulesets: list[RulesetInfo]
+
+
+@app.command("list")
+def list_rulesets(url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
+    """Rulesets of every format, with the version in force and the newest one installed."""
+    with registry(url) as client:
+        found = client.send(Request("GET", "/api/rulesets", decoder(_Listing))).rulesets
+    if output is Output.JSON:
+        print_json(found)
+        return
+    rows = [
+        {
+            "format": info.format,
+            "ruleset": info.name + (" (default)" if info.default else ""),
+            "in force": f"{info.in_force}" if info.installed else f"{info.in_force}, NOT INSTALLED",
+            "newest": info.versions[-1].version,
+            "looks at": info.versions[-1].summary,
+        }
+        for info in found
+    ]
+    print_rows(output, ("format", "ruleset", "in force", "newest", "looks at"), rows)
+
+
+@app.command("report")
+def report(
+    schema_format: Annotated[str, typer.Argument(metavar="[FORMAT]", help="One format; all unless given.")] = "",
+    ruleset: Annotated[
+        str, typer.Argument(metavar="[RULESET]", help="NAME@VERSION to compare with; else the newest of every name.")
+    ] = "",
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="As if every subject of the format were judged by it.")
+    ] = False,
+    url: UrlOption = DEFAULT_URLS,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Report which registered versions other rules would judge differently; nothing is changed."""
+    rows: list[Row] = []
+    compared = 0
+    with registry(url) as client:
+        asked: ReportRequest | None = ReportRequest(schema_format, ruleset, everywhere)
+        while asked is not None:
+            body = encode(asked)
+            page = client.send(Request("POST", "/api/rulesets/report", decoder(ReportPage), body=body, media=JSON))
+            rows += page.rows
+            compared += page.compared
+            asked = msgspec.structs.replace(asked, after=page.next) if page.next is not None else None
+    if output is Output.JSON:
+        print_json(rows)
+        return
+    for row in rows:
+        _print(row)
+    console.print(f"{compared} comparisons, {len(rows)} verdicts would change", highlight=False)
+
+
+def _print(row: Row) -> None:
+    name = f":.{row.space}:{row.subject}" if row.space else row.subject
+    console.print(
+        f"{name} version {row.version}, {row.direction} against {row.against}: {row.now} by {row.ruleset_now}, "
+        f"{row.then} by {row.ruleset_then}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    for finding in row.findings:
+        place = finding.path or "/"
+        console.print(f"    {finding.rule} at {place}: {finding.why}", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command("adopt")
+def adopt(
+    schema_format: Annotated[str, typer.Argument(metavar="FORMAT", help="Name of the format.")],
+    ruleset: Annotated[str, typer.Argument(metavar="RULESET", help="NAME@VERSION; the newest version of a bare NAME.")],
+    url: UrlOption = DEFAULT_URLS,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Judge the schemas of a format by a version of a ruleset from now on, in the whole registry."""
+    with registry(url) as client:
+        name, version = split(ruleset)
+        if not name:
+            raise InvalidRequest("name the ruleset to take over")
+        route, body = path("api", "rulesets", schema_format, name), encode({"version": version})
+        request = Request("PUT", route, decoder(RulesetInfo), body=body, media=JSON, effect=Effect.WRITE)
+        info = client.send(request)
+    if output is Output.JSON:
+        print_json(info)
+    else:
+        console.print(f"{info.format} schemas are judged by {info.name}@{info.in_force} from now on", highlight=False)
