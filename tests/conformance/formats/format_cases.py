@@ -1,37 +1,30 @@
-"""Reads the case files beside this one; their README says what the fields mean."""
+"""The case files beside this one; `stele.testing.format_cases` reads them and says what their lines mean."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+
+from stele.testing.format_cases import Case, lines
 
 CASES = Path(__file__).parent / "cases"
+"""The published suites, copied as they are."""
 
-Case = dict[str, Any]
-
-
-def cases(kind: str, *formats: str) -> list[Case]:
-    """Uncontested cases of some formats; kind is the field that tells them: `compatible`, `valid` or `canonical`."""
-    return [
-        case
-        for file in sorted(CASES.glob("*.jsonl"))
-        for line in file.read_text(encoding="ascii").splitlines()
-        for case in [json.loads(line)]
-        if kind in case and case["format"] in formats and not case.get("contested")
-    ]
+OWN = Path(__file__).parent / "own"
+"""Lines of this project about style, references and data, which the published suites leave out."""
 
 
-def pairs(case: Case) -> Iterator[tuple[bytes, bytes]]:
-    """(reader, writer) documents whose compatibility together is the label."""
-    for old in case["history"] if case.get("transitive") else [case["old"]]:
-        if case["direction"] != "forward":
-            yield case["new"].encode(), old.encode()
-        if case["direction"] != "backward":
-            yield old.encode(), case["new"].encode()
+@cache
+def published() -> tuple[Case, ...]:
+    """Every line of the published suites."""
+    return tuple(lines([CASES]))
+
+
+def uncontested(format_name: str) -> list[Case]:
+    """The published lines of a format that nobody contradicts."""
+    return [case for case in published() if case.format == format_name and not case.contested]
 
 
 def case_id(case: Case) -> str:
     """The stable name of a case."""
-    return str(case["id"])
+    return case.id

@@ -1,0 +1,238 @@
+"""What a format promises about data and under attack: codecs, tables, hostile documents and bytes, threads."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+from stele.core.ports import Codec
+from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema, NotInstalled, SteleError
+from stele.testing.format_cases import pairs
+from stele.testing.format_material import Material, Trial, bounded, fail
+from stele.testing.format_text_checks import describe
+
+__all__ = ["DataChecks", "HostileChecks"]
+
+T = TypeVar("T")
+
+_MILLION = 1_000_000
+
+HOSTILE = {
+    "nothing": b"",
+    "a NUL": b"\0",
+    "half a UTF-8 character": b"\xc3",
+    "UTF-16": "{}".encode("utf-16"),
+    "a byte order mark alone": b"\xef\xbb\xbf",
+    "half a surrogate pair": b'"\\ud800"',
+    "every byte": bytes(range(256)),
+    "a million spaces": b" " * _MILLION,
+    "one long word": b"a" * _MILLION,
+    "one long string": b'"' + b"a" * _MILLION + b'"',
+    "one long number": b"9" * _MILLION,
+    "many lines": b"\n" * _MILLION,
+    "many quotes": b'"' * _MILLION,
+    "a million [": b"[" * _MILLION,
+    "a million {": b"{" * _MILLION,
+    "a million (": b"(" * _MILLION,
+    "a million <": b"<" * _MILLION,
+    "deep lists": b"[" * 100_000 + b"]" * 100_000,
+    "deep objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "deep elements": b"<a>" * 100_000 + b"</a>" * 100_000,
+    "an open comment": b"/*" * 100_000,
+}
+"""Documents nobody should send, by what they are."""
+
+
+class _Unencodable:
+    """A value no codec knows."""
+
+
+class DataChecks:
+    """Data of a schema in and out."""
+
+    material: ClassVar[Material]
+
+    def test_examples_survive(self) -> None:
+        """The example of a schema is valid, is encoded, and what is decoded is valid and encoded without change."""
+        codecs = list(_codecs(self.material))
+        fail(fault for trial, codec in codecs for fault in _round_trip(trial, codec))
+        fail([] if any(_example(codec) for _, codec in codecs) else ["no schema has an example"])
+
+    def test_what_does_not_fit_is_refused(self) -> None:
+        """A value of a type nobody knows is not valid and raises `EncodeError`."""
+        for (sample, _), codec in _codecs(self.material):
+            reasons = codec.validate(_Unencodable())
+            fail([] if reasons and all(reasons) else [f"{sample.id}: no reason why an unknown type does not fit"])
+            try:
+                codec.encode(_Unencodable())
+            except EncodeError:
+                continue
+            fail([f"{sample.id}: encodes an unknown type"])
+
+    def test_payloads_of_the_lines(self) -> None:
+        """Payloads a line `accepts` are decoded, those it `refuses` raise `DecodeError`."""
+        for case in self.material.judged:
+            if case.accepts or case.refuses:
+                codec = self.material.format.codec(self.material.format.parse(case.text, case.reference_texts))
+                fail(f"{case.id}: refuses {data}" for data in case.accepts if not _decodes(codec, bytes.fromhex(data)))
+                fail(f"{case.id}: accepts {data}" for data in case.refuses if _decodes(codec, bytes.fromhex(data)))
+
+    def test_a_yes_is_kept(self) -> None:
+        """Where a ruleset about data finds nothing, the reader's codec decodes the example the writer's codec wrote."""
+        rulesets = self.material.data_rulesets
+        schemas = self.material.format
+        broken: set[str] = set()
+        for ruleset in ([""] if schemas.rulesets else []) if rulesets is None else rulesets:
+            for case in self.material.judged:
+                for pair in pairs(case) if case.compatible and case.compiles else ():
+                    reader, writer = (self.material.parse(side, case.reference_texts) for side in pair)
+                    if not schemas.check(reader, writer, ruleset):
+                        faults = list(_broken_promise(self.material, case.id, reader, writer))
+                        broken |= {case.id} if faults else set()
+                        fail(faults if case.id not in self.material.broken else [])
+        fail(f"{name}: known to be broken, and is not" for name in self.material.broken.keys() - broken)
+
+    def test_tables(self) -> None:
+        """A schema has an Arrow schema, always the same, or a reason why it has none."""
+        for sample, parsed in self.material.trials:
+            try:
+                first = self.material.format.arrow_schema(parsed)
+                again = self.material.format.arrow_schema(parsed)
+            except NotInstalled:
+                return
+            except SteleError:
+                continue
+            fail([] if first.equals(again) else [f"{sample.id}: another table the second time"])
+
+    def test_threads_share_a_schema(self) -> None:
+        """Eight threads that use one parsed schema and one codec see what one thread sees."""
+        schemas = self.material.format
+        for trial, codec in _spread(_codecs(self.material), 8):
+            example = _example(codec)
+
+            def use(_: int, trial: Trial = trial, codec: Codec = codec, example: Any = example) -> Any:
+                data = [codec.encode(datum) for datum in example]
+                return describe(schemas, trial.parsed), data, [codec.encode(codec.decode(one)) for one in data]
+
+            alone = use(0)
+            with ThreadPoolExecutor(8) as pool:
+                fail(f"{trial.sample.id}: threads disagree" for seen in pool.map(use, range(32)) if seen != alone)
+
+
+class HostileChecks:
+    """Documents and bytes made to hurt: a clear error, or an answer, in bounded time."""
+
+    material: ClassVar[Material]
+
+    def test_hostile_documents(self) -> None:
+        """Deep, huge, broken and foreign documents are refused by `MalformedSchema` (or accepted), never a hang."""
+        fail(fault for what, text in HOSTILE.items() for fault in self._parses(what, text, {}))
+
+    def test_mutilated_schemas(self) -> None:
+        """Cut, doubled and altered schemas likewise, strictly read or not."""
+        chance = random.Random(20240229)  # noqa: S311 - reproducible, not secret
+        fail(
+            fault
+            for sample, _ in self.material.trials
+            for text in _mutilated(sample.text, chance)
+            for fault in self._parses(f"{sample.id}: {text[:60]!r}", text, sample.references)
+        )
+
+    def test_hostile_references(self) -> None:
+        """References that are no schemas are refused by `MalformedSchema` (or not looked at)."""
+        for trial in self.material.trials[:3]:
+            for text in (b"", b"\0", b"[" * 100_000, trial.sample.text):
+                fail(self._parses(f"{trial.sample.id} with a hostile reference", trial.sample.text, {"x": text}))
+
+    def test_hostile_data(self) -> None:
+        """Cut, lengthened, altered and random bytes raise `DecodeError` or are data, never anything else."""
+        chance = random.Random(20240229)  # noqa: S311 - reproducible, not secret
+        for _, codec in _codecs(self.material):
+            encoded = [codec.encode(datum) for datum in _example(codec)]
+            bad = [b"", b"\0", b"\xff" * 16, *(chance.randbytes(size) for size in (1, 2, 5, 17, 100))]
+            bad += [one for data in encoded for one in _mutilated(data, chance)]
+            for data in bad:
+                bounded(self.material.seconds, partial(_decodes, codec, data))
+
+    def test_hostile_data_is_bounded(self) -> None:
+        """A megabyte of brackets, zeros or ones is answered in bounded time for every kind of schema."""
+        for _, codec in _spread(_codecs(self.material), 8):
+            for data in (b"[" * _MILLION, b"\0" * _MILLION, b"\xff" * _MILLION, b"<a>" * 100_000):
+                bounded(self.material.seconds, partial(_decodes, codec, data))
+
+    def _parses(self, what: str, text: bytes, references: Any) -> Iterator[str]:
+        for strict in (True, False):
+            try:
+                bounded(self.material.seconds, partial(self.material.format.parse, text, references, strict=strict))
+            except MalformedSchema as error:
+                if not str(error).strip():
+                    yield f"{what}: refused without a reason"
+
+
+def _codecs(material: Material) -> Iterator[tuple[Trial, Codec]]:
+    """The trials that describe data; a document of definitions alone has no codec."""
+    for trial in material.trials:
+        try:
+            yield trial, material.format.codec(trial.parsed)
+        except Invalid:
+            continue
+
+
+def _example(codec: Codec) -> list[Any]:
+    """The example of a schema, or nothing: a schema may allow no datum."""
+    try:
+        return [codec.example()]
+    except (EncodeError, Invalid):
+        return []
+
+
+def _spread(found: Iterator[T], count: int) -> list[T]:
+    """About so many of them, evenly."""
+    everything = list(found)
+    return everything[:: max(1, len(everything) // count)]
+
+
+def _round_trip(trial: Trial, codec: Codec) -> Iterator[str]:
+    for datum in _example(codec):
+        if reasons := codec.validate(datum):
+            yield f"{trial.sample.id}: its example is not valid: {reasons}"
+            continue
+        once = codec.decode(codec.encode(datum))
+        if reasons := codec.validate(once):
+            yield f"{trial.sample.id}: what was decoded is not valid: {reasons}"
+            continue
+        # The author of an example may write it in another style than the codec; what the codec wrote itself stays.
+        data = codec.encode(once)
+        if codec.encode(codec.decode(data)) != data:
+            yield f"{trial.sample.id}: its example changes on the way: {datum!r}, {once!r}"
+
+
+def _broken_promise(material: Material, name: str, reader: Any, writer: Any) -> Iterator[str]:
+    try:
+        written = material.format.codec(writer)
+    except Invalid:
+        return
+    for data in map(written.encode, _example(written)):
+        if not _decodes(material.format.codec(writer, reader), data):
+            yield f"{name}: nothing was found, but the reader does not decode {data[:80]!r}"
+
+
+def _decodes(codec: Codec, data: bytes) -> bool:
+    try:
+        codec.decode(data)
+    except DecodeError:
+        return False
+    return True
+
+
+def _mutilated(data: bytes, chance: random.Random) -> Iterator[bytes]:
+    """Variants of some bytes that are probably wrong."""
+    yield from (data[: len(data) * part // 4] for part in (1, 2, 3))
+    yield from (data[:-1], data[1:], data + b"\0", data + data, data[::-1])
+    for _ in range(4):
+        place = chance.randrange(len(data)) if data else 0
+        yield data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :]
+        yield data[:place] + chance.choice([b"\0", b"\xff", b"]", b"}", b">", b'"', b"-1"]) + data[place:]

@@ -1,0 +1,137 @@
+"""What a format is tried with: its case lines, and the schemas found in them, parsed once."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+from stele.core.findings import Finding
+from stele.core.ports import Format, Parsed
+from stele.core.rulesets import split
+from stele.errors import MalformedSchema
+from stele.formats import rulesets
+from stele.testing.format_cases import Case, lines, pairs
+
+__all__ = ["Material", "Sample", "Trial", "bounded", "fail"]
+
+T = TypeVar("T")
+
+
+class Sample(NamedTuple):
+    """A schema of the format: the id of the line it comes from, its document and what it refers to."""
+
+    id: str
+    text: bytes
+    references: Mapping[str, bytes]
+
+
+class Trial(NamedTuple):
+    """A sample and what `parse` made of it."""
+
+    sample: Sample
+    parsed: Parsed
+
+
+@dataclass(frozen=True)
+class Material:
+    """A format and what is known about its schemas.
+
+    format         the object the entry point names
+    cases          case lines; those of other formats are left out
+    judged_by      which ruleset of the format judges the lines of a ruleset it does not have; '' for none: those lines
+                   are examples only
+    data_rulesets  rulesets whose yes promises that a reader's codec decodes what a writer's codec wrote; None: the
+                   first one
+    broken         lines whose yes is known not to hold for the example of the writer's schema, each with the reason
+    at_most        samples that are tried in every way (spread evenly over all there are); verdicts look at every line
+    seconds        how long one answer to hostile input may take before it counts as hanging
+    """
+
+    format: Format[Any]
+    cases: Sequence[Case]
+    judged_by: Mapping[str, str] = field(default_factory=dict)
+    data_rulesets: Sequence[str] | None = None
+    broken: Mapping[str, str] = field(default_factory=dict)
+    at_most: int = 40
+    seconds: float = 60.0
+
+    @classmethod
+    def read(cls, format: Format[Any], places: Iterable[Path], **options: Any) -> Self:  # noqa: A002 - the port's word
+        """Material from case files, or folders of them; options are the other members."""
+        return cls(format, [case for case in lines(places) if case.format == format.name], **options)
+
+    @cached_property
+    def judged(self) -> list[Case]:
+        """The lines nobody contests."""
+        return [case for case in self.cases if not case.contested]
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """Every different document that the lines hold to be a schema."""
+        found: dict[tuple[bytes, tuple[str, ...]], Sample] = {}
+        for case in self.judged:
+            texts = [side for pair in pairs(case) for side in pair] if case.compiles else []
+            if case.schema is not None and case.valid is not False:
+                texts += [case.text, *(text.encode() for text in case.equal)]
+            for text in texts:
+                found.setdefault((text, tuple(case.references)), Sample(case.id, text, case.reference_texts))
+        return list(found.values())
+
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """Up to `at_most` of the samples, parsed; without those that only strict=False lets in."""
+        found = []
+        for sample in self.samples:
+            try:
+                found.append(Trial(sample, self.format.parse(sample.text, sample.references)))
+            except MalformedSchema:
+                continue
+        step = max(1, -(-len(found) // self.at_most))
+        return found[::step]
+
+    def ruleset_of(self, case: Case) -> str | None:
+        """The ruleset that judges a line; None when it is an example only, or of a ruleset nobody knows."""
+        if case.ruleset in ("", *self.format.rulesets, *(split(name)[0] for name in self.format.rulesets)):
+            return case.ruleset
+        return self.judged_by.get(case.ruleset) or None
+
+    def check(self, reader: Parsed, writer: Parsed, ruleset: str) -> list[Finding]:
+        """The findings of a ruleset by its full or bare name ('': the default), as a registry asks for them."""
+        if not ruleset:
+            return self.format.check(reader, writer)
+        return rulesets.check(self.format, reader, writer, rulesets.newest(self.format, ruleset))
+
+    def parse(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
+        """The document, read as leniently as what an older registry let in; each only once."""
+        key = (text, tuple(references.items()))
+        if key not in self._parsed:
+            self._parsed[key] = self.format.parse(text, references, strict=False)
+        return self._parsed[key]
+
+    @cached_property
+    def _parsed(self) -> dict[tuple[bytes, tuple[tuple[str, bytes], ...]], Parsed]:
+        return {}
+
+
+def fail(faults: Iterable[str]) -> None:
+    """End the test when there are faults, telling the first ones. Raises `AssertionError`."""
+    told = list(faults)
+    if told:
+        more = [f"… and {len(told) - 20} more"] if len(told) > 20 else []
+        raise AssertionError("\n".join([f"{len(told)} found wrong:", *told[:20], *more]))
+
+
+def bounded(seconds: float, call: Callable[[], T]) -> T:
+    """What a call returns or raises, in a thread of its own. Raises `AssertionError` when it takes too long."""
+    pool = ThreadPool(1)  # its threads are daemons: one that hangs keeps nobody from ending
+    try:
+        return pool.apply_async(call).get(seconds)
+    except multiprocessing.TimeoutError:
+        raise AssertionError(f"no answer within {seconds:g} s") from None
+    finally:
+        pool.terminate()

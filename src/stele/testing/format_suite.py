@@ -1,0 +1,105 @@
+"""The contract of `stele.core.ports.Format` as tests; every format runs them, built in or plugged in.
+
+    class TestMyFormat(FormatConformance):
+        material = Material.read(MY_FORMAT, [Path(__file__).parent / "cases"])
+
+Under pytest each method is a test. Without pytest, for a format that is installed:
+
+    python -m stele.testing.format_suite NAME [CASES.jsonl …] [--judge THEIRS=OURS …] [--all]
+
+prints one line per test and ends with 1 when one fails, with 2 when it could not begin. The case lines are described in
+`stele.testing.format_cases`; everything that is tried is found in them, so good lines make a good test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from stele.errors import SteleError
+from stele.formats import catalogue
+from stele.testing.format_ability_checks import AbilityChecks
+from stele.testing.format_cases import Case, lines, pairs
+from stele.testing.format_data_checks import DataChecks, HostileChecks
+from stele.testing.format_material import Material, Sample
+from stele.testing.format_text_checks import TextChecks, VerdictChecks
+
+__all__ = ["Case", "FormatConformance", "Material", "Outcome", "Sample", "lines", "main", "outcomes", "pairs"]
+
+
+class FormatConformance(TextChecks, VerdictChecks, DataChecks, HostileChecks, AbilityChecks):
+    """Everything a format promises; `material` says which format, and with what it is tried."""
+
+
+class Outcome(NamedTuple):
+    """One test of the suite: what it proves, how long it took in seconds, and why it failed ('' when it did not)."""
+
+    proves: str
+    seconds: float
+    failure: str
+
+
+def outcomes(material: Material) -> Iterator[Outcome]:
+    """Run the suite without pytest, test by test."""
+    suite = type("Suite", (FormatConformance,), {"material": material})()
+    for name in dir(suite):
+        if name.startswith("test_"):
+            test: Callable[[], None] = getattr(suite, name)
+            started = time.perf_counter()
+            failure = _failure(test)
+            yield Outcome(" ".join((test.__doc__ or name).split()), time.perf_counter() - started, failure)
+
+
+def _failure(test: Callable[[], None]) -> str:
+    """What a test raises, as text: a plug-in may raise anything, and the other tests shall run."""
+    with ThreadPoolExecutor(1) as pool:
+        error = pool.submit(test).exception()
+    if error is None or isinstance(error, AssertionError):
+        return str(error or "")
+    return "".join(traceback.format_exception(error, limit=-3))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; see the module. The exit code: 0 all passed, 1 some failed, 2 nothing could be tried."""
+    options = _options(arguments)
+    console = Console()
+    try:
+        found = catalogue.get(options.name)
+        judged_by = dict(judge.split("=", 1) for judge in options.judge)
+        material = Material.read(
+            found, options.cases, judged_by=judged_by, **({"at_most": 10**9} if options.all else {})
+        )
+    except (SteleError, OSError, ValueError) as error:
+        console.print(f"[red]{error}[/red]")
+        return 2
+    table = Table("", "what is promised", "s", title=f"{found.name}: {len(material.cases)} lines")
+    failed = 0
+    for outcome in outcomes(material):
+        failed += bool(outcome.failure)
+        text = f"{outcome.proves}\n[red]{outcome.failure}[/red]" if outcome.failure else outcome.proves
+        table.add_row("[red]✗[/red]" if outcome.failure else "[green]✓[/green]", text, f"{outcome.seconds:.2f}")
+    console.print(table)
+    console.print(f"[red]{failed} failed[/red]" if failed else "[green]all passed[/green]")
+    return 1 if failed else 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m stele.testing.format_suite", description="Try a format.")
+    parser.add_argument("name", help="name of an installed format")
+    parser.add_argument("cases", nargs="*", type=Path, help="case files, or folders of them")
+    parser.add_argument("--judge", action="append", default=[], metavar="THEIRS=OURS", help="ruleset for foreign lines")
+    parser.add_argument("--all", action="store_true", help="try every schema of the lines, not a spread of them")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Every built-in format keeps the promises of the port, tried by the kit that plug-ins are tried with."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from format_cases import CASES, OWN, published
+
+from stele.formats import catalogue
+from stele.testing.format_suite import FormatConformance, Material
+
+
+class TestAvro(FormatConformance):
+    material = Material.read(
+        catalogue.get("avro"),
+        [CASES, OWN],
+        broken={"apache-avro-ruby-0008": "bytes may hold more digits than the reader's decimal has room for"},
+    )
+
+
+class TestJsonSchema(FormatConformance):
+    material = Material.read(
+        catalogue.get("json"), [CASES, OWN], judged_by={"apicurio": "containment"}, data_rulesets=["containment"]
+    )
+
+
+class TestProtobuf(FormatConformance):
+    # No ruleset here follows these two: they ask for `reserved` and for stable names.
+    material = Material.read(catalogue.get("protobuf"), [CASES, OWN], judged_by={"apicurio": "", "xregistry": ""})
+
+
+class TestThrift(FormatConformance):
+    material = Material.read(catalogue.get("thrift"), [CASES, OWN])
+
+
+class TestXsd(FormatConformance):
+    material = Material.read(catalogue.get("xsd"), [CASES, OWN])
+
+
+class TestOpaque(FormatConformance):
+    material = Material.read(catalogue.get("opaque"), [OWN])
+
+
+def test_every_format_is_here() -> None:
+    """A format that is built in and not tried would be trusted for nothing."""
+    tried = {suite.material.format.name for suite in FormatConformance.__subclasses__()}
+    assert tried >= {"avro", "json", "protobuf", "thrift", "xsd", "opaque"}
+
+
+@pytest.mark.parametrize(
+    ("name", "compatible", "valid", "canonical"),
+    [
+        ("avro", 460, 30, 34),
+        ("json", 274, 44, 0),
+        ("protobuf", 74, 14, 0),
+        ("thrift", 82, 0, 0),
+        ("xsd", 46, 0, 0),
+    ],
+)
+def test_the_suites_are_complete(name: str, compatible: int, valid: int, canonical: int) -> None:
+    """The published files are read in full, every uncontested line with its statement."""
+    stated: Counter[str] = Counter()
+    for case in published():
+        if case.format == name and not case.contested:
+            stated["compatible"] += case.compatible is not None
+            stated["valid"] += case.valid is not None
+            stated["canonical"] += case.canonical is not None
+    assert stated == Counter(compatible=compatible, valid=valid, canonical=canonical)
