@@ -67,7 +67,7 @@ class Codec(Protocol):
         ...
 
     def example(self) -> Any:
-        """A small datum that fits."""
+        """A small datum that fits. Raises `EncodeError` or `Invalid` when none is found."""
         ...
 
 
@@ -135,7 +135,10 @@ class Format(Protocol[P]):
         ...
 
     def codec(self, writer: P, reader: P | None = None) -> Codec:
-        """A codec for data of writer, resolved to reader on decoding when given."""
+        """A codec for data of writer, resolved to reader on decoding when given.
+
+        Raises `Invalid` for a schema that describes no data (no message, no struct).
+        """
         ...
 
 

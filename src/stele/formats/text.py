@@ -46,7 +46,7 @@ def position(text: bytes, offset: int) -> tuple[int, int]:
 def _fault(text: bytes) -> MalformedSchema:
     """Say what is wrong; a second parser is asked because it knows the place, and only failures pay for it."""
     if not text.strip():
-        return MalformedSchema("the document is empty", expected="a JSON document")
+        return MalformedSchema("the document is empty", line=1, column=1, expected="a JSON document")
     if text.startswith(_BOM):
         return MalformedSchema("the document starts with a byte order mark", line=1, column=1, expected="plain UTF-8")
     try:

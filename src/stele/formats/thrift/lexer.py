@@ -7,6 +7,7 @@ Numbers, names and texts follow the lexer of the Apache compiler (`thriftl.ll`):
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -68,12 +69,13 @@ def fault(text: str, at: int, why: str, expected: str | None = None) -> Malforme
     return MalformedSchema(why, line=line, column=column, expected=expected)
 
 
-def tokens(text: str) -> list[Token]:
-    """All tokens, the last one of kind END. A documentation comment belongs to the token right after it.
+def tokens(text: str) -> Iterator[Token]:
+    """All tokens, the last one of kind END, as they are asked for: a text that is wrong early is not read to its end.
+
+    A documentation comment belongs to the token right after it.
 
     Raises `MalformedSchema` for what is no token.
     """
-    found: list[Token] = []
     at, doc, match = 0, "", _TOKEN.match
     while at < len(text):
         hit = match(text, at)
@@ -85,14 +87,13 @@ def tokens(text: str) -> list[Token]:
             if text.startswith("/**", at):
                 doc = clean(text[at:end]) or doc
         elif name == "text":
-            found.append(Token(Kind.TEXT, _content(text, at, hit.group()[1:-1]), at, doc))
+            yield Token(Kind.TEXT, _content(text, at, hit.group()[1:-1]), at, doc)
             doc = ""
         elif name != "space":
-            found.append(Token(_KINDS[name], hit.group(), at, doc))
+            yield Token(_KINDS[name], hit.group(), at, doc)
             doc = ""
         at = end
-    found.append(Token(Kind.END, "", len(text), doc))
-    return found
+    yield Token(Kind.END, "", len(text), doc)
 
 
 def _end_of_comment(text: str, at: int) -> int:

@@ -78,7 +78,8 @@ def parse_document(text: str) -> Document:
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = tokens(text)
+        self.source = tokens(text)
+        self.tokens: list[Token] = []
         self.index = 0
         self.depth = 0
 
@@ -86,6 +87,8 @@ class _Parser:
 
     @property
     def now(self) -> Token:
+        if self.index == len(self.tokens):
+            self.tokens.append(next(self.source))
         return self.tokens[self.index]
 
     def wrong(self, expected: str) -> MalformedSchema:

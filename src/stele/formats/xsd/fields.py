@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ MAX_FIELDS: Final = 10_000
 """Most fields that are listed."""
 
 _MAX_DEPTH: Final = 40
+_JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
 
 
 def fields(parsed: ParsedXsd) -> list[Field]:
@@ -31,16 +34,14 @@ def fields(parsed: ParsedXsd) -> list[Field]:
         while stack and len(found) < MAX_FIELDS:
             path, element, above = stack.pop()
             kind = element.type
-            found.setdefault(
-                path, Field(path, type_word(kind), element.default or element.fixed, documentation(element))
-            )
+            found.setdefault(path, Field(path, type_word(kind), _default(element), documentation(element)))
             if isinstance(kind, XsdSimpleType) or id(kind) in above or len(above) > _MAX_DEPTH:
                 continue
             for name, use in kind.attributes.items():
                 if name is not None and use.use != "prohibited":
                     inner = f"{path}.@{local(name)}"
                     word = type_word(use.type)
-                    found.setdefault(inner, Field(inner, word, use.default or use.fixed, documentation(use)))
+                    found.setdefault(inner, Field(inner, word, _default(use), documentation(use)))
             below = [(f"{path}.{name}", child, above | {id(kind)}) for name, child in _children(side, kind)]
             stack.extend(reversed(below))
     return list(found.values())[:MAX_FIELDS]
@@ -55,6 +56,19 @@ def _children(side: Side, kind: Any) -> Iterator[tuple[str, XsdElement]]:
     for leaf in leaves(term):
         if leaf.name is not None:
             yield local(leaf.name) + ("[]" if leaf.name in many else ""), leaf.declaration
+
+
+def _default(component: Any) -> str | None:
+    """The default or fixed value of an element or attribute as JSON: numbers and booleans as such, else a string."""
+    text = component.default if component.default is not None else component.fixed
+    if text is None:
+        return None
+    kind = component.type if isinstance(component.type, XsdSimpleType) else component.type.content
+    if isinstance(kind, XsdSimpleType) and kind.is_boolean():
+        return "true" if text.strip() in ("true", "1") else "false"
+    if isinstance(kind, XsdSimpleType) and kind.is_decimal() and _JSON_NUMBER.match(text.strip()):
+        return str(text.strip())
+    return json.dumps(text, ensure_ascii=False)
 
 
 def repeated(term: Any) -> set[str]:

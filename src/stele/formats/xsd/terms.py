@@ -71,6 +71,7 @@ class Algebra:
     def __init__(self, meet: Callable[[Any, Any], Hashable | None] | None = None, *, steps: int = 4_000_000) -> None:
         self._table: dict[Hashable, Term] = {}
         self._steps: dict[Term, Steps] = {}
+        self._met: dict[Term, int] = {}
         self._meet = meet
         self.budget = Budget(steps)
         self.never: Final = Term("never")
@@ -143,7 +144,8 @@ class Algebra:
             return self.never
         if len(kept) <= 1:
             return self.repeat(*kept[0]) if kept else self.empty
-        kept.sort(key=lambda member: id(member[0]))
+        # One order for one set of members, and the same one every time: members stand as they were first met.
+        kept.sort(key=lambda member: self._met.setdefault(member[0], len(self._met)))
         term = Term(
             "all",
             parts=tuple(part for part, _, _ in kept),
