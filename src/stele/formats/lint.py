@@ -78,6 +78,9 @@ UPPER_SNAKE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 UPPER_CAMEL: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 LOWER_CAMEL: Final = re.compile(r"[a-z][A-Za-z0-9]*")
 
+Styles = Mapping[str, re.Pattern[str]]
+"""Styles a name may have, each under its own example, the preferred one first."""
+
 _DIRECTIVE: Final = re.compile(r"^[ \t]*stele:lint-ignore[ \t]+([A-Z_0-9, \t]+)$", re.MULTILINE)
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 _NOTHING: Final[frozenset[str]] = frozenset()
@@ -194,7 +197,7 @@ def check_name(
     path: str,
     name: str,
     what: str,
-    styles: Mapping[str, re.Pattern[str]],
+    styles: Styles,
     ignored: frozenset[str],
 ) -> None:
     """Note a name that is in none of the styles (by their own example: `lower_snake_case`)."""
@@ -204,11 +207,11 @@ def check_name(
         notes.add("NAMING", path, f"The name of {what} is not {' or '.join(styles)}.", fix, shown=name, ignored=ignored)
 
 
-SNAKE_NAME: Final = {"lower_snake_case": LOWER_SNAKE}
-FIELD_NAME: Final = {"lower_snake_case": LOWER_SNAKE, "lowerCamelCase": LOWER_CAMEL}
-CAMEL_NAME: Final = {"lowerCamelCase": LOWER_CAMEL, "lower_snake_case": LOWER_SNAKE}
-TYPE_NAME: Final = {"UpperCamelCase": UPPER_CAMEL}
-SYMBOL_NAME: Final = {"UPPER_SNAKE_CASE": UPPER_SNAKE}
+SNAKE_NAME: Final[Styles] = {"lower_snake_case": LOWER_SNAKE}
+FIELD_NAME: Final[Styles] = {"lower_snake_case": LOWER_SNAKE, "lowerCamelCase": LOWER_CAMEL}
+CAMEL_NAME: Final[Styles] = {"lowerCamelCase": LOWER_CAMEL, "lower_snake_case": LOWER_SNAKE}
+TYPE_NAME: Final[Styles] = {"UpperCamelCase": UPPER_CAMEL}
+SYMBOL_NAME: Final[Styles] = {"UPPER_SNAKE_CASE": UPPER_SNAKE}
 
 
 def restyled(name: str, style: str) -> str:

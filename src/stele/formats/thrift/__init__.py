@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
-from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.abilities import Node
+from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.thrift import audit, wire
+from stele.formats.thrift import lint as _lint
 from stele.formats.thrift.arrow import arrow_schema
 from stele.formats.thrift.canonical import canonical, fingerprints
 from stele.formats.thrift.codec import ThriftCodec
@@ -81,6 +82,15 @@ class ThriftFormat:
     def codec(self, writer: ThriftSchema, reader: ThriftSchema | None = None) -> ThriftCodec:
         """A codec for the struct that `type_name` names; `codec.ThriftCodec` also takes another one."""
         return ThriftCodec(writer, reader)
+
+    @property
+    def lint_rules(self) -> Mapping[str, str]:
+        """The rules of `lint`, each with a sentence."""
+        return _lint.RULES
+
+    def lint(self, parsed: ThriftSchema, before: ThriftSchema | None = None) -> list[Finding]:
+        """Advice, as warnings; see `stele.formats.thrift.lint`."""
+        return _lint.lint(parsed, before)
 
 
 THRIFT: Format[ThriftSchema] = ThriftFormat()

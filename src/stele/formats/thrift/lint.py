@@ -1,0 +1,245 @@
+"""Advice on Thrift documents; see `stele.formats.lint` for the rules all languages share and how to silence one.
+
+Names follow what the Apache project's own files and generators do: types, services and enums UpperCamelCase, fields and
+methods lowerCamelCase or lower_snake_case, enum values and constants UPPER_SNAKE_CASE; typedefs are free. Documentation
+is a `/** … */` comment: the language keeps no other. Includes are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from stele.core.findings import Finding
+from stele.formats import lint as common
+from stele.formats.circles import circles
+from stele.formats.lint import Notes
+from stele.formats.thrift.lexer import Kind, tokens
+from stele.formats.thrift.printer import type_text
+from stele.formats.thrift.schema import ThriftSchema, Unit
+from stele.formats.thrift.syntax import (
+    Const,
+    Container,
+    EnumType,
+    Field,
+    Include,
+    Namespace,
+    Ref,
+    Requiredness,
+    Service,
+    Struct,
+    Type,
+    Typedef,
+)
+
+RULES: Final[Mapping[str, str]] = common.rules(
+    *("CASE_CLASH", "DOC_REQUIRED", "ENUM_VALUE_EXPLICIT", "ENUM_ZERO_UNSPECIFIED", "FIELD_ID_EXPLICIT"),
+    *("LINT_INCOMPLETE", "NAMESPACE_REQUIRED", "NAMING", "NUMBER_REUSED", "RECURSIVE_TYPE", "REQUIREDNESS_DECLARED"),
+    *("REQUIRED_FIELD", "UNBOUNDED_RECURSION", "UNUSED_IMPORT"),
+)
+
+_UNSPECIFIED: Final = ("UNSPECIFIED", "UNKNOWN", "UNDEFINED", "NONE", "INVALID", "UNSET", "DEFAULT")
+
+
+def lint(schema: ThriftSchema, before: ThriftSchema | None) -> list[Finding]:
+    """What the rules object to, in the order of the document."""
+    linter = _Linter(schema.unit)
+    linter.headers()
+    for definition in schema.unit.document.definitions:
+        if not linter.notes.visit():
+            break
+        match definition:
+            case Struct():
+                linter.struct(definition)
+            case EnumType():
+                linter.enum(definition)
+            case Service():
+                linter.service(definition)
+            case Const():
+                linter.name(definition.name, definition.name, "constant", common.SYMBOL_NAME, definition.doc)
+            case _:
+                pass
+    linter.circles()
+    if before is not None:
+        linter.changes(before.unit)
+    return linter.notes.findings("")
+
+
+class _Linter:
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.notes = Notes()
+        self.quiet = frozenset[str]().union(
+            *(common.silenced_in(header.doc) for header in unit.document.headers if header.doc)
+        )
+
+    def headers(self) -> None:
+        """Namespaces and includes."""
+        headers = self.unit.document.headers
+        if not any(isinstance(header, Namespace) for header in headers):
+            why = "The document has no namespace: generated code lands among everybody else's."
+            fix = "Add `namespace * my.package`."
+            self.notes.add("NAMESPACE_REQUIRED", "", why, fix, ignored=self.quiet)
+        includes = [header for header in headers if isinstance(header, Include)]
+        if includes and self.unit.text:
+            used = {
+                token.text.partition(".")[0] for token in tokens(self.unit.text) if _qualified(token.kind, token.text)
+            }
+            for include in includes:
+                if include.prefix.partition(".")[0] not in used:
+                    why = f"Nothing of {include.path} is used here."
+                    fix = f'Remove `include "{include.path}"`.'
+                    ignored = self._silenced(include.doc)
+                    self.notes.add("UNUSED_IMPORT", include.path, why, fix, shown=include.path, ignored=ignored)
+
+    # --- definitions ------------------------------------------------------------------------------------------------
+
+    def struct(self, node: Struct) -> None:
+        """A struct, union or exception with its fields."""
+        ignored = self.name(node.name, node.name, node.kind, common.TYPE_NAME, node.doc)
+        self.documented(node.name, f"The {node.kind} {node.name}", node.doc, ignored)
+        common.case_clashes(self.notes, (field.name for field in node.fields), node.name, ignored)
+        for field in node.fields:
+            if not self.notes.visit():
+                break
+            self.field(f"{node.name}.{field.name}", field, ignored, node.kind)
+
+    def field(self, path: str, field: Field, ignored: frozenset[str], kind: str) -> None:
+        """A field of a struct; kind is what it is in."""
+        ignored |= common.silenced_in(field.doc) if field.doc else frozenset()
+        common.check_name(self.notes, path, field.name, f"the field {field.name}", common.CAMEL_NAME, ignored)
+        self.documented(path, f"The field {field.name}", field.doc, ignored)
+        self.numbered(path, field, ignored)
+        if kind == "union":
+            return
+        if field.requiredness is Requiredness.REQUIRED:
+            why = f"{field.name} is required: no writer may ever leave it out, and no reader may drop it."
+            fix = "Make it optional, and check it where the data is used."
+            self.notes.add("REQUIRED_FIELD", path, why, fix, shown=_shown(field), ignored=ignored)
+        elif field.requiredness is Requiredness.DEFAULT and kind == "struct":
+            why = f"{field.name} is neither optional nor required: every language treats that in another way."
+            fix = "Write `optional`."
+            self.notes.add("REQUIREDNESS_DECLARED", path, why, fix, shown=_shown(field), ignored=ignored)
+
+    def numbered(self, path: str, field: Field, ignored: frozenset[str]) -> None:
+        """Fields and arguments have ids of their own."""
+        if field.implicit:
+            why = f"{field.name} has no id and is counted as {field.id}: moving it changes what data means."
+            self.notes.add(
+                "FIELD_ID_EXPLICIT", path, why, "Write an id before it.", shown=_shown(field), ignored=ignored
+            )
+
+    def enum(self, node: EnumType) -> None:
+        """An enum with its values."""
+        ignored = self.name(node.name, node.name, "enum", common.TYPE_NAME, node.doc)
+        self.documented(node.name, f"The enum {node.name}", node.doc, ignored)
+        for value in node.values:
+            if not self.notes.visit():
+                break
+            path = f"{node.name}.{value.name}"
+            quiet = ignored | (common.silenced_in(value.doc) if value.doc else frozenset())
+            common.check_name(self.notes, path, value.name, f"the value {value.name}", common.SYMBOL_NAME, quiet)
+            shown = f"{value.name} = {value.number}"
+            if value.implicit:
+                why = f"{value.name} has no number and is counted as {value.number}: moving it changes what data means."
+                self.notes.add("ENUM_VALUE_EXPLICIT", path, why, f"Write {shown}.", shown=shown, ignored=quiet)
+            if value.number == 0 and not value.name.upper().endswith(_UNSPECIFIED):
+                why = f"In several languages a field nobody has set reads as {value.name}, as if someone had chosen it."
+                fix = "Begin with UNSPECIFIED = 0, or with 1."
+                self.notes.add("ENUM_ZERO_UNSPECIFIED", path, why, fix, shown=shown, ignored=quiet)
+
+    def service(self, node: Service) -> None:
+        """A service with its methods and their arguments."""
+        ignored = self.name(node.name, node.name, "service", common.TYPE_NAME, node.doc)
+        self.documented(node.name, f"The service {node.name}", node.doc, ignored)
+        for function in node.functions:
+            if not self.notes.visit():
+                break
+            path = f"{node.name}.{function.name}"
+            quiet = ignored | (common.silenced_in(function.doc) if function.doc else frozenset())
+            common.check_name(self.notes, path, function.name, f"the method {function.name}", common.CAMEL_NAME, quiet)
+            self.documented(path, f"The method {function.name}", function.doc, quiet)
+            for field in (*function.arguments, *function.throws):
+                self.numbered(f"{path}.{field.name}", field, quiet)
+
+    # --- small things -----------------------------------------------------------------------------------------------
+
+    def name(self, path: str, name: str, kind: str, styles: common.Styles, doc: str) -> frozenset[str]:
+        """Check a name of the document's own scope; the rules silenced there."""
+        ignored = self._silenced(doc)
+        common.check_name(self.notes, path, name, f"the {kind} {name}", styles, ignored)
+        return ignored
+
+    def documented(self, path: str, what: str, doc: str, ignored: frozenset[str]) -> None:
+        """Whether a declaration has words before it."""
+        if not (doc and common.explains(doc)):
+            common.missing_doc(self.notes, path, what, "Put a comment `/** … */` in front of it.", ignored)
+
+    def _silenced(self, doc: str) -> frozenset[str]:
+        return self.quiet | common.silenced_in(doc) if doc else self.quiet
+
+    # --- the whole --------------------------------------------------------------------------------------------------
+
+    def circles(self) -> None:
+        """Structs inside themselves; includes cannot lead back, so the document alone can have circles."""
+        structs = {struct.name: struct for struct in self.unit.structs}
+        for rule, demanded in (("RECURSIVE_TYPE", False), ("UNBOUNDED_RECURSION", True)):
+
+            def edges(name: str, demanded: bool = demanded) -> list[str]:
+                return [inner for inner in self._inner(structs[name], demanded=demanded) if inner in structs]
+
+            for group in circles(structs, edges):
+                ignored = self._silenced(structs[group[0]].doc)
+                common.recursive(self.notes, rule, group[0], group, ignored)
+
+    def _inner(self, struct: Struct, *, demanded: bool) -> Iterator[str]:
+        """Names of the structs in the fields of one; demanded: only those without which there is no value of it."""
+        for field in struct.fields:
+            if not demanded or (field.requiredness is Requiredness.REQUIRED and struct.kind != "union"):
+                yield from self._named(field.type, inside=not demanded)
+
+    def _named(self, kind: Type, *, inside: bool) -> Iterator[str]:
+        waiting = [kind]
+        while waiting:
+            at = waiting.pop()
+            if isinstance(at, Container):
+                waiting += reversed(at.items) if inside else ()
+            elif isinstance(at, Ref) and "." not in at.name:
+                definition = self.unit.types.get(at.name)
+                if isinstance(definition, Typedef):
+                    waiting.append(definition.type)
+                elif isinstance(definition, Struct):
+                    yield definition.name
+
+    def changes(self, old: Unit) -> None:
+        """Ids of fields and numbers of enum values that were given to something else."""
+        for name, definition in self.unit.types.items():
+            was = old.types.get(name)
+            ignored = self._silenced(definition.doc)
+            if isinstance(definition, Struct) and isinstance(was, Struct):
+                fields = {field.id: field for field in was.fields}
+                for field in definition.fields:
+                    other = fields.get(field.id)
+                    if other and other.name != field.name and type_text(other.type) != type_text(field.type):
+                        self._reused(f"{name}.{field.name}", field.id, field.name, other.name, ignored)
+            elif isinstance(definition, EnumType) and isinstance(was, EnumType):
+                values = {value.number: value.name for value in was.values}
+                kept = {(value.name, value.number) for value in definition.values}
+                for value in definition.values:
+                    earlier = values.get(value.number, value.name)
+                    if earlier != value.name and (earlier, value.number) not in kept:
+                        self._reused(f"{name}.{value.name}", value.number, value.name, earlier, ignored)
+
+    def _reused(self, path: str, number: int, name: str, before: str, ignored: frozenset[str]) -> None:
+        why = f"The number {number} belonged to {before}: data written with it is taken for {name}."
+        fix = "Take a number that was never used."
+        self.notes.add("NUMBER_REUSED", path, why, fix, shown=name, before=before, ignored=ignored)
+
+
+def _qualified(kind: Kind, text: str) -> bool:
+    return kind is Kind.NAME and "." in text
+
+
+def _shown(field: Field) -> str:
+    words = (f"{field.id}:", field.requiredness.value, type_text(field.type), field.name)
+    return " ".join(word for word in words if word)
