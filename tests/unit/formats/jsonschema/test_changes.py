@@ -422,11 +422,15 @@ def test_siblings_of_a_reference_count_since_2019_09() -> None:
 
 
 def test_recursive_schemas_are_compared_through_their_cycles() -> None:
-    """A list node keeps its verdict through `next`, and a change inside the cycle is found once."""
+    """A list node keeps its verdict through `next`; what breaks it is found in the node and once more in the next."""
     node = {"type": "object", "properties": {"next": {"$ref": "#"}, "value": INTEGER}}
     assert diff(node, node) == []
+    assert diff(node, {**node, "properties": {"next": {"$ref": "#"}, "value": NUMBER}}) == [
+        "TYPE_EXTENDED #/properties/value"
+    ]
     assert diff(node, {**node, "properties": {"next": {"$ref": "#"}, "value": STRING}}) == [
-        "TYPE_CHANGED #/properties/value"
+        "TYPE_CHANGED #/properties/next/properties/value",
+        "TYPE_CHANGED #/properties/value",
     ]
 
 

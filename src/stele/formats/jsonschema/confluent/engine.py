@@ -7,7 +7,7 @@ against it, so the answer is the greatest fixed point, found with a worklist. No
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from stele.errors import TooLarge
@@ -62,6 +62,8 @@ class Comparison:
         self._current: Pair | None = None
         self._evaluations = 0
         self._questions = 0
+        self._reported = 0
+        self._seen: set[Pair] = set()
 
     def run(self, old: Shape, new: Shape) -> list[Change]:
         """All changes from old to new, outer before inner. Raises `TooLarge`."""
@@ -110,12 +112,17 @@ class Comparison:
         finally:
             self._current = None
 
-    def _report(self, root: Pair) -> Iterator[Change]:
-        """Walk the pairs again with every verdict known; a pair met inside itself says nothing new."""
-        reported = 0
-        seen: set[Pair] = {root}
-        open_pairs: set[Pair] = {root}
-        stack: list[tuple[Pair, Path, Iterator[Found | Inner]]] = [(root, (), self._rule(self, *root))]
+    def _report(
+        self, root: Pair, at: Path = (), around: Sequence[Pair] = (), *, again: bool = False
+    ) -> Iterator[Change]:
+        """Walk the pairs again with every verdict known.
+
+        A compatible pair met inside itself says nothing new; an incompatible one says once again what is wrong with it,
+        for that is wrong at the inner place too. around are pairs the walk is inside of; again is True in such a
+        repetition, where a third meeting says nothing.
+        """
+        open_pairs: set[Pair] = {*around, root}
+        stack: list[tuple[Pair, Path, Iterator[Found | Inner]]] = [(root, at, self._rule(self, *root))]
         while stack:
             pair, path, steps = stack[-1]
             step = next(steps, None)
@@ -128,12 +135,17 @@ class Comparison:
                 yield Change(step.type, "#/" + "/".join(map(escape, here)))
                 continue
             inner = (step.old, step.new)
-            reported += 1
-            if inner in open_pairs or (reported > MAX_REPORTED and inner in seen):
+            self._reported += 1
+            if inner in open_pairs:
+                if not again and not self._verdicts[inner] and self._reported <= MAX_REPORTED:
+                    outer = [entry[0] for entry in stack]
+                    yield from self._report(inner, here, outer[: outer.index(inner)], again=True)
+                continue
+            if self._reported > MAX_REPORTED and inner in self._seen:
                 continue
             if inner not in self._verdicts:  # a rule stopped early while verdicts were sought
                 self.compatible(*inner)
                 self._settle()
-            seen.add(inner)
+            self._seen.add(inner)
             open_pairs.add(inner)
             stack.append((inner, here, self._rule(self, *inner)))
