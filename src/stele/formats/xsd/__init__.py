@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
-from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.abilities import Node, Place
+from stele.formats.rulesets import Ruleset, Rulesets
+from stele.formats.xsd import lint as _lint
 from stele.formats.xsd import outline as _outline
 from stele.formats.xsd import parse as _parse
 from stele.formats.xsd.canonical import canonical
@@ -101,6 +102,15 @@ class XsdFormat:
         from stele.formats.xsd.codec import XsdCodec
 
         return XsdCodec(writer, reader)
+
+    @property
+    def lint_rules(self) -> Mapping[str, str]:
+        """The rules of `lint`, each with a sentence."""
+        return _lint.RULES
+
+    def lint(self, parsed: ParsedXsd, before: ParsedXsd | None = None) -> list[Finding]:
+        """Advice, as warnings; see `stele.formats.xsd.lint`."""
+        return _lint.lint(parsed, before)
 
 
 XSD = XsdFormat()
