@@ -79,23 +79,16 @@ def check(
     limits = limits or Limits()
     fmt = catalogue.get(request.format)
     policy = policy_named(request.policy)
-    ruleset = _chosen(fmt, request.ruleset or "", adopted)
+    ruleset = chosen_ruleset(fmt, request.ruleset or "", adopted)
     if len(request.against) > _MAX_AGAINST:
         raise InvalidRequest(f"against has {len(request.against)} entries, at most {_MAX_AGAINST} are compared")
 
-    def parse(candidate: Candidate | CheckRequest, *, strict: bool) -> object:
-        text = candidate.schema.encode("utf-8", "surrogatepass")
-        references = {ref.name: ref.schema.encode("utf-8", "surrogatepass") for ref in candidate.references}
-        limits.check_text(text)
-        limits.check_references(len(references))
-        return fmt.parse(text, references, name=candidate.name, strict=strict)
-
     # Whether a text is valid is one question, what follows from its meaning another: comparing forgives bad style.
-    new = parse(request, strict=not request.against)
+    new = read(fmt, request, limits, strict=not request.against)
     if policy.kind is not Kind.DIRECTIONAL:
         return CheckAnswer(compatible=True, findings=())
     weigh = (request.undecided or undecided).weigh
-    numbered = [(number, parse(old, strict=False)) for number, old in enumerate(request.against, 1)]
+    numbered = [(number, read(fmt, old, limits, strict=False)) for number, old in enumerate(request.against, 1)]
     findings: list[Finding] = []
     for number, old in reversed(numbered):
         newest = number == len(numbered)
@@ -107,7 +100,16 @@ def check(
     return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings), decided)
 
 
-def _chosen(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> str:
+def read(fmt: Format[Any], candidate: Candidate | CheckRequest, limits: Limits, *, strict: bool) -> Any:
+    """Parse a candidate within the limits. Raises `MalformedSchema`, `TooLarge`."""
+    text = candidate.schema.encode("utf-8", "surrogatepass")
+    references = {ref.name: ref.schema.encode("utf-8", "surrogatepass") for ref in candidate.references}
+    limits.check_text(text)
+    limits.check_references(len(references))
+    return fmt.parse(text, references, name=candidate.name, strict=strict)
+
+
+def chosen_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> str:
     """The full name of the ruleset to compare with; '' for a format that compares nothing."""
     if not ruleset and not fmt.rulesets:
         return ""

@@ -1,0 +1,215 @@
+"""Which change is to blame for which finding: the other pure part of a semantic diff.
+
+A finding belongs to the change of the declaration it is about; else to a change around it, inside it, or of a type it
+refers to, when the finding's words point there or nothing else can be meant. It stands alone rather than beside a
+change that has nothing to do with it. Like the comparison this has no preferred side.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from stele.core.findings import Finding
+from stele.formats.abilities import Place
+from stele.service.changes import Change, ChangeKind, Comparison, Direction, Reason, Tree
+
+MAX_SUSPECTS: Final = 64
+"""Changes inside one declaration that are looked at for one finding."""
+
+MAX_USES: Final = 256
+"""Declarations that are visited from type to type for one finding."""
+
+_WORD: Final = re.compile(r"[^\W\d]\w*|\d+(?:\.\d+)?")
+_STEP: Final = re.compile(r"[/.\[{#]")
+_WHOLE: Final = frozenset({ChangeKind.ADDED, ChangeKind.REMOVED})
+"""Changes that stand for all that is inside the declaration as well."""
+
+_TELLING: Final = 2
+"""The score of a change that the words of a finding point to."""
+
+Locator = Callable[[str], Place | None]
+
+
+class Side(NamedTuple):
+    """One version: its outline, and where findings' paths lead in it."""
+
+    tree: Tree
+    locate: Locator
+
+
+def plain_locator(tree: Tree) -> Locator:
+    """For formats whose findings speak of declarations by their paths: the longest beginning that is one."""
+
+    def locate(path: str) -> Place | None:
+        while path and path not in tree.nodes:
+            ends = [match.start() for match in _STEP.finditer(path)]
+            path = path[: ends[-1]] if ends else ""
+        return Place(path) if path else None
+
+    return locate
+
+
+def blamed(comparison: Comparison, old: Locator, new: Locator, reasons: Iterable[Reason]) -> list[Change]:
+    """The changes with what is held against them; findings that belong to none of them come last, as changes."""
+    blame = _Blame(comparison, Side(comparison.old, old), Side(comparison.new, new))
+    held: defaultdict[int, list[Reason]] = defaultdict(list)
+    alone: list[Change] = []
+    for reason in reasons:
+        found = blame.change(reason)
+        if found is None:
+            alone.append(_alone(reason))
+        else:
+            held[found].append(reason)
+    changes = [_with(change, held.get(index, ())) for index, change in enumerate(comparison.changes)]
+    return changes + alone
+
+
+def _with(change: Change, reasons: Sequence[Reason]) -> Change:
+    broken = {reason.direction for reason in reasons if reason.finding.breaks}
+    return replace(
+        change,
+        backward=Direction.BACKWARD not in broken,
+        forward=Direction.FORWARD not in broken,
+        findings=tuple(reasons),
+    )
+
+
+def _alone(reason: Reason) -> Change:
+    """A finding that belongs to no difference that shows."""
+    finding = reason.finding
+    sides = (finding.writer, finding.reader)
+    before, after = sides if reason.direction is Direction.BACKWARD else reversed(sides)
+    return _with(Change(ChangeKind.CHANGED, finding.path or "/", finding.rule, before, after), [reason])
+
+
+class _Which(Enum):
+    """One of the two versions."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+_Table = dict[_Which, defaultdict[str, list[int]]]
+"""Indexes of changes by path, in each version."""
+
+
+class _Blame:
+    def __init__(self, comparison: Comparison, old: Side, new: Side) -> None:
+        self.changes = comparison.changes
+        self.sides = {_Which.OLD: old, _Which.NEW: new}
+        self.twins = {_Which.OLD: comparison.same, _Which.NEW: {new: old for old, new in comparison.same.items()}}
+        self.at: _Table = {which: defaultdict(list) for which in _Which}
+        self.inside: _Table = {which: defaultdict(list) for which in _Which}
+        for index in sorted(range(len(self.changes)), key=lambda index: _neutral(self.changes[index])):
+            self._index(index)
+
+    def _index(self, index: int) -> None:
+        change = self.changes[index]
+        if change.annotation:
+            return
+        for which, path in ((_Which.OLD, change.old_path), (_Which.NEW, change.new_path)):
+            if path is not None:
+                self.at[which][path].append(index)
+                for above in self.sides[which].tree.above(path):
+                    if len(self.inside[which][above]) < MAX_SUSPECTS:
+                        self.inside[which][above].append(index)
+
+    # --- one finding ------------------------------------------------------------------------------------------------
+
+    def change(self, reason: Reason) -> int | None:
+        """Index of the change the finding belongs to."""
+        which, place = self._place(reason)
+        words = _words(reason.finding)
+        for suspects, only in self._suspects(which, place.path):
+            scores = {index: self._score(self.changes[index], reason.finding, place, words) for index in suspects}
+            best = max(scores.values(), default=0)
+            if scores and (only or len(scores) == 1 or (best >= _TELLING and len(scores) < MAX_SUSPECTS)):
+                chosen = [index for index, score in scores.items() if score == best]
+                return min(chosen, key=lambda index: _neutral(self.changes[index]))
+        return None
+
+    def _suspects(self, which: _Which, path: str) -> Iterator[tuple[Sequence[int], bool]]:
+        """Groups of changes, the likeliest first, and whether one of the group is to blame in any case."""
+        tree = self.sides[which].tree
+        yield self._both(self.at, which, path), path != tree.top
+        for above in tree.above(path):
+            yield [index for index in self.at[which].get(above, ()) if self.changes[index].kind in _WHOLE], True
+        yield self._both(self.inside, which, path), False
+        for used in self._used(which, path):
+            yield self._both(self.at, which, used), True
+            yield self._both(self.inside, which, used), False
+
+    def _both(self, table: _Table, which: _Which, path: str) -> list[int]:
+        """What a table has of a declaration in both versions."""
+        twin = self.twins[which].get(path)
+        other = _Which.OLD if which is _Which.NEW else _Which.NEW
+        more = [] if twin is None else table[other].get(twin, [])
+        return list(dict.fromkeys([*table[which].get(path, []), *more]))
+
+    def _used(self, which: _Which, path: str) -> Iterator[str]:
+        """Declarations something refers to, the nearest first."""
+        nodes = self.sides[which].tree.nodes
+        waiting, seen = deque([path]), {path}
+        while waiting and len(seen) <= MAX_USES:
+            node = nodes.get(waiting.popleft())
+            for used in node.uses if node is not None else ():
+                if used in nodes and used not in seen:
+                    seen.add(used)
+                    waiting.append(used)
+                    yield used
+
+    def _place(self, reason: Reason) -> tuple[_Which, Place]:
+        """Where the finding's path leads furthest: in the reader's schema, or in the writer's for what is gone."""
+        backward = reason.direction is Direction.BACKWARD
+        readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
+        found = [(which, self._located(which, reason.finding.path)) for which in readers_first]
+        return max(found, key=lambda item: self._depth(*item))
+
+    def _located(self, which: _Which, path: str) -> Place:
+        side = self.sides[which]
+        place = side.locate(path)
+        if place is not None and place.path in side.tree.nodes:
+            return place
+        label = f"reference({path.partition('#')[0]})"
+        return Place(label if label in side.tree.nodes else side.tree.top)
+
+    def _depth(self, which: _Which, place: Place) -> tuple[int, bool]:
+        tree = self.sides[which].tree
+        deep = 0 if place.path == tree.top else 1 + sum(1 for _ in tree.above(place.path))
+        return deep, bool(place.attribute)
+
+    @staticmethod
+    def _score(change: Change, finding: Finding, place: Place, words: frozenset[str]) -> int:
+        """How much the words of a finding point to a change."""
+        score = 0
+        if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):
+            score += 8
+        shown = {finding.reader, finding.writer} - {""}
+        if change.kind is ChangeKind.CHANGED and shown & ({change.before, change.after} - {""}):
+            score += _TELLING
+        names = {path.rpartition("/")[2].rpartition(".")[2] for path in (change.path, change.was) if path}
+        if any(words.issuperset(_WORD.findall(name)) for name in names if name):
+            score += _TELLING
+        if change.what.replace("_", "").upper() in finding.rule.replace("_", ""):
+            score += _TELLING
+        if change.what == "type" or change.kind is not ChangeKind.CHANGED:
+            score += 1
+        return score
+
+
+def _words(finding: Finding) -> frozenset[str]:
+    """The words of a finding: names and numbers."""
+    tail = _STEP.split(finding.path)[-1]
+    return frozenset(_WORD.findall(f"{finding.reader[:2000]} {finding.writer[:2000]} {tail}"))
+
+
+def _neutral(change: Change) -> tuple[str, ...]:
+    """A key that is the same for a change and for its mirror image."""
+    paths = sorted(path for path in (change.old_path, change.new_path) if path is not None)
+    return (*paths, change.what, *sorted((change.before, change.after)))

@@ -1,0 +1,307 @@
+"""What changed between two outlines: the pure part of a semantic diff.
+
+Declarations are matched from the top down: below matched parents those of one identity are the same, then those that
+share a name or an alias, and at last, wherever they are, whole subtrees that are equal. The comparison has no preferred
+side: with the outlines exchanged every change is its own mirror image.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from stele.core.findings import Finding
+from stele.formats.abilities import ANNOTATIONS, TRUNCATED, Node
+
+MAX_TEXT: Final = 200
+"""Characters of a text that describes an added or removed declaration."""
+
+_MAX_NAMESAKES: Final = 8
+"""A name more declarations of one parent share tells nothing: it would only cost time."""
+
+_MAX_ORDER: Final = 20
+"""Names listed of an order."""
+
+
+class ChangeKind(Enum):
+    """What happened to a declaration."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    RENAMED = "renamed"
+    MOVED = "moved"
+
+
+class Direction(Enum):
+    """Who reads whose data."""
+
+    BACKWARD = "backward"
+    """The new schema reads data of the old one."""
+    FORWARD = "forward"
+    """The old schema reads data of the new one."""
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """A finding of the ruleset, and the direction it was found in."""
+
+    direction: Direction
+    finding: Finding
+
+
+class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One difference between two versions.
+
+    path        of the declaration in the new version, of a removed one in the old version
+    what        kind of declaration for ADDED, REMOVED, RENAMED and MOVED (`order` where only the order of its members
+                changed), the attribute for CHANGED; the rule of a finding that belongs to no difference that shows
+    before      what the old version says there; '' for nothing
+    after       what the new version says there
+    was         path in the old version where that is another one
+    annotation  only people see the difference: documentation, comments, titles
+    backward    whether nothing about it keeps the new schema from reading old data
+    forward     whether nothing about it keeps the old schema from reading new data
+    findings    what the ruleset says about it
+    """
+
+    kind: ChangeKind
+    path: str
+    what: str
+    before: str = ""
+    after: str = ""
+    was: str = ""
+    annotation: bool = False
+    backward: bool = True
+    forward: bool = True
+    findings: tuple[Reason, ...] = ()
+
+    @property
+    def old_path(self) -> str | None:
+        """Path in the old version; None for what was not there."""
+        return None if self.kind is ChangeKind.ADDED else self.was or self.path
+
+    @property
+    def new_path(self) -> str | None:
+        """Path in the new version; None for what is gone."""
+        return None if self.kind is ChangeKind.REMOVED else self.path
+
+
+class Tree:
+    """An outline by its paths: `nodes` in order, and what is below each (below None: the topmost)."""
+
+    def __init__(self, outline: Iterable[Node]) -> None:
+        self.nodes = {node.path: node for node in outline if node.kind != TRUNCATED}
+        self.children: defaultdict[str | None, list[Node]] = defaultdict(list)
+        for node in self.nodes.values():
+            self.children[self.parent(node)].append(node)
+
+    @property
+    def top(self) -> str:
+        """Path of the first declaration, which stands for the whole; '' when there is none."""
+        return next(iter(self.nodes), "")
+
+    def parent(self, node: Node) -> str | None:
+        """Path of the parent, None when there is none."""
+        return node.parent if node.parent in self.nodes else None
+
+    def above(self, path: str) -> Iterator[str]:
+        """The paths around one, the nearest first."""
+        node = self.nodes.get(path)
+        seen = {path}
+        while node is not None and (parent := self.parent(node)) is not None and parent not in seen:
+            seen.add(parent)
+            yield parent
+            node = self.nodes[parent]
+
+
+class Comparison:
+    """Two outlines, which of their declarations are the same, and what changed.
+
+    same     paths of the old outline to those of the new one
+    changes  in the order of the new outline, what was removed standing where it stood
+    """
+
+    def __init__(self, old: Sequence[Node], new: Sequence[Node]) -> None:
+        self.old = Tree(old)
+        self.new = Tree(new)
+        self.same: dict[str, str] = {}
+        self._order: list[Change] = []
+        self._match([(None, None)])
+        self._moved = dict(self._equal_subtrees())
+        self.same |= self._moved
+        self._match(list(self._moved.items()))
+        self.changes = self._changes()
+
+    # --- what is the same -------------------------------------------------------------------------------------------
+
+    def _match(self, waiting: Sequence[tuple[str | None, str | None]]) -> None:
+        """Match what is below pairs of parents, and below that."""
+        waiting = list(waiting)
+        while waiting:
+            old, new = waiting.pop()
+            pairs = list(self._pairs(old, new))
+            self.same |= {mine.path: theirs.path for mine, theirs in pairs}
+            waiting += [(mine.path, theirs.path) for mine, theirs in pairs]
+            self._order += self._reordered(old, new, pairs)
+
+    def _pairs(self, old: str | None, new: str | None) -> Iterator[tuple[Node, Node]]:
+        """Children of two parents that are the same."""
+        mine = {_key(node, old): node for node in reversed(self.old.children[old])}
+        theirs = {_key(node, new): node for node in reversed(self.new.children[new])}
+        common = mine.keys() & theirs.keys()
+        yield from ((node, theirs[key]) for key, node in reversed(mine.items()) if key in common)
+        yield from _namesakes(
+            [node for key, node in mine.items() if key not in common],
+            [node for key, node in theirs.items() if key not in common],
+        )
+
+    def _reordered(self, old: str | None, new: str | None, pairs: Iterable[tuple[Node, Node]]) -> Iterator[Change]:
+        """One change for members of a parent that stand in another order than they stood: the part that differs."""
+        then = {node.path: index for index, node in enumerate(self.old.children[old])}
+        now = {node.path: index for index, node in enumerate(self.new.children[new])}
+        ordered = [pair for pair in pairs if pair[0].ordered and pair[1].ordered]
+        mine = sorted(ordered, key=lambda pair: then[pair[0].path])
+        theirs = sorted(ordered, key=lambda pair: now[pair[1].path])
+        places = [index for index, (a, b) in enumerate(zip(mine, theirs, strict=True)) if a is not b]
+        if places and old is not None and new is not None:
+            part = slice(places[0], places[-1] + 1)
+            before, after = _listed(node for node, _ in mine[part]), _listed(node for _, node in theirs[part])
+            yield Change(ChangeKind.MOVED, new, "order", before, after, "" if old == new else old)
+
+    def _equal_subtrees(self) -> Iterator[tuple[str, str]]:
+        """Declarations with something inside that are gone in one place and turn up in another, the same throughout."""
+        found = set(self.same.values())
+        mine = _subtrees(self.old, [path for path in self.old.nodes if path not in self.same])
+        theirs = _subtrees(self.new, [path for path in self.new.nodes if path not in found])
+        taken: set[str] = set()
+        for digest, path in mine.items():
+            if digest in theirs and taken.isdisjoint(self.old.above(path)):
+                taken.add(path)
+                yield path, theirs[digest]
+
+    # --- what is different ------------------------------------------------------------------------------------------
+
+    def _changes(self) -> list[Change]:
+        found = {new: old for old, new in self.same.items()}
+        places = {path: place for place, path in enumerate(self.new.nodes)}
+        placed: list[tuple[int, int, int, Change]] = []
+        for path, node in self.new.nodes.items():
+            before = found.get(path)
+            if before is not None:
+                changes = list(self._pair(self.old.nodes[before], node))
+            elif (parent := self.new.parent(node)) is None or parent in found:
+                changes = [Change(ChangeKind.ADDED, path, node.kind, after=_summary(node, self.new))]
+            else:
+                changes = []
+            placed += [(places[path], 0, number, change) for number, change in enumerate(changes)]
+        last = -1
+        for number, (path, node) in enumerate(self.old.nodes.items()):
+            if path in self.same:
+                last = places[self.same[path]]
+            elif (parent := self.old.parent(node)) is None or parent in self.same:
+                gone = Change(ChangeKind.REMOVED, path, node.kind, before=_summary(node, self.old))
+                placed.append((last, 2, number, gone))
+        placed += [(places.get(change.path, -1), 1, number, change) for number, change in enumerate(self._order)]
+        return [change for *_, change in sorted(placed, key=lambda item: item[:3])]
+
+    def _pair(self, old: Node, new: Node) -> Iterator[Change]:
+        """The changes of one declaration."""
+        was = "" if old.path == new.path else old.path
+        if old.name and new.name and old.name != new.name:
+            yield Change(ChangeKind.RENAMED, new.path, new.kind, old.name, new.name, was)
+        elif self._elsewhere(old, new):
+            yield Change(ChangeKind.MOVED, new.path, new.kind, old.path, new.path, was)
+        if old.kind != new.kind:
+            yield Change(ChangeKind.CHANGED, new.path, "kind", old.kind, new.kind, was)
+        for word in dict.fromkeys((*new.attributes, *old.attributes)):
+            before, after = old.attributes.get(word, ""), new.attributes.get(word, "")
+            if before != after and not self._same_names(before, after, old, new):
+                yield Change(ChangeKind.CHANGED, new.path, word, before, after, was, word in ANNOTATIONS)
+
+    def _elsewhere(self, old: Node, new: Node) -> bool:
+        if old.path in self._moved:
+            return True
+        unlike = _key(old, self.old.parent(old)) != _key(new, self.new.parent(new))
+        return unlike and old.kind == new.kind and bool(old.name) and not (old.identity or new.identity)
+
+    def _same_names(self, before: str, after: str, old: Node, new: Node) -> bool:
+        """Whether two texts differ only in what the types they name are called now."""
+        if len(old.uses) != len(new.uses) or old.uses == new.uses or not all((*old.uses, *new.uses)):
+            return False
+        for mine, theirs in zip(old.uses, new.uses, strict=True):
+            if mine != theirs and self.same.get(mine) != theirs:
+                return False
+            before, after = before.replace(mine, "\0"), after.replace(theirs, "\0")
+        return before == after
+
+
+def _key(node: Node, parent: str | None) -> tuple[str, str]:
+    """What a declaration is found again by, below its parent."""
+    if node.identity:
+        return "identity", node.identity
+    return "path", node.path.removeprefix(parent) if parent else node.path
+
+
+def _namesakes(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
+    """Pairs that share a name or an alias; in an order that is the same from both sides."""
+    mine, theirs = _by_word(old), _by_word(new)
+    pairs = {
+        (a.path, b.path): (a, b)
+        for word in mine.keys() & theirs.keys()
+        if len(mine[word]) <= _MAX_NAMESAKES and len(theirs[word]) <= _MAX_NAMESAKES
+        for a in mine[word]
+        for b in theirs[word]
+        if word in a.aliases or word in b.aliases or not (a.identity and b.identity)
+    }
+    taken: set[tuple[bool, str]] = set()
+    for a, b in sorted(pairs, key=lambda pair: (sorted(pair), pair)):
+        if (False, a) not in taken and (True, b) not in taken:
+            taken |= {(False, a), (True, b)}
+            yield pairs[a, b]
+
+
+def _by_word(nodes: Iterable[Node]) -> dict[str, list[Node]]:
+    found: defaultdict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        for word in {node.name, *node.aliases} - {""}:
+            found[word].append(node)
+    return found
+
+
+def _listed(nodes: Iterable[Node]) -> str:
+    names = [node.name or node.path.rpartition("/")[2] for node in nodes]
+    return ", ".join(names[:_MAX_ORDER]) + (f" … ({len(names)} in all)" if len(names) > _MAX_ORDER else "")
+
+
+def _summary(node: Node, tree: Tree) -> str:
+    """A declaration in a few words."""
+    parts = [text if word == "type" else f"{word} {text}" for word, text in node.attributes.items()]
+    text = ", ".join(parts)
+    text = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+    inside, waiting = 0, [node.path]
+    while waiting:
+        children = tree.children.get(waiting.pop(), [])
+        inside += len(children)
+        waiting += [child.path for child in children]
+    more = f"({inside} declaration{'s' if inside > 1 else ''} inside)" if inside else ""
+    return " ".join(part for part in (text, more) if part)
+
+
+def _subtrees(tree: Tree, paths: Sequence[str]) -> dict[bytes, str]:
+    """Of some declarations, parents first, those with something inside, by digest of all they say, where it is unique.
+
+    A declaration comes before what is inside it.
+    """
+    digests: dict[str, bytes] = {}
+    for path in reversed(paths):
+        node = tree.nodes[path]
+        inside = [digests.get(child.path, b"") for child in tree.children.get(path, ())]
+        said = [node.kind, node.name, *(part for pair in sorted(node.attributes.items()) for part in pair)]
+        digests[path] = sha256(msgspec.json.encode(said) + b"".join(inside)).digest()
+    times = Counter(digests.values())
+    return {digests[path]: path for path in paths if tree.children.get(path) and times[digests[path]] == 1}

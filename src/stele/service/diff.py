@@ -1,0 +1,132 @@
+"""The semantic diff of two schemas: a list of changes, each with its verdict both ways; behind `POST /api/diff`.
+
+What changed is told by the outlines of the two (see `stele.formats.abilities`), what follows from it by a ruleset of
+the format. A format without outlines is compared by its fields, one without rulesets without verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from stele.core.findings import WhenUndecided
+from stele.core.ports import Form, Format
+from stele.errors import SteleError
+from stele.formats import catalogue, rulesets
+from stele.formats.abilities import TRUNCATED, Locating, Node, Outlined
+from stele.service.blame import Locator, blamed, plain_locator
+from stele.service.changes import Change, ChangeKind, Comparison, Direction, Reason, Tree
+from stele.service.check import Adopted, Candidate, chosen_ruleset, read
+from stele.service.limits import Limits
+from stele.service.text_diff import unified
+
+
+class DiffRequest(msgspec.Struct, frozen=True):
+    """Two versions of a schema; ruleset and undecided have the meaning they have in a `CheckRequest`."""
+
+    format: str
+    old: Candidate
+    new: Candidate
+    ruleset: str | None = None
+    undecided: WhenUndecided | None = None
+
+
+class DiffAnswer(msgspec.Struct, frozen=True):
+    """What changed, and what follows.
+
+    changes   in the order of the new version; findings that belong to no other change last
+    backward  whether the new schema reads data of the old one; None where the format compares nothing
+    forward   whether the old schema reads data of the new one; None as above
+    ruleset   full name of the rules that decided; '' for none
+    text      unified diff of the normalised texts; '' when they are the same
+    complete  False when one of the schemas declares more than an outline holds
+    """
+
+    changes: tuple[Change, ...]
+    backward: bool | None
+    forward: bool | None
+    ruleset: str
+    text: str
+    complete: bool = True
+
+
+def diff(
+    request: DiffRequest,
+    limits: Limits | None = None,
+    *,
+    undecided: WhenUndecided = WhenUndecided.REFUSE,
+    adopted: Adopted | None = None,
+) -> DiffAnswer:
+    """Compare. Raises `UnknownFormat`, `UnknownRuleset`, `MalformedSchema`, `TooLarge`.
+
+    adopted are the versions of rulesets a registry has taken over; None where there is none to ask.
+    """
+    limits = limits or Limits()
+    fmt = catalogue.get(request.format)
+    ruleset = chosen_ruleset(fmt, request.ruleset or "", adopted)
+    old, new = (read(fmt, candidate, limits, strict=False) for candidate in (request.old, request.new))
+    reasons = list(_reasons(fmt, old, new, ruleset, request.undecided or undecided))
+    outlines = [
+        [*outline(fmt, parsed), *_references(candidate)]
+        for parsed, candidate in ((old, request.old), (new, request.new))
+    ]
+    comparison = Comparison(*outlines)
+    texts = [fmt.canonical(parsed, Form.NORMALIZED) for parsed in (old, new)]
+    changes = blamed(comparison, _locator(fmt, old, comparison.old), _locator(fmt, new, comparison.new), reasons)
+    if not comparison.changes and texts[0] != texts[1]:
+        changes.insert(0, _text_change(fmt, old, new, texts))
+    broken = {reason.direction for reason in reasons if reason.finding.breaks}
+    return DiffAnswer(
+        changes=tuple(changes),
+        backward=Direction.BACKWARD not in broken if ruleset else None,
+        forward=Direction.FORWARD not in broken if ruleset else None,
+        ruleset=ruleset,
+        text=unified(*texts),
+        complete=not any(node.kind == TRUNCATED for nodes in outlines for node in nodes),
+    )
+
+
+def outline(fmt: Format[Any], parsed: Any) -> list[Node]:
+    """What a schema declares: its outline, else its fields."""
+    if isinstance(fmt, Outlined):
+        return fmt.outline(parsed)
+    fields = {field.path: field for field in fmt.fields(parsed)}
+    return [
+        Node(path, "field", _said(type=field.type, default=field.default or "", doc=field.doc), name=path)
+        for path, field in fields.items()
+    ]
+
+
+def _said(**attributes: str) -> dict[str, str]:
+    return {word: text for word, text in attributes.items() if text}
+
+
+def _references(candidate: Candidate) -> Iterator[Node]:
+    """The texts a schema refers to, as declarations of which only the digest is known."""
+    for reference in candidate.references:
+        digest = sha256(reference.schema.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        yield Node(f"reference({reference.name})", "reference", {"text": digest}, name=reference.name)
+
+
+def _reasons(fmt: Format[Any], old: Any, new: Any, ruleset: str, undecided: WhenUndecided) -> Iterator[Reason]:
+    if ruleset:
+        for direction, reader, writer in ((Direction.BACKWARD, new, old), (Direction.FORWARD, old, new)):
+            for finding in undecided.weigh(rulesets.check(fmt, reader, writer, ruleset)):
+                yield Reason(direction, finding)
+
+
+def _locator(fmt: Format[Any], parsed: Any, tree: Tree) -> Locator:
+    return fmt.locator(parsed) if isinstance(fmt, Locating) else plain_locator(tree)
+
+
+def _text_change(fmt: Format[Any], old: Any, new: Any, texts: Sequence[bytes]) -> Change:
+    """For texts that differ in something no outline tells; without consequence if even the canonical ones agree."""
+    try:
+        same = fmt.canonical(old, Form.CANONICAL) == fmt.canonical(new, Form.CANONICAL)
+    except SteleError:
+        same = False
+    before, after = (f"{len(text)} bytes, SHA-256 {sha256(text).hexdigest()[:12]}…" for text in texts)
+    return Change(ChangeKind.CHANGED, "/", "text", before, after, annotation=same)

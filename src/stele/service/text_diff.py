@@ -1,0 +1,67 @@
+"""The unified diff of two texts, line by line, in bounded time."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+MAX_LINES: Final = 4_000
+"""Lines of one text, after what both begin and end with, that are compared."""
+
+MAX_PAIRS: Final = 100_000
+"""Pairs of equal lines among those: the comparison looks at them again and again."""
+
+MAX_WIDTH: Final = 2_000
+"""Characters of a line that are shown."""
+
+MAX_LAID_OUT: Final = 256 * 1024
+"""Bytes of JSON that are laid out in lines: deep ones grow a hundredfold by that."""
+
+CONTEXT: Final = 3
+"""Lines around a difference."""
+
+
+def unified(old: bytes, new: bytes) -> str:
+    """The difference in unified format, '' for none; JSON is laid out in lines first.
+
+    Texts whose difference would take too long to find show one replaced by the other, cut to `MAX_LINES` each.
+    """
+    mine, theirs = _lines(old), _lines(new)
+    if mine == theirs:
+        return ""
+    if _cheap(mine, theirs):
+        lines = list(difflib.unified_diff(mine, theirs, "old", "new", n=CONTEXT, lineterm=""))
+    else:
+        lines = [
+            *("--- old", "+++ new", f"@@ too different to be compared: {len(mine)} lines, {len(theirs)} lines @@"),
+            *(f"-{line}" for line in mine[:MAX_LINES]),
+            *(f"+{line}" for line in theirs[:MAX_LINES]),
+        ]
+    return "\n".join(line if len(line) <= MAX_WIDTH else f"{line[:MAX_WIDTH]}…" for line in lines) + "\n"
+
+
+def _lines(text: bytes) -> list[str]:
+    if len(text) <= MAX_LAID_OUT:
+        with suppress(msgspec.DecodeError, RecursionError):
+            text = msgspec.json.format(text, indent=2)
+    return text.decode("utf-8", "replace").splitlines()
+
+
+def _cheap(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether the texts are short, or alike, enough; lines that are everywhere do not count, as difflib skips them."""
+    start = 0
+    while start < min(len(old), len(new)) and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    if max(len(old), len(new)) - start - end > MAX_LINES:
+        return False
+    mine, theirs = Counter(old), Counter(new)
+    often = len(new) // 100 + 1 if len(new) >= 200 else len(new)
+    return sum(times * theirs[line] for line, times in mine.items() if theirs[line] <= often) <= MAX_PAIRS
