@@ -47,7 +47,7 @@ def check(
     Exit code 0: compatible; 1: not; 2: a file is no schema, or the question makes no sense.
     """
     with failures():
-        references = tuple(_reference(text) for text in reference or ())
+        references = tuple(named_text(text) for text in reference or ())
         request = CheckRequest(
             format=schema_format or format_of(schema),
             schema=read_text(schema),
@@ -104,7 +104,8 @@ def read_text(path: Path) -> str:
         raise InvalidRequest(f"{path}: {error}") from None
 
 
-def _reference(text: str) -> NamedText:
+def named_text(text: str) -> NamedText:
+    """A reference given as NAME=FILE. Raises `InvalidRequest`."""
     name, equals, path = text.partition("=")
     if not equals:
         raise InvalidRequest(f"--reference {text!r}: write NAME=FILE")

@@ -12,7 +12,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele import __version__
-from stele.apis.native import routes_check, routes_rulesets
+from stele.apis.native import routes_check, routes_lint, routes_rulesets
 from stele.apis.native.faults import answer
 from stele.apis.web import operation_id
 from stele.service.registry import Registry
@@ -23,7 +23,11 @@ __all__ = ["application"]
 def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **settings: Any) -> Litestar:
     """The API as an application of its own. settings go to Litestar as they are."""
     return Litestar(
-        route_handlers=[routes_check.checking(registry), *routes_rulesets.routes(registry)],
+        route_handlers=[
+            routes_check.checking(registry),
+            routes_lint.linting(registry),
+            *routes_rulesets.routes(registry),
+        ],
         exception_handlers={Exception: answer},
         openapi_config=OpenAPIConfig(
             title="Stele",

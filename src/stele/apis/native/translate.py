@@ -6,6 +6,7 @@ import msgspec
 
 from stele.core.findings import Finding, Level
 from stele.service.check import CheckAnswer
+from stele.service.lint import LintAnswer
 from stele.service.rejudging import Direction, Place, ReportPage, Row
 from stele.service.rulesets import RulesetInfo
 
@@ -53,6 +54,17 @@ def finding_out(finding: Finding) -> FindingOut:
         witness=finding.witness,
         level=None if finding.level is Level.ERROR else finding.level.value,
     )
+
+
+class LintOut(msgspec.Struct, frozen=True):
+    """What the rules object to, as warnings; `reader` is what stands there, `writer` what the version before had."""
+
+    findings: list[FindingOut]
+
+
+def lint_out(answer: LintAnswer) -> LintOut:
+    """Advice as the API words it."""
+    return LintOut([finding_out(finding) for finding in answer.findings])
 
 
 class RulesetsOut(msgspec.Struct, frozen=True):

@@ -1,0 +1,65 @@
+"""Advice on one schema, without a registry; behind `POST /api/lint` and `stele lint`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from stele.core.findings import Finding
+from stele.formats import catalogue
+from stele.formats import lint as rules
+from stele.service.check import Candidate, NamedText, read
+from stele.service.limits import Limits
+
+
+class LintRequest(msgspec.Struct, frozen=True):
+    """What to look at, and by which rules.
+
+    before is the previous version, for rules about changes. rules None means all the format has; ignore takes some out.
+    name is the schema's own file name, for imports between files.
+    """
+
+    format: str
+    schema: str
+    before: Candidate | None = None
+    rules: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    references: tuple[NamedText, ...] = ()
+    name: str = ""
+
+
+class LintAnswer(msgspec.Struct, frozen=True):
+    """What the rules object to, in the order of the schema; empty when there is nothing to say."""
+
+    findings: tuple[Finding, ...]
+
+
+class RuleInfo(msgspec.Struct, frozen=True):
+    """A rule, what it asks for, and the formats that have it."""
+
+    rule: str
+    asks: str
+    formats: tuple[str, ...]
+
+
+def lint(request: LintRequest, limits: Limits | None = None) -> LintAnswer:
+    """Look. Raises `UnknownFormat`, `UnknownRule`, `MalformedSchema`, `TooLarge`.
+
+    The schema has to be valid as if it were registered; the previous version is taken as it is.
+    """
+    limits = limits or Limits()
+    fmt = catalogue.get(request.format)
+    asked = rules.rules_of(fmt) if request.rules is None else request.rules
+    wanted = rules.known(fmt, asked) - rules.known(fmt, request.ignore)
+    schema = Candidate(request.schema, request.references, request.name)
+    parsed = read(fmt, schema, limits, strict=True)
+    before = None if request.before is None else read(fmt, request.before, limits, strict=False)
+    return LintAnswer(tuple(rules.lint(fmt, parsed, before, wanted)))
+
+
+def all_rules() -> tuple[RuleInfo, ...]:
+    """Every rule of every installed format that can be loaded, by name."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for name in catalogue.names():
+        for rule, asks in rules.rules_of(catalogue.get(name)).items():
+            found.setdefault(rule, (asks, []))[1].append(name)
+    return tuple(RuleInfo(rule, asks, tuple(formats)) for rule, (asks, formats) in sorted(found.items()))
