@@ -16,26 +16,31 @@ _LONGEST = 10 * 1024
 _MOST = 1000
 """Findings a message lists: a schema of a megabyte can have tens of thousands."""
 _FORMAT_CHANGED = "FORMAT_CHANGED"
+_DOUBLE_QUOTED = frozenset({"json", "protobuf"})
+"""Formats whose messages stand in double quotes and end with the description."""
 
 
 def messages(state: State, key: SubjectKey, findings: Sequence[Finding], against: int | None) -> list[str]:
-    """One message per finding, then the old version, its text, and the level in force."""
-    found = [_message(finding) for finding in findings[:_MOST]]
+    """One message per finding, then the old version and its text where texts were compared, and the level in force."""
     subject = state.subject(key)
     old = find_version(subject, against) if subject is not None and against is not None else None
-    if old is not None:
+    quote = '"' if old is not None and old.content.format in _DOUBLE_QUOTED else "'"
+    found = [_message(finding, quote) for finding in findings[:_MOST]]
+    if old is not None and not any(finding.rule == _FORMAT_CHANGED for finding in findings):
         text = state.text(old.content).decode("utf-8", "replace")
-        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-        found += [f"{{oldSchemaVersion: {old.ordinal}}}", f"{{oldSchema: '{shown}'}}"]
+        shown = f"'{text}'" if len(text) <= _LONGEST else f"<truncated> '{text[:_LONGEST]}...'"
+        found += [f"{{oldSchemaVersion: {old.ordinal}}}", f"{{oldSchema: {shown}}}"]
     validates = queries.settings_for(state, Level(*key)).validate_fields
     level = queries.policy_for(state, key).nearest_name
     return [*found, f"{{validateFields: '{str(bool(validates)).lower()}', compatibility: '{level}'}}"]
 
 
-def _message(finding: Finding) -> str:
+def _message(finding: Finding, quote: str) -> str:
+    """One finding as clients take it apart: Avro's messages have one entry more than those of the other formats."""
     if finding.rule == _FORMAT_CHANGED:
         return finding.why
     doubt = "Not decided, hence refused: " if finding.level is Weight.UNKNOWN else ""
     description = f"{doubt}{finding.why.rstrip('.')}, at path '{finding.path or '/'}'. {finding.fix}".rstrip(" .")
     information = f"reader: {finding.reader}, writer: {finding.writer}"
-    return f"{{errorType:'{finding.rule}', description:'{description}', additionalInfo:'{information}'}}"
+    message = f"errorType:{quote}{finding.rule}{quote}, description:{quote}{description}{quote}"
+    return f"{{{message}}}" if quote == '"' else f"{{{message}, additionalInfo:'{information}'}}"
