@@ -100,10 +100,14 @@ class Outlined(Protocol[P_contra]):
 
 
 class Place(NamedTuple):
-    """A node of an outline by its path, and the attribute in question, '' for none in particular."""
+    """A node of an outline by its path, and the attribute in question, '' for none in particular.
+
+    partial is whether the finding's path leads on from there to something this schema does not have.
+    """
 
     path: str
     attribute: str = ""
+    partial: bool = False
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -47,10 +47,10 @@ def plain_locator(tree: Tree) -> Locator:
     """For formats whose findings speak of declarations by their paths: the longest beginning that is one."""
 
     def locate(path: str) -> Place | None:
-        while path and path not in tree.nodes:
-            ends = [match.start() for match in _STEP.finditer(path)]
-            path = path[: ends[-1]] if ends else ""
-        return Place(path) if path else None
+        ends = [match.start() for match in _STEP.finditer(path)]
+        parts = (path[:end] for end in (len(path), *reversed(ends)))
+        found = next((part for part in parts if part in tree.nodes), None)
+        return None if found is None else Place(found, partial=found != path)
 
     return locate
 
@@ -59,19 +59,22 @@ def blamed(comparison: Comparison, old: Locator, new: Locator, reasons: Iterable
     """The changes with what is held against them; findings that belong to none of them come last, as changes."""
     blame = _Blame(comparison, Side(comparison.old, old), Side(comparison.new, new))
     held: defaultdict[int, list[Reason]] = defaultdict(list)
+    broken: defaultdict[int, set[Direction]] = defaultdict(set)
     alone: list[Change] = []
     for reason in reasons:
-        found = blame.change(reason)
-        if found is None:
-            alone.append(_alone(reason))
+        guilty = blame.guilty(reason)
+        if guilty:
+            held[guilty[0]].append(reason)
         else:
-            held[found].append(reason)
-    changes = [_with(change, held.get(index, ())) for index, change in enumerate(comparison.changes)]
+            alone.append(_alone(reason))
+        if reason.finding.breaks:
+            for index in guilty:
+                broken[index].add(reason.direction)
+    changes = [_with(change, held[index], broken[index]) for index, change in enumerate(comparison.changes)]
     return changes + alone
 
 
-def _with(change: Change, reasons: Sequence[Reason]) -> Change:
-    broken = {reason.direction for reason in reasons if reason.finding.breaks}
+def _with(change: Change, reasons: Iterable[Reason], broken: Container[Direction]) -> Change:
     return replace(
         change,
         backward=Direction.BACKWARD not in broken,
@@ -85,7 +88,8 @@ def _alone(reason: Reason) -> Change:
     finding = reason.finding
     sides = (finding.writer, finding.reader)
     before, after = sides if reason.direction is Direction.BACKWARD else reversed(sides)
-    return _with(Change(ChangeKind.CHANGED, finding.path or "/", finding.rule, before, after), [reason])
+    broken = {reason.direction} if finding.breaks else set()
+    return _with(Change(ChangeKind.CHANGED, finding.path or "/", finding.rule, before, after), [reason], broken)
 
 
 class _Which(Enum):
@@ -122,8 +126,8 @@ class _Blame:
 
     # --- one finding ------------------------------------------------------------------------------------------------
 
-    def change(self, reason: Reason) -> int | None:
-        """Index of the change the finding belongs to."""
+    def guilty(self, reason: Reason) -> list[int]:
+        """Indexes of the changes the finding is about: the one it belongs to, then those its words point to as well."""
         which, place = self._place(reason)
         words = _words(reason.finding)
         for suspects, only in self._suspects(which, place.path):
@@ -131,8 +135,9 @@ class _Blame:
             best = max(scores.values(), default=0)
             if scores and (only or len(scores) == 1 or (best >= _TELLING and len(scores) < MAX_SUSPECTS)):
                 chosen = [index for index, score in scores.items() if score == best]
-                return min(chosen, key=lambda index: _neutral(self.changes[index]))
-        return None
+                chosen.sort(key=lambda index: _neutral(self.changes[index]))
+                return chosen if best >= _TELLING else chosen[:1]
+        return []
 
     def _suspects(self, which: _Which, path: str) -> Iterator[tuple[Sequence[int], bool]]:
         """Groups of changes, the likeliest first, and whether one of the group is to blame in any case."""
@@ -144,6 +149,8 @@ class _Blame:
         for used in self._used(which, path):
             yield self._both(self.at, which, used), True
             yield self._both(self.inside, which, used), False
+        for above in tree.above(path):
+            yield self._both(self.at, which, above), False
 
     def _both(self, table: _Table, which: _Which, path: str) -> list[int]:
         """What a table has of a declaration in both versions."""
@@ -169,7 +176,7 @@ class _Blame:
         backward = reason.direction is Direction.BACKWARD
         readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
         found = [(which, self._located(which, reason.finding.path)) for which in readers_first]
-        return max(found, key=lambda item: self._depth(*item))
+        return found[0] if not found[0][1].partial else max(found, key=lambda item: self._depth(*item))
 
     def _located(self, which: _Which, path: str) -> Place:
         side = self.sides[which]
@@ -177,12 +184,11 @@ class _Blame:
         if place is not None and place.path in side.tree.nodes:
             return place
         label = f"reference({path.partition('#')[0]})"
-        return Place(label if label in side.tree.nodes else side.tree.top)
+        return Place(label if label in side.tree.nodes else side.tree.top, partial=True)
 
-    def _depth(self, which: _Which, place: Place) -> tuple[int, bool]:
+    def _depth(self, which: _Which, place: Place) -> tuple[bool, int]:
         tree = self.sides[which].tree
-        deep = 0 if place.path == tree.top else 1 + sum(1 for _ in tree.above(place.path))
-        return deep, bool(place.attribute)
+        return not place.partial, 0 if place.path == tree.top else 1 + sum(1 for _ in tree.above(place.path))
 
     @staticmethod
     def _score(change: Change, finding: Finding, place: Place, words: frozenset[str]) -> int:
@@ -194,7 +200,7 @@ class _Blame:
         if change.kind is ChangeKind.CHANGED and shown & ({change.before, change.after} - {""}):
             score += _TELLING
         names = {path.rpartition("/")[2].rpartition(".")[2] for path in (change.path, change.was) if path}
-        if any(words.issuperset(_WORD.findall(name)) for name in names if name):
+        if any(words.issuperset(_WORD.findall(name)) for name in (*names, change.what) if name):
             score += _TELLING
         if change.what.replace("_", "").upper() in finding.rule.replace("_", ""):
             score += _TELLING

@@ -64,9 +64,9 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     after       what the new version says there
     was         path in the old version where that is another one
     annotation  only people see the difference: documentation, comments, titles
-    backward    whether nothing about it keeps the new schema from reading old data
-    forward     whether nothing about it keeps the old schema from reading new data
-    findings    what the ruleset says about it
+    backward    False when a breaking finding says that because of it the new schema cannot read data of the old one
+    forward     False when one says that because of it the old schema cannot read data of the new one
+    findings    what the ruleset says about it; a finding about several changes at once stands with the first of them
     """
 
     kind: ChangeKind
@@ -280,7 +280,11 @@ def _listed(nodes: Iterable[Node]) -> str:
 
 def _summary(node: Node, tree: Tree) -> str:
     """A declaration in a few words."""
-    parts = [text if word == "type" else f"{word} {text}" for word, text in node.attributes.items()]
+    parts = [
+        text if word == "type" else f"{word} {text}"
+        for word, text in node.attributes.items()
+        if word not in ANNOTATIONS
+    ]
     text = ", ".join(parts)
     text = text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
     inside, waiting = 0, [node.path]

@@ -57,7 +57,7 @@ class _Outliner:
         root = self.schema.root
         if not isinstance(root, Named):
             attributes = {"type": type_text(root), **_type_props(root)}
-            self.outline.add(ROOT, root.kind, attributes, aliases=[ROOT], uses=_names(root))
+            self.outline.add(ROOT, "schema", attributes, aliases=[ROOT], uses=_names(root))
         for node in self.outline.until_full(self.types):
             self._named(node)
         return self.outline.nodes

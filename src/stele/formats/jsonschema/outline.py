@@ -50,7 +50,7 @@ class _Site(NamedTuple):
 def outline(parsed: ParsedJsonSchema) -> list[Node]:
     """The schema and all schemas written inside it, parents first, in the order of the text."""
     made = Outline()
-    sites = list(_walk(parsed.root))
+    sites, whole = _walk(parsed.root)
     places = _places(sites)
     for site in made.until_full(sites):
         kind = _KINDS.get(str(site.step[0]), str(site.step[0])) if site.step else "schema"
@@ -64,19 +64,19 @@ def outline(parsed: ParsedJsonSchema) -> list[Node]:
             identity=site.identity,
             uses=_uses(parsed, site.schema, places),
         )
-    if len(sites) > MAX_NODES:
+    if not whole:
         made.cut()
     return made.nodes
 
 
-def _walk(root: Json) -> Iterator[_Site]:
-    """The schemas of a document in the order of the text; a few more than an outline takes at most."""
+def _walk(root: Json) -> tuple[list[_Site], bool]:
+    """The schemas of a document in the order of the text, as many as an outline takes; and whether these are all."""
+    sites: list[_Site] = []
     stack = [_Site(root, (), ROOT, None)]
-    left, room = MAX_NODES, MAX_CHARACTERS
-    while stack and left >= 0 and room >= 0:
+    room = MAX_CHARACTERS
+    while stack and len(sites) < MAX_NODES and room >= 0:
         site = stack.pop()
-        yield site
-        left -= 1
+        sites.append(site)
         if not isinstance(site.schema, dict):
             continue
         marks = _branch_marks(site.schema)
@@ -88,11 +88,12 @@ def _walk(root: Json) -> Iterator[_Site]:
                 break
             inner.append(_Site(child, step, path, site.path, marks.get(step, "")))
         stack.extend(reversed(inner))
+    return sites, not stack and room >= 0
 
 
 def locator(parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
     """Follows JSON Pointers of findings, through references as well."""
-    sites = list(_walk(parsed.root))
+    sites, _ = _walk(parsed.root)
     known = _places(sites)
     paths = frozenset(site.path for site in sites)
 
@@ -107,13 +108,13 @@ def locator(parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
                 here = known[id(target)]
                 place = Place(here)
             elif target is not value:
-                break
+                return place
             value = _member(target, token.replace("~1", "/").replace("~0", "~"))
             here = f"{here}/{token}"
             if here in paths:
                 place = Place(here)
-            elif not place.attribute or value is None:
-                place = Place(place.path, place.attribute or token)
+            else:
+                place = Place(place.path, place.attribute or token, place.partial or value is None)
         return place
 
     return locate
@@ -152,14 +153,15 @@ def _attributes(schema: Json) -> dict[str, str]:
         elif keyword in MANY and isinstance(value, list):
             continue
         elif not (keyword in ONE and isinstance(value, dict | bool)):
-            found[keyword] = _text(_sorted(value) if keyword in _SETS else value)
+            found[keyword] = _names(value) if keyword in _SETS else _text(value)
     return found
 
 
-def _sorted(value: Json) -> Json:
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return sorted(value)
-    return value
+def _names(value: Json) -> str:
+    """The value of a keyword that is a name or a set of names, without the quotes of JSON where it is well formed."""
+    names = value if isinstance(value, list) else [value]
+    plain = all(isinstance(name, str) and name.isidentifier() for name in names)
+    return ", ".join(sorted(names)) if names and plain else _text(value)
 
 
 def _text(value: Json) -> str:

@@ -205,7 +205,7 @@ class _Outliner:
                 **self._options(value.options),
                 "comment": self._comment((*place, 2, index)),
             }
-            identity = f"value {value.number}" if alone else f"value {value.number} {value.name}"
+            identity = f"value {value.number}" if alone else ""
             where = f"{path}.{value.name}"
             self.outline.add(where, "enum value", attributes, parent=path, name=value.name, identity=identity)
 

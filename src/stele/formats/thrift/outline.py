@@ -122,7 +122,7 @@ class _Outliner:
                 {"number": str(value.number), **_annotations(value.annotations), "doc": value.doc},
                 parent=path,
                 name=value.name,
-                identity=f"value {value.number}" if alone else f"value {value.number} {value.name}",
+                identity=f"value {value.number}" if alone else "",
             )
 
     def _field(self, field: Field, path: str, kind: str) -> None:

@@ -70,7 +70,7 @@ def locator(parsed: ParsedXsd) -> Callable[[str], Place | None]:
         for step in path.strip("/").split("/"):
             found = _below(here, step, uses)
             if found is None:
-                break
+                return Place(here, partial=True)
             here = found
         return Place(here)
 
