@@ -1,0 +1,147 @@
+"""The verdicts of every version of every ruleset on every published pair of schemas, as files beside this one.
+
+`python tests/conformance/formats/golden.py` adds what is new: pairs, rulesets, versions. It refuses to change what is
+written; `--rewrite` does, which is right only as long as the version concerned is in no release.
+
+A file has one line per pair: `-` a proven break, `?` undecided, `+` compatible, `!` no verdict, with the names of the
+rules that said so; first new reads old, then old reads new. Its first line lists the rulesets in the format's order.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from format_cases import published
+
+from stele.core.findings import Verdict
+from stele.errors import SteleError
+from stele.formats import catalogue, rulesets
+from stele.formats.jsonschema.containment.prover import PROVER
+
+FOLDER = Path(__file__).parent / "verdicts"
+FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
+_SIGNS = {Verdict.COMPATIBLE: "+", Verdict.INCOMPATIBLE: "-", Verdict.UNDECIDED: "?"}
+_PATIENCE = 60.0
+"""Seconds the prover gets, which has one in production: a busy machine must not look like a changed rule."""
+
+
+class Verdicts(NamedTuple):
+    """Rulesets of a format in its order, and what each said, by pair and ruleset."""
+
+    rulesets: tuple[str, ...]
+    said: dict[tuple[str, str], str]
+
+
+def written(format_name: str) -> Verdicts:
+    """What the file has; nothing when there is none."""
+    path = FOLDER / f"{format_name}.jsonl"
+    if not path.exists():
+        return Verdicts((), {})
+    head, *lines = map(json.loads, path.read_text(encoding="ascii").splitlines())
+    said = {(line["id"], ruleset): text for line in lines for names, text in line.items() for ruleset in names.split()}
+    return Verdicts(tuple(head["rulesets"]), {key: text for key, text in said.items() if key[1] != "id"})
+
+
+def computed(format_name: str) -> Verdicts:
+    """What the rules say today."""
+    fmt = catalogue.get(format_name)
+    names = rulesets.installed(fmt)
+    patience, PROVER._deadline = PROVER._deadline, _PATIENCE
+    try:
+        said = {
+            (name, ruleset): " | ".join(
+                _said(format_name, ruleset, reader, writer) for reader, writer in ((new, old), (old, new))
+            )
+            for name, new, old in _pairs(format_name)
+            for ruleset in names
+        }
+    finally:
+        PROVER._deadline = patience
+    return Verdicts(names, said)
+
+
+def _pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
+    """(name, new, old) of every pair once, whichever way round it is asked about and how often."""
+    seen: set[frozenset[str]] = set()
+    for case in published():
+        if case.format != format_name or case.new is None or case.old is None or not case.compiles:
+            continue
+        for number, old in enumerate(case.history or (case.old,), 1):
+            pair = frozenset((case.new, old))
+            if pair not in seen:
+                seen.add(pair)
+                yield f"{case.id}.{number}" if len(case.history) > 1 else case.id, case.new, old
+
+
+def _said(format_name: str, ruleset: str, reader: str, writer: str) -> str:
+    fmt = catalogue.get(format_name)
+    try:
+        sides = [fmt.parse(text.encode(), {}, strict=False) for text in (reader, writer)]
+        findings = fmt.check(*sides, ruleset)
+    except SteleError as error:
+        return f"! {type(error).__name__}"
+    return " ".join([_SIGNS[Verdict.of(findings)], *sorted({finding.rule for finding in findings})])
+
+
+def write(format_name: str, verdicts: Verdicts) -> None:
+    """Write the file anew: equal answers of several rulesets stand once."""
+    lines: dict[str, dict[str, list[str]]] = {}
+    for (name, ruleset), text in verdicts.said.items():
+        lines.setdefault(name, {}).setdefault(text, []).append(ruleset)
+    rows = [
+        {"id": name} | {" ".join(names): text for text, names in answers.items()} for name, answers in lines.items()
+    ]
+    FOLDER.mkdir(exist_ok=True)
+    text = "".join(json.dumps(row) + "\n" for row in [{"rulesets": list(verdicts.rulesets)}, *rows])
+    (FOLDER / f"{format_name}.jsonl").write_text(text, encoding="ascii")
+
+
+def complaint(format_name: str, before: Verdicts, now: Verdicts) -> str:
+    """What a change does to rulesets that may be in use, and what to do instead; '' when nothing."""
+    if not before.rulesets:
+        return ""
+    if gone := [name for name in before.rulesets if name not in now.rulesets]:
+        return (
+            f"{format_name} lost {', '.join(gone)}: registries that judge by them would refuse every write. Keep them."
+        )
+    default, known = rulesets.split(before.rulesets[0])[0], {rulesets.split(name)[0] for name in before.rulesets}
+    if rulesets.split(now.rulesets[0])[0] != default:
+        return f"the default ruleset of {format_name} is {default} for ever: list it first"
+    added = [name for name in now.rulesets if rulesets.split(name)[0] not in known]
+    if early := [name for name in added if rulesets.split(name)[1] == rulesets.FIRST]:
+        return (
+            f"{', '.join(early)} joins {format_name} later than others: start at @2, so that settings which named it "
+            "when it was unknown are refused with a clear error instead of being judged otherwise than before"
+        )
+    changed = [key for key, text in before.said.items() if now.said.get(key, text) != text]
+    if not changed:
+        return ""
+    shown = "\n".join(f"  {ruleset}, {name}: {before.said[name, ruleset]}  ->  {now.said[name, ruleset]}"
+                      for name, ruleset in changed[:10])  # fmt: skip
+    name, version = rulesets.split(changed[0][1])
+    following = rulesets.joined(name, (version or rulesets.FIRST) + 1)
+    return (
+        f"{len(changed)} verdicts of {format_name} changed:\n{shown}\nRegistries rely on them. Put the new rules "
+        f"beside the old ones as {following} in the format's RULESETS, leave {changed[0][1]} as it was, and run "
+        "`python tests/conformance/formats/golden.py`. (A version no release has yet: `--rewrite`.)"
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Renew the files; 1 when that would change what is written."""
+    for name in FORMATS:
+        before, now = written(name), computed(name)
+        trouble = "" if "--rewrite" in arguments else complaint(name, before, now)
+        if trouble:
+            sys.stderr.write(trouble + "\n")
+            return 1
+        write(name, now)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

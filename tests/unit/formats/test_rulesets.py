@@ -1,0 +1,111 @@
+"""The small registry formats keep their rulesets in, and what is asked of any format."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.core.findings import Finding
+from stele.core.ports import Format
+from stele.errors import UnknownRuleset
+from stele.formats import catalogue, rulesets
+from stele.formats.rulesets import Ruleset, Rulesets
+
+
+def ruleset(name: str) -> Ruleset[str]:
+    """Rules that find their own name."""
+    return Ruleset(name, lambda reader, writer: [Finding(name, f"{reader}<{writer}")], f"Is {name}.")
+
+
+def fake(*names: str) -> Format[Any]:
+    """A format that lists those rulesets and finds the name it is asked for."""
+    return cast(
+        "Format[Any]",
+        SimpleNamespace(name="f", rulesets=names, check=lambda reader, writer, name: [Finding(name, "")]),
+    )
+
+
+BOTH = Rulesets("f", ruleset("x@1"), ruleset("x@2"), ruleset("buf:Y@3"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [("", "x@2"), ("x", "x@2"), ("x@1", "x@1"), ("x@2", "x@2"), ("buf:Y", "buf:Y@3"), ("buf:Y@3", "buf:Y@3")],
+)
+def test_names_find_versions(asked: str, found: str) -> None:
+    """No name is the newest of the default, a bare name its newest, a full name itself; the rules are those asked."""
+    assert BOTH.find(asked).name == found
+    assert BOTH.check("r", "w", asked) == [Finding(found, "r<w")]
+    assert rulesets.newest(fake(*BOTH.names), asked) == found
+
+
+@pytest.mark.parametrize("asked", ["z", "x@3", "buf:Y@1", "x@", "X"])
+def test_an_unknown_one_is_refused_with_what_there_is(asked: str) -> None:
+    """The error lists the full names, or says what a name looks like."""
+    with pytest.raises(UnknownRuleset, match=r"x@1, x@2, buf:Y@3|NAME@VERSION"):
+        BOTH.find(asked)
+
+
+@pytest.mark.parametrize("names", [("x@1", "x@1"), ("x",), ("x@1", "y")])
+def test_a_registry_is_made_of_different_full_names(names: tuple[str, ...]) -> None:
+    """A name twice, or without a version, is a mistake of whoever writes the format."""
+    with pytest.raises(ValueError, match="different names, each with a version"):
+        Rulesets("f", *map(ruleset, names))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4)), min_size=1, max_size=8, unique=True),
+    st.sampled_from(["", "a", "b", "zzz", "a@1", "a@9", "zzz@1"]),
+    st.dictionaries(st.sampled_from("abc"), st.integers(1, 4)),
+)
+def test_what_decides_does_not_depend_on_newer_versions(
+    installed: list[tuple[str, int]], preferred: str, adopted: dict[str, int]
+) -> None:
+    """Whatever is added behind to what is installed, but for a first version of a name: the same rules decide."""
+    before = fake(*(f"{name}@{version}" for name, version in installed))
+    known = {name for name, _ in installed}
+    added = [f"{name}@{version}" for name in sorted(known) for version in (5, 6)]
+    after = fake(*before.rulesets, *added)
+    meant = rulesets.meant(before, preferred, adopted)
+    assert rulesets.meant(after, preferred, adopted) == meant
+    if meant in before.rulesets:
+        assert rulesets.in_force(before, preferred, adopted) == rulesets.in_force(after, preferred, adopted) == meant
+        assert rulesets.check(before, None, None, meant) == [Finding(meant, "")]
+    else:
+        with pytest.raises(UnknownRuleset, match="not installed here"):
+            rulesets.in_force(before, preferred, adopted)
+
+
+def test_bare_names_are_first_versions() -> None:
+    """A plug-in from before there were versions is asked in its own words."""
+    bare = fake("x", "y@2")
+    assert rulesets.installed(bare) == ("x@1", "y@2")
+    assert rulesets.default(bare) == "x"
+    assert rulesets.check(bare, None, None, "x@1") == [Finding("x", "")]
+    assert rulesets.summary(bare, "x@1") == ""
+
+
+def test_a_late_name_is_refused_rather_than_obeyed() -> None:
+    """Settings named y when the format did not know it, and its default decided: now that is said, not changed."""
+    assert rulesets.in_force(fake("x@1"), "y", {}) == "x@1"
+    with pytest.raises(UnknownRuleset, match=r"y@1.*stele ruleset adopt f y@2"):
+        rulesets.in_force(fake("x@1", "y@2"), "y", {})
+    assert rulesets.in_force(fake("x@1", "y@2"), "y", {"y": 2}) == "y@2"
+
+
+def test_every_built_in_ruleset_says_what_it_looks_at() -> None:
+    """Names are full, and each has a sentence of its own."""
+    for name in ("avro", "json", "protobuf", "thrift", "xsd"):
+        fmt = catalogue.get(name)
+        assert tuple(fmt.rulesets) == rulesets.installed(fmt)
+        sentences = [rulesets.summary(fmt, full) for full in fmt.rulesets]
+        assert all(sentence.endswith(".") for sentence in sentences)
+        assert len(set(sentences)) == len(sentences)
+    opaque = catalogue.get("opaque")
+    assert (rulesets.default(opaque), rulesets.in_force(opaque, "confluent", {})) == ("", "")
+    with pytest.raises(UnknownRuleset, match="cannot be compared"):
+        rulesets.newest(opaque)

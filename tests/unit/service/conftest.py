@@ -1,0 +1,25 @@
+"""The demo format of this folder, in the release a test asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from stele.formats import catalogue
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Installs the format `demo` in a release: OLD, NEW, LATE or BARE of `demo_format`."""
+    original = catalogue.entry_points
+
+    def installing(release: str) -> None:
+        point = EntryPoint("demo", f"tests.unit.service.demo_format:{release}", catalogue.GROUP)
+        monkeypatch.setattr(catalogue, "entry_points", lambda group: [*original(group=group), point])
+        catalogue.forget()
+
+    yield installing
+    monkeypatch.undo()
+    catalogue.forget()

@@ -1,0 +1,60 @@
+"""A plug-in format whose rulesets grow: a schema is a list of words; newer rules are stricter."""
+
+from __future__ import annotations
+
+from stele.core.findings import Finding, Level
+from stele.formats.opaque import OpaqueFormat, OpaqueSchema
+from stele.formats.rulesets import Ruleset, Rulesets
+
+
+def kept(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
+    """Every word the writer has is one of the reader's; what holds a question mark is open."""
+    ours, theirs = reader.text.split(), writer.text.split()
+    lost = [Finding("LOST", word.decode()) for word in theirs if word not in ours]
+    return lost or [Finding("OPEN", word.decode(), level=Level.UNKNOWN) for word in ours if b"?" in word]
+
+
+def frozen(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
+    """And the reader has no other words."""
+    new = [word for word in reader.text.split() if word not in writer.text.split()]
+    return [*kept(reader, writer), *(Finding("NEW", word.decode()) for word in new)]
+
+
+RULES = {
+    "words@1": Ruleset("words@1", kept, "No word is lost."),
+    "words@2": Ruleset("words@2", frozen, "No word is lost, and none is new."),
+    "other@1": Ruleset("other@1", frozen, "As words@2."),
+}
+
+
+class DemoFormat(OpaqueFormat):
+    """The format with some of the rulesets installed."""
+
+    name = "demo"
+
+    def __init__(self, *names: str) -> None:
+        self._rulesets = Rulesets("demo", *(RULES[name] for name in names))
+        self.rulesets = self._rulesets.names
+        self.ruleset_summaries = self._rulesets.summaries
+
+    def check(self, reader, writer, ruleset=""):  # type: ignore[no-untyped-def]  # as the port has it
+        """By the ruleset."""
+        return self._rulesets.check(reader, writer, ruleset)
+
+
+class BareFormat(OpaqueFormat):
+    """A plug-in of before there were versions: it lists bare names and understands nothing else."""
+
+    name = "demo"
+    rulesets = ("words",)
+
+    def check(self, reader, writer, ruleset=""):  # type: ignore[no-untyped-def]  # as the port has it
+        """By the one ruleset."""
+        assert ruleset in {"", "words"}
+        return kept(reader, writer)
+
+
+OLD = DemoFormat("words@1", "other@1")
+NEW = DemoFormat("words@1", "words@2", "other@1")
+LATE = DemoFormat("words@2", "other@1")
+BARE = BareFormat()

@@ -1,0 +1,287 @@
+"""What decides is in the log: an upgrade changes no verdict, a report says what one would, adopting it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stele.core import queries
+from stele.core.commands import ChangeSettings, Register
+from stele.core.findings import WhenUndecided
+from stele.core.model import PLAIN, Document, Level, SubjectKey
+from stele.core.policy import POLICIES
+from stele.errors import Incompatible, InvalidRequest, UnknownFormat, UnknownRuleset
+from stele.service.check import Candidate, CheckRequest, check
+from stele.service.registry import Registry
+from stele.service.rejudging import Place, ReportPage, ReportRequest, Row, report
+from stele.service.rulesets import adopt, found, listed
+from stele.storage import open_log
+from stele.storage.memory import MemoryLog, MemoryStore
+
+Install = Callable[[str], None]
+KEY = SubjectKey("", "s")
+
+
+async def document(registry: Registry, text: str) -> Document:
+    """A demo schema, prepared."""
+    return (await registry.schemas.prepare(await registry.current(), "demo", text.encode())).document
+
+
+async def put(registry: Registry, *texts: str, key: SubjectKey = KEY) -> None:
+    """Register demo schemas one after the other."""
+    for text in texts:
+        await registry.execute(Register(key, await document(registry, text)))
+
+
+async def refused(registry: Registry, text: str) -> str:
+    """The rule that refuses a schema."""
+    with pytest.raises(Incompatible) as caught:
+        await put(registry, text)
+    return caught.value.findings[0].rule
+
+
+async def all_rows(registry: Registry, **asked: object) -> list[Row]:
+    """The rows of a report read to its end, page by page."""
+    rows: list[Row] = []
+    request = ReportRequest(**asked)  # type: ignore[arg-type]  # test shorthand
+    while True:
+        page = await report(registry, request)
+        rows += page.rows
+        if page.next is None:
+            return rows
+        request = ReportRequest(**asked, after=page.next)  # type: ignore[arg-type]  # as above
+
+
+async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Install, tmp_path: Path) -> None:
+    """@1 decides as before the upgrade; the report names what @2 minds; adopting switches, restarting keeps it."""
+    store = f"sqlite:///{tmp_path}/log.db"
+    install("OLD")
+    registry = await Registry.open(await open_log(store))
+    await put(registry, "a", "a b")
+    assert await refused(registry, "b") == "LOST"
+    await registry.close()
+
+    install("NEW")
+    registry = await Registry.open(await open_log(store))
+    assert registry.state.rulesets == {}
+    await put(registry, "a b c")
+    (first, second) = await all_rows(registry)
+    assert (first.subject, first.version, first.against, first.direction) == ("s", 2, 1, "backward")
+    assert (first.ruleset_now, first.ruleset_then, first.now, first.then) == (
+        "words@1",
+        "words@2",
+        "compatible",
+        "incompatible",
+    )
+    assert [finding.rule for finding in second.findings] == ["NEW"]
+    await adopt(registry, "demo", "words@2")
+    assert await refused(registry, "a b c d") == "NEW"
+    assert await all_rows(registry) == []
+    assert [row.then for row in await all_rows(registry, format="demo", ruleset="words@1")] == ["compatible"] * 2
+    await registry.close()
+
+    registry = await Registry.open(await open_log(store))
+    assert registry.state.rulesets == {("demo", "words"): 2}
+    assert await refused(registry, "a b c d") == "NEW"
+    await adopt(registry, "demo", "words@1")
+    await put(registry, "a b c d")
+    await registry.close()
+
+
+async def test_nodes_over_one_log_agree(install: Install) -> None:
+    """A node that judged by @1, and remembers that it did, judges by @2 once another node has adopted it."""
+    install("OLD")
+    store = MemoryStore()
+    first, second = [await Registry.open(MemoryLog(store)) for _ in range(2)]
+    install("NEW")
+    await put(first, "a")
+    assert await second.findings(KEY, await document(second, "a b"), PLAIN) == ([], None)
+    await adopt(first, "demo", "words")
+    found_now, against = await second.findings(KEY, await document(second, "a b"), PLAIN)
+    assert ([finding.rule for finding in found_now], against) == (["NEW"], 1)
+    assert await refused(second, "a b") == "NEW"
+    await first.close()
+    await second.close()
+
+
+async def test_a_new_registry_begins_with_the_newest_rules(install: Install) -> None:
+    """Over an empty log nobody can be surprised; over any other nothing is adopted by itself."""
+    install("NEW")
+    store = MemoryStore()
+    registry = await Registry.open(MemoryLog(store))
+    assert registry.state.rulesets == {("demo", "words"): 2}
+    await put(registry, "a")
+    assert await refused(registry, "a b") == "NEW"
+    another = await Registry.open(MemoryLog(store))
+    assert another.state.seq == registry.state.seq
+    await registry.reset(MemoryLog())
+    assert registry.state.rulesets == {("demo", "words"): 2}
+    await another.close()
+    await registry.close()
+
+
+async def test_a_version_that_is_not_installed_refuses_instead_of_judging_otherwise(install: Install) -> None:
+    """After a downgrade, or without an old version, writes are refused with the command that mends it."""
+    install("OLD")
+    registry = await Registry.open(MemoryLog())
+    await put(registry, "a")
+    install("LATE")
+    with pytest.raises(UnknownRuleset, match=r"words@1, which is not installed.*stele ruleset adopt demo words@2"):
+        await put(registry, "a b")
+    assert len(queries.versions((await registry.current()).subject(KEY))) == 1
+    assert [info.installed for info in listed(registry.state.rulesets) if info.format == "demo"] == [False, True]
+    await adopt(registry, "demo", "words")
+    assert await refused(registry, "a b") == "NEW"
+    await registry.close()
+
+
+async def test_settings_hold_a_version_against_an_adoption(install: Install) -> None:
+    """A pinned version decides whatever was adopted; one that is not installed refuses, but for its own format only."""
+    install("NEW")
+    registry = await Registry.open(MemoryLog())
+    await registry.execute(ChangeSettings(Level(*KEY), {"ruleset": "words@1"}))
+    await put(registry, "a", "a b")
+    assert await all_rows(registry, format="demo", ruleset="words@1") == []
+    (row,) = await all_rows(registry, format="demo", ruleset="words@2", everywhere=True)
+    assert (row.ruleset_now, row.ruleset_then) == ("words@1", "words@2")
+    await registry.execute(ChangeSettings(Level(*KEY), {"ruleset": "words@7"}))
+    with pytest.raises(UnknownRuleset, match=r"words@7, which is not installed.*let the settings name another"):
+        await put(registry, "a b c")
+    await registry.execute(ChangeSettings(Level(*KEY), {"ruleset": "confluent@9"}))
+    assert await refused(registry, "a b c") == "NEW"
+    await registry.close()
+
+
+async def test_doubt_is_a_setting(install: Install) -> None:
+    """What no rule decides is refused, and let in by a server that allows it; a proven break is refused by both."""
+    install("OLD")
+    strict = await Registry.open(MemoryLog())
+    trusting = await Registry.open(MemoryLog(), undecided=WhenUndecided.ALLOW)
+    for registry in (strict, trusting):
+        await put(registry, "a")
+    assert await refused(strict, "a b?") == "OPEN"
+    assert await refused(trusting, "b?") == "LOST"
+    await put(trusting, "a b?")
+    await strict.close()
+    await trusting.close()
+
+
+async def test_a_plug_in_without_versions_has_version_one(install: Install) -> None:
+    """It is listed as @1, asked by the name it knows, and cannot be asked for another version."""
+    install("BARE")
+    registry = await Registry.open(MemoryLog())
+    await put(registry, "a")
+    assert await refused(registry, "b") == "LOST"
+    info = found("demo", "words", {})
+    assert ([row.version for row in info.versions], info.versions[0].summary, info.default) == ([1], "", True)
+    asked = CheckRequest("demo", "b", against=(Candidate("a"),), ruleset="words@1")
+    assert check(asked).ruleset == "words@1"
+    with pytest.raises(UnknownRuleset, match=r"has no ruleset 'words@2'; it has words@1"):
+        await adopt(registry, "demo", "words@2")
+    await registry.close()
+
+
+def test_a_check_without_a_registry_takes_the_newest_and_says_which(install: Install) -> None:
+    """A bare name is the newest version, a full name that one; with a registry's adoptions, the one in force."""
+    install("NEW")
+
+    def asked(ruleset: str | None, **more: object) -> str:
+        return check(CheckRequest("demo", "a b", against=(Candidate("a"),), ruleset=ruleset), **more).ruleset  # type: ignore[arg-type]  # test shorthand
+
+    assert [asked(name) for name in (None, "words", "words@1", "other")] == ["words@2", "words@2", "words@1", "other@1"]
+    assert [asked(name, adopted={}) for name in (None, "words", "words@2")] == ["words@1", "words@1", "words@2"]
+    assert asked(None, adopted={("demo", "words"): 2}) == "words@2"
+    assert check(CheckRequest("demo", "a")).ruleset == ""
+    with pytest.raises(UnknownRuleset):
+        asked("mine", adopted={})
+
+
+def test_a_check_weighs_doubt_as_it_is_told(install: Install) -> None:
+    """The request's word counts, else that of whoever answers."""
+    install("OLD")
+
+    def compatible(request: WhenUndecided | None, server: WhenUndecided) -> bool:
+        asked = CheckRequest("demo", "a b?", against=(Candidate("a"),), undecided=request)
+        return check(asked, undecided=server).compatible
+
+    assert [compatible(None, choice) for choice in WhenUndecided] == [False, True]
+    assert [compatible(choice, WhenUndecided.REFUSE) for choice in WhenUndecided] == [False, True]
+    assert not compatible(WhenUndecided.REFUSE, WhenUndecided.ALLOW)
+
+
+async def history(registry: Registry) -> None:
+    """Three versions each of: a subject only checked forward, one checked as usual, and one nobody checks."""
+    for key in (KEY, SubjectKey("ö", "s"), SubjectKey("ö", "t")):
+        await registry.execute(ChangeSettings(Level(*key), {"policy": POLICIES["NONE"]}))
+        await put(registry, "a", "a b", "a b c", key=key)
+    await registry.execute(ChangeSettings(Level(*KEY), {"policy": POLICIES["FORWARD"]}))
+    await registry.execute(ChangeSettings(Level("ö", "s"), {"policy": None}))
+
+
+async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: Install) -> None:
+    """Transitive policies look at all predecessors, newest first; pages of any length tell the same, without gaps."""
+    install("OLD")
+    registry = await Registry.open(MemoryLog())
+    await history(registry)
+    install("NEW")
+    rows = await all_rows(registry)
+    assert [(row.space, row.version, row.against, row.direction) for row in rows] == [
+        ("ö", 2, 1, "backward"),
+        ("ö", 3, 2, "backward"),
+    ]
+    everything = await all_rows(registry, format="demo", ruleset="other@1", everywhere=True)
+    assert everything == [msg_with(row, "other@1") for row in rows]
+    assert await all_rows(registry, limit=1) == rows
+    assert await all_rows(registry, space="") == []
+    page = await report(registry, ReportRequest(limit=1))
+    assert (len(page.rows), page.next) == (1, Place("ö", "s", 2, 1))
+    assert await report(registry, ReportRequest(after=Place("ö", "t", 0, 0))) == ReportPage((), 0)
+    await registry.execute(ChangeSettings(Level(*KEY), {"policy": POLICIES["FULL_TRANSITIVE"]}))
+    rows = await all_rows(registry, space="", format="demo")
+    assert [(row.version, row.against) for row in rows] == [(2, 1), (3, 2), (3, 1)]
+    assert {row.direction for row in rows} == {"backward"}
+    await registry.close()
+
+
+def msg_with(row: Row, ruleset: str) -> Row:
+    """The row with another ruleset beside the one in force."""
+    return Row(**{name: getattr(row, name) for name in Row.__struct_fields__} | {"ruleset_then": ruleset})
+
+
+async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the comparisons, a page looks at one pair at least and says where to go on."""
+    install("OLD")
+    registry = await Registry.open(MemoryLog())
+    await history(registry)
+    install("NEW")
+    whole = await all_rows(registry)
+    monkeypatch.setattr("stele.service.rejudging.SECONDS", 0.0)
+    page = await report(registry, ReportRequest())
+    assert page.compared <= 2
+    assert page.next is not None
+    assert await all_rows(registry) == whole
+    await registry.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"ruleset": "words@2"}, InvalidRequest),
+        ({"format": "demo", "everywhere": True}, InvalidRequest),
+        ({"format": "demo", "ruleset": "words@3"}, UnknownRuleset),
+        ({"format": "demo", "ruleset": "words@"}, UnknownRuleset),
+        ({"format": "nothing"}, UnknownFormat),
+        ({"format": "opaque", "ruleset": "x"}, UnknownRuleset),
+    ],
+)
+async def test_reports_on_what_there_is_not_are_refused(
+    install: Install, asked: dict[str, object], error: type[Exception]
+) -> None:
+    """A report about a ruleset that is not installed, or about none in particular everywhere, makes no sense."""
+    install("NEW")
+    registry = await Registry.open(MemoryLog())
+    with pytest.raises(error):
+        await report(registry, ReportRequest(**asked))  # type: ignore[arg-type]  # test shorthand
+    await registry.close()
