@@ -57,6 +57,7 @@ def to_model(schema: avro.AvroSchema) -> tuple[neutral.Model, list[Loss]]:
     reader = _Reader()
     try:
         root, nullable = reader.type(schema.root, "")
+        reader.read_pending()
     except RecursionError:  # only where the caller's own stack is deep already
         raise _too_deep() from None
     model = neutral.Model(root, {}, nullable)
@@ -69,13 +70,14 @@ def _too_deep() -> TooLarge:
 
 
 class _Reader:
-    """Walks the schema; a named type is read where it is first met. Defaults wait until every type is known."""
+    """Walks the schema; named types are read in their turn, defaults when every type is known."""
 
     def __init__(self) -> None:
         self.types: dict[str, neutral.Declared | None] = {}
         self.losses: list[Loss] = []
         self.defaults: list[tuple[str, int, avro.RecordField, str]] = []
         self.names: dict[str, str] = {}
+        self.pending: list[tuple[str, avro.Named, str]] = []
         self.depth = 0
 
     def lose(self, path: str, what: str, why: str) -> None:
@@ -160,6 +162,16 @@ class _Reader:
             name = node.name if node.name not in self.types else f"{name}_"
         self.names[node.name] = name
         self.types[name] = None
+        self.pending.append((name, node, path))
+        return name
+
+    def read_pending(self) -> None:
+        """Read the named types met so far, and those met on the way."""
+        while self.pending:
+            name, node, path = self.pending.pop(0)
+            self.types[name] = self._definition(name, node, path)
+
+    def _definition(self, name: str, node: avro.Named, path: str) -> neutral.Declared:
         self._props(node.props, path)
         doc, aliases = node.doc or "", node.aliases
         match node:
@@ -167,12 +179,11 @@ class _Reader:
                 if node.error:
                     self.lose(path, "ERROR", f"{node.name} is an error of a protocol, and becomes a record")
                 fields = tuple(self._field(name, at, field, path) for at, field in enumerate(node.fields))
-                self.types[name] = neutral.Record(name, fields, doc, aliases)
+                return neutral.Record(name, fields, doc, aliases)
             case avro.EnumType():
-                self.types[name] = self._enum(name, node)
+                return self._enum(name, node)
             case avro.Fixed():
-                self.types[name] = neutral.Fixed(name, node.size, doc, aliases)
-        return name
+                return neutral.Fixed(name, node.size, doc, aliases)
 
     def _enum(self, name: str, node: avro.EnumType) -> neutral.Enumeration:
         given = node.props.get(SYMBOLS)

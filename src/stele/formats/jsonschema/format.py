@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
 from stele.formats.abilities import Node, Place
-from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, outline, parsed
+from stele.formats.conversion.model import Loss, Model
+from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, neutral, outline, parsed
 from stele.formats.jsonschema import lint as _lint
 from stele.formats.jsonschema.codec import JsonCodec
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
@@ -117,6 +118,20 @@ class JsonSchemaFormat:
     def lint(self, parsed: ParsedJsonSchema, before: ParsedJsonSchema | None = None) -> list[Finding]:
         """Advice, as warnings; see `stele.formats.jsonschema.lint`."""
         return _lint.lint(parsed, before)
+
+    def to_model(self, parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
+        """The schema in neutral words; see `stele.formats.jsonschema.neutral.reading`.
+
+        Raises `CannotConvert` when no datum fits the schema, `TooLarge` past its limits.
+        """
+        return neutral.to_model(parsed)
+
+    def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
+        """A schema of draft 2020-12 for a model; see `stele.formats.jsonschema.neutral.writing`.
+
+        Raises `CannotConvert` and `TooLarge`.
+        """
+        return neutral.from_model(model)
 
 
 JSON_SCHEMA = JsonSchemaFormat()
