@@ -85,7 +85,8 @@ def _print(reports: list[Report]) -> None:
         if report.error:
             errors.print(Text.assemble(f"{report.file}: ", ("no schema: ", "bold red"), report.error), soft_wrap=True)
             continue
-        verdict = (f"{len(report.findings)} findings", "yellow") if report.findings else ("nothing to say", "green")
+        count = len(report.findings)
+        verdict = (f"{count} finding{'s' * (count > 1)}", "yellow") if count else ("nothing to say", "green")
         console.print(Text.assemble(f"{report.file}: ", verdict), soft_wrap=True)
         for finding in report.findings:
             place = (finding.path or "/", "bold")

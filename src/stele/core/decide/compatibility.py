@@ -86,14 +86,15 @@ def _objections(
 ) -> list[Finding]:
     """What the validators of the policy object to, asked about the document and the newest version.
 
-    The first document of a subject is shown to them beside itself. Raises `Undecided`.
+    The first document of a subject is shown to them beside itself, as is one after a version of another format: no
+    validator can read both. Raises `Undecided`.
     """
     if not policy.checkers:
         return []
     source = Source(document.sha, queries.closure(state, attachments.references))
     newest = queries.latest(state.subject(key))
     before = source
-    if newest is not None:
+    if newest is not None and newest.lane.format == document.format:
         before = Source(newest.content.sha, queries.closure(state, newest.schema.attachments.references))
     adopted = queries.adopted_rulesets(state, document.format)
     asked = [Question(document.format, CHECKER + name, source, before, adopted) for name in policy.checkers]
