@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stele import __version__
-from stele.cli import check, lint, pipeline, ruleset, schema, serve, subject
+from stele.cli import check, diff, lint, pipeline, ruleset, schema, serve, subject
 
 app = typer.Typer(
     name="stele",
@@ -29,6 +29,7 @@ def _root(
 
 app.command("serve")(serve.serve)
 app.command("check")(check.check)
+app.command("diff")(diff.diff)
 app.command("lint")(lint.lint)
 app.add_typer(schema.app, name="schema")
 app.add_typer(subject.app, name="subject")

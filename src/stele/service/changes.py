@@ -54,7 +54,7 @@ class Reason(msgspec.Struct, frozen=True):
     finding: Finding
 
 
-class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+class Change(msgspec.Struct, frozen=True):
     """One difference between two versions.
 
     path        of the declaration in the new version, of a removed one in the old version

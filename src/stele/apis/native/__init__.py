@@ -12,7 +12,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele import __version__
-from stele.apis.native import routes_check, routes_lint, routes_rulesets
+from stele.apis.native import routes_check, routes_diff, routes_lint, routes_rulesets
 from stele.apis.native.faults import answer
 from stele.apis.web import operation_id
 from stele.service.registry import Registry
@@ -25,6 +25,7 @@ def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024
     return Litestar(
         route_handlers=[
             routes_check.checking(registry),
+            routes_diff.comparing(registry),
             routes_lint.linting(registry),
             *routes_rulesets.routes(registry),
         ],

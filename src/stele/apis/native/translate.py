@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from stele.core.findings import Finding, Level
+from stele.service.changes import Change
 from stele.service.check import CheckAnswer
+from stele.service.diff import DiffAnswer
 from stele.service.lint import LintAnswer
 from stele.service.rejudging import Direction, Place, ReportPage, Row
 from stele.service.rulesets import RulesetInfo
@@ -65,6 +67,81 @@ class LintOut(msgspec.Struct, frozen=True):
 def lint_out(answer: LintAnswer) -> LintOut:
     """Advice as the API words it."""
     return LintOut([finding_out(finding) for finding in answer.findings])
+
+
+class ReasonOut(FindingOut, frozen=True):
+    """A finding about a change; direction is `backward` when the new schema reads, `forward` when the old one does."""
+
+    direction: str = ""
+
+
+class ChangeOut(msgspec.Struct, frozen=True):
+    """One difference.
+
+    kind        `added`, `removed`, `changed`, `renamed` or `moved`
+    path        of the declaration in the new version, of a removed one in the old version; was: in the old version,
+                where that is another one
+    what        kind of declaration, or for `changed` the attribute
+    annotation  whether only people see the difference, as in documentation
+    backward    whether the new schema reads data of the old one in spite of it; forward: the other way round
+    """
+
+    kind: str
+    path: str
+    was: str | None
+    what: str
+    before: str
+    after: str
+    annotation: bool
+    backward: bool
+    forward: bool
+    findings: list[ReasonOut]
+
+
+class DiffOut(msgspec.Struct, frozen=True):
+    """What changed, and what follows.
+
+    backward is whether the new schema reads data of the old one, forward the other way round; null where nothing is
+    compared. ruleset is the full name of the rules that decided, text a unified diff of the normalised texts.
+    complete is false when there is more than is listed.
+    """
+
+    changes: list[ChangeOut]
+    backward: bool | None
+    forward: bool | None
+    ruleset: str
+    text: str
+    complete: bool
+
+
+def diff_out(answer: DiffAnswer) -> DiffOut:
+    """A comparison as the API words it."""
+    return DiffOut(
+        [_change_out(change) for change in answer.changes],
+        answer.backward,
+        answer.forward,
+        answer.ruleset,
+        answer.text,
+        answer.complete,
+    )
+
+
+def _change_out(change: Change) -> ChangeOut:
+    return ChangeOut(
+        kind=change.kind.value,
+        path=change.path,
+        was=change.was or None,
+        what=change.what,
+        before=change.before,
+        after=change.after,
+        annotation=change.annotation,
+        backward=change.backward,
+        forward=change.forward,
+        findings=[
+            ReasonOut(**msgspec.structs.asdict(finding_out(reason.finding)), direction=reason.direction.value)
+            for reason in change.findings
+        ],
+    )
 
 
 class RulesetsOut(msgspec.Struct, frozen=True):

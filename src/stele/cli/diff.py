@@ -1,0 +1,179 @@
+"""`stele diff`: what changed between two schemas, and who can still read whose data?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.markup import escape
+from rich.syntax import Syntax
+from rich.table import Table
+
+from stele.cli.check import format_of, named_text, read_text
+from stele.cli.connect import registry
+from stele.cli.output import Output, OutputOption, console, failures, print_json
+from stele.core.findings import Level, Verdict, WhenUndecided
+from stele.errors import InvalidRequest
+from stele.service.changes import Change, ChangeKind, Direction
+from stele.service.check import Candidate, NamedText
+from stele.service.diff import DiffAnswer, DiffRequest
+from stele.service.diff import diff as run
+
+_COLOURS: Final = {
+    ChangeKind.ADDED: "green",
+    ChangeKind.REMOVED: "red",
+    ChangeKind.CHANGED: "yellow",
+    ChangeKind.RENAMED: "cyan",
+    ChangeKind.MOVED: "cyan",
+}
+_SIGNS: Final = {
+    ChangeKind.ADDED: "+",
+    ChangeKind.REMOVED: "-",
+    ChangeKind.CHANGED: "~",
+    ChangeKind.RENAMED: "=",
+    ChangeKind.MOVED: ">",
+}
+_CELLS: Final = {
+    Verdict.COMPATIBLE: "[green]yes[/]",
+    Verdict.INCOMPATIBLE: "[bold red]no[/]",
+    Verdict.UNDECIDED: "[magenta]undecided[/]",
+}
+_MAX_TEXT: Final = 70
+"""Characters of a value that are shown in a line."""
+
+
+def diff(
+    old: Annotated[str, typer.Argument(help="File with the old schema; with --url SUBJECT@VERSION.")],
+    new: Annotated[str, typer.Argument(help="File with the new schema; with --url SUBJECT@VERSION.")],
+    ruleset: Annotated[str | None, typer.Option(help="Ruleset of the format; its default unless given.")] = None,
+    undecided: Annotated[
+        WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
+    ] = WhenUndecided.REFUSE,
+    schema_format: Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")] = None,
+    reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema both refer to.")] = None,
+    url: Annotated[
+        list[str] | None, typer.Option("--url", help="Compare versions of a registry; repeat it for several servers.")
+    ] = None,
+    text: Annotated[
+        bool, typer.Option("--text", help="Print the unified diff of the normalised texts as well.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """List what changed between two schemas, and whether new can read old data and old can read new data.
+
+    Exit code 0: nothing changed; 1: something did; 2: a file is no schema, or the question makes no sense.
+    """
+    with failures():
+        if url:
+            request = _registered(old, new, url, schema_format, reference)
+        else:
+            references = tuple(named_text(each) for each in reference or ())
+            request = DiffRequest(
+                schema_format or format_of(Path(new)),
+                Candidate(read_text(Path(old)), references, Path(old).name),
+                Candidate(read_text(Path(new)), references, Path(new).name),
+            )
+        answer = run(DiffRequest(request.format, request.old, request.new, ruleset, undecided))
+    if output is Output.JSON:
+        print_json(answer)
+    else:
+        _print(old, new, answer, text=text)
+    raise typer.Exit(1 if answer.changes else 0)
+
+
+def _registered(
+    old: str, new: str, urls: list[str], schema_format: str | None, reference: list[str] | None
+) -> DiffRequest:
+    """Two versions of a registry, with all they refer to. Raises `InvalidRequest`."""
+    if reference or schema_format:
+        raise InvalidRequest("a registry knows format and references: --format and --reference are for files")
+    versions = [_version(each) for each in (old, new)]
+    with registry(urls) as client:
+        found = [client.resolve_version(subject, number) for subject, number in versions]
+    if found[0].schema_type != found[1].schema_type:
+        raise InvalidRequest(f"{old} is {found[0].schema_type}, {new} is {found[1].schema_type}: nothing to compare")
+    candidates = [
+        Candidate(each.text, tuple(NamedText(name, text) for name, text in each.references.items())) for each in found
+    ]
+    return DiffRequest(found[0].schema_type.lower(), candidates[0], candidates[1])
+
+
+def _version(text: str) -> tuple[str, int]:
+    subject, at, version = text.rpartition("@")
+    if not at or not subject or not (version.isascii() and version.isdigit()):
+        raise InvalidRequest(f"{text!r}: write SUBJECT@VERSION, as orders-value@2")
+    return subject, int(version)
+
+
+# --- what people see ------------------------------------------------------------------------------------------------
+
+
+def _print(old: str, new: str, answer: DiffAnswer, *, text: bool) -> None:
+    if not answer.changes:
+        console.print(f"{escape(old)} and {escape(new)} say the same.", highlight=False)
+    else:
+        table = Table("change", "new reads old", "old reads new", box=None, pad_edge=False)
+        table.columns[0].overflow = "fold"
+        for change in answer.changes:
+            table.add_row(_line(change), *(_cell(change, direction, answer) for direction in Direction))
+        console.print(table)
+    if not answer.complete:
+        console.print("[yellow]One of the schemas declares more than is compared: the list has an end.[/]")
+    for change in answer.changes:
+        _print_findings(change)
+    if answer.ruleset and answer.changes:
+        readers = {"new can read old data": answer.backward, "old can read new data": answer.forward}
+        verdicts = [f"{who}: {'[green]yes[/]' if fits else '[bold red]no[/]'}" for who, fits in readers.items()]
+        console.print(f"{', '.join(verdicts)} (by {answer.ruleset})", highlight=False)
+    if text and answer.text:
+        console.print(Syntax(answer.text, "diff", background_color="default"))
+
+
+def _line(change: Change) -> str:
+    """A change in a line of markup."""
+    kind = change.kind
+    what = escape(change.what)
+    before, after = (escape(_short(each)) for each in (change.before, change.after))
+    match kind:
+        case ChangeKind.ADDED | ChangeKind.REMOVED:
+            tail = f" {what} {after or before}"
+        case ChangeKind.RENAMED:
+            tail = f" {what} was {before}"
+        case ChangeKind.CHANGED:
+            tail = f" {what}: {before or 'none'} → {after or 'none'}"
+        case ChangeKind.MOVED:
+            tail = f" {what}: {before} → {after}"
+    style = "dim" if change.annotation else _COLOURS[kind]
+    return f"[{style}]{_SIGNS[kind]} [bold]{escape(change.path)}[/]{tail}[/]"
+
+
+def _cell(change: Change, direction: Direction, answer: DiffAnswer) -> str:
+    if not answer.ruleset:
+        return ""
+    fits = change.backward if direction is Direction.BACKWARD else change.forward
+    if fits:
+        return _CELLS[Verdict.COMPATIBLE]
+    own = Verdict.of(reason.finding for reason in change.findings if reason.direction is direction)
+    return _CELLS[Verdict.UNDECIDED if own is Verdict.UNDECIDED else Verdict.INCOMPATIBLE]
+
+
+def _print_findings(change: Change) -> None:
+    """Why a change is none that everybody can read."""
+    for reason in change.findings:
+        finding = reason.finding
+        colour = {Level.ERROR: "red", Level.WARNING: "yellow", Level.UNKNOWN: "magenta"}[finding.level]
+        reader = "new reads old" if reason.direction is Direction.BACKWARD else "old reads new"
+        console.print(
+            f"  [{colour}]{finding.rule}[/] at [bold]{escape(finding.path or '/')}[/], when {reader}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        for label, said in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
+            if said:
+                console.print(f"    {label}: {said}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"
