@@ -97,12 +97,13 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
     """Parse one schema with the texts its references name.
 
     The draft is that of `$schema`, else draft-07 (the Confluent registry's default); a schema without `$schema` that
-    only draft-04 understands (boolean `exclusiveMaximum`, say) is read as draft-04.
+    only draft-04 understands (boolean `exclusiveMaximum`, say) is read as draft-04. A `$schema` that names a reference
+    is a meta-schema of the author's own: its draft counts, and its vocabularies.
     Raises `MalformedSchema` (line and column for syntax, JSON Pointer for the rest) and `UnresolvedReference`.
     """
     root = _read_schema(text, strict=strict)
     known = {label: _read_reference(label, body, strict=strict) for label, body in references.items()}
-    draft = detect(root)
+    draft = _draft(root, known)
     try:
         return _assemble(root, known, draft, name=name, strict=strict)
     except MalformedSchema as error:
@@ -114,9 +115,21 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
             raise error from None
 
 
+def _draft(root: Json, known: Mapping[str, Json]) -> Draft:
+    """The draft of a schema, through meta-schemas among its references."""
+    seen: set[str] = set()
+    while isinstance(root, dict) and isinstance(uri := root.get("$schema"), str) and uri in known and uri not in seen:
+        seen.add(uri)
+        root = known[uri]
+    return detect(root)
+
+
 def _assemble(root: Json, known: dict[str, Json], draft: Draft, *, name: str, strict: bool) -> ParsedJsonSchema:
     links = Links(root, known, name=name, draft=draft, strict=strict)
     base = join(ROOT_BASE, name)
+    own = root.get("$schema") if isinstance(root, dict) else None
+    if isinstance(own, str) and own in known:
+        links.documents.setdefault(own.partition("#")[0], known[own])
     try:
         validator: jsonschema_rs.Validator | MalformedSchema = compile_schema(root, links, draft, base=base)
     except MalformedSchema as error:

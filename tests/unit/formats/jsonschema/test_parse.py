@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -312,3 +313,22 @@ def test_unknown_rulesets_are_refused() -> None:
     )
     with pytest.raises(UnknownRuleset, match="confluent-lenient"):
         JSON_SCHEMA.check(parse({}), parse({}), "nonsense")
+
+
+def test_a_meta_schema_of_the_authors_own() -> None:
+    """`$schema` may name a reference: its draft counts, and keywords outside its vocabularies assert nothing."""
+    core = {"https://json-schema.org/draft/2020-12/vocab/core": True}
+    meta = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:mine", "$vocabulary": core}
+    text = json.dumps({"$schema": "urn:mine", "minimum": 5}).encode()
+    parsed = JSON_SCHEMA.parse(text, {"urn:mine": json.dumps(meta).encode()})
+    assert parsed.draft is Draft.DRAFT2020
+    assert JSON_SCHEMA.codec(parsed).validate(1) == []
+    other = JSON_SCHEMA.parse(json.dumps({"$schema": meta["$schema"], "minimum": 5}).encode(), {})
+    assert any(found.breaks for found in JSON_SCHEMA.check(other, parsed, "containment"))
+
+
+def test_meta_schemas_in_a_circle() -> None:
+    """Meta-schemas that name each other end the search for a draft, not the process."""
+    circle = {"urn:a": b'{"$schema":"urn:b"}', "urn:b": b'{"$schema":"urn:a"}'}
+    with suppress(MalformedSchema):
+        assert JSON_SCHEMA.parse(b'{"$schema":"urn:a"}', circle).draft is Draft.DRAFT7
