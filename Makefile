@@ -12,7 +12,7 @@ help: ## Print this list
 demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data (DEMO_EXIT=1: stop the server at the end)
 	@$(BIN)/python examples/flights/demo.py
 
-test: $(VENV)/dev.stamp ## The tests that need only Python, a JDK and PyPI
+test: $(VENV)/dev.stamp $(VENV)/suites.stamp ## The tests that need only Python, a JDK and PyPI
 	$(BIN)/python -m pytest -q -m "not servers"
 
 test-servers: $(VENV)/dev.stamp ## The tests against real database, broker and Java clients
@@ -21,25 +21,29 @@ test-servers: $(VENV)/dev.stamp ## The tests against real database, broker and J
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
 	$(BIN)/stele serve
 
-check: $(VENV)/dev.stamp ## Format, lint, types, layers, docs drift
+check: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Format, lint, types, layers, docs drift
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/ruff check src tests bench examples tools
 	$(BIN)/mypy
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/conformance.py --check
 	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_exports.py tests/test_docs.py
 
 format: $(VENV)/dev.stamp ## Rewrite sources in the house format
 	$(BIN)/ruff check --fix -q src tests bench examples tools
 	$(BIN)/ruff format src tests bench examples tools
 
-docs: $(VENV)/dev.stamp ## Write the generated reference pages again
+docs: $(VENV)/dev.stamp $(VENV)/suites.stamp ## Write the generated reference pages again
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/conformance.py
 
 lock: $(VENV)/uv.stamp ## Pin every dependency again
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    --upgrade pyproject.toml requirements/build.in --extra demo -o requirements/demo.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    pyproject.toml requirements/build.in --extra dev -c requirements/demo.lock -o requirements/dev.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    requirements/suites.in -c requirements/dev.lock -o requirements/suites.lock
 
 bench: $(VENV)/dev.stamp ## Side-by-side benchmarks; results go to bench/results/
 	$(BIN)/python bench/run.py
@@ -63,3 +67,13 @@ $(VENV)/dev.stamp: $(VENV)/uv.stamp requirements/dev.lock pyproject.toml
 	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements/dev.lock
 	@$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/demo.stamp
+
+# pip asks a source distribution for its metadata before it keeps it, hence the build backend of jsonschema.
+$(VENV)/suites.stamp: $(VENV)/dev.stamp requirements/suites.lock
+	@echo "Fetching the official JSON Schema test suite (once) …"
+	@rm -rf $(VENV)/suites
+	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements/suites.lock
+	@$(BIN)/python -m pip download -q --disable-pip-version-check --no-deps --no-build-isolation \
+	    --no-binary jsonschema --require-hashes -r requirements/suites.lock -d $(VENV)/suites
+	@rm -f $(VENV)/suites/*.whl
+	@touch $@

@@ -1,0 +1,58 @@
+"""The official JSON Schema test suite through `parse` and `codec(...).validate`, beside what the engine says itself.
+
+`make test` fetches the suite; where it is not there these tests fail and say so.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tools.json_suite import DRAFTS, Answer, results
+
+LEAST = {"draft4": 600, "draft6": 800, "draft7": 900, "draft2019-09": 1200, "draft2020-12": 1200}
+"""Required tests each draft has at least."""
+
+ASSERTING = "optional/format-assertion.json"
+"""A meta-schema can ask that `format` be asserted; here it is an annotation in every draft."""
+
+
+def answers(draft: str, part: str) -> list[Answer]:
+    """The answers to one part of the suite."""
+    return [one for one in results() if one.group.draft == draft and one.group.part == part]
+
+
+def wrong(found: list[Answer]) -> list[str]:
+    """Tests that jsonschema-rs answers as the suite does, and Stele does not."""
+    return [
+        f"{one.group.file}: {one.group.description}: {one.test}: {one.ours}, not {one.suite}"
+        for one in found
+        if one.bare == one.suite != one.ours
+    ]
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_required(draft: str) -> None:
+    """Every required test the engine passes is passed, remote documents being registry references."""
+    found = answers(draft, "required")
+    assert len(found) >= LEAST[draft]
+    assert sum(one.bare == one.suite for one in found) >= 0.99 * len(found), "the comparison itself is broken"
+    assert wrong(found) == []
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_optional(draft: str) -> None:
+    """So is every optional one, but for those that want formats asserted."""
+    assert wrong([one for one in answers(draft, "optional") if one.group.file != ASSERTING]) == []
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_formats_are_annotations(draft: str) -> None:
+    """No `format` ever refuses a document: what the suite calls valid is valid, whatever the draft."""
+    found = answers(draft, "format")
+    assert len(found) >= 100
+    assert [one for one in found if one.suite and not one.ours] == []
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_every_schema_parses(draft: str) -> None:
+    """No required schema is refused: there is none to leave out."""
+    assert [one.group.description for one in answers(draft, "required") if one.ours is None] == []

@@ -1,0 +1,222 @@
+"""Judges every published case line and writes docs/reference/conformance.md and the table in README.md.
+
+With --check says whether both still agree with the code; times go to the terminal only, for they never stay the same.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import json_suite
+
+from stele.core.ports import Form
+from stele.errors import MalformedSchema
+from stele.formats import catalogue, rulesets
+from stele.testing.format_cases import Case, lines, pairs
+from stele.testing.format_material import Material
+
+ROOT: Final = Path(__file__).parent.parent
+CASES: Final = ROOT / "tests" / "conformance" / "formats" / "cases"
+PAGE: Final = ROOT / "docs" / "reference" / "conformance.md"
+README: Final = ROOT / "README.md"
+MARKED: Final = re.compile(r"(<!-- conformance -->\n).*?(<!-- /conformance -->)", re.DOTALL)
+
+JUDGED_BY: Final = {
+    "json": {"apicurio": "containment"},
+    "protobuf": {"apicurio": "", "xregistry": ""},
+}
+"""Rulesets we do not have, by format, and which of ours answers for them ('': none, the lines are examples)."""
+
+TITLES: Final = {"avro": "Avro", "json": "JSON Schema", "protobuf": "Protobuf", "thrift": "Thrift", "xsd": "XSD"}
+
+
+class Suite(NamedTuple):
+    """One case file: its material, the ruleset its labels follow ('': no verdicts) and ours that judges ('': none)."""
+
+    file: str
+    material: Material
+    ruleset: str
+    judge: str
+
+    @property
+    def format(self) -> str:
+        """Name of the format of all its lines."""
+        return self.material.format.name
+
+
+class Score(NamedTuple):
+    """Lines in all; those nobody contests and how many are judged right; the contested and how many we agree with."""
+
+    lines: int
+    uncontested: int
+    right: int | None
+    contested: int
+    agreed: int | None
+    seconds: float
+
+
+def suites() -> Iterator[Suite]:
+    """The published files; every line of a file is of one format and one ruleset."""
+    for file in sorted(CASES.glob("*.jsonl")):
+        cases = list(lines([file]))
+        fmt = catalogue.get(cases[0].format)
+        material = Material(fmt, cases, JUDGED_BY.get(fmt.name, {}))
+        ruleset = cases[0].ruleset
+        named = (material.ruleset_of(cases[0]) or "") if ruleset else ""
+        yield Suite(file.name, material, ruleset, rulesets.newest(fmt, named) if named else "")
+
+
+def compatible(material: Material, case: Case, ruleset: str) -> bool | None:
+    """The verdict of a ruleset on a line; None when a document is no schema."""
+    try:
+        asked = [[material.parse(side, case.reference_texts) for side in pair] for pair in pairs(case)]
+    except MalformedSchema:
+        return None
+    return not any(found.breaks for reader, writer in asked for found in material.check(reader, writer, ruleset))
+
+
+def is_right(suite: Suite, case: Case) -> bool:
+    """Whether everything a line states is so."""
+    if case.compatible is not None:
+        return compatible(suite.material, case, suite.judge) is (case.compatible if case.compiles else None)
+    try:
+        parsed: Any = suite.material.format.parse(case.text, {}, strict=case.valid is not None)
+    except MalformedSchema:
+        return case.valid is False
+    canonical = suite.material.format.canonical(parsed, Form.CANONICAL).decode()
+    rabin = suite.material.format.fingerprints(parsed).get("rabin", b"")
+    return (
+        case.valid is not False
+        and case.canonical in (None, canonical)
+        and case.crc64_signed in (None, int.from_bytes(rabin, "big", signed=True))
+    )
+
+
+def score(suite: Suite) -> Score:
+    """How a suite is answered by the ruleset that answers for it."""
+    started = time.perf_counter()
+    cases = suite.material.cases
+    plain = [case for case in cases if not case.contested]
+    contested = [case for case in cases if case.contested]
+    asked = bool(suite.judge) or not suite.ruleset
+    right = sum(is_right(suite, case) for case in plain) if asked else None
+    agreed = sum(is_right(suite, case) for case in contested) if asked else None
+    return Score(len(cases), len(plain), right, len(contested), agreed, time.perf_counter() - started)
+
+
+def crossed(suite: Suite) -> Iterator[tuple[str, ...]]:
+    """A row for each ruleset of the format: as labelled, stricter, laxer, of the uncontested verdicts."""
+    asked = [case for case in suite.material.judged if case.compatible is not None and case.compiles]
+    for ruleset in suite.material.format.rulesets if asked else ():
+        seen: Counter[str] = Counter()
+        for case in asked:
+            verdict = compatible(suite.material, case, ruleset)
+            seen["same" if verdict is case.compatible else "laxer" if verdict else "stricter"] += 1
+        name = rulesets.newest(suite.material.format, ruleset)
+        counts = tuple(str(seen[key]) for key in ("same", "stricter", "laxer"))
+        yield (f"`{suite.file}`", f"`{suite.ruleset}`", f"`{name}`", str(len(asked)), *counts)
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    """A Markdown table; the first row is its head."""
+    head, *body = ("| " + " | ".join(row) + " |" for row in rows)
+    return "\n".join([head, "|" + "---|" * len(rows[0]), *body]) + "\n"
+
+
+def page(scored: list[tuple[Suite, Score]]) -> str:
+    """The reference page."""
+    own: list[tuple[str, ...]] = [
+        ("file", "format", "its ruleset", "judged by", "lines", "uncontested", "right", "wrong", "contested", "agreed")
+    ]
+    for suite, result in scored:
+        said = f"`{suite.ruleset}`" if suite.ruleset else "canonical" if "canonical" in suite.file else "validity"
+        judge = f"`{suite.judge}`" if suite.judge else "–" if suite.ruleset else "parsing"
+        wrong = None if result.right is None else result.uncontested - result.right
+        counts = (result.lines, result.uncontested, result.right, wrong, result.contested, result.agreed)
+        shown = tuple("–" if count is None else str(count) for count in counts)
+        own.append((f"`{suite.file}`", suite.format, said, judge, *shown))
+    cross: list[tuple[str, ...]] = [("file", "labels follow", "ruleset", "lines", "as labelled", "stricter", "laxer")]
+    cross += [row for suite, _ in scored for row in crossed(suite)]
+    return "".join([_INTRODUCTION, table(*own), _CROSSED, table(*cross), _OFFICIAL, official()])
+
+
+_INTRODUCTION: Final = """<!-- Generated by tools/conformance.py: run `make docs` after changing the code. -->
+
+# Conformance
+
+Results of this version on the [case files](../../tests/conformance/formats/cases/README.md), most of them taken from
+the tests of other projects. A file is judged by the ruleset its labels follow, or by ours that aims at the same; where
+none of ours does, the file is an example and not a measure. A line is contested when there is evidence against its
+label; such lines are never fitted, and agreeing with them is no merit. Your own format is tried the same way:
+[how](../do/custom-format.md).
+
+"""
+_CROSSED: Final = """
+## Every ruleset
+
+What each ruleset says to the uncontested verdicts, whoever's rules their labels follow. Rulesets differ on purpose;
+stricter and laxer are seen from the label.
+
+"""
+_OFFICIAL: Final = """
+## The official JSON Schema test suite
+
+Fetched for the tests, not part of this repository. Stele parses each schema with the suite's remote documents as its
+references (nothing is ever fetched) and validates by its codec; beside it what jsonschema-rs, the engine below, answers
+when asked directly. `format` is an annotation in every draft here, and so not asserted.
+
+"""
+
+
+def official() -> str:
+    """What the official suite says of us, by draft."""
+    rows = [("draft", "part", "tests", "Stele as the suite", "jsonschema-rs as the suite", "wrong where it is right")]
+    for draft in json_suite.DRAFTS:
+        for part in json_suite.PARTS:
+            found = [one for one in json_suite.results() if (one.group.draft, one.group.part) == (draft, part)]
+            ours = sum(one.ours == one.suite for one in found)
+            bare = sum(one.bare == one.suite for one in found)
+            lost = sum(one.bare == one.suite != one.ours for one in found)
+            rows.append((draft, part, str(len(found)), str(ours), str(bare), str(lost)))
+    return table(*rows)
+
+
+def summary(scored: list[tuple[Suite, Score]]) -> str:
+    """The table for the README: a row for each format."""
+    rows = [("published cases", "uncontested", "right", "by")]
+    for name, title in TITLES.items():
+        asked = [(suite, result) for suite, result in scored if suite.format == name and result.right is not None]
+        judges = sorted({f"`{suite.judge}`" if suite.judge else "parsing" for suite, _ in asked})
+        lines_ = sum(result.uncontested for _, result in asked)
+        rows.append((title, str(lines_), str(sum(result.right or 0 for _, result in asked)), ", ".join(judges)))
+    required = [one for one in json_suite.results() if one.group.part == "required"]
+    right = sum(one.ours == one.suite for one in required)
+    rows.append(("official JSON Schema suite, 5 drafts", str(len(required)), str(right), "validation"))
+    return table(*rows)
+
+
+def main(*, check: bool) -> int:
+    """Write page and table, or compare them; 1 when they differ."""
+    scored = [(suite, score(suite)) for suite in suites()]
+    readme = README.read_text(encoding="utf-8")
+    texts = {PAGE: page(scored), README: MARKED.sub(lambda found: found[1] + summary(scored) + found[2], readme)}
+    if check:
+        stale = [path.name for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text]
+        if stale:
+            sys.stderr.write(f"conformance results are stale: {', '.join(stale)}; run 'make docs'\n")
+        return 1 if stale else 0
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    for suite, result in scored:
+        sys.stdout.write(f"{result.seconds:7.2f} s  {suite.file}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))

@@ -1,0 +1,141 @@
+"""The official JSON Schema test suite, read from the archive `make test` fetches, against Stele and bare jsonschema-rs.
+
+Stele is asked through its public path: `parse` with the suite's remote documents as registry references, then
+`codec(...).validate`. A test jsonschema-rs itself answers wrongly is beyond us and only counted; every other one of the
+required tests must be answered as the suite says.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import jsonschema_rs
+
+from stele.errors import SteleError
+from stele.formats.jsonschema import JSON_SCHEMA
+
+DRAFTS: Final[Mapping[str, tuple[str, Any]]] = {
+    "draft4": ("http://json-schema.org/draft-04/schema#", jsonschema_rs.Draft4Validator),
+    "draft6": ("http://json-schema.org/draft-06/schema#", jsonschema_rs.Draft6Validator),
+    "draft7": ("http://json-schema.org/draft-07/schema#", jsonschema_rs.Draft7Validator),
+    "draft2019-09": ("https://json-schema.org/draft/2019-09/schema", jsonschema_rs.Draft201909Validator),
+    "draft2020-12": ("https://json-schema.org/draft/2020-12/schema", jsonschema_rs.Draft202012Validator),
+}
+"""The drafts under test, each with its `$schema` and the validator of the engine."""
+
+REMOTE: Final = "http://localhost:1234/"
+"""Where the suite wants its remote documents to be; nothing is ever fetched from there."""
+
+PARTS: Final = ("required", "optional", "format")
+"""Parts of the suite: what every implementation must do, what it may, and the formats it may assert."""
+
+
+class Group(NamedTuple):
+    """One schema of the suite with its tests (`description`, `data`, `valid`), and the file it comes from."""
+
+    draft: str
+    part: str
+    file: str
+    description: str
+    schema: Any
+    tests: list[dict[str, Any]]
+
+
+class Answer(NamedTuple):
+    """One test: what the suite, Stele and the bare engine say (None: it raised an error)."""
+
+    group: Group
+    test: str
+    suite: bool
+    ours: bool | None
+    bare: bool | None
+
+
+def archive() -> Path:
+    """The archive with the suite. Raises `FileNotFoundError` saying how to fetch it."""
+    folder = Path(sys.prefix) / "suites"
+    found = sorted(folder.glob("jsonschema-*.tar.gz"))
+    if len(found) != 1:
+        raise FileNotFoundError(f"the JSON Schema test suite is not in {folder}: make .venv/suites.stamp fetches it")
+    return found[0]
+
+
+def groups() -> Iterator[Group]:
+    """Every group of the drafts under test."""
+    for path, text in _files().items():
+        head, _, rest = path.partition("/tests/")
+        draft, _, file = rest.partition("/")
+        if head == "json" and draft in DRAFTS:
+            part = "required"
+            if file.startswith("optional/"):
+                part = "format" if file.startswith("optional/format/") else "optional"
+            for group in json.loads(text):
+                yield Group(draft, part, file, group["description"], group["schema"], group["tests"])
+
+
+@cache
+def remotes(draft: str) -> Mapping[str, bytes]:
+    """The remote documents of a draft by URI: those all drafts share, and its own."""
+    found = {path.removeprefix("json/remotes/"): text for path, text in _files().items() if "/remotes/" in path}
+    return {
+        REMOTE + path: text
+        for path, text in found.items()
+        if path.partition("/")[0] == draft or not path.startswith("draft")
+    }
+
+
+def answers(group: Group) -> list[Answer]:
+    """What all three say to the tests of a group."""
+    uri, _ = DRAFTS[group.draft]
+    schema = group.schema
+    if isinstance(schema, dict) and "$schema" not in schema:
+        schema = {"$schema": uri, **schema}
+    data = [test["data"] for test in group.tests]
+    said = zip(group.tests, _ours(group.draft, schema, data), _bare(group.draft, schema, data), strict=True)
+    return [Answer(group, test["description"], test["valid"], ours, bare) for test, ours, bare in said]
+
+
+@cache
+def results() -> tuple[Answer, ...]:
+    """The whole suite, answered once."""
+    return tuple(answer for group in groups() for answer in answers(group))
+
+
+def _ours(draft: str, schema: Any, data: list[Any]) -> list[bool | None]:
+    try:
+        codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), remotes(draft)))
+    except SteleError:
+        return [None] * len(data)
+    return [not codec.validate(datum) for datum in data]
+
+
+def _bare(draft: str, schema: Any, data: list[Any]) -> list[bool | None]:
+    _, validator = DRAFTS[draft]
+    try:
+        check = validator(schema, registry=_registry(draft))
+        return [check.is_valid(datum) for datum in data]
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+        return [None] * len(data)
+
+
+@cache
+def _registry(draft: str) -> jsonschema_rs.Registry:
+    return jsonschema_rs.Registry([(name, json.loads(text)) for name, text in remotes(draft).items()])
+
+
+@cache
+def _files() -> Mapping[str, bytes]:
+    """The JSON files of the suite by their path below the archive's own folder."""
+    with tarfile.open(archive()) as packed:
+        read = {
+            member.name.partition("/")[2]: body.read()
+            for member in packed
+            if member.name.endswith(".json") and (body := packed.extractfile(member)) is not None
+        }
+    return {name: text for name, text in sorted(read.items()) if name.startswith(("json/tests/", "json/remotes/"))}
