@@ -1,0 +1,313 @@
+"""From a compiled schema to the neutral model.
+
+| Protobuf | model |
+|---|---|
+| fields without presence | not nullable, may be left out, with the zero of their type as default |
+| fields with presence | nullable, may be left out, null by default; a default of proto2 makes them not nullable |
+| `required` | required, not nullable |
+| repeated, map | arrays and maps that may be left out, empty by default |
+| oneof | a group of nullable fields of which a datum has at most one |
+| message, group, enum | a named type by its full name |
+| google.protobuf.Timestamp, Duration | a point in time, a span of time, both with nanoseconds |
+| google.protobuf.Int32Value and the other wrappers | the nullable scalar |
+| google.protobuf.Struct, Value, ListValue, confluent.type.Variant | any JSON value |
+| google.protobuf.NullValue | null |
+| google.type.Date, TimeOfDay, DateTime, Decimal | a date, a time, a wall-clock time, a decimal |
+| confluent.type.Decimal | a decimal, of the precision and scale that `(confluent.field_meta).params` names |
+
+Comments become documentation; those of imported files are not kept by the compiler.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import deque
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf.descriptor import FieldDescriptor as F
+from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto
+
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Decimal,
+    Declared,
+    Duration,
+    Enumeration,
+    Field,
+    Kind,
+    Loss,
+    Map,
+    Model,
+    Named,
+    Record,
+    Scalar,
+    Symbol,
+    Time,
+    Timestamp,
+    Type,
+    Unit,
+)
+from stele.formats.protobuf.kinds import (
+    DURATION,
+    JSON_VALUES,
+    TIMESTAMP,
+    WRAPPERS,
+    enum_of,
+    is_map,
+    map_parts,
+    type_text,
+)
+from stele.formats.protobuf.layout import Layout, Path
+from stele.formats.protobuf.remarks import Remarks
+from stele.formats.protobuf.values import scalar
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+    from stele.formats.protobuf.model import ProtobufSchema
+
+SCALARS: Final = {
+    **dict.fromkeys((F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32), Kind.INT32),
+    **dict.fromkeys((F.TYPE_INT64, F.TYPE_SINT64, F.TYPE_SFIXED64), Kind.INT64),
+    **dict.fromkeys((F.TYPE_UINT32, F.TYPE_FIXED32), Kind.UINT32),
+    **dict.fromkeys((F.TYPE_UINT64, F.TYPE_FIXED64), Kind.UINT64),
+    F.TYPE_FLOAT: Kind.FLOAT32,
+    F.TYPE_DOUBLE: Kind.FLOAT64,
+    F.TYPE_BOOL: Kind.BOOLEAN,
+    F.TYPE_STRING: Kind.STRING,
+    F.TYPE_BYTES: Kind.BYTES,
+}
+"""What each scalar type is in memory."""
+
+_ENCODED: Final = frozenset(
+    {F.TYPE_SINT32, F.TYPE_SINT64, F.TYPE_SFIXED32, F.TYPE_SFIXED64, F.TYPE_FIXED32, F.TYPE_FIXED64}
+)
+_NULL_VALUE: Final = "google.protobuf.NullValue"
+_DECIMAL: Final = "confluent.type.Decimal"
+_OTHERS: Final[dict[str, tuple[frozenset[str], Type, Loss | None]]] = {
+    "google.type.Date": (
+        frozenset({"year", "month", "day"}),
+        Scalar(Kind.DATE),
+        Loss("", "PARTIAL", "A date whose year, month or day is 0 (unknown) is no calendar day.", data=True),
+    ),
+    "google.type.TimeOfDay": (
+        frozenset({"hours", "minutes", "seconds", "nanos"}),
+        Time(Unit.NANO),
+        Loss("", "PARTIAL", "24:00:00 and a leap second are no times of day.", data=True),
+    ),
+    "google.type.DateTime": (
+        frozenset({"year", "month", "day", "hours", "minutes", "seconds", "nanos", "utc_offset", "time_zone"}),
+        Timestamp(Unit.NANO, utc=False),
+        Loss("", "ZONE", "The offset or time zone, and a date without a year, have no place.", data=True),
+    ),
+    "google.type.Decimal": (
+        frozenset({"value"}),
+        Decimal(None),
+        Loss("", "ENCODING", "The number is text on the wire; the model knows its value only."),
+    ),
+    _DECIMAL: (frozenset({"value", "precision", "scale"}), Decimal(None), None),
+    "confluent.type.Variant": (
+        frozenset({"metadata", "value"}),
+        Scalar(Kind.ANY),
+        Loss("", "VARIANT", "Values that JSON does not have (dates, bytes) become text.", data=True),
+    ),
+}
+_LONGEST_PATH: Final = 500
+
+
+def to_model(schema: ProtobufSchema, message: str = "") -> tuple[Model, list[Loss]]:
+    """The model of a message, by its full name ('' is the first one of the file), and what the model cannot say.
+
+    Raises `InvalidRequest` when there is no such message.
+    """
+    return _Reader(schema).model(schema.message(message))
+
+
+class _Reader:
+    """Turns messages into records, each once, breadth first: no path through messages makes it recurse."""
+
+    def __init__(self, schema: ProtobufSchema) -> None:
+        self._schema = schema
+        self._layout = Layout(schema)
+        self._remarks = Remarks(schema)
+        self._records: dict[str, Declared] = {}
+        self._enums: dict[str, Declared] = {}
+        self._todo: deque[tuple[Descriptor, str]] = deque()
+        self._met: set[str] = set()
+
+    def model(self, root: Descriptor) -> tuple[Model, list[Loss]]:
+        self._meet(root, "")
+        while self._todo:
+            message, path = self._todo.popleft()
+            self._records[message.full_name] = self._record(message, path)
+        types = self._records | self._enums
+        self._remarks.on_file(types)
+        return Model(Named(root.full_name), types), self._remarks.losses
+
+    def _meet(self, message: Descriptor, path: str) -> Named:
+        if message.full_name not in self._met:
+            self._met.add(message.full_name)
+            start = path if len(path) <= _LONGEST_PATH else message.full_name
+            self._todo.append((message, f"{start}." if start else ""))
+        return Named(message.full_name)
+
+    def _record(self, message: Descriptor, path: str) -> Record:
+        proto = DescriptorProto()
+        message.CopyToProto(proto)
+        place = self._place(message)
+        self._remarks.on_message(proto, path)
+        groups: dict[str, tuple[str, ...]] = {}
+        fields = []
+        for field in message.fields:
+            oneof = self._schema.oneof(field)
+            if oneof:
+                groups[oneof] = (*groups.get(oneof, ()), field.name)
+            doc, params = self._remarks.on_field(proto.field[field.index], field, path + field.name)
+            written = self._layout.comment((*place, 2, field.index)) if place else ""
+            made = self._field(field, path + field.name, params, in_oneof=bool(oneof))
+            fields.append(made(written or doc))
+        return Record(message.full_name, tuple(fields), self._comment(place), at_most_one=groups)
+
+    def _comment(self, place: Path) -> str:
+        return self._layout.comment(place) if place else ""
+
+    def _place(self, message: Descriptor) -> Path:
+        """Where the message is in the file; () for a message of another file."""
+        path = self._schema.positions.get(message.full_name, ())
+        return (4, path[0], *(step for index in path[1:] for step in (3, index))) if path else ()
+
+    # --- fields -----------------------------------------------------------------------------------------------------
+
+    def _field(self, field: FieldDescriptor, path: str, params: dict[str, str], *, in_oneof: bool) -> Any:
+        """A function from the documentation to the field."""
+        kind: Type
+        default: Any = None
+        nullable = required = False
+        if is_map(field):
+            key, value = map_parts(field)
+            self._encoding(key, f"{path}{{}}")
+            kind, default = Map(self._value(value, f"{path}{{}}", params), Scalar(SCALARS[key.type])), {}
+        elif field.is_repeated:
+            kind, default = Array(self._value(field, f"{path}[]", params)), []
+        else:
+            kind = self._value(field, path, params)
+            required = field.is_required
+            if required:
+                default = ABSENT
+            elif field.has_default_value:
+                default = self._written(field)
+                if in_oneof:
+                    why = f"Only the member of a oneof that is set is in the data, so {default!r} stands for none."
+                    self._remarks.add(path, "DEFAULT", why)
+                    default = None
+            elif not field.has_presence:
+                default = self._zero(field)
+            nullable = default is None
+        if kind == Scalar(Kind.NULL):
+            nullable, default = True, None
+        return lambda doc: Field(
+            field.name, kind, nullable=nullable, required=required, default=default, doc=doc, number=field.number
+        )
+
+    def _encoding(self, field: FieldDescriptor, path: str) -> None:
+        if field.type in _ENCODED:
+            why = f"The model knows the range of {type_text(field)}, not how it is written on the wire."
+            self._remarks.add(path, "ENCODING", why)
+
+    def _value(self, field: FieldDescriptor, path: str, params: dict[str, str]) -> Type:
+        """The type of one value of the field."""
+        if field.type == F.TYPE_ENUM:
+            return self._enum(enum_of(field), path)
+        message = field.message_type
+        if message is None:
+            self._encoding(field, path)
+            return Scalar(SCALARS[field.type])
+        if field.type == F.TYPE_GROUP:
+            self._remarks.add(path, "ENCODING", "A group is written between two tags, other than a message.")
+        return self._message(message, path, params)
+
+    def _message(self, message: Descriptor, path: str, params: dict[str, str]) -> Type:
+        name = message.full_name
+        if name in WRAPPERS:
+            why = f"The value stands in a message {name} on the wire; the model knows the value only."
+            self._remarks.add(path, "ENCODING", why)
+            return Scalar(SCALARS[WRAPPERS[name]])
+        if name == TIMESTAMP:
+            return Timestamp(Unit.NANO)
+        if name == DURATION:
+            return Duration(Unit.NANO)
+        if name in JSON_VALUES:
+            if name != "google.protobuf.Value":
+                kind = "an object" if name.endswith("Struct") else "a list"
+                self._remarks.add(path, "CONSTRAINT", f"Only {kind} was taken; the model says any JSON value.")
+            return Scalar(Kind.ANY)
+        if name in _OTHERS:
+            members, kind_of, loss = _OTHERS[name]
+            if {field.name for field in message.fields} == members:
+                if loss:
+                    self._remarks.add(path, loss.what, loss.why, data=loss.data)
+                return _decimal(params) if name == _DECIMAL else kind_of
+        return self._meet(message, path)
+
+    def _enum(self, enum: EnumDescriptor, path: str) -> Type:
+        if enum.full_name == _NULL_VALUE:
+            return Scalar(Kind.NULL)
+        if enum.full_name not in self._enums:
+            proto = EnumDescriptorProto()
+            enum.CopyToProto(proto)
+            self._remarks.on_enum(proto, path, is_open=not enum.is_closed)
+            place = self._enum_place(enum)
+            symbols = tuple(
+                Symbol(value.name, value.number, self._comment((*place, 2, index) if place else ()))
+                for index, value in enumerate(enum.values)
+            )
+            self._enums[enum.full_name] = Enumeration(enum.full_name, symbols, doc=self._comment(place))
+        return Named(enum.full_name)
+
+    def _enum_place(self, enum: EnumDescriptor) -> Path:
+        """Where the enum is in the file; () for one of another file."""
+        if enum.file.name != self._schema.proto.name:
+            return ()
+        around = enum.containing_type
+        if around is None:
+            return (5, self._top_enums[enum.name])
+        return (*self._place(around), 4, [each.name for each in around.enum_types].index(enum.name))
+
+    @cached_property
+    def _top_enums(self) -> dict[str, int]:
+        return {each.name: index for index, each in enumerate(self._schema.proto.enum_type)}
+
+    # --- defaults ---------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _written(field: FieldDescriptor) -> Any:
+        """The default the author wrote, as a JSON value."""
+        value = field.default_value
+        if field.type == F.TYPE_ENUM:
+            return enum_of(field).values_by_number[value].name
+        if field.type == F.TYPE_BYTES:
+            return base64.b64encode(value).decode()
+        if field.type in {F.TYPE_FLOAT, F.TYPE_DOUBLE}:
+            text = scalar(field, value)
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text) or float(text)
+        return value
+
+    @staticmethod
+    def _zero(field: FieldDescriptor) -> Any:
+        """What a field without presence reads as when it is not in the data."""
+        if field.type == F.TYPE_ENUM:
+            return enum_of(field).values[0].name
+        return "" if field.type == F.TYPE_BYTES else field.default_value
+
+
+def _decimal(params: dict[str, str]) -> Decimal:
+    """The decimal that the field's parameters describe; free when they describe none."""
+    precision, scale = (_count(params.get(name)) for name in ("precision", "scale"))
+    return Decimal(precision or None, scale or 0)
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch(r"-?[0-9]{1,6}", text) else None

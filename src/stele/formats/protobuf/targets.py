@@ -1,0 +1,115 @@
+"""Which type of Protobuf stands for a type of the neutral model that has no parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from stele.formats.conversion.model import Array, Decimal, Kind, Loss, Named, Scalar, Type
+from stele.formats.protobuf.draft import Target
+
+WORDS: Final = {
+    Kind.BOOLEAN: "bool",
+    Kind.INT8: "int32",
+    Kind.INT16: "int32",
+    Kind.INT32: "int32",
+    Kind.INT64: "int64",
+    Kind.UINT8: "uint32",
+    Kind.UINT16: "uint32",
+    Kind.UINT32: "uint32",
+    Kind.UINT64: "uint64",
+    Kind.INTEGER: "int64",
+    Kind.NUMBER: "double",
+    Kind.FLOAT32: "float",
+    Kind.FLOAT64: "double",
+    Kind.STRING: "string",
+    Kind.UUID: "string",
+    Kind.BYTES: "bytes",
+}
+"""The scalar type for each kind that has one."""
+_NARROW: Final = frozenset({Kind.INT8, Kind.INT16, Kind.UINT8, Kind.UINT16})
+KEYS: Final = frozenset(WORDS) - {Kind.BYTES, Kind.FLOAT32, Kind.FLOAT64, Kind.NUMBER}
+"""What the keys of a map may be."""
+TYPE_WORDS: Final = frozenset({*WORDS.values(), *(kind.value for kind in Kind)})
+"""Words for types, which say too little as names of fields."""
+NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+"""No constraints."""
+_DECIMAL: Final = "confluent.type.Decimal"
+_INT64: Final = range(-(1 << 63), 1 << 63)
+
+
+def _imported(word: str, file: str, *more: str, is_message: bool = True) -> Target:
+    return Target(word, imports=(file, *more), is_message=is_message)
+
+
+_VALUE: Final = _imported("google.protobuf.Value", "google/protobuf/struct.proto")
+_NULL: Final = _imported("google.protobuf.NullValue", "google/protobuf/struct.proto", is_message=False)
+_DATE: Final = _imported("google.type.Date", "google/type/date.proto")
+TIME: Final = _imported("google.type.TimeOfDay", "google/type/timeofday.proto")
+"""A time of day."""
+INSTANT: Final = _imported("google.protobuf.Timestamp", "google/protobuf/timestamp.proto")
+"""A point in time."""
+WALL_CLOCK: Final = _imported("google.type.DateTime", "google/type/datetime.proto")
+"""A date and a time without a place."""
+SPAN: Final = _imported("google.protobuf.Duration", "google/protobuf/duration.proto")
+"""A span of time of an exact length."""
+KNOWN: Final[dict[str, tuple[Target, dict[str, int]]]] = {
+    "google.protobuf.Any": (
+        _imported("google.protobuf.Any", "google/protobuf/any.proto"),
+        {"type_url": 1, "value": 2},
+    ),
+    "google.protobuf.Empty": (_imported("google.protobuf.Empty", "google/protobuf/empty.proto"), {}),
+    "google.protobuf.FieldMask": (
+        _imported("google.protobuf.FieldMask", "google/protobuf/field_mask.proto"),
+        {"paths": 1},
+    ),
+}
+"""Messages that are imported rather than declared again, with their fields."""
+
+
+def scalar_target(kind: Scalar, path: str, constraints: Mapping[str, Any]) -> tuple[Target, list[Loss]]:
+    """The type of a scalar, and what it does not say; constraints are those of the field."""
+    word = WORDS.get(kind.kind, "")
+    match kind.kind:
+        case Kind.ANY:
+            return _VALUE, [Loss(path, "PRECISION", "Numbers in any JSON value are doubles here.", data=True)]
+        case Kind.NULL:
+            return _NULL, []
+        case Kind.DATE:
+            return _DATE, []
+        case Kind.NUMBER:
+            why = "Numbers are doubles here: digits beyond 15 may change."
+            return Target(word), [Loss(path, "PRECISION", why, data=True)]
+        case Kind.INTEGER:
+            bounds = (constraints.get("minimum"), constraints.get("maximum"))
+            if not all(isinstance(bound, int) and bound in _INT64 for bound in bounds):
+                return Target(word), [Loss(path, "RANGE", "Integers beyond 64 bits cannot be written.", data=True)]
+        case Kind.UUID:
+            return Target(word), [Loss(path, "FORMAT", "Any text is taken where a UUID was demanded.")]
+        case _ if kind.kind in _NARROW:
+            return Target(word), [Loss(path, "RANGE", f"All of {word} is taken where {kind.kind.value} was demanded.")]
+    return Target(word), []
+
+
+def decimal_target(kind: Decimal) -> Target:
+    """A decimal, with precision and scale as an option of the field."""
+    params = {"precision": kind.precision, "scale": kind.scale} if kind.precision or kind.scale else {}
+    shown = ", ".join(f'{{key: "{name}", value: "{value}"}}' for name, value in params.items() if value is not None)
+    if not shown:
+        return _imported(_DECIMAL, "confluent/type/decimal.proto")
+    made = _imported(_DECIMAL, "confluent/type/decimal.proto", "confluent/meta.proto")
+    return replace(made, options=(("confluent.field_meta", f"{{params: [{shown}]}}"),))
+
+
+def word_of(kind: Type) -> str:
+    """What a branch of a union is called that has no name of its own."""
+    match kind:
+        case Named():
+            return kind.name.rpartition(".")[2]
+        case Scalar():
+            return kind.kind.value
+        case Array():
+            return f"{word_of(kind.items)}_list"
+    return type(kind).__name__.lower()
