@@ -81,7 +81,7 @@ def write(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:
 
 def plain(value: Json) -> Json:
     """The same value of builtin types only (Decimal for what is no short integer), for the validator."""
-    return json.loads(write(value), parse_float=Decimal, parse_int=_plain_integer)
+    return _PLAIN.decode(write(value).decode())
 
 
 def pointer(parts: Iterable[str | int]) -> str:
@@ -160,6 +160,9 @@ def _integer(text: str) -> int | Spelled:
 
 def _plain_integer(text: str) -> int | Decimal:
     return int(text) if len(text) <= _SHORT_INT else Decimal(text)
+
+
+_PLAIN = json.JSONDecoder(parse_float=Decimal, parse_int=_plain_integer)
 
 
 def _refuse_constant(source: str, name: str) -> NoReturn:

@@ -11,9 +11,12 @@ import pytest
 from stele.core.findings import Finding, Level
 from stele.core.ports import Format
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
-from stele.formats.jsonschema.containment.document import Document
+from stele.formats.jsonschema.containment.document import Document, document
 from stele.formats.jsonschema.containment.prover import Prover
+from stele.formats.jsonschema.containment.search import PASSES, Budget, Search
 from stele.formats.jsonschema.containment.strings import samples
+from stele.formats.jsonschema.containment.structure import Structure
+from stele.formats.jsonschema.containment.view import View
 from stele.formats.jsonschema.drafts import Draft
 
 DRAFT4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
@@ -227,6 +230,22 @@ def test_a_changed_type_among_types_that_hold_each_other_is_found() -> None:
     (finding,) = check(_types(12, 11), _types(12, 99))
     assert finding.witness == '{"k":11}'
     assert check(_types(12, 11), json.loads(json.dumps(_types(12, 11))) | {"title": "other"}) == []
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        ({"items": [{"type": "string"}]}, {"items": [{"type": "string"}, {"type": "string"}]}),
+        ({"required": ["a"]}, {"required": ["a"], "properties": {"b": {"type": "string"}}}),
+    ],
+)
+def test_what_is_plain_to_see_is_seen_at_a_glance(writer: Any, reader: Any) -> None:
+    """The first pass, a tenth of the steps before a proof, finds a place that was open and is no more."""
+    old, new = (JSON_SCHEMA.parse(json.dumps(schema).encode(), {}) for schema in (writer, reader))
+    views = [View(document(each, Draft.DRAFT2020, formats=False)) for each in (new, old)]
+    search = Search(*views, Structure(*views), Budget(100, time.monotonic() + 60), PASSES[0])
+    found = search.witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
+    assert found is not None
 
 
 def test_one_changed_property_of_thousands_is_found() -> None:

@@ -8,6 +8,7 @@ know (which say nothing there, but would in a later draft) are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ _REFERENCES = {
 _BOUNDS = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 
 
+@cache
 def keywords(draft: Draft) -> frozenset[str]:
     """The keywords that assert something in a draft, references aside, as the validator reads it."""
     known = set(chain.from_iterable(_SINCE[each] for each in _ORDER[: _ORDER.index(draft) + 1]))

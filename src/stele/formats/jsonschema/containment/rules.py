@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import jsonschema_rs
@@ -105,28 +105,34 @@ class _Comparison:
     def __init__(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, reading: _Reading) -> None:
         self._pair = reader, writer
         self._reading = reading
-        self._draft = max(reader.draft, writer.draft, key=_ORDER.index)
-        own = [_document(each, self._draft, formats=reading.formats) for each in self._pair]
-        self._own = own[0], own[1]
-        self._own_exact = all(each.exact for each in own)
         mine, theirs = (_document(each, Draft.DRAFT2020, formats=reading.formats) for each in self._pair)
         self._later_exact = mine.exact and theirs.exact
         self._reader = View(mine)
         self._writer = View(theirs)
         self._structure = Structure(self._reader, self._writer)
 
-    def follows(self) -> bool:
-        """Whether the reader follows from the writer keyword by keyword.
+    @cached_property
+    def _own(self) -> tuple[Draft, Document, Document]:
+        """The two in their own draft if they share one, else in the later one."""
+        draft = max((each.draft for each in self._pair), key=_ORDER.index)
+        mine, theirs = (_document(each, draft, formats=self._reading.formats) for each in self._pair)
+        return draft, mine, theirs
 
-        In one draft a keyword means the same on both sides, whether or not it has a counterpart in the later one.
-        """
-        reader, writer = self._pair
-        comparable = self._later_exact or (reader.draft is writer.draft and self._own_exact)
-        return comparable and self._structure.proves(self._reader.root, self._writer.root)
+    def _comparable(self) -> bool:
+        """Whether keywords may be compared: in one draft they mean the same whatever they become in the later one."""
+        if self._later_exact:
+            return True
+        draft, mine, theirs = self._own
+        return all(each.draft is draft for each in self._pair) and mine.exact and theirs.exact
+
+    def follows(self) -> bool:
+        """Whether the reader follows from the writer keyword by keyword."""
+        return self._comparable() and self._structure.proves(self._reader.root, self._writer.root)
 
     def proved(self) -> bool:
-        """Whether the prover is certain. Compared in one draft: their own if they share one, else the later one."""
-        return PROVER.covers(*self._own, self._draft, formats=self._reading.formats)
+        """Whether the prover is certain."""
+        draft, mine, theirs = self._own
+        return PROVER.covers(mine, theirs, draft, formats=self._reading.formats)
 
     def counter_example(self, steps: int) -> Finding | None:
         """A document found in so many steps, as a finding."""

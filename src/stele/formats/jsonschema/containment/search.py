@@ -21,8 +21,23 @@ from stele.formats.jsonschema.containment.structure import Structure
 from stele.formats.jsonschema.containment.view import Parts, Schemas, View, items, members
 from stele.formats.jsonschema.text import Json, frozen
 
-DEPTHS = ((2, 0.15), (4, 0.25), (16, 0.6))
-"""Levels of nesting a search goes down, and its share of the steps: wide and shallow first, then deep."""
+
+class Pass(NamedTuple):
+    """One way to go through a pair of schemas.
+
+    depth  levels of nesting it goes down
+    share  its part of the steps of a search
+    tries  values made for a place right below the root; half as many on each further level, but at least `fewest`
+    """
+
+    depth: int
+    share: float
+    tries: int = 120
+    fewest: int = 40
+
+
+PASSES = (Pass(2, 0.1, tries=12, fewest=6), Pass(2, 0.15), Pass(4, 0.25), Pass(16, 0.6))
+"""The passes of a search: a glance that finds what is plain to see, then wide and shallow, then deep."""
 
 MAX_VALUES = 14
 """Values one place passes on to the place around it."""
@@ -31,7 +46,6 @@ LONGEST = 0.25
 """Seconds after which a search ends even with steps left: a guard against slow validation, not reached otherwise."""
 
 _TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
-_TRIES, _FEWEST_TRIES = 240, 40
 _DEEP = frozenset(["$ref", "items", "prefixItems", "properties", "additionalProperties", "anyOf", "oneOf", "allOf"])
 _TURNS = (3, 4, 6, 10, 20, 40)
 _SHOWN = 100
@@ -49,8 +63,8 @@ def find(
 ) -> Witness | None:
     """The first document found that proves says yes to; None when none is found in so many steps."""
     end = time.monotonic() + LONGEST
-    for depth, share in DEPTHS:
-        found = Search(reader, writer, structure, Budget(int(steps * share), end), depth).witness(proves)
+    for each in PASSES:
+        found = Search(reader, writer, structure, Budget(int(steps * each.share), end), each).witness(proves)
         if found is not None:
             return found
     return None
@@ -72,9 +86,9 @@ class Budget:
 class Search:
     """The search for one pair of schemas."""
 
-    def __init__(self, reader: View, writer: View, structure: Structure, budget: Budget, depth: int) -> None:
+    def __init__(self, reader: View, writer: View, structure: Structure, budget: Budget, manner: Pass) -> None:
         self._structure = structure
-        self._deepest = depth
+        self._manner = manner
         self._reader = reader
         self._writer = writer
         self._budget = budget
@@ -94,11 +108,11 @@ class Search:
         key = (tuple(map(id, writer)), tuple(map(id, reader)), depth)
         if key in self._known:
             return self._known[key]
-        if False in writer or depth > self._deepest:
+        if False in writer or depth > self._manner.depth:
             return []
         groups: dict[tuple[object, ...], list[Json]] = {}
         seen: set[object] = set()
-        most = max(_FEWEST_TRIES, _TRIES >> depth)
+        most = max(self._manner.fewest, self._manner.tries * 2 >> depth)
         enough = most if self._promising(writer, reader) else _ENOUGH_OF_THE_SAME
         for tries, value in enumerate(self._candidates(writer, reader, depth)):
             if tries > most or len(seen) >= enough or not self._budget.spend():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import islice, product
 from typing import TypeAlias
@@ -231,4 +230,6 @@ def _dependent(schema: dict[str, Json]) -> Iterator[tuple[str, Json]]:
 
 def _name(schema: dict[str, Json]) -> str | None:
     reference = schema.get("$ref")
-    return re.sub(r"^#/(\$defs|definitions)/", "", reference) if isinstance(reference, str) else None
+    if not isinstance(reference, str):
+        return None
+    return reference.removeprefix("#/$defs/").removeprefix("#/definitions/")
