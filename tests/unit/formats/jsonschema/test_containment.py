@@ -235,15 +235,15 @@ def test_a_changed_type_among_types_that_hold_each_other_is_found() -> None:
 @pytest.mark.parametrize(
     ("writer", "reader"),
     [
-        ({"items": [{"type": "string"}]}, {"items": [{"type": "string"}, {"type": "string"}]}),
-        ({"required": ["a"]}, {"required": ["a"], "properties": {"b": {"type": "string"}}}),
+        ({"type": "array", "items": [STRING]}, {"type": "array", "items": [STRING, STRING]}),
+        ({"type": "object", "required": ["a"]}, {"type": "object", "required": ["a"], "properties": {"b": STRING}}),
     ],
 )
 def test_what_is_plain_to_see_is_seen_at_a_glance(writer: Any, reader: Any) -> None:
     """The first pass, a tenth of the steps before a proof, finds a place that was open and is no more."""
     old, new = (JSON_SCHEMA.parse(json.dumps(schema).encode(), {}) for schema in (writer, reader))
-    views = [View(document(each, Draft.DRAFT2020, formats=False)) for each in (new, old)]
-    search = Search(*views, Structure(*views), Budget(100, time.monotonic() + 60), PASSES[0])
+    reads, wrote = (View(document(each, Draft.DRAFT2020, formats=False)) for each in (new, old))
+    search = Search(reads, wrote, Structure(reads, wrote), Budget(100, time.monotonic() + 60), PASSES[0])
     found = search.witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
     assert found is not None
 
