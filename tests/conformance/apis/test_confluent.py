@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import get_args
 
 import httpx
 import pytest
 import pytest_asyncio
 
-from stele.apis.confluent import application
+from stele.apis.confluent import ConfluentOptions, application
+from stele.apis.confluent.options import Profile
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -28,18 +31,22 @@ async def registry() -> AsyncIterator[Registry]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the dialect over that node."""
-    async with client_of(application(registry)) as made:
-        yield made
+async def clients(registry: Registry) -> AsyncIterator[dict[Profile, httpx.AsyncClient]]:
+    """A client of the dialect in every profile over that node."""
+    async with AsyncExitStack() as stack:
+        made = {name: client_of(application(registry, ConfluentOptions(profile=name))) for name in get_args(Profile)}
+        yield {name: await stack.enter_async_context(client) for name, client in made.items()}
 
 
 @pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("profile", get_args(Profile))
 @pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
-async def test_rule(rule: Rule, registry: Registry, client: httpx.AsyncClient) -> None:
-    """Every request of a transcript gets the answer written below it."""
+async def test_rule(
+    rule: Rule, profile: Profile, registry: Registry, clients: dict[Profile, httpx.AsyncClient]
+) -> None:
+    """Every request of a transcript gets the answer written below it, in the words of each release."""
     await registry.reset(await open_log("memory:"))
-    await play(client, rule)
+    await play(clients[profile], rule, profile)
 
 
 def test_there_are_enough_exchanges() -> None:

@@ -28,7 +28,7 @@ from stele.apis.confluent.parameters import (
     SubjectPrefix,
     everywhere,
 )
-from stele.apis.confluent.translate import SERIALIZED, is_descriptor, registration_out, version_out
+from stele.apis.confluent.translate import SERIALIZED, as_sent, is_descriptor, registration_out, version_out
 from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import DeleteSubject, Removal, Removed
@@ -129,7 +129,7 @@ async def register(
     state, version = await registering.register(
         desk, asked.key, body, normalize=is_true(normalize), force=is_true(force)
     )
-    if desk.options.profile == OLD and body.schema:
+    if desk.options.profile == OLD and as_sent(body, version):
         return api.RegisterSchemaResponse(version.schema.gid)
     shown = registration_out(state, version, desk.style())
     # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.

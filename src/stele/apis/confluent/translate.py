@@ -198,6 +198,13 @@ def is_descriptor(body: api.RegisterSchemaRequest) -> bool:
     return body.schema_type == "PROTOBUF" and not set(body.schema or "{") & set("{;")
 
 
+def as_sent(body: api.RegisterSchemaRequest, version: Version) -> bool:
+    """Whether a version is what the request wished for: nothing came from settings or from the version before it."""
+    kept = version.schema.attachments
+    metadata = body.metadata.ordered() if body.metadata is not None else None
+    return bool(body.schema) and kept.metadata == metadata and kept.rule_set == rule_set_in(body.rule_set)
+
+
 def registration_out(state: State, version: Version, style: Style) -> api.RegisterSchemaResponse:
     """The answer to a registration, with everything in it."""
     shown = version_out(state, version, style)
