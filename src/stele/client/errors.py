@@ -99,7 +99,9 @@ def read_failure(
         message = body.decode(errors="replace").strip()[:_EXCERPT]
     else:
         if isinstance(answer, dict):
-            error_code, message = answer.get("error_code"), answer.get("message")
+            own = answer.get("error")  # Stele's own API wraps its problem
+            said = own if isinstance(own, dict) else answer
+            error_code, message = said.get("error_code"), said.get("message")
         elif isinstance(answer, str):
             message = answer
     return Failure(

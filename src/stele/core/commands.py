@@ -223,7 +223,7 @@ class ChangeItems(msgspec.Struct, frozen=True):
 class AdoptRulesets(msgspec.Struct, frozen=True):
     """Judge by these versions of rulesets from now on: (format, bare name, version), all or none.
 
-    first=True does so only in a registry in which nothing ever happened.
+    first=True does so only in a registry in which nothing was ever written.
     """
 
     versions: tuple[tuple[str, str, int], ...]

@@ -90,6 +90,8 @@ class Registry:
         self._snapshot_seq = 0
         self._folding = asyncio.Lock()
         self._behind = True
+        self._beginning = asyncio.Lock()
+        self._begun = False
         self._queue: asyncio.Queue[_Job] = asyncio.Queue()
         self._to_erase: dict[int, bytes] = {}
         self._writing: frozenset[bytes] = frozenset()
@@ -99,18 +101,10 @@ class Registry:
     async def open(
         cls, log: Log, limits: Limits | None = None, *, undecided: WhenUndecided = WhenUndecided.REFUSE
     ) -> Registry:
-        """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`.
-
-        A registry that is opened for the first time takes over the newest versions of all installed rulesets.
-        """
+        """Load the newest snapshot and the tail, then start to write and follow. Raises `StoreError`."""
         registry = cls(log, limits, undecided=undecided)
         await registry._load()
         registry._tasks = [asyncio.create_task(registry._write()), asyncio.create_task(registry._follow())]
-        try:
-            await registry._adopt_newest()
-        except SteleError:
-            await registry.close()
-            raise
         return registry
 
     async def close(self) -> None:
@@ -131,7 +125,7 @@ class Registry:
             purges = self.state.purges + 1
             self.state = State()
             self.state.purges = purges
-        await self._adopt_newest()
+            self._begun = False
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -155,6 +149,16 @@ class Registry:
         except NotFound:
             await self._catch_up()
             return query(self.state)
+
+    async def adopted(self) -> dict[tuple[str, str], int]:
+        """Versions of rulesets by format and bare name that decide here; of all others it is the first.
+
+        A registry in which nothing was written yet has those it will begin with: the newest installed.
+        """
+        state = await self.current()
+        if state.seq > 0:
+            return dict(state.rulesets)
+        return {(fmt, name): version for fmt, name, version in await asyncio.to_thread(rulesets.newest_versions)}
 
     async def journal(self, after: int, limit: int) -> list[tuple[int, Record]]:
         """Entries of the log after a sequence number, oldest first."""
@@ -194,6 +198,11 @@ class Registry:
 
     async def execute(self, command: cmd.Command, *, actor: str = "", via: str = "") -> cmd.Outcome:
         """Carry out a command; returns when it is durable. Raises what the decision raises, or `StoreError`."""
+        if self.state.seq == 0:
+            await self._begin()
+        return await self._execute(command, actor, via)
+
+    async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
         stamp = Stamp(os.urandom(16), time.time_ns() // 1_000_000, actor, via)
         job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
         decision = await self._decided(job)
@@ -219,10 +228,13 @@ class Registry:
             extra[job.command.document.sha] = job.command.document.text
         job.verdicts.update(await self.judge.answer(state, undecided.questions, extra))
 
-    async def _adopt_newest(self) -> None:
-        """Where nothing was ever written no verdict can change: begin with the newest rules."""
-        if self.state.seq == 0 and (versions := await asyncio.to_thread(rulesets.newest_versions)):
-            await self.execute(cmd.AdoptRulesets(versions, first=True), via="start")
+    async def _begin(self) -> None:
+        """Before the first write, when no verdict can change yet: take over the newest rules."""
+        async with self._beginning:
+            if not self._begun:
+                if versions := await asyncio.to_thread(rulesets.newest_versions):
+                    await self._execute(cmd.AdoptRulesets(versions, first=True), "", "start")
+                self._begun = True
 
     async def _write(self) -> None:
         while True:

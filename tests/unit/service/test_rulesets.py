@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from stele.core import queries
 from stele.core.commands import ChangeSettings, Register
+from stele.core.events import RulesetAdopted
 from stele.core.findings import WhenUndecided
 from stele.core.model import PLAIN, Document, Level, SubjectKey
 from stele.core.policy import POLICIES
@@ -22,6 +24,7 @@ from stele.storage.memory import MemoryLog, MemoryStore
 
 Install = Callable[[str], None]
 KEY = SubjectKey("", "s")
+ADOPTED = RulesetAdopted("demo", "words", 2)
 
 
 async def document(registry: Registry, text: str) -> Document:
@@ -95,8 +98,8 @@ async def test_nodes_over_one_log_agree(install: Install) -> None:
     install("OLD")
     store = MemoryStore()
     first, second = [await Registry.open(MemoryLog(store)) for _ in range(2)]
-    install("NEW")
     await put(first, "a")
+    install("NEW")
     assert await second.findings(KEY, await document(second, "a b"), PLAIN) == ([], None)
     await adopt(first, "demo", "words")
     found_now, against = await second.findings(KEY, await document(second, "a b"), PLAIN)
@@ -111,12 +114,16 @@ async def test_a_new_registry_begins_with_the_newest_rules(install: Install) -> 
     install("NEW")
     store = MemoryStore()
     registry = await Registry.open(MemoryLog(store))
-    assert registry.state.rulesets == {("demo", "words"): 2}
-    await put(registry, "a")
+    assert (registry.state.seq, await registry.adopted()) == (0, {("demo", "words"): 2})
+    await asyncio.gather(*(put(registry, "a", key=SubjectKey("", name)) for name in "stu"))
+    assert registry.state.rulesets == await registry.adopted() == {("demo", "words"): 2}
     assert await refused(registry, "a b") == "NEW"
+    adoptions = [seq for seq, record in await registry.journal(0, 99) if record.events[0] == ADOPTED]
+    assert adoptions == [1]
     another = await Registry.open(MemoryLog(store))
     assert another.state.seq == registry.state.seq
     await registry.reset(MemoryLog())
+    await put(registry, "a")
     assert registry.state.rulesets == {("demo", "words"): 2}
     await another.close()
     await registry.close()

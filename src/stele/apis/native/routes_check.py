@@ -27,7 +27,7 @@ def checking(registry: Registry) -> HTTPRouteHandler:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""
         asked = await read_body(request, CheckRequest)
-        adopted = dict((await registry.current()).rulesets)
+        adopted = await registry.adopted()
         decide = partial(check, asked, registry.limits, undecided=registry.judge.undecided, adopted=adopted)
         answer = await asyncio.to_thread(decide)
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}

@@ -38,8 +38,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def list_rulesets() -> RulesetsOut:
         # GET /api/rulesets
         """List the rulesets of every format with their versions, and which version is in force."""
-        adopted = dict((await registry.current()).rulesets)
-        return RulesetsOut(await asyncio.to_thread(listed, adopted))
+        return RulesetsOut(await asyncio.to_thread(listed, await registry.adopted()))
 
     @post("/api/rulesets/report", status_code=200, operation_class=documented(ReportRequest), responses=ERRORS)
     async def report_differences(request: Request[Any, Any, Any]) -> ReportOut:
@@ -54,6 +53,6 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         version = (await read_body(request, Adoption)).version
         wanted = name if version is None else joined(name, version)
         await adopt(registry, format_name, wanted, actor=actor_of(request), via="native")
-        return found(format_name, name, (await registry.current()).rulesets)
+        return found(format_name, name, await registry.adopted())
 
     return [list_rulesets, report_differences, adopt_ruleset]

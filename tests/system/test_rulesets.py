@@ -1,0 +1,151 @@
+"""An upgrade as an operator meets it: a newer ruleset is installed, reported on, and taken over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.running import call, serving
+from typer.testing import CliRunner, Result
+
+from stele.cli.app import app
+from stele.core.commands import Register
+from stele.core.model import SubjectKey
+from stele.core.ports import Form
+from stele.errors import UnknownRuleset
+from stele.server.app import Server
+from stele.server.settings import load_settings
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+PLUG_IN = """
+from stele.core.findings import Finding
+from stele.formats.avro import AvroFormat
+
+class Newer(AvroFormat):
+    rulesets = ("avro@1", "avro@2", "confluent@1", "avro-ruby@1")
+
+    def check(self, reader, writer, ruleset=""):
+        if ruleset in {"", "avro", "avro@2"}:
+            return [Finding("MINDS_EVERYTHING", "/", why="Newer rules mind everything.")]
+        return super().check(reader, writer, ruleset)
+
+FORMAT = Newer()
+"""
+
+LOOKS = ("(?=.*[0-9])", "(?=.*q)")
+
+
+def newer_release(folder: Path) -> dict[str, str]:
+    """The environment of a server that finds a newer Avro before the built-in one."""
+    info = folder / "newer-1.dist-info"
+    info.mkdir(parents=True)
+    (folder / "newer_avro.py").write_text(PLUG_IN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: newer\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[stele.formats]\navro = newer_avro:FORMAT\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+def schema(*fields: str) -> dict[str, str]:
+    """A record of integers with defaults."""
+    shaped = [{"name": field, "type": "int", "default": 0} for field in fields]
+    return {"schema": json.dumps({"type": "record", "name": "R", "fields": shaped})}
+
+
+def stele(*arguments: str, url: str) -> Result:
+    """A command against a server."""
+    return CliRunner().invoke(app, [*arguments, "--url", url])
+
+
+def printed(*arguments: str, url: str) -> Any:
+    """What a command prints as JSON; it must succeed."""
+    result = stele(*arguments, "-o", "json", url=url)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def in_force(url: str) -> dict[str, int]:
+    """Versions of Avro's rulesets that decide."""
+    return {row["name"]: row["in_force"] for row in printed("ruleset", "list", url=url) if row["format"] == "avro"}
+
+
+async def registered(store: str, *fields: str) -> None:
+    """Put a first version of a subject into a log, as the release before would have."""
+    registry = await Registry.open(await open_log(store))
+    text = schema(*fields)["schema"].encode()
+    prepared = await registry.schemas.prepare(await registry.current(), "avro", text, form=Form.PRINTED)
+    await registry.execute(Register(SubjectKey("", "s"), prepared.document))
+    await registry.close()
+
+
+def test_an_upgrade_changes_nothing_until_the_operator_says_so(tmp_path: Path) -> None:
+    """The same log under a newer release judges as before; `report` tells what would change, `adopt` changes it."""
+    store = f"sqlite:///{tmp_path}/log.db"
+    asyncio.run(registered(store, "a"))
+    flags = ("--store", store)
+    with serving(*flags, folder=tmp_path, environ=newer_release(tmp_path / "newer")) as server:
+        versions, url = f"{server.url}/subjects/s/versions", server.url
+        assert in_force(url) == {"avro": 1, "confluent": 1, "avro-ruby": 1}
+        assert call(versions, "POST", schema("a", "b")).status == 200
+        asked = {"format": "avro", "schema": schema("a")["schema"], "against": [schema("b")]}
+        assert call(f"{url}/api/check", "POST", asked).body["compatible"] is True
+        rows = printed("ruleset", "report", url=url)
+        assert [(row["subject"], row["version"], row["then"]) for row in rows] == [("s", 2, "incompatible")]
+        text = stele("ruleset", "report", "avro", "avro@2", url=url)
+        assert "1 verdicts would change" in text.stdout
+        assert "MINDS_EVERYTHING" in text.stdout
+        wrong = stele("ruleset", "adopt", "avro", "avro@3", url=url)
+        assert (wrong.exit_code, "has no ruleset 'avro@3'" in wrong.output) == (2, True)
+        assert "from now on" in stele("ruleset", "adopt", "avro", "avro@2", url=url).stdout
+        assert in_force(url)["avro"] == 2
+        refusal = call(versions, "POST", schema("a", "b", "c"))
+        assert (refusal.status, "MINDS_EVERYTHING" in refusal.body["message"]) == (409, True)
+        assert call(f"{url}/api/check", "POST", asked).body["compatible"] is False
+    with pytest.raises(UnknownRuleset, match="stele ruleset adopt avro avro@1"):
+        asyncio.run(registered(store, "a", "b", "c"))
+
+
+DOUBTFUL = [json.dumps({"pattern": f"^{first}{then}[a-z0-9]{{9,}}$"}) for first, then in (LOOKS, LOOKS[::-1])]
+
+
+async def test_a_server_that_allows_doubt() -> None:
+    """It makes a warning of what no rule can decide, unless a request refuses it; the default calls it doubt."""
+    old, new = DOUBTFUL
+    asked = {"format": "json", "ruleset": "containment", "schema": new, "against": [{"schema": old}]}
+    for choice, compatible, level in (("refuse", False, "unknown"), ("allow", True, "warning")):
+        settings = load_settings({"undecided": choice, "store": "memory:"}, environ={})
+        server = Server(settings)
+        await server.start()
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(server), base_url="http://registry") as client:
+            answer = await client.post("/api/check", json=asked)
+            body = answer.json()
+            assert (body["compatible"], [finding["level"] for finding in body["findings"]]) == (compatible, [level])
+            assert answer.headers["Stele-Ruleset"] == "containment@1"
+            assert (await client.post("/api/check", json={**asked, "undecided": "refuse"})).json()[
+                "compatible"
+            ] is False
+        await server.stop()
+
+
+def test_a_check_without_a_server(tmp_path: Path) -> None:
+    """`stele check` names the rules that decided, tells doubt from a break, and takes a version by its number."""
+    old, new = (tmp_path / name for name in ("old.json", "new.json"))
+    for path, text in zip((old, new), DOUBTFUL, strict=True):
+        path.write_text(text)
+
+    def checked(*more: str) -> Result:
+        return CliRunner().invoke(app, ["check", str(new), "--against", str(old), *more])
+
+    plain = checked("--ruleset", "containment@1")
+    assert plain.exit_code == 1
+    assert "undecided, refused unless --undecided allow by containment@1" in plain.stdout.replace("\n", " ")
+    assert "(version 1, undecided)" in plain.stdout
+    assert checked("--ruleset", "containment", "--undecided", "allow").exit_code == 0
+    assert json.loads(checked("-o", "json").stdout)["ruleset"] == "confluent@1"
+    wrong = checked("--ruleset", "containment@2")
+    assert wrong.exit_code == 2
+    assert "containment-lenient@1" in wrong.output.replace("\n", "")
