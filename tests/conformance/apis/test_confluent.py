@@ -51,4 +51,4 @@ async def test_rule(
 
 def test_there_are_enough_exchanges() -> None:
     """The transcripts are read at all, and cover the API's tables."""
-    assert sum(len(rule.exchanges) for rule in RULES) >= 250
+    assert sum(len(rule.exchanges) for rule in RULES) >= 700
