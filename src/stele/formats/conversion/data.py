@@ -1,10 +1,10 @@
 """Data in neutral JSON: one mapping between the Python values codecs take and JSON, led by a model.
 
     null, boolean, string, whole numbers    as they are, whole numbers exact at any size
-    float32, float64                        numbers; what JSON has no number for is "NaN", "Infinity", "-Infinity"
+    float32, float64, number                numbers; what JSON has no number for is "NaN", "Infinity", "-Infinity"
     bytes, fixed                            base64 text (RFC 4648, with padding)
     decimal                                 text: "12.50"; the places of the scale
-    uuid                                    text, lower case with hyphens
+    uuid                                    text, lower case with hyphens; text stays as it is
     date, time, timestamp, duration         text; see `stele.formats.conversion.texts`
     enumeration                             the symbol
     array, map, record                      array, object, object; keys that are no text are written as their JSON
@@ -30,6 +30,7 @@ from stele.errors import DataError, EncodeError
 from stele.formats.conversion import texts
 from stele.formats.conversion.fit import fits
 from stele.formats.conversion.model import (
+    ABSENT,
     Array,
     Decimal,
     Duration,
@@ -68,6 +69,7 @@ INTEGERS: Final[Mapping[Kind, tuple[int, int]]] = {
 """Least and greatest value of every integer of a fixed width."""
 
 FLOATS: Final = frozenset({Kind.FLOAT32, Kind.FLOAT64})
+_NUMBERS: Final = FLOATS | {Kind.NUMBER}
 _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MIDNIGHT: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks have no zone on purpose
@@ -140,6 +142,8 @@ class _Plain:
                     _key(self.value(kind.keys, key, depth)): self.value(kind.values, item, depth + 1)
                     for key, item in datum.items()
                 }
+        if isinstance(datum, Number) and isinstance(kind, Scalar) and kind.kind in _NUMBERS and datum.is_finite():
+            return int(datum) if datum == datum.to_integral_value(context=texts.EXACT) else float(datum)
         text = _text(kind, datum)
         return _bare(datum, depth) if text is None else text
 
@@ -185,8 +189,8 @@ def _text(kind: Type, datum: Any) -> str | None:
             return texts.decimal_text(Number(unscaled).scaleb(-kind.scale, texts.EXACT), kind.scale)
         case Decimal() if isinstance(datum, Number) or whole:
             return texts.decimal_text(Number(datum), kind.scale if kind.precision is not None else None)
-        case Scalar(Kind.UUID) if isinstance(datum, str | bytes):
-            return str(UUID(bytes=datum) if isinstance(datum, bytes) else UUID(datum))
+        case Scalar(Kind.UUID) if isinstance(datum, bytes):
+            return str(UUID(bytes=datum))
     return None
 
 
@@ -270,7 +274,7 @@ class _Datum:
         members = _expect(value, dict)
         types = {field.name: field.type for field in declared.fields}
         for field in declared.fields:
-            if field.required and field.name not in members:
+            if field.required and field.default is ABSENT and field.name not in members:
                 raise _Misfit(f"the member {field.name!r} of {declared.name} is missing")
         unknown = next((name for name in members if name not in types), None)
         if unknown is not None:

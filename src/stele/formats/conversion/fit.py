@@ -111,7 +111,7 @@ def _raw(kind: Type, datum: Any) -> bool:
         case Scalar(Kind.FLOAT32 | Kind.FLOAT64 | Kind.DATE) | Time() | Timestamp() | Duration(_, False):
             return whole
         case Decimal():
-            return isinstance(datum, bytes | bytearray)
+            return whole or isinstance(datum, bytes | bytearray)
         case Duration(_, True):
             return isinstance(datum, bytes) and len(datum) == 12
         case Scalar(Kind.UUID):

@@ -1,0 +1,49 @@
+"""One schema language into another: to the neutral model and on, with the target's own parser as the last word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from stele.core.ports import Format, Parsed
+from stele.errors import CannotConvert, MalformedSchema
+from stele.formats.abilities import Readable, Writable
+from stele.formats.conversion.model import Loss, Model
+
+
+class Conversion(msgspec.Struct, frozen=True):
+    """The schema in the target's words, and what it does not say: losses of reading first, then of writing."""
+
+    text: bytes
+    losses: list[Loss]
+
+    @property
+    def keeps_data(self) -> bool:
+        """Whether every datum of the source can be written under the target as it is."""
+        return not any(loss.data for loss in self.losses)
+
+
+def convert(source: Format[Any], parsed: Parsed, target: Format[Any]) -> Conversion:
+    """Convert a schema of source, parsed by it, to target.
+
+    Raises `CannotConvert` when a format takes no part in conversions or target has no schema for this one, `TooLarge`
+    past the limits of either.
+    """
+    if not isinstance(source, Readable):
+        raise CannotConvert(f"schemas of the format {source.name} cannot be converted")
+    model, losses = source.to_model(parsed)
+    written = write(model, target)
+    return Conversion(written.text, losses + written.losses)
+
+
+def write(model: Model, target: Format[Any]) -> Conversion:
+    """A model as a schema of target. Raises as `convert`."""
+    if not isinstance(target, Writable):
+        raise CannotConvert(f"nothing can be converted to the format {target.name}")
+    text, losses = target.from_model(model)
+    try:
+        target.parse(text, {}, strict=True)
+    except MalformedSchema as error:
+        raise CannotConvert(f"no valid {target.name} schema stands for this one: {error}") from error
+    return Conversion(text, losses)

@@ -1,0 +1,220 @@
+"""A schema from samples of its data.
+
+    whole numbers                      int64; beyond 64 bits integer
+    whole and other numbers            float64; number where a float would change a whole number
+    Decimal                            decimal of the digits seen
+    strings                            string; uuid, date or timestamp where every string at the place is one, in ISO
+                                       8601 or RFC 3339 (a switch turns this off); an enumeration only on request
+    object                             record: a member some objects lack is not required; map where the names look
+                                       like keys (see `MIN_KEYS`)
+    several of these at one place      union
+    null                               nullable
+
+The outcome depends on the samples alone, not on their order. Members stand in the order of their mean position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, Final
+
+import msgspec
+
+from stele.errors import InvalidRequest
+from stele.formats.conversion.model import (
+    Array,
+    Decimal,
+    Declared,
+    Duration,
+    Enumeration,
+    Field,
+    Kind,
+    Map,
+    Model,
+    Named,
+    Option,
+    Record,
+    Scalar,
+    Symbol,
+    Time,
+    Timestamp,
+    Type,
+    Union,
+    Unit,
+)
+from stele.formats.conversion.shape import Budget, Members, Numbers, Shape, Words
+
+MIN_KEYS: Final = 20
+"""Names that make an object a map at the least; there must be as many objects, no name in more than one of
+`SHARE` of them, and one kind of value behind all names."""
+
+SHARE: Final = 5
+"""See `MIN_KEYS`."""
+
+_LONG: Final = 2**63
+_MAX_DIGITS: Final = 1_000
+_PLAIN: Final[dict[str, Type]] = {
+    "boolean": Scalar(Kind.BOOLEAN),
+    "bytes": Scalar(Kind.BYTES),
+    "uuid": Scalar(Kind.UUID),
+    "date": Scalar(Kind.DATE),
+    "time": Time(Unit.MICRO),
+    "timestamp": Timestamp(Unit.MICRO),
+    "local": Timestamp(Unit.MICRO, utc=False),
+    "duration": Duration(Unit.MICRO),
+}
+
+
+class InferOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """notations: whether strings in a notation of a time or id become that. enumerations: a place where strings repeat
+    and at most that many are different becomes an enumeration; 0 for never."""
+
+    notations: bool = True
+    enumerations: int = 0
+
+
+class Samples:
+    """An accumulator: `add` samples, `merge` what others saw, ask for the `model`. Memory is bounded by the shape."""
+
+    def __init__(self, options: InferOptions | None = None) -> None:
+        self.options = options or InferOptions()
+        self.count = 0
+        self._shape = Shape()
+        self._budget = Budget()
+
+    def add(self, value: Any) -> None:
+        """One more sample. Raises `Invalid` for types no schema has, `TooLarge` past the limits of `shape`."""
+        self._shape.add(value, self.options.enumerations, self._budget)
+        self.count += 1
+
+    def merge(self, other: Samples) -> None:
+        """Take in what another one saw, as if its samples had been added here. Raises `TooLarge`."""
+        self._shape.merge(other._shape, self.options.enumerations, self._budget)
+        self.count += other.count
+
+    def model(self, name: str = "Record") -> Model:
+        """The shape as a model; name is that of the top record, others are called after their path below it.
+
+        Raises `InvalidRequest` when there were no samples.
+        """
+        if not self.count:
+            raise InvalidRequest("there are no samples to infer a schema from")
+        return _Writer(self.options).model(self._shape, name)
+
+
+def infer(samples: Iterable[Any], *, name: str = "Record", options: InferOptions | None = None) -> Model:
+    """The model of all samples. Raises as `Samples`."""
+    seen = Samples(options)
+    for sample in samples:
+        seen.add(sample)
+    return seen.model(name)
+
+
+class _Writer:
+    """Turns shapes into types."""
+
+    def __init__(self, options: InferOptions) -> None:
+        self.options = options
+        self.types: dict[str, Declared] = {}
+        self.taken: set[str] = set()
+
+    def model(self, shape: Shape, name: str) -> Model:
+        """The whole model."""
+        root, nullable = self.type(shape, name)
+        return Model(root, self.types, nullable)
+
+    def type(self, shape: Shape, name: str) -> tuple[Type, bool]:
+        """The type of a place, and whether null was seen there; name is for the types it needs."""
+        kinds = self._kinds(shape, name)
+        if not kinds:
+            return Scalar(Kind.NULL if shape.null else Kind.ANY), True
+        if len(kinds) == 1:
+            return kinds[0], shape.null
+        return Union(tuple(Option(kind) for kind in kinds)), shape.null
+
+    def _kinds(self, shape: Shape, name: str) -> list[Type]:
+        kinds = [_PLAIN[word] for word in sorted(shape.plain)]
+        if shape.words is not None:
+            kinds.append(self._string(shape.words, name))
+        if shape.numbers is not None:
+            # Beside times, which are whole numbers underneath, a whole number must not have to pass for a decimal.
+            times = any(isinstance(kind, Time | Timestamp | Duration) or kind == _PLAIN["date"] for kind in kinds)
+            kinds += [_whole(shape.numbers)] if times and shape.numbers.least is not None else []
+            kinds.append(_number(shape.numbers))
+        if shape.items is not None:
+            kinds.append(Array(*self.type(shape.items, name)))
+        if shape.members is not None:
+            kinds.append(self._object(shape.members, name))
+        return list(dict.fromkeys(kinds))
+
+    def _string(self, words: Words, name: str) -> Type:
+        if self.options.notations and words.formats:
+            (word,) = words.formats
+            if word in ("timestamp", "local"):
+                unit = Unit.MILLI if words.digits <= 3 else Unit.MICRO if words.digits <= 6 else Unit.NANO
+                return Timestamp(unit, utc=word == "timestamp")
+            return _PLAIN[word]
+        if words.symbols and words.count > len(words.symbols):
+            full = self._name(name)
+            self.types[full] = Enumeration(full, tuple(Symbol(text) for text in sorted(words.symbols)))
+            return Named(full)
+        return Scalar(Kind.STRING)
+
+    def _object(self, members: Members, name: str) -> Type:
+        if members.by_name is None or self._keyed(members):
+            values, nullable = self.type(members.common(self.options.enumerations), f"{name}Value")
+            return Map(values, nullable=nullable)
+        full = self._name(name)
+        self.types[full] = Record(full, ())
+        ordered = sorted(members.by_name.items(), key=lambda item: (Fraction(item[1].places, item[1].count), item[0]))
+        fields = []
+        for member, seen in ordered:
+            kind, nullable = self.type(seen.shape, f"{full}{_capital(member)}")
+            fields.append(Field(member, kind, nullable, required=seen.count == members.count))
+        self.types[full] = Record(full, tuple(fields))
+        return Named(full)
+
+    def _keyed(self, members: Members) -> bool:
+        """Whether names are keys of a map rather than names of fields; in doubt they are names."""
+        by_name = members.by_name or {}
+        if len(by_name) < MIN_KEYS or members.count < MIN_KEYS:
+            return False
+        if any(member.count * SHARE > members.count for member in by_name.values()):
+            return False
+        common = members.common(0)
+        parts = [common.numbers, common.words, common.items, common.members, *common.plain]
+        return sum(part is not None for part in parts) == 1
+
+    def _name(self, wanted: str) -> str:
+        name, count = wanted, 1
+        while name in self.taken:
+            count += 1
+            name = f"{wanted}{count}"
+        self.taken.add(name)
+        return name
+
+
+def _number(numbers: Numbers) -> Type:
+    least, greatest = numbers.least, numbers.greatest
+    if numbers.floats:
+        return Scalar(Kind.NUMBER if numbers.decimals or not numbers.exact else Kind.FLOAT64)
+    if numbers.decimals:
+        bounds = [abs(bound) for bound in (least, greatest) if bound is not None]
+        if numbers.digits + numbers.scale > _MAX_DIGITS or any(bound >= 10**_MAX_DIGITS for bound in bounds):
+            return Scalar(Kind.NUMBER)
+        digits = max(numbers.digits, *(len(str(bound)) for bound in bounds), 1 - numbers.scale)
+        return Decimal(digits + numbers.scale, numbers.scale)
+    return _whole(numbers)
+
+
+def _whole(numbers: Numbers) -> Type:
+    assert numbers.least is not None
+    assert numbers.greatest is not None
+    return Scalar(Kind.INT64 if numbers.least >= -_LONG and numbers.greatest < _LONG else Kind.INTEGER)
+
+
+def _capital(member: str) -> str:
+    """A member's name as part of a type's: `ship_to` becomes `ShipTo`."""
+    words = "".join(char if char.isalnum() else " " for char in member).split()
+    return "".join(word[0].upper() + word[1:] for word in words)
