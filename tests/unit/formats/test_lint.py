@@ -1,0 +1,303 @@
+"""Lint: every rule of every language fires where it should and nowhere else, can be silenced, and stays bounded."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.formats.lint_cases import CASES, REFERENCES, Case, logical, record
+
+from stele.core.findings import Finding, Level
+from stele.core.ports import Field
+from stele.errors import UnknownRule
+from stele.formats import catalogue
+from stele.formats.abilities import Lintable
+from stele.formats.circles import circles
+from stele.formats.lint import MAX_FINDINGS, RULES, known, lint, restyled, rules_of, silenced_in
+
+LANGUAGES = ("avro", "json", "protobuf", "thrift", "xsd")
+SECONDS = 60
+"""Bound for what takes a second or two where nothing else runs."""
+
+
+def found(format_name: str, text: bytes, before: bytes | None = None, *rules: str) -> list[Finding]:
+    """The findings about a text."""
+    fmt = catalogue.get(format_name)
+    references = REFERENCES.get(format_name, {})
+    parsed = fmt.parse(text, references, strict=False)
+    old = None if before is None else fmt.parse(before, references, strict=False)
+    return lint(fmt, parsed, old, rules or None)
+
+
+def name(case: Case) -> str:
+    """How a case is called in reports."""
+    return f"{case.format}-{case.rule}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_a_rule_fires_at_its_place(case: Case) -> None:
+    """The bad schema gets a warning at the right place, with a reason and a way out."""
+    findings = found(case.format, case.bad, case.before, case.rule)
+    assert case.path in [finding.path for finding in findings]
+    for finding in findings:
+        assert finding.level is Level.WARNING
+        assert not finding.breaks
+        assert finding.why.endswith(".")
+        assert finding.fix
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_a_rule_keeps_quiet(case: Case) -> None:
+    """The good twin of the schema gets no finding of the rule."""
+    assert [f for f in found(case.format, case.good, case.before, case.rule) if f.path == case.path] == []
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.before is not None], ids=name)
+def test_rules_about_changes_need_a_change(case: Case) -> None:
+    """Without a version before, or with itself before, a schema has changed nothing."""
+    rule = case.rule
+    assert found(case.format, case.bad, None, rule) == []
+    assert found(case.format, case.bad, case.bad, rule) == []
+
+
+@pytest.mark.parametrize("format_name", LANGUAGES)
+def test_every_rule_has_a_case(format_name: str) -> None:
+    """No rule is listed that nothing triggers, and none fires that is not listed."""
+    fmt = catalogue.get(format_name)
+    assert isinstance(fmt, Lintable)
+    cases = {case.rule for case in CASES if case.format == format_name}
+    assert cases == set(rules_of(fmt)) - {"LINT_INCOMPLETE"}
+    fired = {f.rule for case in CASES if case.format == format_name for f in found(format_name, case.bad, case.before)}
+    assert fired <= set(rules_of(fmt))
+
+
+def test_the_catalogue_says_it_in_a_sentence() -> None:
+    """Names are stable words in upper case, sorted, each with one sentence; languages share them."""
+    assert list(RULES) == sorted(RULES)
+    for rule, sentence in RULES.items():
+        assert rule == rule.upper()
+        assert sentence.endswith(".")
+    assert {rule for name in LANGUAGES for rule in rules_of(catalogue.get(name))} == set(RULES)
+
+
+# --- choosing and silencing -----------------------------------------------------------------------------------------
+
+
+def test_unknown_rules_are_refused_by_name() -> None:
+    """A name no language has is an error that names the near one; one of another language's is no rule here."""
+    with pytest.raises(UnknownRule, match=r"'DOC_REQIRED'.*did you mean DOC_REQUIRED.*ENUM_DEFAULT"):
+        found("avro", b'"string"', None, "DOC_REQIRED")
+    assert found("avro", b'"string"', None, "DRAFT_DECLARED") == []
+    assert known(catalogue.get("avro"), ["NAMING"]) == {"NAMING"}
+
+
+SILENCED = [
+    ("avro", json.dumps(record(("a", "int"), **{"stele.lint-ignore": ["DOC_REQUIRED"]})), "DOC_REQUIRED"),
+    (
+        "avro",
+        json.dumps(record({"name": "a", "type": ["null", "int"], "stele.lint-ignore": "NULLABLE_DEFAULT"})),
+        "NULLABLE_DEFAULT",
+    ),
+    (
+        "avro",
+        json.dumps(record({"name": "a", "type": logical("long", "x"), "stele.lint-ignore": ["LOGICAL_TYPE"]})),
+        "LOGICAL_TYPE",
+    ),
+    ("json", '{"x-stele-lint-ignore": ["DRAFT_DECLARED"]}', "DRAFT_DECLARED"),
+    ("json", '{"properties": {"a": {"properties": {"B": {}}, "x-stele-lint-ignore": ["NAMING"]}}}', "NAMING"),
+    ("protobuf", 'syntax = "proto3";\n// stele:lint-ignore NAMING, DOC_REQUIRED\nmessage m { int32 A = 1; }', "NAMING"),
+    ("protobuf", '// stele:lint-ignore NAMESPACE_REQUIRED\nsyntax = "proto3"; message M {}', "NAMESPACE_REQUIRED"),
+    ("protobuf", 'syntax = "proto3"; message M {\n int32 A = 1; // stele:lint-ignore NAMING\n}', "NAMING"),
+    ("thrift", "/** S.\n * stele:lint-ignore NAMING\n */\nstruct s { 1: i32 A }", "NAMING"),
+    ("thrift", "/** stele:lint-ignore NAMING */ namespace * n\nstruct s {}", "NAMING"),
+    (
+        "xsd",
+        (
+            '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"><xs:annotation><xs:appinfo>stele:lint-ignore'
+            ' NAMESPACE_REQUIRED TYPE_DECLARED</xs:appinfo></xs:annotation><xs:element name="a"/></xs:schema>'
+        ),
+        "TYPE_DECLARED",
+    ),
+]
+
+
+@pytest.mark.parametrize(("format_name", "text", "rule"), SILENCED)
+def test_an_author_can_silence_a_rule(format_name: str, text: str, rule: str) -> None:
+    """What is silenced on a declaration is silent there and inside; the same text without the words is not."""
+    assert found(format_name, text.encode(), None, rule) == []
+    loud = text.replace("lint-ignore", "lint-attend")
+    assert found(format_name, loud.encode(), None, rule)
+
+
+def test_silencing_one_rule_silences_no_other() -> None:
+    """Only the named rule is silent, and only below the declaration."""
+    quiet = record({"name": "A", "type": "int", "stele.lint-ignore": ["NAMING"]}, ("B", "int"))
+    paths = {(f.rule, f.path) for f in found("avro", json.dumps(quiet).encode())}
+    assert ("NAMING", "/fields/0") not in paths
+    assert {("NAMING", "/fields/1"), ("DOC_REQUIRED", "/fields/0")} <= paths
+
+
+@pytest.mark.parametrize("value", [1, None, {}, [1], [["NAMING"]]])
+def test_nonsense_silences_nothing(value: Any) -> None:
+    """A suppression of a wrong shape is no error and has no effect."""
+    text = json.dumps(record(("A", "int"), **{"stele.lint-ignore": value}))
+    assert [f.rule for f in found("avro", text.encode(), None, "NAMING")] == ["NAMING"]
+
+
+def test_comments_silence_line_by_line() -> None:
+    """The words count at the start of a line only, with blanks or commas between names."""
+    assert silenced_in("An order.\nstele:lint-ignore A_B C, D\nmore") == {"A_B", "C", "D"}
+    assert silenced_in("we write stele:lint-ignore A here") == frozenset()
+
+
+def test_types_of_references_are_left_alone() -> None:
+    """A type that came with a reference has its own subject: nothing is said about it here."""
+    fmt = catalogue.get("avro")
+    inner = json.dumps({"type": "record", "name": "bad_name", "fields": [{"name": "X", "type": "int"}]}).encode()
+    text = json.dumps(record({"name": "a", "type": "bad_name", "doc": "d"}, doc="d")).encode()
+    assert lint(fmt, fmt.parse(text, {"bad_name": inner})) == []
+
+
+# --- formats without rules ------------------------------------------------------------------------------------------
+
+
+class Plain:
+    """The least a plug-in has."""
+
+    name = "plain"
+
+    def fields(self, parsed: Sequence[Field]) -> list[Field]:
+        """The schema is its fields."""
+        return list(parsed)
+
+
+def test_a_plug_in_without_rules_is_judged_by_its_fields() -> None:
+    """Documentation, names and added fields are looked at in any format; its other rules are none of its own."""
+    fmt: Any = Plain()
+    before: Any = [Field("a", "int", doc="d")]
+    now: Any = [Field("a", "int"), Field("b.c", "int", doc="d"), Field("b.C", "int", default="0", doc="d")]
+    assert {(f.rule, f.path) for f in lint(fmt, now, before)} == {
+        ("DOC_REQUIRED", "a"),
+        ("FIELD_DEFAULT", "b.c"),
+        ("CASE_CLASH", "b"),
+    }
+    assert lint(fmt, before) == []
+    assert lint(catalogue.get("opaque"), catalogue.get("opaque").parse(b"x", {})) == []
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------------
+
+
+def _avro_wide() -> bytes:
+    return json.dumps(record(*((f"F{n}", ["int", "null"]) for n in range(30_000)))).encode()
+
+
+def _avro_deep() -> bytes:
+    deep: Any = "int"
+    for level in range(190):
+        deep = {"type": "array", "items": deep} if level % 2 else record(("X", deep), name=f"r{level}")
+    return json.dumps(deep).encode()
+
+
+def _avro_strange() -> bytes:
+    return json.dumps(record(*({"name": f"f{n}", "type": "int", f"defaul{n}": n} for n in range(4_000)))).encode()
+
+
+def _json_wide() -> bytes:
+    inner = {f"F{n}": {f"typo{n}": 1, "format": f"x{n}", "required": [f"q{n}"]} for n in range(4_000)}
+    return json.dumps({"properties": inner, "$defs": {f"d{n}": {} for n in range(4_000)}}).encode()
+
+
+def _json_deep() -> bytes:
+    return b'{"not":' * 190 + b"{}" + b"}" * 190
+
+
+HOSTILE: Mapping[str, tuple[str, Any]] = {
+    "avro wide": ("avro", _avro_wide),
+    "avro deep": ("avro", _avro_deep),
+    "avro strange attributes": ("avro", _avro_strange),
+    "json wide": ("json", _json_wide),
+    "json deep": ("json", _json_deep),
+    "json recursive": (
+        "json",
+        lambda: json.dumps({"properties": {f"p{n}": {"$ref": "#"} for n in range(5_000)}}).encode(),
+    ),
+    "protobuf": (
+        "protobuf",
+        lambda: (
+            b'syntax = "proto3"; message M {' + b"".join(b"string F%d = %d;" % (n, n) for n in range(1, 2_001)) + b"}"
+        ),
+    ),
+    "thrift": ("thrift", lambda: b"struct s {" + b"".join(b"%d: i32 F_%d;" % (n, n) for n in range(1, 10_001)) + b"}"),
+    "xsd": (
+        "xsd",
+        lambda: (
+            b'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">'
+            + b"".join(b'<xs:element name="e_%d"/>' % n for n in range(2_000))
+            + b"</xs:schema>"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_schemas_are_bounded(kind: str) -> None:
+    """Wide, deep and strange schemas are linted in bounded time, and no rule lists more than its share."""
+    format_name, text = HOSTILE[kind]
+    fmt = catalogue.get(format_name)
+    parsed = fmt.parse(text(), {}, strict=False)
+    start = time.perf_counter()
+    findings = lint(fmt, parsed, parsed)
+    assert time.perf_counter() - start < SECONDS
+    for rule in rules_of(fmt):
+        mine = [finding for finding in findings if finding.rule == rule]
+        assert len(mine) <= MAX_FINDINGS + 1
+        if len(mine) > MAX_FINDINGS:
+            assert "more findings of this rule are left out" in mine[-1].why
+
+
+def test_what_was_not_looked_at_is_said_whatever_was_asked() -> None:
+    """A schema beyond the limit ends with a finding that says so, also when one rule alone was wanted."""
+    findings = found("avro", _avro_wide(), None, "RECURSIVE_TYPE")
+    assert [finding.rule for finding in findings] == ["LINT_INCOMPLETE"]
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "style", "wanted"),
+    [
+        ("orderId", "lower_snake_case", "order_id"),
+        ("HTTPServer2", "lower_snake_case", "http_server2"),
+        ("order-line item", "UpperCamelCase", "OrderLineItem"),
+        ("ORDER_LINE", "lowerCamelCase", "orderLine"),
+        ("orderLine", "UPPER_SNAKE_CASE", "ORDER_LINE"),
+        ("ä", "UpperCamelCase", "Name"),
+    ],
+)
+def test_names_in_another_style(text: str, style: str, wanted: str) -> None:
+    """Advice on a name says what it should be called."""
+    assert restyled(text, style) == wanted
+
+
+@given(
+    st.integers(1, 8).flatmap(
+        lambda n: st.tuples(st.just(n), st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))))
+    )
+)
+def test_circles_are_what_reaches_itself(graph: tuple[int, set[tuple[int, int]]]) -> None:
+    """The groups are exactly the nodes that reach each other over one edge or more."""
+    count, edges = graph
+    reach = set(edges)
+    for middle in range(count):
+        reach |= {(a, b) for a in range(count) for b in range(count) if {(a, middle), (middle, b)} <= reach}
+    groups = circles(range(count), lambda node: sorted(b for a, b in edges if a == node))
+    wanted = {frozenset(b for b in range(count) if {(a, b), (b, a)} <= reach) for a in range(count) if (a, a) in reach}
+    assert {frozenset(group) for group in groups} == wanted
+    assert len(groups) == len(wanted)

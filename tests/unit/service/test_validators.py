@@ -1,0 +1,192 @@
+"""Validators a policy names: each refuses what it should, through the registry, and says why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from stele.core.commands import ChangeSettings, Register, Registration
+from stele.core.findings import Finding, Level
+from stele.core.model import Level as Place
+from stele.core.model import SubjectKey
+from stele.core.policy import ALLOW_ANY, Policy
+from stele.core.ports import Format, Parsed
+from stele.errors import Incompatible, UnknownRuleset
+from stele.formats import catalogue
+from stele.service import validators
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog
+
+KEY = SubjectKey("", "orders-value")
+
+
+def no_answers(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> list[Finding]:
+    """A plug-in that objects to every field called `answer`, and to nothing in a first version."""
+    names = [field.path for field in fmt.fields(parsed) if field.path == "answer"] if before is not None else []
+    return [Finding("HOUSE_RULE", name, why="No answers.", fix="Ask.", level=Level.WARNING) for name in names]
+
+
+NO_VALIDATOR = "words"
+"""What an entry point leads to that is no validator."""
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Three plug-ins: one that works, one that cannot be imported, one that is nothing to call."""
+    values = {"house": f"{__name__}:no_answers", "broken": "no.such.module:x", "words": f"{__name__}:NO_VALIDATOR"}
+    points = [EntryPoint(name, value, validators.GROUP) for name, value in values.items()]
+    loaded = {"house": no_answers, "words": NO_VALIDATOR}
+    real = EntryPoint.load
+    monkeypatch.setattr(EntryPoint, "load", lambda self: loaded[self.name] if self.name in loaded else real(self))
+    monkeypatch.setattr(validators, "entry_points", lambda group: points if group == validators.GROUP else [])
+    validators.forget()
+    yield
+    validators.forget()
+
+
+@pytest_asyncio.fixture
+async def registry() -> AsyncIterator[Registry]:
+    """An empty node."""
+    node = await Registry.open(MemoryLog())
+    yield node
+    await node.close()
+
+
+async def demand(registry: Registry, *checkers: str, policy: Policy = ALLOW_ANY) -> None:
+    """Have the subject checked by those validators, and by nothing else."""
+    changed = Policy(policy.kind, policy.backward, policy.forward, checkers)
+    await registry.execute(ChangeSettings(Place(*KEY), {"policy": changed}))
+
+
+async def put(registry: Registry, schema: Any, format_name: str = "avro") -> Registration:
+    """Register a schema given as text or JSON value."""
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    prepared = await registry.schemas.prepare(await registry.current(), format_name, text.encode())
+    outcome = await registry.execute(Register(KEY, prepared.document, prepared.references))
+    assert isinstance(outcome, Registration)
+    return outcome
+
+
+async def refusal(registry: Registry, schema: Any, format_name: str = "avro") -> list[Finding]:
+    """The findings a registration is refused with."""
+    with pytest.raises(Incompatible) as caught:
+        await put(registry, schema, format_name)
+    assert all(finding.breaks for finding in caught.value.findings)
+    return list(caught.value.findings)
+
+
+def record(*fields: Any, **more: Any) -> dict[str, Any]:
+    """A documented record of a namespace; a field given as a name is an int without default."""
+    shaped = [{"name": field, "type": "int", "doc": "d"} if isinstance(field, str) else field for field in fields]
+    return {"type": "record", "name": "R", "namespace": "n", "doc": "d", "fields": shaped, **more}
+
+
+async def test_a_lint_rule_refuses(registry: Registry) -> None:
+    """A schema that breaks the rule is refused with the rule's finding, as an error; a better one is taken."""
+    await demand(registry, "lint:DOC_REQUIRED")
+    findings = await refusal(registry, record("a", doc=""))
+    assert [(f.rule, f.path, f.level, f.against) for f in findings] == [("DOC_REQUIRED", "/", Level.ERROR, None)]
+    assert (await put(registry, record("a"))).ordinal == 1
+    assert (await refusal(registry, record("a", "b", doc="")))[0].against == 1
+    assert (await put(registry, record("a", "b"))).ordinal == 2
+
+
+async def test_all_lint_rules_refuse(registry: Registry) -> None:
+    """`lint` stands for every rule of the format."""
+    await demand(registry, "lint")
+    bad = record({"name": "A", "type": ["null", "int"], "doc": "d"}, namespace="")
+    assert {f.rule for f in await refusal(registry, bad)} == {"NAMESPACE_REQUIRED", "NAMING", "NULLABLE_DEFAULT"}
+    assert (await put(registry, record("a"))).created
+
+
+async def test_rules_about_changes_spare_the_first_version(registry: Registry) -> None:
+    """The first document has no version before it; the second is compared with it."""
+    await demand(registry, "lint:FIELD_DEFAULT")
+    await put(registry, record("a"))
+    assert [f.path for f in await refusal(registry, record("a", "b"))] == ["/fields/1"]
+    assert (await put(registry, record("a", {"name": "b", "type": "int", "default": 1}))).ordinal == 2
+
+
+async def test_every_validator_is_heard(registry: Registry) -> None:
+    """A schema that two validators object to is refused with the findings of both."""
+    await demand(registry, "lint:DOC_REQUIRED", "lint:NAMING", "repo.reject")
+    rules = [finding.rule for finding in await refusal(registry, record(name="bad_name", doc=""))]
+    assert rules == ["DOC_REQUIRED", "NAMING", "REPO_REJECT"]
+
+
+async def test_a_rule_of_another_language_says_nothing(registry: Registry) -> None:
+    """A policy for a whole space can name rules that not every language has."""
+    await demand(registry, "lint:ENUM_ZERO_UNSPECIFIED")
+    assert (await put(registry, record("a"))).created
+    assert [f.rule for f in await refusal(registry, 'syntax = "proto3"; enum E { A = 0; }', "protobuf")]
+
+
+async def test_a_version_of_another_format_is_no_version_before(registry: Registry) -> None:
+    """After a version of another format a document is judged like a first one, instead of being unreadable."""
+    await demand(registry, "lint:FIELD_DEFAULT", "ruleset:confluent")
+    await put(registry, record("a"))
+    assert (await put(registry, 'syntax = "proto3"; message M { int32 a = 1; }', "protobuf")).ordinal == 2
+
+
+async def test_a_ruleset_refuses(registry: Registry) -> None:
+    """The new schema has to read the newest version by that ruleset, though the policy allows any change."""
+    await demand(registry, "ruleset:avro")
+    await put(registry, record("a"))
+    findings = await refusal(registry, record("a", "b"))
+    assert [(f.rule, f.against) for f in findings] == [("READER_FIELD_MISSING_DEFAULT_VALUE", 1)]
+    assert (await put(registry, record())).ordinal == 2
+
+
+async def test_warnings_of_a_ruleset_do_not_refuse(registry: Registry) -> None:
+    """A change that can be read is taken though the ruleset warns; the lint rule about it refuses it."""
+    timed = [
+        record({"name": "t", "type": {"type": "long", "logicalType": f"timestamp-{u}"}}) for u in ("millis", "micros")
+    ]
+    await demand(registry, "ruleset:avro")
+    await put(registry, timed[0])
+    await demand(registry, "lint:TIMESTAMP_UNIT")
+    assert [f.rule for f in await refusal(registry, timed[1])] == ["TIMESTAMP_UNIT"]
+    await demand(registry, "ruleset:avro")
+    assert (await put(registry, timed[1])).ordinal == 2
+
+
+async def test_repo_reject_refuses_everything(registry: Registry) -> None:
+    """The validator of schema-repo takes nothing, not even a first document."""
+    await demand(registry, "repo.reject")
+    assert [f.rule for f in await refusal(registry, record("a"))] == ["REPO_REJECT"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["house-rules", "lint:NO_SUCH_RULE", "ruleset:no-such", "ruleset", "repo.accept", "lint:", "broken", "words"],
+)
+@pytest.mark.usefixtures("installed")
+async def test_a_name_nobody_installed_lets_nothing_in(name: str, registry: Registry) -> None:
+    """An unknown validator, rule or ruleset, and a plug-in that cannot be loaded, refuse by name."""
+    await demand(registry, name)
+    with pytest.raises(UnknownRuleset, match=name.partition(":")[2] or name):
+        await put(registry, record("a"))
+
+
+@pytest.mark.usefixtures("installed")
+async def test_plug_ins(registry: Registry) -> None:
+    """A plug-in is asked with the version before, None for the first; what it says refuses, whatever its level."""
+    await demand(registry, "house")
+    await put(registry, record("answer"))
+    findings = await refusal(registry, record("answer", "b"))
+    assert [(f.rule, f.path, f.level) for f in findings] == [("HOUSE_RULE", "answer", Level.ERROR)]
+    assert validators.names() == ("lint", "lint:RULE", "ruleset:NAME", "repo.reject", "broken", "house", "words")
+
+
+def test_a_ruleset_is_the_version_the_registry_adopted() -> None:
+    """A bare name means the adopted version; one that is not installed is refused, not replaced by another."""
+    fmt = catalogue.get("avro")
+    parsed = fmt.parse(b'"int"', {})
+    assert validators.objections("ruleset:avro", fmt, parsed, parsed, {"avro": 1}) == ()
+    with pytest.raises(UnknownRuleset, match="avro@99"):
+        validators.objections("ruleset:avro", fmt, parsed, parsed, {"avro": 99})
