@@ -213,7 +213,8 @@ class Comparison:
         """The changes of one declaration."""
         was = "" if old.path == new.path else old.path
         if old.name and new.name and old.name != new.name:
-            yield Change(ChangeKind.RENAMED, new.path, new.kind, old.name, new.name, was)
+            kind = new.kind if new.kind == old.kind else "declaration"
+            yield Change(ChangeKind.RENAMED, new.path, kind, old.name, new.name, was)
         elif self._elsewhere(old, new):
             yield Change(ChangeKind.MOVED, new.path, new.kind, old.path, new.path, was)
         if old.kind != new.kind:

@@ -12,7 +12,7 @@ from stele.formats import catalogue
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Installs the format `demo` in a release: OLD, NEW, LATE or BARE of `demo_format`."""
+    """Installs the format `demo` in a release: OLD, NEW, LATE, BARE or FIELDS of `demo_format`."""
     original = catalogue.entry_points
 
     def installing(release: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stele.core.findings import Finding, Level
+from stele.core.ports import Field
 from stele.formats.opaque import OpaqueFormat, OpaqueSchema
 from stele.formats.rulesets import Ruleset, Rulesets
 
@@ -58,3 +59,14 @@ OLD = DemoFormat("words@1", "other@1")
 NEW = DemoFormat("words@1", "words@2", "other@1")
 LATE = DemoFormat("words@2", "other@1")
 BARE = BareFormat()
+
+
+class FieldsFormat(DemoFormat):
+    """A release that lists its words as fields, and has no outline."""
+
+    def fields(self, parsed: OpaqueSchema) -> list[Field]:
+        """A field for every word."""
+        return [Field(word.decode(), "word") for word in parsed.text.split()]
+
+
+FIELDS = FieldsFormat("words@1")

@@ -1,0 +1,91 @@
+"""Every published pair has a semantic diff, whose verdicts are those of the check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from stele.errors import MalformedSchema
+from stele.formats import catalogue
+from stele.formats.rulesets import installed, split
+from stele.service.check import Candidate, CheckRequest, NamedText, check
+from stele.service.diff import DiffRequest, diff
+from stele.testing.format_cases import Case
+
+from .format_cases import uncontested
+
+FORMATS = ("avro", "protobuf", "json", "thrift", "xsd")
+
+
+class Versions(NamedTuple):
+    """Two versions of a schema that belong together, and the ruleset to compare them by, None for the default."""
+
+    format: str
+    old: Candidate
+    new: Candidate
+    ruleset: str | None
+
+
+def versions(case: Case) -> Iterator[Versions]:
+    """The pairs of a case; a ruleset of somebody else's gives way to the default."""
+    if case.compatible is None or case.new is None:
+        return
+    known = {split(name)[0] for name in installed(catalogue.get(case.format))}
+    references = tuple(NamedText(name, text) for name, text in case.references.items())
+    for old in case.history or (case.old or "",):
+        candidates = [Candidate(text, references) for text in (old, case.new)]
+        yield Versions(case.format, *candidates, case.ruleset if case.ruleset in known else None)
+
+
+def verdict(pair: Versions, policy: str) -> bool:
+    """What the check says under a policy."""
+    return check(
+        CheckRequest(
+            format=pair.format,
+            schema=pair.new.schema,
+            policy=policy,
+            ruleset=pair.ruleset,
+            references=pair.new.references,
+            against=(pair.old,),
+        )
+    ).compatible
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_verdicts_are_those_of_the_check(format_name: str) -> None:
+    """Over all cases: the diff speaks as the check does, both ways, and as all its changes together."""
+    compared = 0
+    for case in uncontested(format_name):
+        for pair in versions(case):
+            try:
+                answer = diff(DiffRequest(pair.format, pair.old, pair.new, pair.ruleset))
+            except MalformedSchema:  # some cases are about texts that are no schemas
+                with pytest.raises(MalformedSchema):
+                    verdict(pair, "FULL")
+                continue
+            compared += 1
+            assert answer.backward is verdict(pair, "BACKWARD"), case.id
+            assert answer.forward is verdict(pair, "FORWARD"), case.id
+            assert answer.backward is all(change.backward for change in answer.changes), case.id
+            assert answer.forward is all(change.forward for change in answer.changes), case.id
+            assert bool(answer.changes) or (answer.text == "" and answer.backward and answer.forward), case.id
+    assert compared > 40, "the cases are there"
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_findings_seldom_stand_alone(format_name: str) -> None:
+    """Nearly every finding is about a difference that the outlines tell: one in ten stands alone at most."""
+    told = alone = 0
+    for case in uncontested(format_name):
+        for pair in versions(case):
+            try:
+                answer = diff(DiffRequest(pair.format, pair.old, pair.new, pair.ruleset))
+            except MalformedSchema:
+                continue
+            for change in answer.changes:
+                told += len(change.findings)
+                alone += sum(1 for reason in change.findings if reason.finding.rule == change.what)
+    assert told > 10
+    assert alone * 10 <= told, f"{alone} of {told}"
