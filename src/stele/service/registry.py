@@ -150,16 +150,6 @@ class Registry:
             await self._catch_up()
             return query(self.state)
 
-    async def adopted(self) -> dict[tuple[str, str], int]:
-        """Versions of rulesets by format and bare name that decide here; of all others it is the first.
-
-        A registry in which nothing was written yet has those it will begin with: the newest installed.
-        """
-        state = await self.current()
-        if state.seq > 0:
-            return dict(state.rulesets)
-        return {(fmt, name): version for fmt, name, version in await asyncio.to_thread(rulesets.newest_versions)}
-
     async def journal(self, after: int, limit: int) -> list[tuple[int, Record]]:
         """Entries of the log after a sequence number, oldest first."""
         return [(entry.seq, decode_record(entry.record)) for entry in await self._log.tail(after, limit)]

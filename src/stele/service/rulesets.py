@@ -6,6 +6,7 @@ in its log. `rejudging` tells beforehand what taking one over would change.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,17 @@ class RulesetInfo(msgspec.Struct, frozen=True):
     installed: bool
     default: bool
     versions: tuple[RulesetVersion, ...]
+
+
+async def adopted(registry: Registry) -> dict[tuple[str, str], int]:
+    """Versions of rulesets by format and bare name that decide in a registry; of all others it is the first.
+
+    A registry in which nothing was written yet has those it will begin with: the newest installed.
+    """
+    state = await registry.current()
+    if state.seq > 0:
+        return dict(state.rulesets)
+    return {(fmt, name): version for fmt, name, version in await asyncio.to_thread(newest_versions)}
 
 
 def listed(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:

@@ -18,7 +18,7 @@ from stele.errors import Incompatible, InvalidRequest, UnknownFormat, UnknownRul
 from stele.service.check import Candidate, CheckRequest, check
 from stele.service.registry import Registry
 from stele.service.rejudging import Place, ReportPage, ReportRequest, Row, report
-from stele.service.rulesets import adopt, found, listed
+from stele.service.rulesets import adopt, adopted, found, listed
 from stele.storage import open_log
 from stele.storage.memory import MemoryLog, MemoryStore
 
@@ -114,9 +114,9 @@ async def test_a_new_registry_begins_with_the_newest_rules(install: Install) -> 
     install("NEW")
     store = MemoryStore()
     registry = await Registry.open(MemoryLog(store))
-    assert (registry.state.seq, await registry.adopted()) == (0, {("demo", "words"): 2})
+    assert (registry.state.seq, await adopted(registry)) == (0, {("demo", "words"): 2})
     await asyncio.gather(*(put(registry, "a", key=SubjectKey("", name)) for name in "stu"))
-    assert registry.state.rulesets == await registry.adopted() == {("demo", "words"): 2}
+    assert registry.state.rulesets == await adopted(registry) == {("demo", "words"): 2}
     assert await refused(registry, "a b") == "NEW"
     adoptions = [seq for seq, record in await registry.journal(0, 99) if record.events[0] == ADOPTED]
     assert adoptions == [1]

@@ -14,6 +14,7 @@ from stele.apis.native.translate import CheckOut, check_out
 from stele.apis.web import documented, read_body
 from stele.service.check import CheckRequest, check
 from stele.service.registry import Registry
+from stele.service.rulesets import adopted
 
 RULESET_HEADER = "Stele-Ruleset"
 """Header that names the ruleset which decided, with its version; absent where nothing was compared."""
@@ -27,8 +28,8 @@ def checking(registry: Registry) -> HTTPRouteHandler:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""
         asked = await read_body(request, CheckRequest)
-        adopted = await registry.adopted()
-        decide = partial(check, asked, registry.limits, undecided=registry.judge.undecided, adopted=adopted)
+        versions = await adopted(registry)
+        decide = partial(check, asked, registry.limits, undecided=registry.judge.undecided, adopted=versions)
         answer = await asyncio.to_thread(decide)
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
         return Response(check_out(answer), headers=headers)

@@ -17,7 +17,7 @@ from stele.apis.web import actor_of, documented, read_body
 from stele.core.rulesets import joined
 from stele.service.registry import Registry
 from stele.service.rejudging import ReportRequest, report
-from stele.service.rulesets import RulesetInfo, adopt, found, listed
+from stele.service.rulesets import RulesetInfo, adopt, adopted, found, listed
 
 FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
 RulesetName = Annotated[str, PathParameter(name="ruleset", description="bare name of a ruleset, `confluent`")]
@@ -38,7 +38,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def list_rulesets() -> RulesetsOut:
         # GET /api/rulesets
         """List the rulesets of every format with their versions, and which version is in force."""
-        return RulesetsOut(await asyncio.to_thread(listed, await registry.adopted()))
+        return RulesetsOut(await asyncio.to_thread(listed, await adopted(registry)))
 
     @post("/api/rulesets/report", status_code=200, operation_class=documented(ReportRequest), responses=ERRORS)
     async def report_differences(request: Request[Any, Any, Any]) -> ReportOut:
@@ -53,6 +53,6 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         version = (await read_body(request, Adoption)).version
         wanted = name if version is None else joined(name, version)
         await adopt(registry, format_name, wanted, actor=actor_of(request), via="native")
-        return found(format_name, name, await registry.adopted())
+        return found(format_name, name, await adopted(registry))
 
     return [list_rulesets, report_differences, adopt_ruleset]
