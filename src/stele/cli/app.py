@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stele import __version__
-from stele.cli import check, diff, lint, pipeline, ruleset, schema, serve, subject
+from stele.cli import check, convert, diff, lint, pipeline, ruleset, schema, serve, subject
 
 app = typer.Typer(
     name="stele",
@@ -31,6 +31,10 @@ app.command("serve")(serve.serve)
 app.command("check")(check.check)
 app.command("diff")(diff.diff)
 app.command("lint")(lint.lint)
+app.command("convert")(convert.convert)
+app.command("infer")(convert.infer)
+app.command("example")(convert.example)
+app.command("fields")(convert.fields)
 app.add_typer(schema.app, name="schema")
 app.add_typer(subject.app, name="subject")
 app.add_typer(ruleset.app, name="ruleset")

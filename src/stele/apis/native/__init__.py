@@ -1,6 +1,7 @@
 """Stele's own API, below `/api`: typed, documented, with one shape for every error.
 
-Here: the stateless check of schemas, the rulesets verdicts come from, and what else can be made of a schema. The rest joins as further route modules.
+Here: the stateless check of schemas, the rulesets verdicts come from, and what else can be made of a schema. The rest
+joins as further route modules.
 """
 
 from __future__ import annotations

@@ -1,0 +1,174 @@
+"""`stele convert`, `infer`, `example` and `fields`: what else can be made of a schema, without a server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated, Any, NoReturn
+
+import typer
+from msgspec import to_builtins
+from rich.text import Text
+
+from stele.cli.check import format_of, named_text, read_text
+from stele.cli.output import Output, OutputOption, errors, failures, print_json, print_rows
+from stele.errors import InvalidRequest
+from stele.service import convert as service
+from stele.service.convert import ConvertAnswer, ConvertRequest, SchemaRequest
+
+FormatOption = Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")]
+ReferenceOption = Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the file refers to.")]
+OutOption = Annotated[Path | None, typer.Option(help="File to write the schema to; else it is printed.")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 when some data have no place.")]
+
+
+def convert(
+    file: Annotated[Path, typer.Argument(help="File with the schema.")],
+    to: Annotated[str, typer.Option(help="Format to convert to: json, avro, protobuf …")],
+    out: OutOption = None,
+    schema_format: FormatOption = None,
+    reference: ReferenceOption = None,
+    strict: StrictOption = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Convert a schema file to another language, and say on standard error what that one cannot say.
+
+    Exit code 0: converted; 1: with --strict, some data of the source have no place; 2: it cannot be converted.
+    """
+    with failures():
+        references = tuple(named_text(text) for text in reference or ())
+        request = ConvertRequest(schema_format or format_of(file), read_text(file), to, references, file.name)
+        answer = service.convert(request)
+        _give(answer, out, output)
+    raise typer.Exit(1 if strict and not answer.keeps_data else 0)
+
+
+def infer(
+    samples: Annotated[str, typer.Argument(help="File of JSON lines or one JSON array; - for standard input.")],
+    to: Annotated[str, typer.Option(help="Format of the schema: avro, json …")],
+    name: Annotated[str, typer.Option(help="Name of the top type.")] = "Record",
+    out: OutOption = None,
+    texts: Annotated[bool, typer.Option("--texts", help="Leave dates, timestamps and UUIDs in text as text.")] = False,
+    enumerations: Annotated[int, typer.Option(help="Most symbols of an enumeration; 0 makes none.")] = 0,
+    strict: StrictOption = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Make a schema that fits all samples.
+
+    Exit code 0: made; 1: with --strict, some data like these have no place; 2: the samples make no schema.
+    """
+    with failures(), _opened(samples) as source:
+        values = _values(source, samples)
+        answer = service.infer_from(values, to=to, name=name, notations=not texts, enumerations=enumerations)
+        _give(answer, out, output)
+    raise typer.Exit(1 if strict and not answer.keeps_data else 0)
+
+
+def example(
+    file: Annotated[Path, typer.Argument(help="File with the schema.")],
+    schema_format: FormatOption = None,
+    reference: ReferenceOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Print a small datum that fits a schema, as JSON; with --output json also encoded, in base64.
+
+    Exit code 0: there is one; 2: there is none, or the file is no schema.
+    """
+    with failures():
+        answer = service.example(_request(file, schema_format, reference))
+    print_json(answer if output is Output.JSON else answer.example)
+
+
+def fields(
+    file: Annotated[Path, typer.Argument(help="File with the schema.")],
+    schema_format: FormatOption = None,
+    reference: ReferenceOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """List all fields of a schema, at any depth.
+
+    Exit code 0: listed; 2: the file is no schema.
+    """
+    with failures():
+        answer = service.fields(_request(file, schema_format, reference))
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    blank = {"default": "", "doc": ""}
+    print_rows(output, ("path", "type", "default", "doc"), [{**blank, **to_builtins(field)} for field in answer.fields])
+
+
+def _request(file: Path, schema_format: str | None, reference: list[str] | None) -> SchemaRequest:
+    references = tuple(named_text(text) for text in reference or ())
+    return SchemaRequest(schema_format or format_of(file), read_text(file), references, file.name)
+
+
+def _give(answer: ConvertAnswer, out: Path | None, output: Output) -> None:
+    """The schema where it is wanted, its losses on standard error. Raises `InvalidRequest`."""
+    if out is not None:
+        try:
+            out.write_text(f"{answer.schema.rstrip()}\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidRequest(f"{out}: {error}") from None
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    if out is None:
+        sys.stdout.write(f"{answer.schema.rstrip()}\n")
+    for loss in answer.losses:
+        mark = ("data lost: ", "bold red") if loss.data else ("lost: ", "yellow")
+        place = (loss.path or "/", "bold")
+        errors.print(Text.assemble(mark, loss.what, " at ", place, f": {loss.why}"), soft_wrap=True)
+
+
+# --- samples --------------------------------------------------------------------------------------------------------
+
+
+def _opened(samples: str) -> IO[str]:
+    try:
+        return open(0 if samples == "-" else samples, encoding="utf-8", closefd=samples != "-")
+    except OSError as error:
+        raise InvalidRequest(f"{samples}: {error}") from None
+
+
+def _values(source: IO[str], name: str) -> Iterator[Any]:
+    """The samples: the items of one array, else the values of each line, read as they come."""
+    numbered = ((number, line) for number, line in enumerate(source, 1) if line.strip())
+    try:
+        first = next(numbered, None)
+        if first is None:
+            return
+        if not first[1].lstrip().startswith("["):
+            yield _sample(first, name)
+            yield from (_sample(line, name) for line in numbered)
+            return
+        lines = [first, *numbered]
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{name}: {error}") from None
+    try:
+        array = _parsed("".join(line for _, line in lines))
+    except ValueError:
+        array = (_sample(line, name) for line in lines)  # lines that are arrays themselves
+    yield from array
+
+
+def _sample(numbered: tuple[int, str], name: str) -> Any:
+    number, line = numbered
+    try:
+        return _parsed(line)
+    except ValueError as error:
+        raise InvalidRequest(f"{name}, line {number}: not JSON: {error}") from None
+
+
+def _parsed(text: str) -> Any:
+    """A JSON value. Raises ValueError."""
+    try:
+        return json.loads(text, parse_constant=_refused)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")

@@ -1,0 +1,167 @@
+"""Schemas turned into other languages, made from samples, and shown by example and by field; without a registry.
+
+Behind `POST /api/convert`, `/api/infer`, `/api/example`, `/api/fields` and the commands of the same names.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from stele.core.ports import Field, Format
+from stele.errors import CannotConvert, InvalidName, InvalidRequest, TooLarge
+from stele.formats import catalogue
+from stele.formats.abilities import Readable
+from stele.formats.conversion import data
+from stele.formats.conversion.convert import Conversion, write
+from stele.formats.conversion.convert import convert as convert_parsed
+from stele.formats.conversion.infer import InferOptions, Samples
+from stele.formats.conversion.model import Loss
+from stele.service.check import Candidate, NamedText, read
+from stele.service.limits import Limits
+
+MAX_SAMPLES: Final = 100_000
+"""Samples in one request; a command reads as many as there are."""
+
+MAX_SYMBOLS: Final = 1_000
+"""Symbols an inferred enumeration may have."""
+
+_MAX_NAME: Final = 500
+
+
+class SchemaRequest(msgspec.Struct, frozen=True):
+    """A schema to look at. name is its own file name, for imports between files."""
+
+    format: str
+    schema: str
+    references: tuple[NamedText, ...] = ()
+    name: str = ""
+
+
+class ConvertRequest(msgspec.Struct, frozen=True):
+    """A schema and the format to convert it to. name is its own file name, for imports between files."""
+
+    format: str
+    schema: str
+    to: str
+    references: tuple[NamedText, ...] = ()
+    name: str = ""
+
+
+class InferRequest(msgspec.Struct, frozen=True):
+    """Samples, as JSON values, and the format of the schema to make from them.
+
+    name          of the top type
+    notations     whether strings that are all dates, timestamps or UUIDs become that
+    enumerations  most symbols of an enumeration made of strings that repeat; 0 makes none
+    """
+
+    to: str
+    samples: tuple[Any, ...]
+    name: str = "Record"
+    notations: bool = True
+    enumerations: int = 0
+
+
+class ConvertAnswer(msgspec.Struct, frozen=True):
+    """A schema of format, and what it does not say.
+
+    keeps_data is whether every datum the source allows can be written under the schema as it is: no loss has data true.
+    """
+
+    format: str
+    schema: str
+    losses: tuple[Loss, ...]
+    keeps_data: bool
+
+
+class ExampleAnswer(msgspec.Struct, frozen=True):
+    """A small datum that fits: as JSON (bytes in base64, times as text), and encoded with the schema, in base64."""
+
+    example: Any
+    encoded: str
+
+
+class FieldsAnswer(msgspec.Struct, frozen=True):
+    """The name of the top type, '' where it has none, and all fields, depth first."""
+
+    type_name: str
+    fields: tuple[Field, ...]
+
+
+def convert(request: ConvertRequest, limits: Limits | None = None) -> ConvertAnswer:
+    """Convert. Raises `UnknownFormat`, `MalformedSchema`, `CannotConvert`, `TooLarge`.
+
+    The schema is read leniently: what an older registry stored has a meaning worth converting.
+    """
+    source, target = catalogue.get(request.format), catalogue.get(request.to)
+    candidate = Candidate(request.schema, request.references, request.name)
+    parsed = read(source, candidate, limits or Limits(), strict=False)
+    return _answer(target, convert_parsed(source, parsed, target))
+
+
+def infer(request: InferRequest) -> ConvertAnswer:
+    """Infer. Raises `UnknownFormat`, `InvalidRequest`, `InvalidName`, `CannotConvert`, `TooLarge`."""
+    if len(request.samples) > MAX_SAMPLES:
+        raise TooLarge(f"there are {len(request.samples)} samples, at most {MAX_SAMPLES} are taken in one request")
+    return infer_from(
+        request.samples,
+        to=request.to,
+        name=request.name,
+        notations=request.notations,
+        enumerations=request.enumerations,
+    )
+
+
+def infer_from(
+    samples: Iterable[Any], *, to: str, name: str = "Record", notations: bool = True, enumerations: int = 0
+) -> ConvertAnswer:
+    """Infer from samples as they come, in memory bounded by what they look like. Raises as `infer`."""
+    target = catalogue.get(to)
+    if not name or len(name) > _MAX_NAME:
+        raise InvalidName(name[:_MAX_NAME], "is empty or too long for the name of a type")
+    if not 0 <= enumerations <= MAX_SYMBOLS:
+        raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MAX_SYMBOLS}")
+    seen = Samples(InferOptions(notations=notations, enumerations=enumerations))
+    for sample in samples:
+        seen.add(sample)
+    return _answer(target, write(seen.model(name), target))
+
+
+def example(request: SchemaRequest, limits: Limits | None = None) -> ExampleAnswer:
+    """Make an example. Raises `UnknownFormat`, `MalformedSchema`, `Invalid` or `DataError` when there is none."""
+    fmt = catalogue.get(request.format)
+    parsed = _read(fmt, request, limits)
+    codec = fmt.codec(parsed)
+    datum = codec.example()
+    return ExampleAnswer(_shown(fmt, parsed, datum), base64.b64encode(codec.encode(datum)).decode())
+
+
+def fields(request: SchemaRequest, limits: Limits | None = None) -> FieldsAnswer:
+    """List the fields. Raises `UnknownFormat`, `MalformedSchema`, `TooLarge`."""
+    fmt = catalogue.get(request.format)
+    parsed = _read(fmt, request, limits)
+    return FieldsAnswer(parsed.type_name, tuple(fmt.fields(parsed)))
+
+
+def _read(fmt: Format[Any], request: SchemaRequest, limits: Limits | None) -> Any:
+    candidate = Candidate(request.schema, request.references, request.name)
+    return read(fmt, candidate, limits or Limits(), strict=True)
+
+
+def _shown(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
+    """The datum as JSON, led by the schema where that can be had."""
+    if isinstance(fmt, Readable):
+        try:
+            return data.plain(fmt.to_model(parsed)[0], datum)
+        except (CannotConvert, TooLarge):
+            pass
+    return data.bare(datum)
+
+
+def _answer(target: Format[Any], conversion: Conversion) -> ConvertAnswer:
+    text = conversion.text.decode("utf-8")
+    return ConvertAnswer(target.name, text, tuple(conversion.losses), conversion.keeps_data)
