@@ -12,6 +12,7 @@ from stele.apis.web import WrongShape
 from stele.core import queries
 from stele.core.model import Level, Mode, Settings, SubjectKey
 from stele.core.policy import BACKWARD, Policy, policy_named
+from stele.core.rulesets import split
 from stele.core.state import State
 from stele.errors import UnknownMode
 
@@ -85,7 +86,7 @@ def config_out(settings: Settings, policy: Policy | None) -> api.Config:
         validate_new_schemas=settings.validate_new_schemas,
         validate_rules=settings.validate_rules,
         compatibility_level=policy.nearest_name if policy is not None else None,
-        compatibility_policy=_POLICIES.get(settings.ruleset or ""),
+        compatibility_policy=_POLICIES.get(split(settings.ruleset or "")[0]),
         compatibility_group=settings.group,
         default_metadata=settings.default_metadata,
         override_metadata=settings.override_metadata,

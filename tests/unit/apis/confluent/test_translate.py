@@ -76,6 +76,7 @@ def test_config_shows_the_nearest_stricter_level() -> None:
     assert config_out(Settings(), odd).compatibility_level == "FULL_TRANSITIVE"
     assert config_out(Settings(), DENY_ALL).compatibility_level == "FULL_TRANSITIVE"
     assert config_out(Settings(ruleset="buf:WIRE"), None) == api.Config()
+    assert config_out(Settings(ruleset="confluent@1"), None) == api.Config(compatibility_policy="STRICT")
 
 
 def test_settings_nobody_knows() -> None:
