@@ -108,6 +108,7 @@ class Shape:
 Member: TypeAlias = Shape | Reference | Json
 """A member of a combination: a part, or a schema as written."""
 
+_CRITERIA = tuple((criterion.value, criterion) for criterion in Criterion)
 _BY_TYPE = {
     "string": Kind.STRING,
     "number": Kind.NUMBER,
@@ -160,6 +161,7 @@ class Model:
         self._links = parsed.links
         self._draft = parsed.draft
         self._words = _WORDS[parsed.draft]
+        self._conditional = _CONDITIONAL.get(parsed.draft, frozenset())
         self._shapes: dict[int, Shape] = {}
         self._nothing = Shape(self, Kind.FALSE, {})
         self._anything = Shape(self, Kind.EMPTY, {})
@@ -241,8 +243,8 @@ class Model:
         """One part for each kind of keyword, references aside."""
         if isinstance(schema.get("enum"), list):
             yield Shape(self, Kind.ENUM, schema)
-        for criterion in Criterion:
-            members = schema.get(criterion.value)
+        for keyword, criterion in _CRITERIA:
+            members = schema.get(keyword)
             if isinstance(members, list) and members:
                 yield Shape(self, Kind.COMBINED, schema, criterion=criterion, members=tuple(members))
         if isinstance(schema.get("not"), dict | bool):
@@ -250,25 +252,26 @@ class Model:
         if "const" in schema and self._draft is not Draft.DRAFT4:
             yield Shape(self, Kind.CONST, schema)
         yield from self._typed(schema)
-        if not _CONDITIONAL.get(self._draft, frozenset()).isdisjoint(schema):
+        if not self._conditional.isdisjoint(schema):
             yield Shape(self, Kind.CONDITIONAL, schema)
 
     def _typed(self, schema: dict[str, Json]) -> Iterator[Shape]:
         """The part that `type` asks for, and one for each kind it does not name but other keywords are about."""
         names = schema.get("type")
         listed = names if isinstance(names, list) else [names]
-        parts = [self._of_type(name, schema) for name in listed if isinstance(name, str) and name in _BY_TYPE]
+        parts = [
+            Shape(self, _BY_TYPE[name], schema, integer=name == "integer")
+            for name in listed
+            if isinstance(name, str) and name in _BY_TYPE
+        ]
         if isinstance(names, list) and parts:
             yield Shape(self, Kind.COMBINED, schema, criterion=Criterion.ANY, members=tuple(parts))
         else:
             yield from parts
-        kinds = {part.kind for part in parts}
+        kinds = [part.kind for part in parts]
         for kind, words in self._words.items():
             if kind not in kinds and not words.isdisjoint(schema):
                 yield Shape(self, kind, schema)
-
-    def _of_type(self, name: str, schema: dict[str, Json]) -> Shape:
-        return Shape(self, _BY_TYPE[name], schema, integer=name == "integer")
 
 
 class _Order:

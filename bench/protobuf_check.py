@@ -1,0 +1,123 @@
+"""Compatibility checks of Protobuf over the conformance pairs, beside protoc compiling both files, and buf's own check.
+
+python bench/protobuf_check.py
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version as version_of
+from itertools import count
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+
+from grpc_tools import protoc
+
+from report import Row, report
+from stele.errors import MalformedSchema
+from stele.formats.protobuf import PROTOBUF, ProtobufSchema
+
+CASES = Path(__file__).parent.parent / "tests" / "conformance" / "formats" / "cases"
+RULESETS = ("confluent", "buf:WIRE")
+ROUNDS = 7
+BUF_PAIRS = 5
+
+_number = count()
+
+
+def pairs() -> list[tuple[str, str]]:
+    """(reader, writer) texts of the published cases that compile, both ways."""
+    lines = [json.loads(line) for path in sorted(CASES.glob("*-protobuf.jsonl")) for line in path.open("rb")]
+    found = [(case["new"], case["old"]) for case in lines if case.get("compiles") and "old" in case]
+    return [pair for new, old in found for pair in ((new, old), (old, new))]
+
+
+def parse(text: str) -> ProtobufSchema:
+    """A schema compiled anew: a comment tells each text from all that were parsed before."""
+    return PROTOBUF.parse(f"{text}\n// {next(_number)}\n".encode(), {})
+
+
+def with_findings(ruleset: str) -> list[tuple[str, str]]:
+    """The pairs a ruleset has something to say about."""
+    found = []
+    for reader, writer in pairs():
+        try:
+            new, old = parse(reader), parse(writer)
+        except MalformedSchema:
+            continue
+        if PROTOBUF.check(new, old, ruleset):
+            found.append((reader, writer))
+    return found
+
+
+def times(ruleset: str, reader: str, writer: str, folder: Path) -> tuple[float, float, float]:
+    """Best of some rounds in ms: the check alone, compiling and checking, protoc compiling both, in turn."""
+    for name, text in (("new.proto", reader), ("old.proto", writer)):
+        (folder / name).write_text(text)
+    best = [float("inf")] * 3
+    for _ in range(ROUNDS):
+        start = perf_counter()
+        new, old = parse(reader), parse(writer)
+        parsed = perf_counter()
+        PROTOBUF.check(new, old, ruleset)
+        checked = perf_counter()
+        for name in ("new.proto", "old.proto"):
+            assert protoc.main(["protoc", f"-I{folder}", f"--descriptor_set_out={folder / 'out'}", name]) == 0
+        compiled = perf_counter()
+        best = [min(*pair) for pair in zip(best, (checked - parsed, checked - start, compiled - checked), strict=True)]
+    return best[0] * 1000, best[1] * 1000, best[2] * 1000
+
+
+def buf(reader: str, writer: str, folder: Path) -> float:
+    """Milliseconds of one `buf breaking` over the pair."""
+    program = shutil.which("buf", path=str(Path(sys.executable).parent))
+    if program is None:
+        return float("nan")
+    for name, text in (("new", reader), ("old", writer)):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "schema.proto").write_text(text)
+        (folder / name / "buf.yaml").write_text("version: v2\nbreaking:\n  use: [WIRE]\n")
+    start = perf_counter()
+    subprocess.run(
+        [program, "breaking", "new", "--against", "old"], cwd=folder, capture_output=True, check=False, timeout=60
+    )
+    return (perf_counter() - start) * 1000
+
+
+def main() -> None:
+    """Median and 95th percentile over the pairs with findings, and the ratios to protoc."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for ruleset in RULESETS:
+            found = with_findings(ruleset)
+            measured = [times(ruleset, *pair, folder) for pair in found]
+            alone, whole, compiled = (list(column) for column in zip(*measured, strict=True))
+            rows.append(
+                {
+                    "ruleset": ruleset,
+                    "pairs": len(found),
+                    "check ms": median(alone),
+                    "check p95": quantiles(alone, n=20)[-1],
+                    "with compiling ms": median(whole),
+                    "with compiling p95": quantiles(whole, n=20)[-1],
+                    "protoc both ms": median(compiled),
+                    "all/protoc": median(whole) / median(compiled),
+                    "buf CLI ms": median(buf(*pair, folder) for pair in found[:BUF_PAIRS]),
+                }
+            )
+    notes = [
+        "Pairs of the published suites, both ways, on which the ruleset has findings; each round compiles them anew.",
+        f"Best of {ROUNDS} rounds, timed in turn; protoc is grpc_tools in process, from files to files.",
+        f"buf is `buf breaking` with the category WIRE over {BUF_PAIRS} of the pairs, start of the program included.",
+    ]
+    report("protobuf_check", rows, notes, {"grpcio-tools": version_of("grpcio-tools"), "buf": version_of("buf-bin")})
+
+
+if __name__ == "__main__":
+    main()
