@@ -39,7 +39,8 @@ def identifier(name: str) -> str:
 
 def pascal(name: str) -> str:
     """`order_line` as the name of a type: `OrderLine`."""
-    return "".join(part[:1].upper() + part[1:] for part in identifier(name).split("_")) or "X"
+    made = "".join(part[:1].upper() + part[1:] for part in identifier(name).split("_"))
+    return made if made[:1].isalpha() else f"X{made}"
 
 
 def entry_name(name: str) -> str:
@@ -84,6 +85,8 @@ class Names:
 
     def claim_field(self, wanted: str, *, has_entries: bool = False) -> str:
         """The same for a field: its usual JSON name has to be free too, and the name of the entries of a map."""
+        if has_entries and not wanted.strip("_")[:1].isalpha():
+            wanted = f"x{wanted}"  # the name of the entries begins with what follows the underscores
         made = wanted
         while (
             not self.free(made, *([entry_name(made)] if has_entries else [])) or usual_json_name(made) in self._in_json

@@ -182,7 +182,7 @@ class Places:
 
     def _numbers(self, item: Enumeration) -> list[tuple[Symbol, int]]:
         """The symbols with their numbers; those without one get the next free, from 1 on."""
-        used = {symbol.number for symbol in item.symbols if symbol.number in _INT32}
+        used = {symbol.number for symbol in item.symbols if symbol.number is not None and symbol.number in _INT32}
         unnumbered = all(symbol.number is None for symbol in item.symbols)
         following = iter(number for number in range(1 << 31) if number not in used)
         found = []
