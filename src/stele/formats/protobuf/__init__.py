@@ -12,11 +12,13 @@ from google.protobuf import json_format
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
 from stele.formats.abilities import Node
+from stele.formats.conversion.model import Loss, Model
 from stele.formats.protobuf import buf, confluent
 from stele.formats.protobuf import lint as _lint
 from stele.formats.protobuf.arrow import arrow_schema
 from stele.formats.protobuf.buf import check_modules
 from stele.formats.protobuf.codec import ProtobufCodec
+from stele.formats.protobuf.convert import from_model, to_model
 from stele.formats.protobuf.fields import fields
 from stele.formats.protobuf.model import (
     ProtobufSchema,
@@ -121,6 +123,14 @@ class ProtobufFormat:
     def codec(self, writer: ProtobufSchema, reader: ProtobufSchema | None = None) -> ProtobufCodec:
         """A codec for the first message of writer. See `codec.ProtobufCodec`, which also takes another message."""
         return ProtobufCodec(writer, reader)
+
+    def to_model(self, parsed: ProtobufSchema, message: str = "") -> tuple[Model, list[Loss]]:
+        """A message by full name ('' is the first of the file) in neutral words. See `neutral.to_model`."""
+        return to_model(parsed, message)
+
+    def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
+        """A proto3 file for a schema in neutral words. See `convert.from_model`."""
+        return from_model(model)
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
