@@ -114,7 +114,8 @@ def locator(parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
             if here in paths:
                 place = Place(here)
             else:
-                place = Place(place.path, place.attribute or token, place.partial or value is None)
+                gone = value is None and isinstance(target, dict)
+                place = Place(place.path, place.attribute or token, place.partial or gone)
         return place
 
     return locate
