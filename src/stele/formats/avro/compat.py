@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from stele.core.findings import Finding, Level
 from stele.formats.avro.explain import explain
+from stele.formats.avro.logical import consequence
 from stele.formats.avro.model import (
     NO_DEFAULT,
     Array,
@@ -178,7 +179,7 @@ class _Checker:
         same = ours.name == theirs.name and ours.scale == theirs.scale
         if same and ours.precision >= theirs.precision:
             return _FITS
-        return Verdict(True, self._issue("LOGICAL_TYPE_CHANGED", str(ours), str(theirs)))
+        return Verdict(True, self._issue("LOGICAL_TYPE_CHANGED", str(ours), str(theirs), consequence(ours, theirs)))
 
     def _names(self, reader: Named, writer: Named) -> Verdict:
         if _simple(reader.name) == _simple(writer.name) or writer.name in reader.aliases:

@@ -37,7 +37,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
         "Add {writer} to the union, or stop removing it.",
     ),
     "LOGICAL_TYPE_CHANGED": (
-        "The bytes can be read, but values written as {writer} are taken for {reader}: they silently change meaning.",
+        "The bytes can be read, but values written as {writer} are taken for {reader}: {extra}.",
         "Keep the logical type {writer}, or put values of the new kind into a new field.",
     ),
 }
@@ -49,8 +49,8 @@ def explain(rule: str, path: str, reader: str, writer: str, extra: str = "") -> 
     """The finding for an issue.
 
     extra is the fixed's name (FIXED_SIZE_MISMATCH), the missing symbols as `[A, B]` (MISSING_ENUM_SYMBOLS), the field's
-    type or the record's name (READER_FIELD_…), the first reason why the branch that was probably meant does not fit
-    (MISSING_UNION_BRANCH).
+    type or the record's name (READER_FIELD_…), what becomes of values (LOGICAL_TYPE_CHANGED), the first reason why the
+    branch that was probably meant does not fit (MISSING_UNION_BRANCH).
     """
     why, fix = (text.format(reader=reader, writer=writer, extra=extra) for text in _WORDS[rule])
     if rule == "MISSING_UNION_BRANCH" and extra:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from stele.formats.avro.logical import consequence, unit_of
 from stele.formats.avro.model import (
     NO_DEFAULT,
     Array,
@@ -20,8 +21,6 @@ from stele.formats.avro.model import (
     short,
 )
 from stele.formats.lint import Notes, silenced
-
-_UNITS = {"millis": "milliseconds", "micros": "microseconds", "nanos": "nanoseconds"}
 
 
 def compare(notes: Notes, record: Record, known: Mapping[str, Record], path: str, ignored: frozenset[str]) -> None:
@@ -107,18 +106,17 @@ def _family(kind: str) -> str:
 
 def _verdict(was: Logical | None, now: Logical | None) -> tuple[str, str]:
     """The rule a change of logical types breaks, and why; ('', '') for one that does no harm."""
-    if was is not None and now is not None and was.name == now.name == "decimal":
-        if was.scale == now.scale and now.precision >= was.precision:
-            return "", ""
-        return "DECIMAL_CHANGED", f"numbers written as {was} are read as {now}: their value changes, or does not fit."
-    ours, theirs = (_unit(each) for each in (now, was))
+    if was is None or now is None:
+        word = now or was
+        return (
+            "LOGICAL_TYPE_CHANGED",
+            f"it was {was or 'plain'} and is {now or 'plain'}: readers lose or gain a {word}.",
+        )
+    ending = f"values written as {was} are taken for {now}: {consequence(now, was)}."
+    if was.name == now.name == "decimal":
+        harmless = was.scale == now.scale and now.precision >= was.precision
+        return ("", "") if harmless else ("DECIMAL_CHANGED", ending)
+    ours, theirs = unit_of(now), unit_of(was)
     if ours and theirs and ours[0] == theirs[0]:
-        why = f"numbers of {_UNITS[theirs[1]]} are read as {_UNITS[ours[1]]}: every time written before is wrong."
-        return "TIMESTAMP_UNIT", why
-    return "LOGICAL_TYPE_CHANGED", f"what was {was or 'plain'} is read as {now or 'plain'}: readers see other values."
-
-
-def _unit(logical: Logical | None) -> tuple[str, str] | None:
-    """Kind and unit of a time."""
-    kind, _, unit = logical.name.rpartition("-") if logical is not None else ("", "", "")
-    return (kind, unit) if unit in _UNITS else None
+        return "TIMESTAMP_UNIT", ending
+    return "LOGICAL_TYPE_CHANGED", ending

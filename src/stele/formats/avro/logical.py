@@ -58,3 +58,28 @@ def decimal_fault(kind: str, props: Props, size: int = 0) -> str | None:
 def digits_in(size: int) -> int:
     """Decimal digits every two's-complement number of that many bytes can hold."""
     return floor(log10(2) * (8 * size - 1)) if size > 0 else 0
+
+
+_STEPS: Final[Mapping[str, int]] = {"millis": 0, "micros": 3, "nanos": 6}
+
+
+def unit_of(logical: Logical | None) -> tuple[str, str] | None:
+    """Kind and unit of a time with a unit (`local-timestamp`, `micros`), None for any other logical type."""
+    kind, _, unit = logical.name.rpartition("-") if logical is not None else ("", "", "")
+    return (kind, unit) if unit in _STEPS else None
+
+
+def consequence(reader: Logical, writer: Logical) -> str:
+    """What becomes of values whose logical type changed, as the end of a sentence."""
+    if reader.name == writer.name == "decimal":
+        if reader.scale != writer.scale:
+            return f"every number is off by a factor of {_power(abs(reader.scale - writer.scale))}"
+        return f"numbers of more than {reader.precision} digits no longer fit"
+    ours, theirs = unit_of(reader), unit_of(writer)
+    if ours is None or theirs is None or ours[0] != theirs[0]:
+        return "they silently change meaning"
+    return f"every time is off by a factor of {_power(abs(_STEPS[ours[1]] - _STEPS[theirs[1]]))}"
+
+
+def _power(digits: int) -> str:
+    return f"{10**digits:,}" if digits <= 9 else f"10^{digits}"

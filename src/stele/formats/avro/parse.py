@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final
 
 from stele.errors import MalformedSchema, UnresolvedReference
@@ -55,20 +56,22 @@ def parse(text: bytes, references: Mapping[str, bytes], *, strict: bool) -> Avro
     and column or JSON Pointer, and `UnresolvedReference`.
     """
     names: dict[str, Named] = {}
+    origins: dict[str, str] = {}
     for name, body in references.items():
         try:
-            _parse_document(body, names, strict=False)
+            _parse_document(body, names, origins, strict=False)
         except MalformedSchema as error:
             kind = UnresolvedReference if isinstance(error, UnresolvedReference) else MalformedSchema
             raise kind(f"in the reference {name!r}: {error}") from error
+        origins.update(dict.fromkeys(islice(names, len(origins), None), name))
     referenced = dict(names)
-    return AvroSchema(_parse_document(text, names, strict=strict), referenced)
+    return AvroSchema(_parse_document(text, names, origins, strict=strict), referenced)
 
 
-def _parse_document(text: bytes, names: dict[str, Named], *, strict: bool) -> Type:
+def _parse_document(text: bytes, names: dict[str, Named], origins: Mapping[str, str], *, strict: bool) -> Type:
     node = decode_json(text)
     try:
-        return _Parser(names, strict=strict).type(node, "")
+        return _Parser(names, origins, strict=strict).type(node, "")
     except _Fault as fault:
         raise fault.public() from None
 
@@ -96,10 +99,14 @@ class _Fault(Exception):
 
 
 class _Parser:
-    """Parses one document into names, which other documents of the same schema share."""
+    """Parses one document into names, which other documents of the same schema share.
 
-    def __init__(self, names: dict[str, Named], *, strict: bool) -> None:
+    origins says which reference defined a name.
+    """
+
+    def __init__(self, names: dict[str, Named], origins: Mapping[str, str], *, strict: bool) -> None:
         self.names = names
+        self.origins = origins
         self.strict = strict
         self.depth = 0
 
@@ -129,7 +136,7 @@ class _Parser:
             found = names.get(name.removeprefix(".") if name.rfind(".") == 0 else name)
         if found is None:
             raise _Fault(
-                f"{name!r} is not defined before this place, and no reference defines it",
+                f"{name!r} is not defined before this place, nor by a reference that comes before",
                 "a primitive type or the name of a type defined earlier",
                 missing=True,
             )
@@ -200,7 +207,8 @@ class _Parser:
     def _definition(self, word: str, node: dict[str, Any], space: str) -> Named:
         name = self._name(node, space)
         if name in self.names:
-            raise _Fault(f"{name!r} is defined twice", at="name")
+            origin = f", first in the reference {self.origins[name]!r}" if name in self.origins else ""
+            raise _Fault(f"{name!r} is defined twice{origin}", "its name alone, where it is used again", at="name")
         doc = node.get("doc")
         doc = doc if type(doc) is str else None
         aliases = self._type_aliases(node, namespace(name))
