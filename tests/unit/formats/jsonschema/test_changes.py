@@ -56,6 +56,8 @@ TABLE: list[tuple[Any, Any, list[str]]] = [
     (STRING, {}, []),
     (STRING, True, []),
     (False, STRING, []),
+    (True, {"title": "anything"}, []),
+    ({}, {"title": "anything"}, ["TITLE_CHANGED #/"]),
     ({}, {"properties": {}}, ["TYPE_CHANGED #/"]),
     # strings
     (STRING, {"type": "string", "maxLength": 3}, ["MAX_LENGTH_ADDED #/maxLength"]),
@@ -362,7 +364,7 @@ LATER_TABLE: list[tuple[Any, Any, list[str]]] = [
     (
         obj({"a": STRING}),
         obj({"a": {"type": "string", "default": None}}, required=["a"]),
-        ["REQUIRED_ATTRIBUTE_ADDED #/required/a", "DEFAULT_CHANGED #/properties/a"],
+        ["REQUIRED_ATTRIBUTE_ADDED #/required/a"],
     ),
     # branches that are products of parts dissolve, and parts stand as in the text
     ({"anyOf": [PAIR]}, {"anyOf": [STRING]}, ["SUM_TYPE_NARROWED #/"]),

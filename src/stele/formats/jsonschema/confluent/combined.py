@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
-from stele.formats.jsonschema.confluent.engine import Comparison, Found, Inner
+from stele.formats.jsonschema.confluent.engine import Branch, Comparison, Found, Inner
 from stele.formats.jsonschema.shapes import Criterion, Member, Reference, Shape
 from stele.formats.jsonschema.text import write
 
@@ -44,7 +43,7 @@ def combinations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Fou
             yield Found("COMBINED_TYPE_CHANGED")
             return
         yield Found("COMBINED_TYPE_EXTENDED")
-    before, after = _distinct(old), _distinct(new)
+    before, after = _distinct(comparison, old), _distinct(comparison, new)
     if len(before) < len(after):
         yield Found("PRODUCT_TYPE_EXTENDED" if new.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED")
     elif len(before) > len(after):
@@ -71,19 +70,16 @@ def _criterion_may_change(old: Shape, new: Shape) -> bool:
     return new.criterion is Criterion.ONE and len(old.members) == 1
 
 
-class _Branch(NamedTuple):
-    """A member of a combination with a text to tell it by."""
-
-    text: bytes
-    shape: Shape
-
-
-def _distinct(combination: Shape) -> list[_Branch]:
+def _distinct(comparison: Comparison, combination: Shape) -> list[Branch]:
     """The members without repetitions; the parts of a split schema go by their kind and all its keywords."""
-    found: dict[bytes, int] = {}
-    for index, member in enumerate(combination.members):
-        found.setdefault(_text(member), index)
-    return [_Branch(text, combination.member(index)) for text, index in found.items()]
+    known = comparison.branches.get(combination)
+    if known is None:
+        found: dict[bytes, int] = {}
+        for index, member in enumerate(combination.members):
+            found.setdefault(_text(member), index)
+        known = [Branch(text, combination.member(index)) for text, index in found.items()]
+        comparison.branches[combination] = known
+    return known
 
 
 def _text(member: Member) -> bytes:
@@ -95,7 +91,7 @@ def _text(member: Member) -> bytes:
     return write(member, order="sorted")
 
 
-def _pair_off(comparison: Comparison, old: list[_Branch], new: list[_Branch]) -> list[tuple[int, int]]:
+def _pair_off(comparison: Comparison, old: list[Branch], new: list[Branch]) -> list[tuple[int, int]]:
     """A maximum matching of old branches with new ones that read them, as (old, new) in order.
 
     Equal branches are paired first, so that long lists with few changes need few comparisons.

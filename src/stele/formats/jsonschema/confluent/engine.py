@@ -42,6 +42,13 @@ class Inner(NamedTuple):
     path: Path = ()
 
 
+class Branch(NamedTuple):
+    """A member of a combination with a text to tell it by."""
+
+    text: bytes
+    shape: Shape
+
+
 Pair: TypeAlias = tuple[Shape, Shape]
 Rule: TypeAlias = Callable[["Comparison", Shape, Shape], Iterator[Found | Inner]]
 
@@ -49,13 +56,15 @@ Rule: TypeAlias = Callable[["Comparison", Shape, Shape], Iterator[Found | Inner]
 class Comparison:
     """One comparison under one policy.
 
-    rule     what to say about one pair
-    allowed  the types of change that are compatible
+    rule      what to say about one pair
+    allowed   the types of change that are compatible
+    branches  the different members of combinations, where they were asked for
     """
 
     def __init__(self, rule: Rule, allowed: frozenset[str]) -> None:
         self._rule = rule
         self._allowed = allowed
+        self.branches: dict[Shape, list[Branch]] = {}
         self._verdicts: dict[Pair, bool] = {}
         self._dependents: dict[Pair, set[Pair]] = {}
         self._queue: dict[Pair, None] = {}

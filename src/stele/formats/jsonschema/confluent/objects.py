@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stele.formats.jsonschema.confluent.content import Members, compare_rest, compare_unevaluated, rest
 from stele.formats.jsonschema.confluent.engine import Comparison, Found, Inner
-from stele.formats.jsonschema.confluent.scalars import bound
+from stele.formats.jsonschema.confluent.scalars import bound, has_default
 from stele.formats.jsonschema.shapes import Shape
 from stele.formats.jsonschema.text import Json
 
@@ -138,8 +138,6 @@ def _names(value: Json) -> set[str]:
 
 
 def _has_default(shape: Shape, name: str) -> bool:
-    """Whether a property has a default, written beside its reference if it is one; since 2019-09 null is none."""
+    """Whether a property has a default, written beside its reference if it is one."""
     schema = shape.named("properties").get(name)
-    if not isinstance(schema, dict) or "default" not in schema:
-        return False
-    return schema["default"] is not None or not shape.model.later
+    return isinstance(schema, dict) and has_default(schema, shape.model)

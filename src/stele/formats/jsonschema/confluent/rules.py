@@ -29,7 +29,7 @@ def compare(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | 
         across = list(combined.out_of_combination(comparison, old, new))
     if across:
         yield from across
-    elif old.kind is not new.kind:
+    elif old.kind is not new.kind or (old.kind is Kind.EMPTY and old.whole is not new.whole):
         if old.kind is not Kind.FALSE and new.kind is not Kind.EMPTY and not _both_bytes(old, new):
             yield Found("TYPE_CHANGED")
     else:

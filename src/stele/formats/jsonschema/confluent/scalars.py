@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from stele.formats.jsonschema.confluent.engine import Found
-from stele.formats.jsonschema.shapes import Shape
+from stele.formats.jsonschema.shapes import Model, Shape
 from stele.formats.jsonschema.text import Json, equal, frozen
 
 
@@ -20,11 +20,17 @@ def remarks(old: Shape, new: Shape) -> Iterator[Found]:
         yield Found("TITLE_CHANGED")
     if before.get("description") != after.get("description"):
         yield Found("DESCRIPTION_CHANGED")
-    if ("default" in before) != ("default" in after) or not equal(before.get("default"), after.get("default")):
+    defaults = has_default(before, old.model), has_default(after, new.model)
+    if defaults[0] != defaults[1] or (all(defaults) and not equal(before["default"], after["default"])):
         yield Found("DEFAULT_CHANGED")
 
 
 _NO_REMARKS: dict[str, Json] = {}
+
+
+def has_default(schema: dict[str, Json], model: Model) -> bool:
+    """Whether a schema has a default; since 2019-09 null is taken for none."""
+    return "default" in schema and (schema["default"] is not None or not model.later)
 
 
 def string(old: Shape, new: Shape) -> Iterator[Found]:
