@@ -136,8 +136,10 @@ class Places:
         nests = name.startswith(self._start) and len(around) < _DEEPEST and name != root
         if nests and all(self._holds(outer) for outer in inside):
             return (*around, last)
+        if name == root:
+            return (last,)
         self._moved.add(name)
-        if around and name != root:
+        if around:
             self._lose(name, "NAMESPACE", f"{name!r} is declared in the package {self.package!r}, as {last!r}.")
         return (last,)
 

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
 from stele.formats.abilities import Node
+from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.thrift import audit, wire
 from stele.formats.thrift import lint as _lint
 from stele.formats.thrift.arrow import arrow_schema
 from stele.formats.thrift.canonical import canonical, fingerprints
 from stele.formats.thrift.codec import ThriftCodec
+from stele.formats.thrift.convert import to_model
 from stele.formats.thrift.fields import fields
 from stele.formats.thrift.outline import outline
 from stele.formats.thrift.parse import parse
@@ -82,6 +84,10 @@ class ThriftFormat:
     def codec(self, writer: ThriftSchema, reader: ThriftSchema | None = None) -> ThriftCodec:
         """A codec for the struct that `type_name` names; `codec.ThriftCodec` also takes another one."""
         return ThriftCodec(writer, reader)
+
+    def to_model(self, parsed: ThriftSchema, struct: str = "") -> tuple[Model, list[Loss]]:
+        """A struct ('' is the one that `type_name` names) in neutral words. See `stele.formats.thrift.convert`."""
+        return to_model(parsed, struct)
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
