@@ -41,6 +41,20 @@ def _message(finding: Finding, quote: str) -> str:
         return finding.why
     doubt = "Not decided, hence refused: " if finding.level is Weight.UNKNOWN else ""
     description = f"{doubt}{finding.why.rstrip('.')}, at path '{finding.path or '/'}'. {finding.fix}".rstrip(" .")
-    information = f"reader: {finding.reader}, writer: {finding.writer}"
     message = f"errorType:{quote}{finding.rule}{quote}, description:{quote}{description}{quote}"
-    return f"{{{message}}}" if quote == '"' else f"{{{message}, additionalInfo:'{information}'}}"
+    return f"{{{message}}}" if quote == '"' else f"{{{message}, additionalInfo:'{_information(finding)}'}}"
+
+
+def _information(finding: Finding) -> str:
+    """What clients read the offending name or size from; for other findings both sides."""
+    match finding.rule:
+        case "READER_FIELD_MISSING_DEFAULT_VALUE":
+            return finding.reader
+        case "MISSING_ENUM_SYMBOLS":
+            return finding.writer
+        case "NAME_MISMATCH":
+            return f"expected: {finding.writer}"
+        case "FIXED_SIZE_MISMATCH":
+            return f"expected: {finding.writer}, found: {finding.reader}"
+        case _:
+            return f"reader: {finding.reader}, writer: {finding.writer}"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from stele.apis.confluent.verdicts import messages
 from stele.core.findings import Finding, Level
 from stele.core.model import SubjectKey
+from stele.formats.avro import AVRO
 from stele.service.registry import Registry
 
 from .conftest import Put
@@ -42,3 +46,23 @@ async def test_doubt_is_told_apart_from_a_break(registry: Registry) -> None:
     proven, doubtful, _ = messages(registry.state, SubjectKey("", "a"), findings, None)
     assert "description:'It may break, at path '/a''" in proven
     assert "description:'Not decided, hence refused: It may break, at path '/a''" in doubtful
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "information"),
+    [
+        ({"fields": []}, {"fields": [{"name": "a", "type": "int"}]}, "a"),
+        ({"type": "enum", "symbols": ["A", "B", "C"]}, {"type": "enum", "symbols": ["A"]}, "[B, C]"),
+        ({"type": "fixed", "size": 5}, {"type": "fixed", "size": 4}, "expected: 5, found: 4"),
+        ({"name": "R", "fields": []}, {"name": "Q", "fields": []}, "expected: R"),
+    ],
+)
+async def test_the_additional_information_names_the_offender(
+    registry: Registry, put: Put, old: dict[str, Any], new: dict[str, Any], information: str
+) -> None:
+    """Avro's messages end with the field, the symbols, the name or the sizes that do not fit, as clients expect."""
+    texts = [json.dumps({"type": "record", "name": "R", **schema}) for schema in (old, new)]
+    await put(":a", texts[0])
+    writer, reader = (AVRO.parse(text.encode(), {}) for text in texts)
+    first = messages(registry.state, SubjectKey("", "a"), AVRO.check(reader, writer), 1)[0]
+    assert first.endswith(f", additionalInfo:'{information}'}}")
