@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto
 
+from stele.errors import CannotConvert
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
@@ -121,8 +122,10 @@ _LONGEST_PATH: Final = 500
 def to_model(schema: ProtobufSchema, message: str = "") -> tuple[Model, list[Loss]]:
     """The model of a message, by its full name ('' is the first one of the file), and what the model cannot say.
 
-    Raises `InvalidRequest` when there is no such message.
+    Raises `InvalidRequest` when there is no such message, `CannotConvert` when the file has none.
     """
+    if not (message or schema.type_name):
+        raise CannotConvert("the schema declares no message, so it has no data")
     return _Reader(schema).model(schema.message(message))
 
 

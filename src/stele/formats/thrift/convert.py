@@ -21,7 +21,7 @@ import base64
 from collections import deque
 from typing import Any, Final
 
-from stele.errors import TooLarge
+from stele.errors import CannotConvert, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
@@ -67,8 +67,11 @@ _SCALARS: Final = {
 def to_model(schema: ThriftSchema, struct: str = "") -> tuple[Model, list[Loss]]:
     """The model of a struct, union or exception of the document ('' is the one that `type_name` names).
 
-    Raises `InvalidRequest` when there is none of that name, `TooLarge` past the limits.
+    Raises `InvalidRequest` when there is none of that name, `CannotConvert` when there is none at all, `TooLarge` past
+    the limits.
     """
+    if not (struct or schema.type_name):
+        raise CannotConvert("the schema declares no struct, so it has no data")
     return _Reader(schema).model(Resolved(schema.unit, schema.struct(struct)))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from stele.core.findings import Finding
 from stele.core.ports import Field, Form
 from stele.formats.abilities import Node, Place
+from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.xsd import lint as _lint
 from stele.formats.xsd import outline as _outline
@@ -102,6 +103,12 @@ class XsdFormat:
         from stele.formats.xsd.codec import XsdCodec
 
         return XsdCodec(writer, reader)
+
+    def to_model(self, parsed: ParsedXsd, element: str = "") -> tuple[Model, list[Loss]]:
+        """Documents of a root element ('' is the first) in neutral words; see `stele.formats.xsd.convert`."""
+        from stele.formats.xsd.convert import to_model
+
+        return to_model(parsed, element)
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
