@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.formats.lint_cases import CASES, REFERENCES, Case, logical, record
 
 from stele.core.findings import Finding, Level
 from stele.core.ports import Field
-from stele.errors import UnknownRule
+from stele.errors import SteleError, UnknownRule
 from stele.formats import catalogue
 from stele.formats.abilities import Lintable
 from stele.formats.circles import circles
@@ -301,3 +301,75 @@ def test_circles_are_what_reaches_itself(graph: tuple[int, set[tuple[int, int]]]
     wanted = {frozenset(b for b in range(count) if {(a, b), (b, a)} <= reach) for a in range(count) if (a, a) in reach}
     assert {frozenset(group) for group in groups} == wanted
     assert len(groups) == len(wanted)
+
+
+_WORDS = (
+    "properties",
+    "required",
+    "type",
+    "$ref",
+    "$defs",
+    "items",
+    "allOf",
+    "anyOf",
+    "not",
+    "default",
+    "enum",
+    "pattern",
+)
+_MORE = ("format", "additionalProperties", "minItems", "a", "title", "$schema", "const", "x-stele-lint-ignore", "if")
+_LEAVES = st.sampled_from(
+    ["object", "array", "string", "#", "#/$defs/a", "#/properties/a", "a", "", 0, 1.5, -1, True, None]
+)
+_KEYED = st.sampled_from((*_WORDS, *_MORE))
+_VALUES = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYED, inner, max_size=4), max_leaves=25
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(_KEYED, _VALUES, max_size=6), st.dictionaries(_KEYED, _VALUES, max_size=6))
+def test_keywords_of_any_shape_are_no_trouble(schema: dict[str, Any], before: dict[str, Any]) -> None:
+    """A JSON Schema that was let in leniently may say nonsense anywhere; advice on it is still advice."""
+    fmt = catalogue.get("json")
+    try:
+        parsed, old = (fmt.parse(json.dumps(value).encode(), {}, strict=False) for value in (schema, before))
+    except SteleError:
+        return
+    for finding in lint(fmt, parsed, old):
+        assert finding.rule in rules_of(fmt)
+        assert finding.path.startswith("#")
+
+
+_KINDS = st.recursive(
+    st.sampled_from(["int", "string", "null", "bytes", "R", "n.R"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.fixed_dictionaries({"type": st.just("array"), "items": inner})
+        | st.fixed_dictionaries({"type": st.sampled_from(["int", "bytes"]), "logicalType": _LEAVES, "scale": _LEAVES})
+    ),
+    max_leaves=8,
+)
+_FIELDS = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from("aAbc"), "type": _KINDS},
+        optional={"default": _VALUES, "logicalType": _LEAVES, "doc": _LEAVES, "stele.lint-ignore": _VALUES},
+    ),
+    max_size=4,
+    unique_by=lambda field: field["name"],
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(_FIELDS, _FIELDS)
+def test_attributes_of_any_shape_are_no_trouble(fields: list[Any], before: list[Any]) -> None:
+    """So may an Avro schema: defaults that fit nothing, logical types that are numbers, records inside themselves."""
+    fmt = catalogue.get("avro")
+    try:
+        sides = (json.dumps(record(*side)).encode() for side in (fields, before))
+        parsed, old = (fmt.parse(side, {}, strict=False) for side in sides)
+    except SteleError:
+        return
+    for finding in lint(fmt, parsed, old):
+        assert finding.rule in rules_of(fmt)
+        assert finding.path.startswith("/")
