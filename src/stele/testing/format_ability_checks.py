@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from stele.core.findings import Finding
-from stele.errors import CannotConvert, TooLarge
+from stele.errors import CannotConvert, Invalid
 from stele.formats.abilities import Lintable, Node, Outlined, Readable, Writable
 from stele.formats.conversion.model import Array, Loss, Map, Model, Named, Record, Union
 from stele.testing.format_material import Material, fail
@@ -77,7 +77,7 @@ def _models(material: Material) -> Iterator[tuple[str, Model, list[Loss]]]:
     for sample, parsed in material.trials:
         try:
             model, losses = material.format.to_model(parsed)  # type: ignore[attr-defined]  # asked for by isinstance
-        except (TooLarge, CannotConvert):
+        except Invalid:  # too large, or nothing but definitions
             continue
         yield sample.id, model, losses
 

@@ -48,7 +48,8 @@ class Material:
     data_rulesets  rulesets whose yes promises that a reader's codec decodes what a writer's codec wrote; None: the
                    first one
     broken         lines whose yes is known not to hold for the example of the writer's schema, each with the reason
-    at_most        samples that are tried in every way (spread evenly over all there are); verdicts look at every line
+    at_most        samples without references that are tried in every way (spread evenly over all there are); verdicts
+                   look at every line
     seconds        how long one answer to hostile input may take before it counts as hanging
     """
 
@@ -91,8 +92,10 @@ class Material:
                 found.append(Trial(sample, self.format.parse(sample.text, sample.references)))
             except MalformedSchema:
                 continue
-        step = max(1, -(-len(found) // self.at_most))
-        return found[::step]
+        # Few schemas refer to others, and those that do are never left out.
+        rare = [trial for trial in found if trial.sample.references]
+        rest = [trial for trial in found if not trial.sample.references]
+        return rare + rest[:: max(1, -(-len(rest) // self.at_most))]
 
     def ruleset_of(self, case: Case) -> str | None:
         """The ruleset that judges a line; None when it is an example only, or of a ruleset nobody knows."""

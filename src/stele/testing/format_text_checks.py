@@ -267,7 +267,11 @@ def _reprinted(material: Material, parsed: Any, references: Any) -> Iterator[tup
     """Pairs of forms where the text in the first, parsed, has another text in the second than the original."""
     schemas, forms = material.format, list(Form)
     for number, form in enumerate(forms):
-        again = material.parse(schemas.canonical(parsed, form), references)
+        text = schemas.canonical(parsed, form)
+        try:
+            again = material.parse(text, references)
+        except MalformedSchema:
+            again = material.parse(text, {})  # a text may have its references built in
         for kept in forms[number:]:
             if schemas.canonical(again, kept) != schemas.canonical(parsed, kept):
                 yield form, kept
