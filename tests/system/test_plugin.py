@@ -1,0 +1,122 @@
+"""A format from another distribution, installed beside Stele: found, tried by the kit, served and registered."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.running import call, serving
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "table-schema"
+OLD = '{"fields": [{"name": "a", "type": "integer"}]}'
+NEW = '{"fields": [{"name": "a", "type": "integer"}, {"name": "b", "type": "date"}]}'
+BROKEN = '{"fields": [{"name": "b", "type": "date", "constraints": {"required": true}}]}'
+
+EVOLVES = """
+import asyncio, sys
+from stele.core.commands import Register
+from stele.core.model import SubjectKey
+from stele.errors import Incompatible
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+async def put(registry, text):
+    prepared = await registry.schemas.prepare(await registry.current(), "tableschema", text.encode())
+    return await registry.execute(Register(SubjectKey("", "sales"), prepared.document, prepared.references))
+
+async def main(url, old, new, broken):
+    registry = await Registry.open(await open_log(url))
+    said = [(await put(registry, text)).ordinal for text in (old, new, old)]
+    try:
+        await put(registry, broken)
+    except Incompatible as refusal:
+        said += [found.rule for found in refusal.findings]
+    print(*said, file=sys.stderr)
+    await registry.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a process that has the plug-in installed, in a folder of its own, without a network."""
+    target = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index", "--no-deps"]
+    command += ["--no-build-isolation", "--target", str(target), str(_copied(tmp_path_factory.mktemp("source")))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {**os.environ, "PYTHONPATH": str(target)}
+
+
+def _copied(folder: Path) -> Path:
+    """The example without anything a build would leave in it."""
+    for path in [EXAMPLE / "pyproject.toml", EXAMPLE / "README.md", *EXAMPLE.glob("stele_table_schema/*.py")]:
+        copy = folder / path.relative_to(EXAMPLE)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    return folder
+
+
+def run(environ: dict[str, str], *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python with the plug-in installed."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environ, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_kit_passes_and_fails(environ: dict[str, str], tmp_path: Path) -> None:
+    """The kit finds the plug-in by name and passes; with one wrong line it fails, names it, and ends with 1."""
+    kit = ("-m", "stele.testing.format_suite", "tableschema")
+    done = run(environ, *kit, str(EXAMPLE / "tests" / "cases.jsonl"), folder=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "all passed" in done.stdout
+    wrong = {"id": "wrong-line", "format": "tableschema", "ruleset": "by-name", "compatible": True}
+    (tmp_path / "wrong.jsonl").write_text(json.dumps({**wrong, "old": OLD, "new": BROKEN}) + "\n")
+    done = run(environ, *kit, "wrong.jsonl", folder=tmp_path)
+    assert done.returncode == 1
+    assert "wrong-line" in done.stdout
+    assert run(environ, *kit[:2], "no-such-format", folder=tmp_path).returncode == 2
+
+
+def test_its_own_tests_pass(environ: dict[str, str], tmp_path: Path) -> None:
+    """The tests beside the example run as its author would run them."""
+    arguments = ("-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={EXAMPLE}", "-c", os.devnull)
+    done = run(environ, *arguments, str(EXAMPLE / "tests"), folder=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_command_line_checks_it(environ: dict[str, str], tmp_path: Path) -> None:
+    """`stele check` finds the format, compares by its rules and refuses with its findings."""
+    for name, text in {"old": OLD, "new": NEW, "broken": BROKEN}.items():
+        (tmp_path / f"{name}.json").write_text(text)
+    check = ("-m", "stele.cli", "check", "--format", "tableschema", "--against", "old.json", "--output", "json")
+    done = run(environ, *check, "new.json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ruleset"] == "by-name@1"
+    done = run(environ, *check, "broken.json", folder=tmp_path)
+    assert done.returncode == 1
+    assert [found["rule"] for found in json.loads(done.stdout)["findings"]] == ["COLUMN_MISSING"]
+
+
+def test_a_server_answers_for_it(environ: dict[str, str], tmp_path: Path) -> None:
+    """A server with the plug-in checks its schemas; one without says that it has no such format."""
+    body = {"format": "tableschema", "ruleset": "by-position", "schema": OLD, "against": [{"schema": NEW}]}
+    with serving("--store", "memory:", folder=tmp_path, environ=environ) as server:
+        answer = call(f"{server.url}/api/check", "POST", body)
+        assert answer.status == 200
+        assert [found["rule"] for found in answer.body["findings"]] == ["COLUMN_LEFT_OVER"]
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        assert call(f"{server.url}/api/check", "POST", body).status in (404, 422)
+
+
+def test_a_registry_registers_and_evolves_it(environ: dict[str, str], tmp_path: Path) -> None:
+    """Versions are numbered, repeats recognised, refusals explained, by a process that begins and one that goes on."""
+    url = f"sqlite:///{tmp_path}/registry.db"
+    for _ in range(2):
+        done = run(environ, "-c", EVOLVES, url, OLD, NEW, BROKEN, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.split() == ["1", "2", "1", "CONSTRAINT_TIGHTENED"]
