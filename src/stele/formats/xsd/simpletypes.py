@@ -1,0 +1,274 @@
+"""Simple types as types of the neutral model.
+
+| XML Schema | model |
+|---|---|
+| boolean, float, double | boolean, float32, float64 |
+| byte to unsignedLong | integers of the same width |
+| integer and its kin | one of 32 or 64 bits where facets bound it on both sides, else one of any size |
+| decimal | a decimal; of bounded precision when totalDigits and fractionDigits say so |
+| string and its kin, anyURI, QName, the parts of dates | string |
+| a text type with an enumeration | an enumeration |
+| hexBinary, base64Binary | bytes; a fixed type where one length is demanded |
+| date, time, dateTime | a date, a time, a wall-clock time; a point in time where a time zone is demanded |
+| duration, yearMonthDuration | a span of months, days and milliseconds |
+| dayTimeDuration | a span of exact length |
+| list, union | an array, a union of the distinct types of its members |
+
+Facets become constraints where JSON Schema has a word for them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal as Number
+from decimal import InvalidOperation
+from typing import Any, Final
+
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Decimal,
+    Declared,
+    Duration,
+    Enumeration,
+    Fixed,
+    Kind,
+    Loss,
+    Named,
+    Option,
+    Scalar,
+    Symbol,
+    Time,
+    Timestamp,
+    Type,
+    Union,
+    Unit,
+)
+from stele.formats.xsd.shape import INTEGERS, TEXTUAL, Shape, interval, shape_of
+from stele.formats.xsd.witness import local
+
+MAX_DEPTH: Final = 16
+"""Lists and unions inside each other; what lies deeper is text."""
+
+_WIDTHS: Final = {
+    "byte": Kind.INT8,
+    "short": Kind.INT16,
+    "int": Kind.INT32,
+    "long": Kind.INT64,
+    "unsignedByte": Kind.UINT8,
+    "unsignedShort": Kind.UINT16,
+    "unsignedInt": Kind.UINT32,
+    "unsignedLong": Kind.UINT64,
+}
+_PLAIN: Final = {
+    "boolean": Kind.BOOLEAN,
+    "float": Kind.FLOAT32,
+    "double": Kind.FLOAT64,
+    "hexBinary": Kind.BYTES,
+    "base64Binary": Kind.BYTES,
+    "date": Kind.DATE,
+}
+_TIMES: Final[dict[str, Type]] = {
+    "time": Time(Unit.MICRO),
+    "dateTime": Timestamp(Unit.MICRO, utc=False),
+    "dateTimeStamp": Timestamp(Unit.MICRO),
+    "duration": Duration(Unit.MILLI, calendar=True),
+    "yearMonthDuration": Duration(Unit.MILLI, calendar=True),
+    "dayTimeDuration": Duration(Unit.MICRO),
+}
+_BINARY: Final = frozenset({"hexBinary", "base64Binary"})
+_BIGGEST: Final = 400
+"""Digits of a bound that is kept as a constraint."""
+_FOREIGN: Final = re.compile(r"\\[iIcCpP]|-\[|[\^$]")
+"""What a pattern says in words, or with a meaning, that the regular expressions of JSON Schema do not share."""
+
+
+class SimpleTypes:
+    """Turns simple types into types; enumerations and fixed types are declared under a name that free makes unique."""
+
+    def __init__(self, losses: list[Loss], types: dict[str, Declared], free: Callable[[str], str]) -> None:
+        self._losses = losses
+        self._types = types
+        self._free = free
+        self._known: dict[int, str] = {}
+
+    def type(self, kind: Any, path: str, name: str, depth: int = 0) -> Type:
+        """The type of a simple type; name is the one it wants if it has to be declared."""
+        shape = shape_of(kind)
+        if shape.variety == "any" or depth > MAX_DEPTH:
+            self._lose(path, "ANY", "Any text may stand here.")
+            return Scalar(Kind.STRING)
+        if shape.variety == "list":
+            return Array(self.type(shape.parts[0], f"{path}[]", f"{name}Item", depth + 1))
+        if shape.variety == "union":
+            return self._union(shape, path, name, depth)
+        self._checks(shape, path)
+        named = self._named(kind, shape, name)
+        return named or self._atomic(shape, path)
+
+    def _lose(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+        self._losses.append(Loss(path, what, why, data))
+
+    def _named(self, kind: Any, shape: Shape, name: str) -> Type | None:
+        """An enumeration of texts, or bytes of one length."""
+        low, high = shape.lengths
+        listed = shape.enumeration if shape.base in TEXTUAL else None
+        one_length = shape.base in _BINARY and low is not None and low == high
+        if not listed and not one_length:
+            return None
+        known = self._known.get(id(kind))
+        if known is None:
+            known = self._known[id(kind)] = self._free(name)
+            if listed:
+                texts = dict.fromkeys(text if shape.white == "preserve" else " ".join(text.split()) for text in listed)
+                self._types[known] = Enumeration(known, tuple(Symbol(text) for text in texts))
+            else:
+                self._types[known] = Fixed(known, low or 0)
+        return Named(known)
+
+    def _union(self, shape: Shape, path: str, name: str, depth: int) -> Type:
+        options: dict[str, Option] = {}
+        for index, member in enumerate(shape.parts, 1):
+            kind = self.type(member, path, f"{name}Member{index}", depth + 1)
+            word = local(member.name) if member.name else ""
+            for option in kind.options if isinstance(kind, Union) else (Option(kind, word),):
+                options.setdefault(repr(option.type), option)
+        self._lose(path, "UNION", "The first member that takes a text decides its type; a union does not say so.")
+        if shape.enumeration or shape.patterns:
+            self._lose(path, "CONSTRAINT", "Facets of a union are not checked.")
+        if len(options) == 1:
+            return next(iter(options.values())).type
+        return Union(tuple(options.values()))
+
+    def _atomic(self, shape: Shape, path: str) -> Type:
+        base = shape.base
+        if base in _WIDTHS:
+            return Scalar(_WIDTHS[base])
+        if shape.integral:
+            low, high = interval(shape)
+            for kind, least, most in (
+                (Kind.INT32, *INTEGERS["int"]),
+                (Kind.INT64, *INTEGERS["long"]),
+                (Kind.UINT64, *INTEGERS["unsignedLong"]),
+            ):
+                assert least is not None
+                assert most is not None
+                if low is not None and high is not None and least <= low.value and high.value <= most:
+                    return Scalar(kind)
+            return Scalar(Kind.INTEGER)
+        if base == "decimal":
+            total, fraction = shape.digits
+            return Decimal(None if fraction is None else total, fraction or 0)
+        if base in _TIMES:
+            self._on_time(base, path)
+            zoned = base == "dateTime" and "timezone required" in shape.tests
+            return Timestamp(Unit.MICRO) if zoned else _TIMES[base]
+        if base == "date":
+            self._lose(path, "ZONE", "A time zone behind the date has no place.", data=True)
+        if base in {"ID", "IDREF", "ENTITY", "NOTATION"}:
+            self._lose(path, "IDENTITY", f"That the text is an {base}, unique or referring, is not checked.")
+        return Scalar(_PLAIN.get(base, Kind.STRING))
+
+    def _on_time(self, base: str, path: str) -> None:
+        if base in {"time", "dateTime"}:
+            why = "A time zone, which may be there or not, and digits below a microsecond have no place."
+            self._lose(path, "ZONE", why, data=True)
+        elif base in {"duration", "dayTimeDuration"}:
+            unit = "millisecond" if base == "duration" else "microsecond"
+            self._lose(path, "PRECISION", f"Digits below a {unit} have no place.", data=True)
+
+    # --- facets -----------------------------------------------------------------------------------------------------
+
+    def _checks(self, shape: Shape, path: str) -> None:
+        """Report the facets that `constraints` has no word for."""
+        lost = [f"the assertion {test[:60]!r}" for test in sorted(shape.tests) if not test.startswith("timezone")]
+        patterns = [text for step in shape.patterns for text in step]
+        if patterns and _pattern(shape) is None:
+            lost.append(f"the pattern {patterns[0][:60]!r}")
+        total, fraction = shape.digits
+        if shape.base == "decimal" and total is not None and fraction is None:
+            lost.append(f"totalDigits {total}")
+        if shape.base in _BINARY and shape.lengths != (None, None) and shape.lengths[0] != shape.lengths[1]:
+            lost.append("the length")
+        if shape.bounds and shape.base not in {"float", "double", "decimal", *INTEGERS}:
+            lost.append("least and greatest value")
+        if shape.enumeration is not None and shape.base not in {*TEXTUAL, "float", "double", "decimal", *INTEGERS}:
+            lost.append("the list of values")
+        if lost:
+            self._lose(path, "CONSTRAINT", f"Nothing checks {', '.join(lost[:5])}.")
+
+    def constraints(self, kind: Any) -> dict[str, Any]:
+        """The facets of a simple type that JSON Schema has a word for."""
+        shape = shape_of(kind)
+        made: dict[str, Any] = {}
+        low, high = shape.lengths
+        if shape.variety == "list":
+            made = {"minItems": low, "maxItems": high}
+        elif shape.variety == "atomic" and shape.base in TEXTUAL and not shape.enumeration:
+            made = {"minLength": low, "maxLength": high, "pattern": _pattern(shape)}
+        elif shape.base == "anyURI":
+            made = {"minLength": low, "maxLength": high, "format": "uri-reference"}
+        elif shape.integral or shape.base in {"decimal", "float", "double"}:
+            made = _bounds(shape)
+            listed = [self.value(kind, text) for text in shape.enumeration or ()]
+            made["enum"] = None if ABSENT in listed else listed or None
+        return {word: value for word, value in made.items() if value is not None}
+
+    def value(self, kind: Any, text: str) -> Any:
+        """A text of a simple type as a JSON value; ABSENT where it has none."""
+        shape = shape_of(kind)
+        text = text if shape.white == "preserve" else " ".join(text.split())
+        try:
+            if shape.variety == "list":
+                return [self.value(shape.parts[0], part) for part in text.split()]
+            if shape.variety == "union":
+                return next((self.value(part, text) for part in shape.parts if part.is_valid(text)), ABSENT)
+            if shape.integral:
+                return int(text) if len(text) <= _BIGGEST else ABSENT
+            if shape.base in {"float", "double"}:
+                number = float(text)
+                return number if math.isfinite(number) else ABSENT
+            if shape.base == "boolean":
+                return text in {"true", "1"}
+            if shape.base == "hexBinary":
+                return base64.b64encode(binascii.unhexlify(text)).decode()
+        except (ValueError, TypeError, ArithmeticError):
+            return ABSENT
+        return text
+
+
+def _bounds(shape: Shape) -> dict[str, Any]:
+    """Least and greatest value, beyond what the width of the type says."""
+    made: dict[str, Any] = {}
+    own = INTEGERS.get(shape.base, (None, None))
+    ends = interval(shape._replace(digits=(None, None)) if shape.base == "decimal" else shape)
+    for end, word, width in zip(ends, ("Minimum", "Maximum"), own, strict=True):
+        if end is None or abs(end.value) >= Number(10) ** _BIGGEST:
+            continue
+        value = _number(end.value)
+        if value is None or (shape.base in _WIDTHS and not end.exclusive and value == width):
+            continue
+        made[f"exclusive{word}" if end.exclusive else word.lower()] = value
+    return made
+
+
+def _number(value: Number) -> int | float | None:
+    """A bound as JSON; None when no JSON number is equal to it."""
+    try:
+        if value == value.to_integral_value():
+            return int(value)
+        number = float(value)
+    except (InvalidOperation, OverflowError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _pattern(shape: Shape) -> str | None:
+    """One pattern in the dialect of JSON Schema; None where there is none, or it cannot be told the same way."""
+    if len(shape.patterns) != 1 or any(_FOREIGN.search(text) for text in shape.patterns[0]):
+        return None
+    return f"^(?:{'|'.join(shape.patterns[0])})$"
