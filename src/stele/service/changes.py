@@ -92,13 +92,21 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Tree:
-    """An outline by its paths: `nodes` in order, and what is below each (below None: the topmost)."""
+    """An outline by its paths: `nodes` in order, and what is below each (below None: the topmost).
+
+    A parent that does not come before its children is none, so that there are no circles.
+    """
 
     def __init__(self, outline: Iterable[Node]) -> None:
-        self.nodes = {node.path: node for node in outline if node.kind != TRUNCATED}
+        self.nodes: dict[str, Node] = {}
         self.children: defaultdict[str | None, list[Node]] = defaultdict(list)
-        for node in self.nodes.values():
-            self.children[self.parent(node)].append(node)
+        self._parents: dict[str, str] = {}
+        for node in outline:
+            if node.kind != TRUNCATED and node.path not in self.nodes:
+                if node.parent in self.nodes:
+                    self._parents[node.path] = str(node.parent)
+                self.nodes[node.path] = node
+                self.children[self.parent(node)].append(node)
 
     @property
     def top(self) -> str:
@@ -107,16 +115,14 @@ class Tree:
 
     def parent(self, node: Node) -> str | None:
         """Path of the parent, None when there is none."""
-        return node.parent if node.parent in self.nodes else None
+        return self._parents.get(node.path)
 
     def above(self, path: str) -> Iterator[str]:
         """The paths around one, the nearest first."""
-        node = self.nodes.get(path)
-        seen = {path}
-        while node is not None and (parent := self.parent(node)) is not None and parent not in seen:
-            seen.add(parent)
+        parent = self._parents.get(path)
+        while parent is not None:
             yield parent
-            node = self.nodes[parent]
+            parent = self._parents.get(parent)
 
 
 class Comparison:
