@@ -16,6 +16,9 @@ from stele.formats.xsd.terms import Algebra, Budget, Term, TooMuch
 MAX_LENGTH: Final = 20_000
 """Longest pattern, in characters."""
 
+_CHAR_STEPS: Final = 3
+"""What reading a character of a pattern costs, in steps."""
+
 MAX_DEPTH: Final = 60
 """Deepest nesting of parentheses or of subtracted classes."""
 
@@ -204,7 +207,8 @@ class _Parser:
 
 
 def parse_pattern(algebra: Algebra, text: str, *, version: str = "1.0") -> Term:
-    """The term of a pattern; its labels are `CharSet`s. Raises `PatternError`."""
+    """The term of a pattern; its labels are `CharSet`s. Raises `PatternError`, and `TooMuch`: length counts."""
+    algebra.budget.spend(_CHAR_STEPS * len(text))
     return _Parser(algebra, text, version=version).parse()
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from stele.formats.xsd.effort import Effort, Proof
 from stele.formats.xsd.language import EXACT, alternatives, anything, language, lexical, literal, normalized
 from stele.formats.xsd.library import accepts
-from stele.formats.xsd.regex import meet, parse_pattern, split_sets
+from stele.formats.xsd.regex import parse_pattern, split_sets
 from stele.formats.xsd.shape import INTEGERS, TEXTUAL, Limit, Shape, interval, shape_of
 from stele.formats.xsd.terms import Algebra, Term, TooMuch, included
-
-MAX_STEPS: Final = 250_000
-"""Budget of one comparison of languages."""
 
 _MAX_VALUES: Final = 1_000
 _MAX_DEPTH: Final = 12
@@ -38,66 +36,86 @@ _FREE: Final = frozenset({"string", "normalizedString", "token"})
 _FLOATS: Final = frozenset({"float", "double"})
 
 
-class Proof(NamedTuple):
-    """holds: inclusion is proved. hints: texts worth trying as counterexamples."""
-
-    holds: bool
-    hints: tuple[str, ...] = ()
-
-
 _YES: Final = Proof(True)
 _NO: Final = Proof(False)
 
 
-def compare(writer: Any, reader: Any, *, steps: frozenset[tuple[str, ...]] = frozenset(), depth: int = 0) -> Proof:
+def compare(
+    writer: Any, reader: Any, effort: Effort, *, steps: frozenset[tuple[str, ...]] = frozenset(), depth: int = 0
+) -> Proof:
     """Whether the writer's simple type is proved to lie inside the reader's.
 
     steps are pattern facets of enclosing unions that hold for the writer's texts too.
     """
-    if depth > _MAX_DEPTH:
+    if depth > _MAX_DEPTH or not effort.spend(1):
         return _NO
+    key = (id(writer), id(reader), steps)
+    if key not in effort.known:
+        effort.known[key] = _compare(writer, reader, effort, steps, depth)
+    return effort.known[key]
+
+
+def _compare(writer: Any, reader: Any, effort: Effort, steps: frozenset[tuple[str, ...]], depth: int) -> Proof:
     mine, theirs = shape_of(writer), shape_of(reader)
     if theirs.variety == "any":
         return _YES
     steps |= frozenset(mine.patterns)
-    if mine.enumeration is not None and not any(accepts(writer, text) for text in mine.enumeration):
-        return _YES  # nothing is allowed at all
+    if mine.enumeration is not None and not any(accepts(writer, text) for text in mine.enumeration[:_MAX_VALUES]):
+        return _NO if len(mine.enumeration) > _MAX_VALUES else _YES  # nothing is allowed at all
     texts = values(writer)
     if texts is not None:
-        wrong = tuple(text for text in texts if not accepts(reader, text))
+        listed = _listed(theirs)
+        if listed is None:
+            wrong = tuple(text for text in texts if not effort.accepts(reader, text))
+        else:
+            wrong = tuple(text for text in texts if normalized(text, theirs.white) not in listed)
+        if effort.left <= 0:
+            return _NO
         if wrong or not _padding_matters(mine, theirs):
             return Proof(not wrong, wrong)
         if theirs.variety != "union":
             return Proof(False, tuple(f" {text} " for text in texts[:3]))
     if mine.variety == "union":
-        return _every(compare(part, reader, steps=steps, depth=depth + 1) for part in mine.parts)
+        return _every(compare(part, reader, effort, steps=steps, depth=depth + 1) for part in mine.parts)
     if theirs.variety == "union":
         if not _facets_known(mine, theirs, steps):
             return _NO
-        proofs = [compare(writer, part, steps=steps, depth=depth + 1) for part in theirs.parts]
+        proofs = [compare(writer, part, effort, steps=steps, depth=depth + 1) for part in theirs.parts]
         return _YES if any(proof.holds for proof in proofs) else _every(iter(proofs))
     if theirs.variety == "list":
-        return _into_list(writer, mine, theirs, steps, depth)
+        return _into_list(writer, mine, theirs, effort, steps, depth)
     if mine.variety == "list":
         return Proof(theirs.base in _FREE and theirs.plain)
-    return _atomic(mine, theirs, steps)
+    return _atomic(mine, theirs, effort, steps)
 
 
 def _every(proofs: Any) -> Proof:
-    hints: tuple[str, ...] = ()
+    hints: dict[str, None] = {}
     holds = True
     for proof in proofs:
         holds = holds and proof.holds
-        hints += proof.hints
-    return Proof(holds, () if holds else hints)
+        hints.update(dict.fromkeys(proof.hints[:_MAX_VALUES]))
+    return Proof(holds, () if holds else tuple(hints))
 
 
 def values(kind: Any) -> tuple[str, ...] | None:
     """All texts of a type that has few, exactly; None otherwise (a decimal 1 can be written in many ways)."""
     shape = shape_of(kind)
     if shape.enumeration is not None and shape.textual:
-        return tuple(normalized(text, shape.white) for text in shape.enumeration if accepts(kind, text))
+        only = _only_listed(shape)
+        return tuple(normalized(text, shape.white) for text in shape.enumeration if only or accepts(kind, text))
     return ("true", "false", "0", "1") if shape.base == "boolean" and shape.plain else None
+
+
+def _listed(shape: Shape) -> frozenset[str] | None:
+    """All (normalized) texts of a type that nothing but a list of them restricts; None for other types."""
+    if shape.enumeration is None or not shape.textual or not _only_listed(shape):
+        return None
+    return frozenset(normalized(text, shape.white) for text in shape.enumeration)
+
+
+def _only_listed(shape: Shape) -> bool:
+    return not shape.patterns and shape.lengths == (None, None) and not shape.tests
 
 
 def _padding_matters(writer: Shape, reader: Shape) -> bool:
@@ -112,7 +130,9 @@ def _facets_known(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]
     return reader.enumeration is None and set(reader.patterns) <= steps and reader.tests <= writer.tests
 
 
-def _into_list(writer: Any, mine: Shape, theirs: Shape, steps: frozenset[tuple[str, ...]], depth: int) -> Proof:
+def _into_list(
+    writer: Any, mine: Shape, theirs: Shape, effort: Effort, steps: frozenset[tuple[str, ...]], depth: int
+) -> Proof:
     if not _facets_known(mine, theirs, steps):
         return _NO
     least, most = theirs.lengths
@@ -122,11 +142,11 @@ def _into_list(writer: Any, mine: Shape, theirs: Shape, steps: frozenset[tuple[s
     if mine.variety == "list":
         if not _within(mine.lengths, theirs.lengths):
             return _NO
-        return compare(mine.parts[0], theirs.parts[0], depth=depth + 1)
+        return compare(mine.parts[0], theirs.parts[0], effort, depth=depth + 1)
     single = mine.variety == "atomic" and mine.base not in _FREE | {"anyURI", "hexBinary", "base64Binary"}
     if not single or (least or 0) > 1 or (most is not None and most < 1):
         return _NO
-    return compare(writer, theirs.parts[0], depth=depth + 1)
+    return compare(writer, theirs.parts[0], effort, depth=depth + 1)
 
 
 def _within(inner: tuple[int | None, int | None], outer: tuple[int | None, int | None]) -> bool:
@@ -134,26 +154,36 @@ def _within(inner: tuple[int | None, int | None], outer: tuple[int | None, int |
     return low and (outer[1] is None or (inner[1] is not None and inner[1] <= outer[1]))
 
 
-def _atomic(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> Proof:
+def _atomic(writer: Shape, reader: Shape, effort: Effort, steps: frozenset[tuple[str, ...]]) -> Proof:
     if writer.variety == "any":
         return Proof(reader.base == "string" and reader.plain)
     try:
-        proof = _texts(writer, reader, steps)
+        with effort.algebra() as algebra:
+            proof = _texts(algebra, writer, reader, steps)
     except TooMuch:
         proof = _NO
     if not proof.holds:
         return proof
-    return Proof(_values_fit(writer, reader) or _spelled_small(writer, reader))
+    return Proof(_values_fit(writer, reader) or _spelled_small(writer, reader, effort))
 
 
-def _spelled_small(writer: Shape, reader: Shape) -> bool:
+def _spelled_small(writer: Shape, reader: Shape, effort: Effort) -> bool:
     """Whether texts are integers of so few digits that each lies in the reader's range."""
     if not writer.textual or not reader.integral or reader.enumeration is not None or reader.digits[0] is not None:
         return False
     low, high = interval(reader)
     if reader.tests or any(end is not None and len(str(abs(end.value))) > _MAX_DIGITS for end in (low, high)):
         return False
-    algebra = Algebra(meet, steps=MAX_STEPS)
+    try:
+        with effort.algebra() as algebra:
+            small = _small_integers(algebra, low, high)
+            return included(algebra, language(algebra, writer), small, split_sets) is None
+    except TooMuch:
+        return False
+
+
+def _small_integers(algebra: Algebra, low: Limit | None, high: Limit | None) -> Term:
+    """Spellings of integers of fewer digits than both ends have."""
     spelled = []
     for sign, end in (("\\+?", high), ("-", None if low is None else Limit(-low.value, 0))):
         digits = "[0-9]+" if end is None else f"0*[0-9]{{1,{len(str(end.value + 1)) - 1}}}"
@@ -161,18 +191,14 @@ def _spelled_small(writer: Shape, reader: Shape) -> bool:
         reaches_zero = other is None or (other.value <= 0 if sign != "-" else other.value >= 0)
         if reaches_zero and (end is None or end.value >= 9):
             spelled.append(parse_pattern(algebra, sign + digits))
-    try:
-        return included(algebra, language(algebra, writer), algebra.choice(spelled), split_sets) is None
-    except TooMuch:
-        return False
+    return algebra.choice(spelled)
 
 
 # --- as texts -------------------------------------------------------------------------------------------------------
 
 
-def _texts(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> Proof:
+def _texts(algebra: Algebra, writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> Proof:
     """Whether the reader's lexical space, patterns and (for texts) lengths and enumeration let every text pass."""
-    algebra = Algebra(meet, steps=MAX_STEPS)
     wanted: list[Term] = []
     if not _lexically_below(writer.base, reader.base):
         if reader.base not in EXACT:

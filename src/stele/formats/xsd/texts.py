@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from stele.formats.xsd.effort import Effort
 from stele.formats.xsd.instances import Content
 from stele.formats.xsd.library import accepts
 from stele.formats.xsd.samples import samples, valid_samples
@@ -14,6 +15,8 @@ from stele.formats.xsd.simple import compare, values
 from stele.formats.xsd.witness import Court, Node, local, words
 
 _TRIED: Final = 6
+_SAMPLES_EFFORT: Final = 100
+_SAMPLE_EFFORT: Final = 4
 
 
 class Texts:
@@ -26,6 +29,7 @@ class Texts:
 
     def __init__(self, court: Court) -> None:
         self._court = court
+        self._effort = Effort()
         self._known: dict[tuple[int, int], tuple[bool, tuple[str, ...]]] = {}
         self.retyped = False
         self.ids_gone = False
@@ -103,8 +107,8 @@ class Texts:
         """Whether inclusion is proved, else texts that only the writer's type allows."""
         key = (id(writer), id(reader))
         if key not in self._known:
-            proof = compare(writer, reader)
-            found = () if proof.holds else tuple(islice(_refused(writer, reader, proof.hints), _TRIED))
+            proof = compare(writer, reader, self._effort)
+            found = () if proof.holds else tuple(islice(_refused(writer, reader, proof.hints, self._effort), _TRIED))
             self._known[key] = proof.holds, found
         return self._known[key]
 
@@ -127,11 +131,15 @@ class Texts:
         self.refers = self.refers or "IDREF" in inner
 
 
-def _refused(writer: Any, reader: Any, hints: tuple[str, ...]) -> Iterator[str]:
-    """Texts that only the writer's type allows."""
+def _refused(writer: Any, reader: Any, hints: tuple[str, ...], effort: Effort) -> Iterator[str]:
+    """Texts that only the writer's type allows, as far as the effort goes."""
+    if not effort.spend(_SAMPLES_EFFORT):
+        return
     collapsed = shape_of(writer).white == "collapse" and shape_of(reader).white != "collapse"
     for text in [*samples(writer, hints=hints), *samples(reader)]:
         for spelling in (text, f" {text} ", f"{text}{' ' * 300}") if collapsed else (text,):
+            if not effort.spend(_SAMPLE_EFFORT):
+                return
             if accepts(writer, spelling) and not accepts(reader, spelling):
                 yield spelling
 
