@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from stele.formats.conversion.naming import Distinct
+
 RESERVED: Final = frozenset(
     [
         *("null", "boolean", "int", "long", "float", "double", "bytes", "string"),
@@ -24,11 +26,11 @@ class Names:
     def __init__(self, names: Iterable[str]) -> None:
         wanted = list(names)
         self._full = {name: name for name in wanted if self.legal(name) and name not in RESERVED}
-        self._taken = set(self._full)
+        self._distinct = Distinct((*RESERVED, *self._full))
         self._made: dict[str, str] = {}
         for name in wanted:
             if name not in self._full:
-                self._full[name] = self._free(_bent(name))
+                self._full[name] = self._distinct.name(_bent(name), "_")
 
     @staticmethod
     def legal(name: str) -> bool:
@@ -42,7 +44,7 @@ class Names:
     def made(self, name: str, space: str, *, fresh: bool = False) -> str:
         """The full name of a type the model does not have: the same one for the same name, unless fresh."""
         if fresh or name not in self._made:
-            self._made[name] = self._free(f"{space}.{_bent(name)}" if space else _bent(name))
+            self._made[name] = self._distinct.name(f"{space}.{_bent(name)}" if space else _bent(name), "_")
         return self._made[name]
 
     def heading(self, full: str, space: str) -> dict[str, str]:
@@ -55,32 +57,18 @@ class Names:
         own, _, simple = full.rpartition(".")
         if own == space:
             return simple
-        return full if own or f"{space}.{simple}" not in self._taken else f".{simple}"
+        return full if own or f"{space}.{simple}" not in self._distinct.taken else f".{simple}"
 
     @staticmethod
     def symbols(names: Iterable[str]) -> dict[str, str]:
         """A legal, distinct name for each field or symbol."""
         wanted = list(dict.fromkeys(names))
         found = {name: name for name in wanted if _simple(name)}
-        taken = set(found)
+        distinct = Distinct(found)
         for name in wanted:
             if name not in found:
-                base = made = _bent_part(name)
-                count = 1
-                while made in taken:
-                    count += 1
-                    made = f"{base}_{count}"
-                taken.add(made)
-                found[name] = made
+                found[name] = distinct.name(_bent_part(name), "_")
         return {name: found[name] for name in wanted}
-
-    def _free(self, name: str) -> str:
-        made, count = name, 1
-        while made in self._taken or made in RESERVED:
-            count += 1
-            made = f"{name}_{count}"
-        self._taken.add(made)
-        return made
 
 
 def _simple(name: str) -> bool:

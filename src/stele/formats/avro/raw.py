@@ -54,7 +54,7 @@ class Defaults:
         datum(self._model, value, kind)
         try:
             return self._raw(kind, value)
-        except (ValueError, OverflowError) as error:
+        except (ValueError, ArithmeticError) as error:
             raise EncodeError(str(error)) from None
 
     def _raw(self, kind: Type, value: Any) -> Any:

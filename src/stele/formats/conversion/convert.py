@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from stele.core.ports import Format, Parsed
-from stele.errors import CannotConvert, MalformedSchema
+from stele.errors import CannotConvert, MalformedSchema, TooLarge
 from stele.formats.abilities import Readable, Writable
 from stele.formats.conversion.model import Loss, Model
 
@@ -32,7 +32,10 @@ def convert(source: Format[Any], parsed: Parsed, target: Format[Any]) -> Convers
     """
     if not isinstance(source, Readable):
         raise CannotConvert(f"schemas of the format {source.name} cannot be converted")
-    model, losses = source.to_model(parsed)
+    try:
+        model, losses = source.to_model(parsed)
+    except RecursionError:
+        raise _too_deep() from None
     written = write(model, target)
     return Conversion(written.text, losses + written.losses)
 
@@ -41,9 +44,15 @@ def write(model: Model, target: Format[Any]) -> Conversion:
     """A model as a schema of target. Raises as `convert`."""
     if not isinstance(target, Writable):
         raise CannotConvert(f"nothing can be converted to the format {target.name}")
-    text, losses = target.from_model(model)
     try:
+        text, losses = target.from_model(model)
         target.parse(text, {}, strict=True)
     except MalformedSchema as error:
         raise CannotConvert(f"no valid {target.name} schema stands for this one: {error}") from error
+    except RecursionError:
+        raise _too_deep() from None
     return Conversion(text, losses)
+
+
+def _too_deep() -> TooLarge:
+    return TooLarge("the schema is nested too deeply to be converted")

@@ -85,7 +85,7 @@ def plain(model: Model, datum: Any, kind: Type | None = None) -> Any:
     """
     try:
         return _Plain(model).value(kind or model.root, datum, 0)
-    except (ValueError, OverflowError) as error:
+    except (ValueError, ArithmeticError) as error:
         raise DataError(f"the datum has no JSON value: {error}") from None
 
 
@@ -105,7 +105,7 @@ def bare(value: Any) -> Any:
     """The JSON value of a datum no model is known for. Raises `DataError`."""
     try:
         return _bare(value, 0)
-    except (ValueError, OverflowError) as error:
+    except (ValueError, ArithmeticError) as error:
         raise DataError(f"the datum has no JSON value: {error}") from None
 
 
@@ -185,8 +185,7 @@ def _text(kind: Type, datum: Any) -> str | None:
         case Duration(_, True) if isinstance(datum, bytes) and len(datum) == 12:
             return texts.calendar_text(*(int.from_bytes(datum[at : at + 4], "little") for at in (0, 4, 8)))
         case Decimal() if isinstance(datum, bytes):
-            unscaled = int.from_bytes(datum, "big", signed=True)
-            return texts.decimal_text(Number(unscaled).scaleb(-kind.scale, texts.EXACT), kind.scale)
+            return texts.decimal_text(texts.scaled(int.from_bytes(datum, "big", signed=True), kind.scale), kind.scale)
         case Decimal() if isinstance(datum, Number) or whole:
             return texts.decimal_text(Number(datum), kind.scale if kind.precision is not None else None)
         case Scalar(Kind.UUID) if isinstance(datum, bytes):
@@ -318,7 +317,7 @@ def _read(kind: Type, text: str) -> Any:
                 if calendar:
                     return b"".join(part.to_bytes(4, "little") for part in texts.calendar_of(text))
                 return texts.span_of(text, unit)
-    except (ValueError, OverflowError) as error:
+    except (ValueError, ArithmeticError) as error:
         raise _Misfit(str(error)) from None
     raise AssertionError(kind)
 

@@ -43,6 +43,7 @@ from stele.formats.conversion.model import (
     Union,
     Unit,
 )
+from stele.formats.conversion.naming import Distinct
 from stele.formats.conversion.shape import Budget, Members, Numbers, Shape, Words
 
 MIN_KEYS: Final = 20
@@ -117,7 +118,7 @@ class _Writer:
     def __init__(self, options: InferOptions) -> None:
         self.options = options
         self.types: dict[str, Declared] = {}
-        self.taken: set[str] = set()
+        self.distinct = Distinct()
 
     def model(self, shape: Shape, name: str) -> Model:
         """The whole model."""
@@ -156,7 +157,7 @@ class _Writer:
                 return Timestamp(unit, utc=word == "timestamp")
             return _PLAIN[word]
         if words.symbols and words.count > len(words.symbols):
-            full = self._name(name)
+            full = self.distinct.name(name)
             self.types[full] = Enumeration(full, tuple(Symbol(text) for text in sorted(words.symbols)))
             return Named(full)
         return Scalar(Kind.STRING)
@@ -165,7 +166,7 @@ class _Writer:
         if members.by_name is None or self._keyed(members):
             values, nullable = self.type(members.common(self.options.enumerations), f"{name}Value")
             return Map(values, nullable=nullable)
-        full = self._name(name)
+        full = self.distinct.name(name)
         self.types[full] = Record(full, ())
         ordered = sorted(members.by_name.items(), key=lambda item: (Fraction(item[1].places, item[1].count), item[0]))
         fields = []
@@ -185,14 +186,6 @@ class _Writer:
         common = members.common(0)
         parts = [common.numbers, common.words, common.items, common.members, *common.plain]
         return sum(part is not None for part in parts) == 1
-
-    def _name(self, wanted: str) -> str:
-        name, count = wanted, 1
-        while name in self.taken:
-            count += 1
-            name = f"{wanted}{count}"
-        self.taken.add(name)
-        return name
 
 
 def _number(numbers: Numbers) -> Type:

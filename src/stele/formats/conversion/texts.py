@@ -116,8 +116,17 @@ def decimal_text(value: Decimal, scale: int | None) -> str:
     if not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS:
         raise ValueError(f"{value} cannot be written out")
     if scale is not None:
+        if scale > MAX_DIGITS:
+            raise ValueError(f"{scale} decimal places are not written out")
         value = value.quantize(Decimal((0, (1,), -scale)), context=EXACT)
     return format(abs(value) if value == 0 else value, "f")
+
+
+def scaled(unscaled: int, scale: int) -> Decimal:
+    """The decimal with that many places. ValueError when it is too long to be written out."""
+    if scale > MAX_DIGITS or unscaled.bit_length() > 4 * MAX_DIGITS:
+        raise ValueError(f"a decimal of more than {MAX_DIGITS} digits is not written out")
+    return Decimal(unscaled).scaleb(-scale, EXACT)
 
 
 def decimal_of(text: str, scale: int | None) -> Decimal:

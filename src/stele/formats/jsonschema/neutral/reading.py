@@ -39,6 +39,7 @@ from stele.formats.conversion.model import (
     Type,
     Union,
 )
+from stele.formats.conversion.naming import Distinct
 from stele.formats.jsonschema.neutral import objects
 from stele.formats.jsonschema.neutral.alternatives import constant_symbols, kinds_of
 from stele.formats.jsonschema.neutral.merging import IGNORED, Merger
@@ -113,6 +114,7 @@ class _Reader:
         self.losses: list[Loss] = []
         self.known: dict[int, Place] = {}
         self.pending: list[tuple[str, dict[str, Json], str]] = []
+        self.distinct = Distinct()
         self.open: set[int] = set()
         self.nodes = 0
 
@@ -296,7 +298,7 @@ class _Reader:
         if objects.is_map(flat):
             place = self._map(flat, path, hint)
             return Place(place.type, False, {**_member_constraints(flat), **place.constraints})
-        name = self._name(hint)
+        name = self.distinct.name(hint)
         self.types[name] = None
         if nullable is not None:
             self.known[id(schema)] = Place(Named(name), nullable)
@@ -344,25 +346,18 @@ class _Reader:
 
     # --- named types ------------------------------------------------------------------------------------------------
 
-    def _name(self, hint: str) -> str:
-        name, count = hint, 1
-        while name in self.types:
-            count += 1
-            name = f"{hint}{count}"
-        return name
-
     def _enumeration(
         self, flat: dict[str, Json], symbols: tuple[Symbol, ...], nullable: bool, path: str, hint: str
     ) -> Place:
         unchecked = sorted(flat.keys() & set(STRING_CONSTRAINTS))
         if unchecked:
             self.lose(path, "CONSTRAINT", f"the model has no place for {', '.join(unchecked)} of an enumeration")
-        name = self._name(hint)
+        name = self.distinct.name(hint)
         self.types[name] = Enumeration(name, symbols, doc=_doc(flat, Named(name)))
         return Place(Named(name), nullable)
 
     def _fixed(self, size: int, flat: dict[str, Json], hint: str) -> Named:
-        name = self._name(hint)
+        name = self.distinct.name(hint)
         self.types[name] = Fixed(name, size, _doc(flat, Named(name)))
         return Named(name)
 

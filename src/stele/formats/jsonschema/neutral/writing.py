@@ -177,8 +177,6 @@ class _Writer:
         return {"type": "string", "format": word}
 
     def _reference(self, name: str, path: str) -> dict[str, Any]:
-        if name not in self.model.types:
-            raise CannotConvert(f"the model names the type {name!r} and does not declare it")
         if name not in self.paths:
             self.paths[name] = path
             self.pending.append(name)
@@ -224,7 +222,9 @@ class _Writer:
     # --- types with a name ------------------------------------------------------------------------------------------
 
     def _declared(self, name: str) -> dict[str, Any]:
-        declared = self.model.types[name]
+        declared = self.model.types.get(name)
+        if declared is None:
+            raise CannotConvert(f"the model names the type {name!r} and does not declare it")
         path = self.paths[name]
         if declared.aliases:
             self.lose(path, "ALIAS", f"earlier names of {name} have no place: {', '.join(declared.aliases)[:200]}")

@@ -1,0 +1,416 @@
+"""Avro in neutral words and back: every type, and a loss for everything one side cannot say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stele.core.ports import Form
+from stele.errors import CannotConvert, TooLarge
+from stele.formats.avro import AVRO
+from stele.formats.conversion.model import (
+    Array,
+    Decimal,
+    Duration,
+    Enumeration,
+    Field,
+    Fixed,
+    Kind,
+    Loss,
+    Map,
+    Model,
+    Named,
+    Option,
+    Record,
+    Scalar,
+    Symbol,
+    Time,
+    Timestamp,
+    Type,
+    Union,
+    Unit,
+)
+
+LONG = Scalar(Kind.INT64)
+TEXT = Scalar(Kind.STRING)
+
+
+def read(schema: Any) -> tuple[Model, list[Loss]]:
+    """The model of a schema given as a JSON value."""
+    return AVRO.to_model(AVRO.parse(json.dumps(schema).encode(), {}))
+
+
+def written(model: Model) -> tuple[Any, list[Loss]]:
+    """The schema of a model as a JSON value, seen to be valid."""
+    text, losses = AVRO.from_model(model)
+    AVRO.parse(text, {})
+    return json.loads(text), losses
+
+
+def record(*fields: Field, **rest: Any) -> Model:
+    """A model that is one record R."""
+    return Model(Named("R"), {"R": Record("R", fields, **rest)})
+
+
+def field(schema: Any, default: Any = ..., **rest: Any) -> tuple[Field, list[Loss]]:
+    """The only field of a record, and the losses."""
+    given = {} if default is ... else {"default": default}
+    model, losses = read({"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, **given, **rest}]})
+    found = model.types["R"]
+    assert isinstance(found, Record)
+    return found.fields[0], losses
+
+
+def whats(losses: list[Loss]) -> set[tuple[str, str, bool]]:
+    """(path, what, data) of each loss."""
+    return {(loss.path, loss.what, loss.data) for loss in losses}
+
+
+SAME: list[tuple[Any, Type]] = [
+    ("boolean", Scalar(Kind.BOOLEAN)),
+    ("int", Scalar(Kind.INT32)),
+    ("long", LONG),
+    ("float", Scalar(Kind.FLOAT32)),
+    ("double", Scalar(Kind.FLOAT64)),
+    ("bytes", Scalar(Kind.BYTES)),
+    ("string", TEXT),
+    ({"type": "string", "logicalType": "uuid"}, Scalar(Kind.UUID)),
+    ({"type": "int", "logicalType": "date"}, Scalar(Kind.DATE)),
+    ({"type": "int", "logicalType": "time-millis"}, Time(Unit.MILLI)),
+    ({"type": "long", "logicalType": "time-micros"}, Time(Unit.MICRO)),
+    ({"type": "long", "logicalType": "timestamp-millis"}, Timestamp(Unit.MILLI)),
+    ({"type": "long", "logicalType": "timestamp-micros"}, Timestamp(Unit.MICRO)),
+    ({"type": "long", "logicalType": "local-timestamp-millis"}, Timestamp(Unit.MILLI, utc=False)),
+    ({"type": "long", "logicalType": "local-timestamp-micros"}, Timestamp(Unit.MICRO, utc=False)),
+    ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, Decimal(9, 2)),
+    ({"type": "array", "items": "long"}, Array(LONG)),
+    ({"type": "map", "values": ["null", "string"]}, Map(TEXT, nullable=True)),
+    (["long", "string"], Union((Option(LONG, "long"), Option(TEXT, "string")))),
+]
+
+
+@pytest.mark.parametrize(("schema", "kind"), SAME, ids=lambda value: str(value)[:40])
+def test_types_there_and_back(schema: Any, kind: Type) -> None:
+    """A type both sides have is that type in either direction, without a loss."""
+    assert read(schema) == (Model(kind), [])
+    assert written(Model(kind)) == (schema, [])
+
+
+@pytest.mark.parametrize("name", ["timestamp-nanos", "local-timestamp-nanos"])
+def test_nanoseconds(name: str) -> None:
+    """Nanoseconds are kept; that 64 bits of them do not reach far is said, for other languages reach further."""
+    schema = {"type": "long", "logicalType": name}
+    model, losses = read(schema)
+    assert (model.root, losses) == (Timestamp(Unit.NANO, utc=name[0] == "t"), [])
+    again, losses = written(model)
+    assert again == schema
+    assert whats(losses) == {("", "RANGE", True)}
+
+
+def test_duration() -> None:
+    """A duration is one, whatever its fixed type was called; the name is lost."""
+    model, losses = read({"type": "fixed", "name": "Span", "size": 12, "logicalType": "duration"})
+    assert model == Model(Duration(Unit.MILLI, calendar=True))
+    assert whats(losses) == {("", "FIXED", False)}
+    again = {"type": "fixed", "name": "duration", "size": 12, "logicalType": "duration"}
+    assert written(model) == (again, [])
+    twice = record(Field("a", model.root), Field("b", model.root))
+    assert written(twice)[0]["fields"][1]["type"] == "duration"
+
+
+@pytest.mark.parametrize("size", [16, 4])
+def test_logical_types_on_fixed(size: int) -> None:
+    """A uuid or decimal on a fixed type is a uuid or decimal; that it was fixed is lost."""
+    logical = {"logicalType": "uuid"} if size == 16 else {"logicalType": "decimal", "precision": 5}
+    model, losses = read({"type": "fixed", "name": "F", "size": size, **logical})
+    assert model.root == (Scalar(Kind.UUID) if size == 16 else Decimal(5, 0))
+    assert whats(losses) == {("", "FIXED", False)}
+
+
+def test_logical_types_without_a_place() -> None:
+    """A logical type the model does not have is carried as its raw value."""
+    model, losses = read({"type": "bytes", "logicalType": "big-decimal"})
+    assert model.root == Scalar(Kind.BYTES)
+    assert whats(losses) == {("", "LOGICAL_TYPE", False)}
+
+
+@pytest.mark.parametrize(
+    ("schema", "default", "again"),
+    [
+        (["null", "string"], None, ["null", "string"]),
+        (["string", "null"], "x", ["string", "null"]),
+        (["null", "string"], ..., ["null", "string"]),
+        (["null", "long", "string"], None, ["null", "long", "string"]),
+        (["long", "string", "null"], 7, ["long", "string", "null"]),
+    ],
+)
+def test_nullable_fields(schema: Any, default: Any, again: Any) -> None:
+    """Null is nullability, and stands where the default needs it when written again."""
+    found, losses = field(schema, default)
+    assert found.nullable
+    assert losses == []
+    out, losses = written(record(found))
+    assert out["fields"][0] == {"name": "a", "type": again, **({} if default is ... else {"default": default})}
+    assert losses == []
+
+
+@pytest.mark.parametrize("schema", [["string", "null"], ["long", "null", "string"]])
+def test_order_of_null(schema: Any) -> None:
+    """Null moves to the front where no default holds it at the end, and that is said."""
+    found, losses = field(schema)
+    assert whats(losses) == {("a", "UNION_ORDER", False)}
+    assert written(record(found))[0]["fields"][0]["type"][0] == "null"
+
+
+def test_odd_unions() -> None:
+    """A union of one type is that type, one of null alone is null."""
+    assert whats(read(["int"])[1]) == {("", "UNION", False)}
+    assert read(["null"])[0] == Model(Scalar(Kind.NULL), nullable=True)
+    assert written(Model(Scalar(Kind.NULL), nullable=True)) == ("null", [])
+
+
+def test_named_types_docs_and_aliases() -> None:
+    """Names, namespaces, docs, aliases, symbols, defaults of enums, sizes and recursion come back as they were."""
+    schema = {
+        "type": "record",
+        "name": "Node",
+        "namespace": "com.acme",
+        "doc": "A node",
+        "aliases": ["Knot"],
+        "fields": [
+            {"name": "next", "type": ["null", "Node"], "doc": "the next one", "default": None, "aliases": ["nxt"]},
+            {"name": "kind", "type": {"type": "enum", "name": "K", "symbols": ["A", "B"], "default": "B"}},
+            {"name": "sum", "type": {"type": "fixed", "name": "Md5", "namespace": "", "size": 16}},
+            {"name": "other", "type": "Md5"},
+        ],
+    }
+    parsed = AVRO.parse(json.dumps(schema).encode(), {})
+    model, losses = AVRO.to_model(parsed)
+    assert losses == []
+    assert model.types["com.acme.K"] == Enumeration("com.acme.K", (Symbol("A"), Symbol("B")), "B")
+    assert model.types["Md5"] == Fixed("Md5", 16)
+    text, losses = AVRO.from_model(model)
+    assert losses == []
+    assert AVRO.canonical(AVRO.parse(text, {}), Form.NORMALIZED) == AVRO.canonical(parsed, Form.NORMALIZED)
+
+
+def test_names_without_namespace_are_found() -> None:
+    """A type without namespace is named so that one of the same name in the namespace in force does not hide it."""
+    types = {
+        "a.R": Record("a.R", (Field("x", Named("a.T")), Field("y", Named("T")), Field("z", Named("T")))),
+        "a.T": Fixed("a.T", 1),
+        "T": Fixed("T", 2),
+    }
+    text, _ = AVRO.from_model(Model(Named("a.R"), types))
+    assert AVRO.to_model(AVRO.parse(text, {}))[0].types == types
+
+
+@pytest.mark.parametrize(
+    ("schema", "raw", "plain"),
+    [
+        ("bytes", "\u00ff\u0000", "/wA="),
+        ({"type": "fixed", "name": "F", "size": 2}, "ab", "YWI="),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, "\u0004\u00d2", "12.34"),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, "\u00ff", "-0.01"),
+        ({"type": "int", "logicalType": "date"}, 1, "1970-01-02"),
+        ({"type": "int", "logicalType": "date"}, -1_000_000, "-000768-02-04"),
+        ({"type": "int", "logicalType": "time-millis"}, 1500, "00:00:01.5"),
+        ({"type": "long", "logicalType": "timestamp-micros"}, 1, "1970-01-01T00:00:00.000001Z"),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, -1, "1969-12-31T23:59:59.999"),
+        ({"type": "array", "items": "int"}, [1, 2], [1, 2]),
+        ({"type": "map", "values": "bytes"}, {"k": "a"}, {"k": "YQ=="}),
+        ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B", "B"),
+        ({"type": "record", "name": "I", "fields": [{"name": "b", "type": "bytes"}]}, {"b": "a"}, {"b": "YQ=="}),
+        (["bytes", "null"], "a", "YQ=="),
+    ],
+)
+def test_defaults_there_and_back(schema: Any, raw: Any, plain: Any) -> None:
+    """A default is in neutral JSON in the model, and in Avro's own notation in the schema."""
+    found, losses = field(schema, raw)
+    assert (found.default, losses) == (plain, [])
+    model, _ = read({"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, "default": raw}]})
+    assert written(model)[0]["fields"][0]["default"] == raw
+
+
+def test_the_branch_of_the_default_leads() -> None:
+    """The option a default belongs to is written first, where readers of old look for it."""
+    kind = Union((Option(LONG), Option(TEXT)))
+    assert written(record(Field("a", kind, default="x")))[0]["fields"][0]["type"] == ["string", "long"]
+    found, losses = field(["long", "string"], "x")
+    assert found.default == "x"
+    assert whats(losses) == {("a", "UNION_ORDER", False)}
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        (Field("a", LONG, default="x"), "a"),
+        (Field("a", LONG, default=None), "a"),
+        (Field("a", LONG, default=2**63), "a"),
+    ],
+)
+def test_defaults_that_do_not_fit(given: Field, path: str) -> None:
+    """A default that is none of the type is left out."""
+    out, losses = written(record(given))
+    assert "default" not in out["fields"][0]
+    assert whats(losses) == {(path, "DEFAULT", False)}
+
+
+def test_what_avro_has_and_the_model_has_not() -> None:
+    """Sort orders, unknown attributes and protocol errors are reported."""
+    schema = {"type": "error", "name": "R", "owner": "me", "fields": [{"name": "a", "type": "int", "order": "ignore"}]}
+    _, losses = read(schema)
+    assert whats(losses) == {("", "ERROR", False), ("", "ATTRIBUTE", False), ("a", "ORDER", False)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "loss"),
+    [
+        (Scalar(Kind.INT8), "int", ("", "WIDTH", False)),
+        (Scalar(Kind.UINT16), "int", ("", "WIDTH", False)),
+        (Scalar(Kind.UINT32), "long", ("", "WIDTH", False)),
+        (Scalar(Kind.INTEGER), "long", ("", "RANGE", True)),
+        (Scalar(Kind.NUMBER), "double", ("", "PRECISION", True)),
+        (Scalar(Kind.ANY), "string", ("", "ANY", True)),
+        (Decimal(None), "string", ("", "DECIMAL", False)),
+        (Duration(Unit.NANO), "long", ("", "DURATION", True)),
+        (Time(Unit.SECOND), {"type": "int", "logicalType": "time-millis"}, ("", "UNIT", False)),
+        (Time(Unit.NANO), {"type": "long", "logicalType": "time-micros"}, ("", "UNIT", True)),
+        (Timestamp(Unit.SECOND), {"type": "long", "logicalType": "timestamp-millis"}, ("", "UNIT", False)),
+        (Map(LONG, Scalar(Kind.INT32)), {"type": "map", "values": "long"}, ("", "MAP_KEY", True)),
+        (
+            Scalar(Kind.UINT64),
+            {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0},
+            ("", "UNSIGNED", True),
+        ),
+    ],
+)
+def test_types_avro_does_not_have(kind: Type, schema: Any, loss: tuple[str, str, bool]) -> None:
+    """The nearest type is written, and whether data are hurt by it is said."""
+    out, losses = written(Model(kind))
+    assert out == schema
+    assert whats(losses) == {loss}
+
+
+def test_names_avro_does_not_allow() -> None:
+    """Bent names are distinct and come back from their attributes; fields and symbols are data, types are not."""
+    model = Model(
+        Named("1st thing"),
+        {
+            "1st thing": Record("1st thing", (Field("a-b", LONG), Field("a_b", LONG), Field("e", Named("int")))),
+            "int": Enumeration("int", (Symbol("ü"), Symbol("_"), Symbol("")), "ü"),
+        },
+    )
+    out, losses = written(model)
+    assert out["name"] == "_1st_thing"
+    assert [inner["name"] for inner in out["fields"]] == ["a_b_2", "a_b", "e"]
+    assert out["fields"][2]["type"]["symbols"] == ["__2", "_", "__3"]
+    assert whats(losses) == {
+        ("", "NAME", False),
+        ("a-b", "NAME", True),
+        ("e", "NAME", False),
+        ("e", "SYMBOL", True),
+    }
+    assert read(out) == (model, [])
+
+
+def test_numbers_are_kept() -> None:
+    """Numbers of fields and symbols are attributes, and come back."""
+    model = Model(
+        Named("R"),
+        {
+            "R": Record("R", (Field("a", LONG, number=4), Field("e", Named("E"), number=2))),
+            "E": Enumeration("E", (Symbol("A", 1), Symbol("B", 5))),
+        },
+    )
+    assert read(written(model)[0]) == (model, [])
+
+
+def test_members_that_may_be_missing() -> None:
+    """A member that may be missing is null then; where null is a value of its own the two are mixed up."""
+    out, losses = written(
+        record(
+            Field("a", LONG, required=False),
+            Field("b", LONG, required=False, default=3),
+            Field("c", LONG, nullable=True, required=False),
+        )
+    )
+    assert out["fields"] == [
+        {"name": "a", "type": ["null", "long"], "default": None},
+        {"name": "b", "type": ["long", "null"], "default": 3},
+        {"name": "c", "type": ["null", "long"], "default": None},
+    ]
+    assert whats(losses) == {("a", "OPTIONAL", False), ("b", "OPTIONAL", False), ("c", "OPTIONAL", True)}
+
+
+def test_what_the_model_has_and_avro_has_not() -> None:
+    """Open records, groups, constraints, docs of symbols and names of options are reported."""
+    model = Model(
+        Named("R"),
+        {
+            "R": Record(
+                "R",
+                (
+                    Field("a", TEXT, required=False, constraints={"maxLength": 3}, aliases=("x.y",)),
+                    Field("e", Named("E")),
+                    Field("u", Union((Option(LONG, "left"), Option(TEXT, "string")))),
+                ),
+                open=True,
+                at_most_one={"g": ("a",)},
+            ),
+            "E": Enumeration("E", (Symbol("A", doc="the first"),)),
+        },
+    )
+    assert whats(written(model)[1]) == {
+        ("", "OPEN", True),
+        ("", "ONEOF", False),
+        ("a", "CONSTRAINT", False),
+        ("a", "ALIAS", False),
+        ("a", "OPTIONAL", False),
+        ("e", "DOC", False),
+        ("u", "NAME", False),
+    }
+
+
+def test_unions_avro_does_not_allow() -> None:
+    """Options of one Avro type are one branch when they are the same, else sit in records of their own."""
+    text = Union((Option(TEXT), Option(Scalar(Kind.UUID))))
+    out, losses = written(Model(text))
+    assert out == "string"
+    assert whats(losses) == {("", "UNION", False)}
+    lists = Union((Option(Array(LONG)), Option(Array(TEXT)), Option(Union((Option(LONG), Option(TEXT))))))
+    out, losses = written(Model(lists))
+    assert [branch if isinstance(branch, str) else branch["type"] for branch in out] == [
+        *("array", "record", "long", "string")
+    ]
+    assert whats(losses) == {("", "UNION", True)}
+
+
+def test_models_without_a_schema() -> None:
+    """An enumeration without symbols, a type that is not declared and null inside a union have no schema."""
+    for model in (
+        Model(Named("E"), {"E": Enumeration("E", ())}),
+        Model(Named("E")),
+        Model(Union((Option(Scalar(Kind.NULL)), Option(LONG)))),
+    ):
+        with pytest.raises(CannotConvert):
+            AVRO.from_model(model)
+
+
+def test_hostile_nesting() -> None:
+    """Deep types, and deep chains of named types, are refused in a sentence."""
+    deep: Any = "long"
+    for _ in range(150):
+        deep = {"type": "array", "items": deep}
+    with pytest.raises(TooLarge, match="deeper"):
+        read(deep)
+    kind: Type = LONG
+    for _ in range(5000):
+        kind = Array(kind)
+    with pytest.raises(TooLarge, match="levels deep"):
+        AVRO.from_model(Model(kind))
+    chain = {f"R{i}": Record(f"R{i}", (Field("next", Named(f"R{i + 1}")),)) for i in range(500)}
+    with pytest.raises(TooLarge, match="levels deep"):
+        AVRO.from_model(Model(Named("R0"), {**chain, "R500": Record("R500", ())}))

@@ -1,0 +1,535 @@
+"""JSON Schema in neutral words and back: every keyword, and a loss for everything one side cannot say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stele.errors import CannotConvert, TooLarge
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Decimal,
+    Duration,
+    Enumeration,
+    Field,
+    Fixed,
+    Kind,
+    Loss,
+    Map,
+    Model,
+    Named,
+    Option,
+    Record,
+    Scalar,
+    Symbol,
+    Time,
+    Timestamp,
+    Type,
+    Union,
+    Unit,
+)
+from stele.formats.jsonschema import JSON_SCHEMA
+
+LATEST = "https://json-schema.org/draft/2020-12/schema"
+ANY = Scalar(Kind.ANY)
+NULL = Scalar(Kind.NULL)
+TEXT = Scalar(Kind.STRING)
+WHOLE = Scalar(Kind.INTEGER)
+
+
+def read(schema: Any, draft: str = LATEST, **references: Any) -> tuple[Model, list[Loss]]:
+    """The model of a schema given as a JSON value."""
+    texts = {name: json.dumps(text).encode() for name, text in references.items()}
+    full = {"$schema": draft, **schema} if isinstance(schema, dict) else schema
+    return JSON_SCHEMA.to_model(JSON_SCHEMA.parse(json.dumps(full).encode(), texts))
+
+
+def written(model: Model) -> tuple[Any, list[Loss]]:
+    """The schema of a model as a JSON value without `$schema`, seen to be valid."""
+    text, losses = JSON_SCHEMA.from_model(model)
+    JSON_SCHEMA.parse(text, {})
+    schema = json.loads(text)
+    assert schema.pop("$schema") == LATEST
+    return schema, losses
+
+
+def field(schema: Any) -> Field:
+    """The field a property becomes."""
+    found = read({"title": "R", "type": "object", "properties": {"a": schema}})[0].types["R"]
+    assert isinstance(found, Record)
+    return found.fields[0]
+
+
+def whats(losses: list[Loss]) -> set[tuple[str, str, bool]]:
+    """(path, what, data) of each loss."""
+    return {(loss.path, loss.what, loss.data) for loss in losses}
+
+
+SAME: list[tuple[Any, Type]] = [
+    ({"type": "boolean"}, Scalar(Kind.BOOLEAN)),
+    ({"type": "integer"}, WHOLE),
+    ({"type": "integer", "minimum": -128, "maximum": 127}, Scalar(Kind.INT8)),
+    ({"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}, Scalar(Kind.INT32)),
+    ({"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}, Scalar(Kind.INT64)),
+    ({"type": "integer", "minimum": 0, "maximum": 2**64 - 1}, Scalar(Kind.UINT64)),
+    ({"type": "number"}, Scalar(Kind.NUMBER)),
+    ({"type": "string"}, TEXT),
+    ({"type": "string", "format": "decimal", "pattern": r"^-?(0|[1-9][0-9]{0,6})(\.[0-9]{1,2})?$"}, Decimal(9, 2)),
+    ({"type": "string", "format": "decimal", "pattern": r"^-?(0|[1-9][0-9]{0,4})$"}, Decimal(5, 0)),
+    ({"type": "string", "format": "decimal", "pattern": r"^-?0(\.[0-9]{1,3})?$"}, Decimal(3, 3)),
+    ({"type": "array", "items": {"type": "string"}}, Array(TEXT)),
+    ({"type": "array", "items": {"type": ["string", "null"]}}, Array(TEXT, nullable=True)),
+    ({"type": "object", "additionalProperties": {"type": "boolean"}}, Map(Scalar(Kind.BOOLEAN))),
+    ({"anyOf": [{"type": "boolean"}, {"type": "string"}]}, Union((Option(Scalar(Kind.BOOLEAN)), Option(TEXT)))),
+]
+
+
+@pytest.mark.parametrize(("schema", "kind"), SAME, ids=lambda value: str(value)[:50])
+def test_types_there_and_back(schema: Any, kind: Type) -> None:
+    """A type both sides have is that type in either direction, without a loss."""
+    assert read(schema) == (Model(kind), [])
+    assert written(Model(kind)) == (schema, [])
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [
+        ({"type": "string", "format": "date"}, Scalar(Kind.DATE)),
+        ({"type": "string", "format": "uuid"}, Scalar(Kind.UUID)),
+        ({"type": "string", "format": "date-time"}, Timestamp(Unit.MICRO)),
+        ({"type": "string", "format": "date-time-local"}, Timestamp(Unit.MICRO, utc=False)),
+        ({"type": "string", "format": "time-local"}, Time(Unit.MICRO)),
+        ({"type": "string", "format": "duration"}, Duration(Unit.MILLI, calendar=True)),
+        ({"type": "string", "contentEncoding": "base64"}, Scalar(Kind.BYTES)),
+    ],
+)
+def test_formats_assert_nothing(schema: Any, kind: Type) -> None:
+    """Text of a format is the type it means, and text that contradicts it is valid data with no place there."""
+    model, losses = read(schema)
+    assert model == Model(kind)
+    assert whats(losses) == {("", "FORMAT", True)}
+    assert written(model) == (schema, [])
+    # The specification has contentEncoding assert nothing either; the validator in use checks it all the same.
+    faults = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), {})).validate("none of it")
+    assert bool(faults) == ("contentEncoding" in schema)
+
+
+def test_floats() -> None:
+    """Floats are numbers of a format; NaN has no place in JSON, larger numbers have none in a float."""
+    schema = {"type": "number", "format": "double"}
+    assert read(schema)[0] == Model(Scalar(Kind.FLOAT64))
+    assert whats(read(schema)[1]) == {("", "FORMAT", True)}
+    assert written(Model(Scalar(Kind.FLOAT64)))[0] == schema
+    assert whats(written(Model(Scalar(Kind.FLOAT32)))[1]) == {("", "NOT_A_NUMBER", True)}
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 16])
+def test_fixed(size: int) -> None:
+    """A fixed size is a pattern of the base64 text, read back as that size, and holds for that many bytes only."""
+    model = Model(Named("F"), {"F": Fixed("F", size)})
+    schema, losses = written(model)
+    assert losses == []
+    assert read(schema) == (model, [])
+    codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), {}))
+    text = {0: "", 1: "AA==", 2: "AAA=", 3: "AAAA", 16: "A" * 22 + "=="}[size]
+    assert codec.validate(text) == []
+    assert codec.validate(text + "AAAA") != []
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "constraints"),
+    [
+        ({"minimum": 0, "maximum": 100}, Kind.INT32, {"minimum": 0, "maximum": 100}),
+        ({"minimum": 0, "maximum": 2**40}, Kind.INT64, {"minimum": 0, "maximum": 2**40}),
+        ({"minimum": 0, "maximum": 2**63}, Kind.UINT64, {"minimum": 0, "maximum": 2**63}),
+        ({"exclusiveMinimum": -1, "exclusiveMaximum": 256}, Kind.UINT8, {}),
+        ({"minimum": 0}, Kind.INTEGER, {"minimum": 0}),
+        ({"minimum": 0.5, "maximum": 9.5}, Kind.INT32, {"minimum": 0.5, "maximum": 9.5}),
+        ({"minimum": 0, "maximum": 1e99}, Kind.INTEGER, {"minimum": 0, "maximum": 10**99}),
+        ({"multipleOf": 5}, Kind.INTEGER, {"multipleOf": 5}),
+    ],
+)
+def test_widths_of_integers(schema: Any, kind: Kind, constraints: Any) -> None:
+    """The bounds of a width are that width; other bounds choose one that holds them, and stay."""
+    found = field({"type": "integer", **schema})
+    assert (found.type, found.constraints) == (Scalar(kind), constraints)
+
+
+def test_records() -> None:
+    """Properties, `required`, `default`, `description` and openness; a type with a name is defined once."""
+    schema = {
+        "title": "com.acme.Order",
+        "type": "object",
+        "description": "An order",
+        "properties": {
+            "id": {"type": "string", "minLength": 1, "description": "its id", "default": "x"},
+            "from": {"$ref": "#/$defs/Place"},
+            "to": {"$ref": "#/$defs/Place", "description": "where to"},
+            "parent": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
+        },
+        "required": ["id", "from"],
+        "additionalProperties": False,
+        "$defs": {"Place": {"type": "object", "properties": {"x": {}}, "additionalProperties": True}},
+    }
+    fields = (
+        Field("id", TEXT, default="x", doc="its id", constraints={"minLength": 1}),
+        Field("from", Named("Place")),
+        Field("to", Named("Place"), required=False, doc="where to"),
+        Field("parent", Named("com.acme.Order"), nullable=True, required=False),
+    )
+    model, losses = read(schema)
+    assert losses == []
+    assert model.types["com.acme.Order"] == Record("com.acme.Order", fields, "An order", open=False)
+    assert written(model) == (schema, [])
+
+
+@pytest.mark.parametrize(
+    ("rest", "is_open"),
+    [
+        ({}, True),
+        ({"additionalProperties": True}, True),
+        ({"additionalProperties": {"type": "string"}}, True),
+        ({"additionalProperties": False}, False),
+        ({"additionalProperties": False, "patternProperties": {"^x": {}}}, True),
+        ({"unevaluatedProperties": False}, False),
+        ({"unevaluatedProperties": False, "if": {}}, True),
+    ],
+)
+def test_openness(rest: Any, is_open: bool) -> None:
+    """A record is closed only when nothing else can be in its data."""
+    found = read({"title": "R", "type": "object", "properties": {"a": {}}, **rest})[0].types["R"]
+    assert isinstance(found, Record)
+    assert found.open is is_open
+
+
+def test_members_that_are_required_and_not_described() -> None:
+    """They may be anything."""
+    found = read({"title": "R", "type": "object", "properties": {"a": {}}, "required": ["b"]})[0].types["R"]
+    assert isinstance(found, Record)
+    assert found.fields[1] == Field("b", ANY, nullable=True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "losses"),
+    [
+        ({}, Map(ANY, nullable=True), set()),
+        ({"additionalProperties": {"type": "string"}}, Map(TEXT), set()),
+        ({"patternProperties": {".*": {"type": "string"}}}, Map(TEXT), set()),
+        (
+            {"patternProperties": {"^x": {"type": "string"}}, "additionalProperties": False},
+            Map(TEXT),
+            {("", "PATTERN", False)},
+        ),
+        ({"patternProperties": {"^x": {"type": "string"}}}, Map(TEXT), {("", "PATTERN", True)}),
+    ],
+)
+def test_maps(schema: Any, kind: Type, losses: Any) -> None:
+    """Objects whose members have no names of their own are maps."""
+    model, lost = read({"type": "object", **schema})
+    assert model == Model(kind)
+    assert whats(lost) == losses
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "nullable"),
+    [
+        ({"type": ["string", "null"]}, TEXT, True),
+        ({"type": ["string", "boolean"]}, Union((Option(TEXT), Option(Scalar(Kind.BOOLEAN)))), False),
+        ({"type": ["integer", "number"]}, Scalar(Kind.NUMBER), False),
+        ({"type": "null"}, NULL, True),
+        ({"oneOf": [{"type": "null"}, {"type": "string"}]}, TEXT, True),
+        ({"anyOf": [{"type": "null"}, {"type": "string"}, {"type": "boolean"}]}, ..., True),
+        ({"anyOf": [{"type": "string"}]}, TEXT, False),
+        ({"anyOf": [{"type": "string"}, {}]}, ANY, True),
+        ({"anyOf": [{"anyOf": [{"type": "string"}, {"type": "boolean"}]}, {"type": "string"}]}, ..., False),
+        ({"const": "x"}, TEXT, False),
+        ({"enum": [1, 2]}, WHOLE, False),
+        ({"enum": [1, "a", None]}, Union((Option(TEXT), Option(WHOLE))), True),
+        ({}, ANY, True),
+        (True, ANY, True),
+    ],
+)
+def test_alternatives(schema: Any, kind: Any, nullable: bool) -> None:
+    """Lists of types, `oneOf`, `anyOf`, `enum` and `const` come to one type, a union or any value."""
+    found = field(schema)
+    both = Union((Option(TEXT), Option(Scalar(Kind.BOOLEAN))))
+    assert (found.type, found.nullable) == (both if kind is ... else kind, nullable)
+
+
+def test_constraints_of_values() -> None:
+    """`const` and an `enum` of other things than texts stay constraints."""
+    assert field({"const": "x"}).constraints == {"const": "x"}
+    assert field({"enum": [1, 2.5]}).constraints == {"enum": [1, 2.5]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "symbols", "nullable"),
+    [
+        ({"enum": ["a", "b"]}, (Symbol("a"), Symbol("b")), False),
+        ({"type": ["string", "null"], "enum": ["a", None]}, (Symbol("a"),), True),
+        ({"type": "string", "enum": ["a", None]}, (Symbol("a"),), False),
+        (
+            {"oneOf": [{"const": "a", "description": "first"}, {"const": "b", "title": "second"}]},
+            (Symbol("a", doc="first"), Symbol("b", doc="second")),
+            False,
+        ),
+    ],
+)
+def test_enumerations(schema: Any, symbols: Any, nullable: bool) -> None:
+    """A list of texts is an enumeration, named after its place."""
+    model, losses = read({"title": "R", "type": "object", "properties": {"the-kind": schema}})
+    assert losses == []
+    assert model.types["RTheKind"] == Enumeration("RTheKind", symbols)
+    record = model.types["R"]
+    assert isinstance(record, Record)
+    assert record.fields[0].nullable is nullable
+
+
+def test_all_of_adds_up() -> None:
+    """Properties, requirements, types and bounds of all factors hold, references followed; closing one closes all."""
+    schema = {
+        "title": "R",
+        "allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"b": {"minimum": 2}}, "required": ["b"]}],
+        "properties": {"b": {"type": "integer", "minimum": 1, "maximum": 9}},
+        "$defs": {"Base": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}},
+    }
+    model, losses = read(schema)
+    fields = (
+        Field("b", Scalar(Kind.INT32), constraints={"minimum": 2, "maximum": 9}),
+        Field("a", TEXT),
+    )
+    assert model.types == {"R": Record("R", fields, open=True)}
+    assert losses == []
+    base = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    closed = read({"title": "R", "allOf": [base, {"properties": {"b": {"type": "string"}}}]})[0]
+    assert closed.types == {"R": Record("R", (Field("a", TEXT, required=False),), open=False)}
+
+
+def test_all_of_that_does_not_add_up() -> None:
+    """What is said twice and differs is kept once, and reported."""
+    model, losses = read({"allOf": [{"type": "string", "pattern": "a"}, {"pattern": "b"}]})
+    assert (model.root, model.constraints) == (TEXT, {"pattern": "a"})
+    assert whats(losses) == {("", "ALL_OF", False)}
+
+
+def test_references() -> None:
+    """A reference leads into the document, into texts handed in, and round in circles."""
+    schema = {
+        "title": "R",
+        "type": "object",
+        "properties": {"next": {"$ref": "#"}, "who": {"$ref": "people/person.json"}, "a": {"$ref": "#/$defs/the%20a"}},
+        "$defs": {"the a": {"type": "object", "properties": {"r": {"$ref": "#"}}}},
+    }
+    model, losses = read(schema, **{"people/person.json": {"type": "object", "properties": {"name": {}}}})
+    assert losses == []
+    assert set(model.types) == {"R", "person", "the a"}
+    again, _ = written(model)
+    assert read(again) == (model, [])
+    other, losses = read({"type": "array", "items": {"$ref": "#"}})
+    assert other.root == Array(ANY, nullable=True)
+    assert whats(losses) == {("[]", "RECURSION", False)}
+
+
+def test_a_nullable_record_is_nullable_wherever_it_is_used() -> None:
+    """A type that is null or an object is so at each reference, also inside itself."""
+    schema = {
+        "title": "R",
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/N"}, "b": {"$ref": "#/$defs/N"}},
+        "$defs": {"N": {"type": ["object", "null"], "properties": {"n": {"$ref": "#/$defs/N"}}}},
+    }
+    model, _ = read(schema)
+    for name in ("R", "N"):
+        found = model.types[name]
+        assert isinstance(found, Record)
+        assert all(inner.nullable and inner.type == Named("N") for inner in found.fields)
+
+
+@pytest.mark.parametrize(
+    ("schema", "draft", "kind"),
+    [
+        ({"type": "integer", "minimum": 0, "maximum": 256, "exclusiveMaximum": True}, "draft-04", Scalar(Kind.UINT8)),
+        ({"type": "array", "items": [{"type": "string"}], "additionalItems": False}, "draft-04", Array(TEXT)),
+        ({"type": "array", "items": [{"type": "string"}], "additionalItems": False}, "draft-06", Array(TEXT)),
+        (
+            {"allOf": [{"$ref": "#/definitions/t", "type": "null"}], "definitions": {"t": {"type": "string"}}},
+            "draft-07",
+            TEXT,
+        ),
+    ],
+)
+def test_older_drafts(schema: Any, draft: str, kind: Type) -> None:
+    """Exclusive bounds as booleans, lists of items, and references that hide what stands beside them."""
+    assert read(schema, f"http://json-schema.org/{draft}/schema#")[0].root == kind
+
+
+def test_tuples() -> None:
+    """A tuple is an array of what may stand in it."""
+    closed = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False}
+    model, losses = read(closed)
+    assert model.root == Array(Union((Option(TEXT), Option(Scalar(Kind.BOOLEAN)))))
+    assert whats(losses) == {("", "TUPLE", False)}
+    assert read({**closed, "items": True})[0].root == Array(ANY, nullable=True)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "what"),
+    [
+        ("if", {"required": ["a"]}, "CONDITION"),
+        ("not", {"required": ["z"]}, "NOT"),
+        ("dependentRequired", {"a": ["b"]}, "DEPENDENT"),
+        ("dependentSchemas", {"a": {}}, "DEPENDENT"),
+        ("unevaluatedProperties", {"type": "string"}, "UNEVALUATED"),
+        ("minProperties", 1, "CONSTRAINT"),
+        ("propertyNames", {"pattern": "^a"}, "CONSTRAINT"),
+        ("anyOf", [{"required": ["a"]}, {"required": ["b"]}], "CONSTRAINT"),
+        ("examples", [{}], "ANNOTATION"),
+        ("deprecated", True, "ANNOTATION"),
+        ("x-owner", "me", "ATTRIBUTE"),
+    ],
+)
+def test_what_is_left_out(keyword: str, value: Any, what: str) -> None:
+    """Conditions and annotations without a place are reported; leaving them out loses no datum."""
+    model, losses = read({"title": "R", "type": "object", "properties": {"a": {}}, keyword: value})
+    assert "R" in model.types
+    assert whats(losses) == {("", what, False)}
+
+
+def test_array_conditions_that_are_left_out() -> None:
+    """`contains` and `unevaluatedItems` have no place either; sizes stay."""
+    model, losses = read({"type": "array", "items": {"type": "string"}, "contains": {"const": "x"}, "minItems": 1})
+    assert (model.root, model.constraints) == (Array(TEXT), {"minItems": 1})
+    assert whats(losses) == {("", "CONTAINS", False)}
+
+
+def test_types_that_are_only_implied() -> None:
+    """Without `type`, values of other types are valid: they have no place in a record."""
+    model, losses = read({"title": "R", "properties": {"a": {"minLength": 1}}})
+    assert model.root == Named("R")
+    assert whats(losses) == {("", "IMPLIED_TYPE", True), ("a", "IMPLIED_TYPE", True)}
+
+
+def test_nothing_fits() -> None:
+    """`false` has no model; a property that may not be there is none."""
+    with pytest.raises(CannotConvert):
+        read(False)
+    found = read({"title": "R", "type": "object", "properties": {"a": False, "b": {}}})[0].types["R"]
+    assert isinstance(found, Record)
+    assert [inner.name for inner in found.fields] == ["b"]
+
+
+def test_groups_of_members() -> None:
+    """Members of which there is one at most are a condition JSON Schema can state, and one that is read back."""
+    fields = tuple(Field(name, TEXT, required=False) for name in "abcd")
+    groups = {"oneOf1": ("a", "b"), "oneOf2": ("c", "d")}
+    model = Model(Named("R"), {"R": Record("R", fields, open=False, at_most_one=groups)})
+    schema, losses = written(model)
+    assert losses == []
+    assert read(schema) == (model, [])
+    codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), {}))
+    assert codec.validate({}) == codec.validate({"a": "", "d": ""}) == []
+    assert codec.validate({"a": "", "b": ""}) != []
+
+
+def test_what_the_model_has_and_json_schema_has_not() -> None:
+    """Numbers, aliases, enum defaults, docs of symbols, types of keys and resolutions are reported."""
+    model = Model(
+        Named("R"),
+        {
+            "R": Record(
+                "R",
+                (
+                    Field("a", TEXT, number=1, aliases=("b",), constraints={"unknown": 1}),
+                    Field("e", Named("E"), nullable=True, constraints={"const": "A"}),
+                    Field("m", Map(TEXT, Scalar(Kind.INT32))),
+                    Field("t", Timestamp(Unit.MILLI)),
+                    Field("d", Duration(Unit.NANO)),
+                    Field("n", TEXT, nullable=True),
+                ),
+                aliases=("Q",),
+                at_most_one={"g": ("a", "n")},
+            ),
+            "E": Enumeration("E", (Symbol("A", 1, "first"),), "A"),
+        },
+    )
+    schema, losses = written(model)
+    assert schema["properties"]["e"]["enum"] == ["A", None]
+    assert whats(losses) == {
+        *(("a", what, False) for what in ("NUMBER", "ALIAS", "CONSTRAINT")),
+        *(("e", what, False) for what in ("NUMBER", "DOC", "ENUM_DEFAULT")),
+        ("m", "MAP_KEY", False),
+        ("t", "UNIT", False),
+        ("d", "DURATION", False),
+        ("", "ALIAS", False),
+        ("", "ONEOF", False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "loss"),
+    [
+        (TEXT, Scalar(Kind.BYTES), {("", "UNION", True)}),
+        (Scalar(Kind.INT32), Scalar(Kind.NUMBER), {("", "UNION", False)}),
+        (Array(TEXT), Array(WHOLE), {("", "UNION", True)}),
+        (Named("A"), Map(TEXT), {("", "UNION", True)}),
+        (Named("A"), Named("A2"), {("", "UNION", True)}),
+        (Named("A"), Named("B"), set()),
+        (Named("E"), Named("G"), set()),
+        (Named("E"), TEXT, {("", "UNION", True)}),
+        (TEXT, Scalar(Kind.BOOLEAN), set()),
+    ],
+)
+def test_options_that_look_alike(one: Type, other: Type, loss: Any) -> None:
+    """A union whose options a JSON value cannot tell apart loses which one it was."""
+    types = {
+        "A": Record("A", (Field("a", TEXT),)),
+        "A2": Record("A2", (Field("a", WHOLE),)),
+        "B": Record("B", (Field("a", TEXT), Field("b", TEXT))),
+        "E": Enumeration("E", (Symbol("X"),)),
+        "G": Enumeration("G", (Symbol("Y"),)),
+    }
+    assert whats(written(Model(Union((Option(one), Option(other))), types))[1]) == loss
+
+
+def test_defaults_and_docs_of_fields() -> None:
+    """A default may be null; a title is the description where there is none, and is reported where there is."""
+    assert field({"type": ["string", "null"], "default": None}).default is None
+    assert field({"type": "string"}).default is ABSENT
+    assert field({"type": "string", "title": "The a"}).doc == "The a"
+    schema = {"title": "R", "type": "object", "properties": {"a": {"type": "string", "title": "T", "description": "D"}}}
+    _, losses = read(schema)
+    assert whats(losses) == {("a", "ANNOTATION", False)}
+    assert field({"type": "string", "title": "T", "description": "D"}).doc == "D"
+
+
+def test_hostile_schemas() -> None:
+    """Depth, products and numbers beyond reason are refused in a sentence; a long chain of records is no matter."""
+    deep: Any = {"type": "string"}
+    for _ in range(100):
+        deep = {"type": "array", "items": deep}
+    wide = {
+        f"A{i}": {
+            "type": "object",
+            "patternProperties": {"^a": {"$ref": f"#/$defs/A{i + 1}"}, "^b": {"$ref": f"#/$defs/A{i + 1}"}},
+        }
+        for i in range(40)
+    }
+    for schema in (deep, {"$ref": "#/$defs/A0", "$defs": {**wide, "A40": {"type": "string"}}}):
+        with pytest.raises(TooLarge):
+            read(schema)
+    with pytest.raises(CannotConvert):
+        JSON_SCHEMA.to_model(JSON_SCHEMA.parse(b'{"type":"number","minimum":1e400}', {}))
+    chain = {f"A{i}": {"type": "object", "properties": {"n": {"$ref": f"#/$defs/A{i + 1}"}}} for i in range(300)}
+    model, _ = read({"$ref": "#/$defs/A0", "$defs": {**chain, "A300": {"type": "string"}}})
+    assert len(model.types) == 300
+    assert read(written(model)[0])[0] == model
+    kind: Type = TEXT
+    for _ in range(100):
+        kind = Array(kind)
+    with pytest.raises(TooLarge):
+        JSON_SCHEMA.from_model(Model(kind))
+    with pytest.raises(CannotConvert):
+        JSON_SCHEMA.from_model(Model(Named("missing")))
