@@ -8,7 +8,7 @@ import msgspec
 
 from stele.core.findings import Finding
 from stele.core.ports import Format
-from stele.errors import MalformedSchema
+from stele.errors import MalformedSchema, SteleError
 from stele.formats import catalogue
 from stele.formats import lint as rules
 from stele.service.check import Candidate, NamedText, read
@@ -72,6 +72,10 @@ def all_rules() -> tuple[RuleInfo, ...]:
     """Every rule of every installed format that can be loaded, by name."""
     found: dict[str, tuple[str, list[str]]] = {}
     for name in catalogue.names():
-        for rule, asks in rules.rules_of(catalogue.get(name)).items():
+        try:
+            asked = rules.rules_of(catalogue.get(name))
+        except SteleError:
+            continue
+        for rule, asks in asked.items():
             found.setdefault(rule, (asks, []))[1].append(name)
     return tuple(RuleInfo(rule, asks, tuple(formats)) for rule, (asks, formats) in sorted(found.items()))

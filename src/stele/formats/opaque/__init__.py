@@ -105,6 +105,15 @@ class OpaqueFormat:
         """Bytes in, bytes out."""
         return OpaqueCodec()
 
+    @property
+    def lint_rules(self) -> Mapping[str, str]:
+        """None: what is not understood cannot be advised on."""
+        return {}
+
+    def lint(self, parsed: OpaqueSchema, before: OpaqueSchema | None = None) -> list[Finding]:
+        """Nothing to say."""
+        return []
+
 
 OPAQUE = OpaqueFormat()
 """The format, as the entry point `stele.formats` names it."""
