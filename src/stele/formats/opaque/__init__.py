@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from stele.core.findings import Finding
 from stele.core.ports import Field, Form
 from stele.errors import EncodeError, NotInstalled, UnknownRuleset
 
