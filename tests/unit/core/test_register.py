@@ -499,6 +499,19 @@ def test_an_import_may_refer_to_retired_versions() -> None:
         box.register(S, "b", to(T, 2), gid=10)
 
 
+def test_an_import_adds_and_removes_nothing_of_its_own() -> None:
+    """Attachments come as they are, and a retired version of the same schema stays beside the new one."""
+    box = Box()
+    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    box.register(S, "a", gid=1, ordinal=1, metadata=Metadata(properties={"owner": "me"}))
+    box.register(S, "b", gid=2, ordinal=2)
+    assert box.state.spaces[""].gids[2].attachments.metadata is None
+    box.retire(S, 2)
+    box.register(S, "b", gid=2, ordinal=3)
+    lives = [(row.ordinal, row.life) for row in box.state.subject(S).versions]
+    assert lives == [(1, Life.LIVE), (2, Life.RETIRED), (3, Life.LIVE)]
+
+
 # --- what the events say --------------------------------------------------------------------------------------------
 
 

@@ -16,11 +16,12 @@ from stele.apis.confluent.faults import RefusedText
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.confluent.translate import Style, format_of, references_in, rule_set_in
+from stele.apis.confluent.translate import Style, format_of, is_descriptor, references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
 from stele.core.chains import uses_of
 from stele.core.commands import Command, Outcome
+from stele.core.digests import digest_key, digest_keys
 from stele.core.findings import Finding
 from stele.core.model import Attachments, Document, GlobalId, Level, Life, Mode, SubjectKey, Version
 from stele.core.ports import Form
@@ -113,8 +114,9 @@ class Desk:
     ) -> Draft:
         """Parse the schema of a request. Raises `RefusedText`, `UnknownFormat`, `UnresolvedReference`, `TooLarge`."""
         settings = queries.settings_for(state, Level(*key))
-        normalize = normalize or bool(settings.normalize)
-        lenient = settings.validate_new_schemas is False or queries.mode_for(state, Level(*key)) is Mode.IMPORT
+        importing = queries.mode_for(state, Level(*key)) is Mode.IMPORT
+        normalize = normalize or (bool(settings.normalize) and not importing)
+        lenient = settings.validate_new_schemas is False or importing
         references = references_in(request.references, key.space)
         if normalize:
             references = tuple(sorted(references, key=msgspec.structs.astuple))
@@ -127,7 +129,7 @@ class Desk:
                 format_of(request.schema_type),
                 text,
                 references,
-                form=Form.NORMALIZED if normalize else Form.PRINTED,
+                form=_form(request, normalize=normalize, importing=importing),
                 strict=not lenient,
             )
         except MalformedSchema as error:
@@ -165,8 +167,8 @@ class Desk:
 
     async def _same_text(self, state: State, draft: Draft, row: Version) -> bool:
         theirs = row.schema.attachments.references
-        if row.content.sha == draft.document.sha and theirs == draft.attachments.references:
-            return True
+        if theirs == draft.attachments.references:
+            return row.content.sha == draft.document.sha or await self._printed(state, row) == draft.document.text
         if draft.attachments.references or not theirs or row.lane.format != draft.document.format:
             return False
         try:
@@ -174,6 +176,13 @@ class Desk:
         except MalformedSchema:  # Too deep with its references inside: no text can be the same.
             return False
         return resolved is not None and await asyncio.to_thread(_means, draft.prepared, resolved)
+
+    async def _printed(self, state: State, row: Version) -> bytes:
+        """The text of a version as registering it would print it: an import keeps the spelling of where it is from."""
+        fmt, parsed = await self.registry.schemas.parsed_schema(
+            state, row.content.format, row.content.sha, row.schema.attachments.references
+        )
+        return await asyncio.to_thread(fmt.canonical, parsed, Form.PRINTED)
 
     # --- checking ---------------------------------------------------------------------------------------------------
 
@@ -216,14 +225,26 @@ def _target(state: State, segment: str, context: str) -> Asked:
 
 
 def _similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[Life]) -> list[Version]:
-    """Versions of a subject that may be the draft written differently, newest first: same text, or with references."""
-    sha = draft.document.sha
+    """Versions of a subject that may be the draft written differently, newest first: same text but for its spelling,
+    or with references."""
+    sha, own = draft.document.sha, draft.attachments.references
     found = [use for schema in queries.same_text(state, sha) for use in uses_of(schema) if use.subject.key == key]
     rows = [use for use in found if use.life in lives and not use.subject.closed]
-    if not draft.attachments.references:
-        known = queries.versions(state.subject(key), lives)
-        rows += [row for row in known if row.schema.attachments.references and row.content.sha != sha]
+    normalized = digest_key("normalized", draft.document.digests["normalized"])
+    for row in queries.versions(state.subject(key), lives):
+        theirs = row.schema.attachments.references
+        if row.content.sha != sha and (
+            (theirs and not own) or (theirs == own and normalized in digest_keys(state.digests(row.content)))
+        ):
+            rows.append(row)
     return sorted(rows, key=lambda row: row.ordinal, reverse=True)
+
+
+def _form(request: api.RegisterSchemaRequest, *, normalize: bool, importing: bool) -> Form | None:
+    """How the text of a request is written down: an import keeps it byte by byte, unless it is no text at all."""
+    if normalize:
+        return Form.NORMALIZED
+    return None if importing and not is_descriptor(request) else Form.PRINTED
 
 
 def visible_elsewhere(state: State, asked: Asked, lives: frozenset[Life]) -> SubjectKey:

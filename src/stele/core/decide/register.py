@@ -48,9 +48,9 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
     """Register a document, or find that it is registered already."""
     key = command.key
     subject = state.subject(key)
-    document, attachments = _completed(state, command)
-    same = _find_same(state, command, document, attachments)
     importing = _importing(state, key)
+    document, attachments = _completed(state, command, importing=importing)
+    same = _find_same(state, command, document, attachments)
     if same is not None and importing:
         same = _twin(subject, same, command.ordinal)
     if same is not None and _repeats(command, same, importing=importing):
@@ -70,8 +70,11 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
 # --- what is registered ---------------------------------------------------------------------------------------------
 
 
-def _completed(state: State, command: Register) -> tuple[Document, Attachments]:
-    """The document, taken from the newest version when the command brings none, and its attachments filled in."""
+def _completed(state: State, command: Register, *, importing: bool) -> tuple[Document, Attachments]:
+    """The document, taken from the newest version when the command brings none, and its attachments filled in.
+
+    What an import brings was completed where it comes from, so nothing is added to it.
+    """
     own = Attachments(
         command.references, command.metadata.ordered() if command.metadata else None, command.rule_set or None
     )
@@ -83,7 +86,7 @@ def _completed(state: State, command: Register) -> tuple[Document, Attachments]:
         text = state.text(before.content)
         document = Document(text, before.content.sha, before.lane.format, before.lane.type)
         own = Attachments(before.schema.attachments.references, own.metadata, own.rule_set)
-    attachments = queries.filled(state, command.key, own)
+    attachments = own if importing else queries.filled(state, command.key, own)
     if isinstance(attachments.rule_set, RuleSet):
         attachments.rule_set.validate()
     return document, attachments
@@ -243,10 +246,10 @@ def _next_gid(state: State, space_name: str) -> int:
 
 def _replaced(state: State, command: Register, known: GlobalId | None, ordinal: int) -> tuple[int, ...]:
     """What a registration takes the place of: the version of its number, which only an import meets, and earlier
-    retired versions of the same schema unless something refers to them."""
+    retired versions of the same schema unless something refers to them. An import says itself what is retired."""
     subject = state.subject(command.key)
     own = (ordinal,) if subject is not None and find_version(subject, ordinal) is not None else ()
-    if known is None or command.equality is Equality.NEVER:
+    if known is None or command.equality is Equality.NEVER or _importing(state, command.key):
         return own
     retired = (
         row.ordinal
