@@ -9,15 +9,20 @@ Nothing here imports Spark before it is used.
 from stele.spark.functions import Split, from_registry, to_registry
 from stele.spark.pipeline import PipelineConfig, PipelineReport, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.session import local_session
+from stele.spark.types import from_spark, schema_for, spark_schema, to_spark
 
 __all__ = [
     "PipelineConfig",
     "PipelineReport",
     "Split",
     "from_registry",
+    "from_spark",
     "iceberg_dataframe",
     "load_config",
     "local_session",
     "run_pipeline",
+    "schema_for",
+    "spark_schema",
     "to_registry",
+    "to_spark",
 ]
