@@ -30,6 +30,9 @@ _STEP: Final = re.compile(r"[/.\[{#]")
 _WHOLE: Final = frozenset({ChangeKind.ADDED, ChangeKind.REMOVED})
 """Changes that stand for all that is inside the declaration as well."""
 
+_TAIL: Final = 200
+"""Characters of a path's end in which its last step is looked for: paths through references grow long."""
+
 _TELLING: Final = 2
 """The score of a change that the words of a finding point to."""
 
@@ -211,7 +214,7 @@ class _Blame:
 
 def _words(finding: Finding) -> frozenset[str]:
     """The words of a finding: names and numbers."""
-    tail = _STEP.split(finding.path)[-1]
+    tail = _STEP.split(finding.path[-_TAIL:])[-1]
     return frozenset(_WORD.findall(f"{finding.reader[:2000]} {finding.writer[:2000]} {tail}"))
 
 

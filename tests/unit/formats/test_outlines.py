@@ -9,6 +9,7 @@ import pytest
 
 from stele.formats import catalogue
 from stele.formats.abilities import TRUNCATED, Locating, Node, Outlined, Place
+from stele.formats.jsonschema.outline import MAX_STEPS
 from stele.formats.outlining import MAX_CHARACTERS, MAX_NODES, MAX_TEXT, Outline, shortened
 
 
@@ -306,6 +307,15 @@ def test_large_schemas(name: str) -> None:
     assert nodes[-1].kind == TRUNCATED
     assert len(nodes) <= MAX_NODES + 1
     assert [node.kind for node in nodes].count(TRUNCATED) == 1
+
+
+def test_long_paths_lead_nowhere_in_the_end() -> None:
+    """References can make paths as long as the schema: following them ends after so many steps in all."""
+    fmt = catalogue.get("json")
+    assert isinstance(fmt, Locating)
+    locate = fmt.locator(fmt.parse(b'{"properties":{"a":{"$ref":"#"}}}', {}))
+    path = "#" + "/properties/a" * (MAX_STEPS // 8)
+    assert [locate(path) is None for _ in range(6)] == [False, False, False, False, True, True]
 
 
 def test_deep_schemas() -> None:

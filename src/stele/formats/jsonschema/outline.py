@@ -16,6 +16,9 @@ from stele.formats.outlining import MAX_CHARACTERS, MAX_NODES, Outline
 ROOT: Final = "#"
 """Path of the schema itself."""
 
+MAX_STEPS: Final = 200_000
+"""Steps one locator takes for all its paths together: references can make them as long as the schema."""
+
 _KINDS: Final = {
     "$defs": "definition",
     "allOf": "branch",
@@ -92,13 +95,16 @@ def _walk(root: Json) -> tuple[list[_Site], bool]:
 
 
 def locator(parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
-    """Follows JSON Pointers of findings, through references as well."""
+    """Follows JSON Pointers of findings, through references as well; leads nowhere after `MAX_STEPS`."""
     sites, _ = _walk(parsed.root)
     known = _places(sites)
     paths = frozenset(site.path for site in sites)
+    left = MAX_STEPS
 
     def locate(path: str) -> Place | None:
-        if not path.startswith(ROOT):
+        nonlocal left
+        left -= path.count("/")
+        if not path.startswith(ROOT) or left < 0:
             return None
         place, value = Place(ROOT), parsed.root
         here = ROOT
