@@ -27,12 +27,6 @@ PAGE: Final = ROOT / "docs" / "reference" / "conformance.md"
 README: Final = ROOT / "README.md"
 MARKED: Final = re.compile(r"(<!-- conformance -->\n).*?(<!-- /conformance -->)", re.DOTALL)
 
-JUDGED_BY: Final = {
-    "json": {"apicurio": "containment"},
-    "protobuf": {"apicurio": "", "xregistry": ""},
-}
-"""Rulesets we do not have, by format, and which of ours answers for them ('': none, the lines are examples)."""
-
 TITLES: Final = {"avro": "Avro", "json": "JSON Schema", "protobuf": "Protobuf", "thrift": "Thrift", "xsd": "XSD"}
 
 
@@ -66,7 +60,7 @@ def suites() -> Iterator[Suite]:
     for file in sorted(CASES.glob("*.jsonl")):
         cases = list(lines([file]))
         fmt = catalogue.get(cases[0].format)
-        material = Material(fmt, cases, JUDGED_BY.get(fmt.name, {}))
+        material = Material(fmt, cases)
         ruleset = cases[0].ruleset
         named = (material.ruleset_of(cases[0]) or "") if ruleset else ""
         yield Suite(file.name, material, ruleset, rulesets.newest(fmt, named) if named else "")

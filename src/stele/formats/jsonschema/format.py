@@ -41,8 +41,9 @@ RULESETS = Rulesets(
     "json",
     *(Ruleset(f"{name}@1", partial(_diff, name), _SUMMARIES[name]) for name in confluent.RULESETS),
     *(Ruleset(f"{name}@1", partial(_containment, name), _SUMMARIES[name]) for name in containment.RULESETS),
+    Ruleset("apicurio@1", partial(_containment, "containment"), "What Apicurio's checker aims at: containment."),
 )
-"""`confluent` (the default), `confluent-lenient`, `containment` and `containment-lenient`."""
+"""`confluent` is the default; `apicurio` is another name of `containment`."""
 
 
 class JsonSchemaFormat:

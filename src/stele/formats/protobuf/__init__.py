@@ -13,7 +13,7 @@ from stele.core.findings import Finding
 from stele.core.ports import Field, Form, Format
 from stele.formats.abilities import Node
 from stele.formats.conversion.model import Loss, Model
-from stele.formats.protobuf import buf, confluent
+from stele.formats.protobuf import apicurio, buf, confluent, xregistry
 from stele.formats.protobuf import lint as _lint
 from stele.formats.protobuf.arrow import arrow_schema
 from stele.formats.protobuf.buf import check_modules
@@ -43,8 +43,10 @@ RULESETS = Rulesets(
         Ruleset(f"{name}@1", rules, f"The breaking-change rules of buf's category {name.removeprefix(buf.PREFIX)}.")
         for name, rules in buf.RULESETS.items()
     ),
+    Ruleset("apicurio@1", apicurio.check, "Fields and values keep number, name and type, and go only when reserved."),
+    Ruleset("xregistry@1", xregistry.check, "Declarations stay by name, fields by number; what goes is reserved."),
 )
-"""`confluent` for policies; `buf:…` for whoever builds with buf."""
+"""`confluent` for policies; `buf:…` for whoever builds with buf; the others for whoever comes from those registries."""
 
 
 class ProtobufFormat:

@@ -1,0 +1,157 @@
+"""The ruleset `apicurio`: the verdicts of Apicurio Registry's Protobuf checker, which follows protolock.
+
+The writer's schema is what was there before, the reader's what comes after. Messages, enums and services are matched by
+name below the package; imported files are not looked at.
+
+* A reserved number or name is neither used nor released.
+* A field goes only with its number and its name reserved (a number in use by another field counts as kept).
+* A name keeps its number, type and label, a number keeps its name; the same for enum values.
+* Methods stay, and so do their signatures. In proto2 no `required` field is added.
+
+Differs from the original in one thing: reserved enum values may go, where the original does not see what enums reserve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from google.protobuf.descriptor_pb2 import EnumDescriptorProto, FieldDescriptorProto
+
+from stele.core.findings import Finding
+from stele.formats.protobuf.buf.ranges import Ranges, shown
+from stele.formats.protobuf.flat import Flat, Message, signature
+
+if TYPE_CHECKING:
+    from stele.formats.protobuf.model import ProtobufSchema
+
+_HIGHEST = 536_870_911
+
+
+def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
+    """Why the reader's schema may not follow the writer's; empty when it may."""
+    new, old = Flat(reader.proto), Flat(writer.proto)
+    proto2 = writer.proto.syntax in {"", "proto2"}
+    return [*_messages(new, old, proto2=proto2), *_enums(new, old), *_services(new, old)]
+
+
+def _messages(new: Flat, old: Flat, *, proto2: bool) -> Iterator[Finding]:
+    nothing = Message({}, {}, Ranges(()), frozenset(), {})
+    for path, was in old.messages.items():
+        now = new.messages.get(path, nothing)
+        place = old.full(path)
+        yield from _reservations(place, now, was)
+        yield from _fields(place, now, was)
+        if proto2 and path in new.messages:
+            yield from _required(place, now, was)
+
+
+def _reservations(place: str, now: Message, was: Message) -> Iterator[Finding]:
+    for field in now.fields.values():
+        if field.number in was.reserved or field.name in was.reserved_names:
+            yield Finding(
+                "RESERVED_FIELD_USED",
+                f"{place}.{field.name}",
+                now.shown(field),
+                f"reserved {field.number if field.number in was.reserved else field.name}",
+                "What was reserved had a meaning in older data, which the field would now misread.",
+                "Give the field another number and another name.",
+            )
+    lost = was.reserved.minus(now.reserved)
+    names = sorted(was.reserved_names - now.reserved_names)
+    if lost or names:
+        text = ", ".join([*([shown(lost, _HIGHEST)] if lost else []), *(f'"{name}"' for name in names)])
+        yield Finding(
+            "RESERVED_FIELD_RELEASED",
+            place,
+            "",
+            f"reserved {text}",
+            "Numbers and names that are no longer reserved can be given to fields of another meaning.",
+            f"Keep them reserved: {text}.",
+        )
+
+
+def _fields(place: str, now: Message, was: Message) -> Iterator[Finding]:
+    for name, field in was.fields.items():
+        path, before = f"{place}.{name}", was.shown(field)
+        kept = now.fields.get(name)
+        renamed = now.numbers.get(field.number)
+        if kept is None and renamed is None:
+            free = [] if field.number in now.reserved else [str(field.number)]
+            free += [] if name in now.reserved_names else [f'"{name}"']
+            if free:
+                yield Finding(
+                    "FIELD_REMOVED_WITHOUT_RESERVATION",
+                    path,
+                    "",
+                    before,
+                    f"Field {name} is gone, and nothing keeps {' and '.join(free)} from being used for something else.",
+                    f'Add `reserved {field.number};` and `reserved "{name}";` to the message.',
+                )
+            continue
+        if kept is not None and kept.number != field.number:
+            yield _changed("FIELD_NUMBER_CHANGED", path, now.shown(kept), before, "is read from another number")
+        if kept is not None and now.type_of(kept) != was.type_of(field):
+            yield _changed("FIELD_TYPE_CHANGED", path, now.shown(kept), before, "is read as another type")
+        if kept is not None and kept.label != field.label:
+            yield _changed("FIELD_LABEL_CHANGED", path, now.shown(kept), before, "is read with another label")
+        if renamed is not None and renamed.name != name:
+            yield _changed("FIELD_NAME_CHANGED", path, now.shown(renamed), before, "is known by another name")
+
+
+def _changed(rule: str, path: str, reader: str, writer: str, what: str) -> Finding:
+    name = path.rsplit(".", 1)[-1]
+    return Finding(rule, path, reader, writer, f"What was written as {name} {what}.", f"Keep `{writer}`.")
+
+
+def _required(place: str, now: Message, was: Message) -> Iterator[Finding]:
+    for name, field in now.fields.items():
+        if name not in was.fields and field.label == FieldDescriptorProto.LABEL_REQUIRED:
+            yield Finding(
+                "REQUIRED_FIELD_ADDED",
+                f"{place}.{name}",
+                now.shown(field),
+                "",
+                f"Older data has no {name}, and a message without a required field cannot be read.",
+                f"Make {name} optional.",
+            )
+
+
+def _enums(new: Flat, old: Flat) -> Iterator[Finding]:
+    for path, was in old.enums.items():
+        now = new.enums.get(path)
+        if now is not None:
+            yield from _values(old.full(path), now, was)
+
+
+def _values(place: str, now: EnumDescriptorProto, was: EnumDescriptorProto) -> Iterator[Finding]:
+    names = {value.name: value.number for value in now.value}
+    numbers: dict[int, set[str]] = {}
+    for value in now.value:
+        numbers.setdefault(value.number, set()).add(value.name)
+    reserved = Ranges((span.start, span.end) for span in now.reserved_range)
+    for value in was.value:
+        path, before = f"{place}.{value.name}", f"{value.name} = {value.number}"
+        if value.name in names:
+            if names[value.name] != value.number:
+                after = f"{value.name} = {names[value.name]}"
+                yield _changed("ENUM_VALUE_NUMBER_CHANGED", path, after, before, "is read from another number")
+        elif value.number in numbers:
+            after = f"{min(numbers[value.number])} = {value.number}"
+            yield _changed("ENUM_VALUE_NAME_CHANGED", path, after, before, "is known by another name")
+        elif value.number not in reserved and value.name not in now.reserved_name:
+            yield _changed("ENUM_VALUE_REMOVED", path, "", before, "has no meaning any more")
+
+
+def _services(new: Flat, old: Flat) -> Iterator[Finding]:
+    for name, methods in old.services.items():
+        there = new.services.get(name, {})
+        for method, was in methods.items():
+            path = f"{old.full(name)}.{method}"
+            now = there.get(method)
+            if now is None:
+                why, fix = "Callers of the method find it no longer.", f"Keep rpc {method}."
+                yield Finding("RPC_REMOVED", path, "", signature(was), why, fix)
+            elif signature(now) != signature(was):
+                why, fix = "Callers send and expect other messages than the method takes.", f"Keep {signature(was)}."
+                yield Finding("RPC_SIGNATURE_CHANGED", path, signature(now), signature(was), why, fix)
