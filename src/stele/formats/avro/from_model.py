@@ -8,7 +8,8 @@
     uuid, date, time, timestamp         the logical types; seconds become milliseconds
     duration                            `duration` of months, days, milliseconds; long for a span of exact length
     any                                 string that holds JSON text
-    nullable, or not always there       union with null: first, with the default null, unless there is another default
+    nullable                            union with null: first, unless there is a default other than null
+    not always there                    the field has a default: its own, else null
     union                               union; an option whose Avro type is taken already sits in a record of one field
 
 Names Avro does not allow are bent and kept in the attribute `stele.name` (symbols in `stele.symbols`); numbers of
@@ -299,14 +300,12 @@ class _Writer:
         kind = self._led_by_default(field)
         written = self.type(kind, place, space)
         default = self._default(field, kind, place)
-        last = default is not ABSENT and default is not None
-        nullable = field.nullable or not field.required
         if not field.required:
-            why = "a member that is missing is written as null"
-            why += ", as is one that is null: the two cannot be told apart" if field.nullable else ""
-            self.lose(place, "OPTIONAL", why, data=field.nullable)
+            self._optional(field, default, place)
         if default is ABSENT and not field.required:
             default = None
+        last = default is not ABSENT and default is not None
+        nullable = field.nullable or (not field.required and default is None)
         written = self.nullable(written, nullable=nullable, last=last)
         out: dict[str, Any] = {"name": name, "type": written}
         if field.doc:
@@ -325,6 +324,16 @@ class _Writer:
         if field.constraints:
             self.lose(place, "CONSTRAINT", _constraints(field.constraints))
         return out
+
+    def _optional(self, field: Field, default: Any, path: str) -> None:
+        """Say what is written for a member that is missing: what a reader takes for it, else null."""
+        if default is not ABSENT and default is not None:
+            self.lose(path, "OPTIONAL", "a member that is missing is written as its default")
+        elif field.nullable and field.default is ABSENT:
+            why = "a member that is missing is written as null, as is one that is null: the two cannot be told apart"
+            self.lose(path, "OPTIONAL", why, data=True)
+        else:
+            self.lose(path, "OPTIONAL", "a member that is missing is written as null")
 
     def _led_by_default(self, field: Field) -> Type:
         """The type with the option of the default in front: readers before Avro 1.12 look for it there only."""

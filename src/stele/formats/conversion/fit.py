@@ -8,6 +8,7 @@ from decimal import Decimal as Number
 from typing import Any, Final
 from uuid import UUID
 
+from stele.formats.conversion import texts
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
@@ -106,6 +107,8 @@ def _scalar(kind: Type, datum: Any) -> bool:
 
 
 def _raw(kind: Type, datum: Any) -> bool:
+    if isinstance(datum, str):
+        return _is_text_of(kind, datum)
     whole = isinstance(datum, int) and not isinstance(datum, bool)
     match kind:
         case Scalar(Kind.FLOAT32 | Kind.FLOAT64 | Kind.DATE) | Time() | Timestamp() | Duration(_, False):
@@ -115,14 +118,26 @@ def _raw(kind: Type, datum: Any) -> bool:
         case Duration(_, True):
             return isinstance(datum, bytes) and len(datum) == 12
         case Scalar(Kind.UUID):
-            return _is_uuid(datum)
+            return isinstance(datum, bytes) and len(datum) == 16
     return False
 
 
-def _is_uuid(datum: Any) -> bool:
-    if isinstance(datum, bytes):
-        return len(datum) == 16
+def _is_text_of(kind: Type, text: str) -> bool:
+    """Whether a text is how a datum of the type is written in JSON."""
     try:
-        return isinstance(datum, str) and bool(UUID(datum))
-    except ValueError:
+        match kind:
+            case Scalar(Kind.UUID):
+                UUID(text)
+            case Scalar(Kind.DATE):
+                texts.day_of(text)
+            case Time(unit):
+                texts.time_of(text, unit)
+            case Timestamp(unit, utc):
+                texts.moment_of(text, unit, utc=utc)
+            case Decimal(_, scale):
+                texts.decimal_of(text, scale)
+            case _:
+                return False
+    except (ValueError, ArithmeticError):
         return False
+    return True

@@ -329,20 +329,27 @@ def test_numbers_are_kept() -> None:
 
 
 def test_members_that_may_be_missing() -> None:
-    """A member that may be missing is null then; where null is a value of its own the two are mixed up."""
+    """A member that is missing is its default then, else null; where null says something else the two are mixed up."""
     out, losses = written(
         record(
             Field("a", LONG, required=False),
             Field("b", LONG, required=False, default=3),
             Field("c", LONG, nullable=True, required=False),
+            Field("d", LONG, nullable=True, required=False, default=None),
+            Field("e", LONG, required=False, default="no number"),
         )
     )
     assert out["fields"] == [
         {"name": "a", "type": ["null", "long"], "default": None},
-        {"name": "b", "type": ["long", "null"], "default": 3},
+        {"name": "b", "type": "long", "default": 3},
         {"name": "c", "type": ["null", "long"], "default": None},
+        {"name": "d", "type": ["null", "long"], "default": None},
+        {"name": "e", "type": ["null", "long"], "default": None},
     ]
-    assert whats(losses) == {("a", "OPTIONAL", False), ("b", "OPTIONAL", False), ("c", "OPTIONAL", True)}
+    assert whats(losses) == {
+        *((name, "OPTIONAL", name == "c") for name in "abcde"),
+        ("e", "DEFAULT", False),
+    }
 
 
 def test_what_the_model_has_and_avro_has_not() -> None:

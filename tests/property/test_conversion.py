@@ -1,0 +1,124 @@
+"""Laws of conversion: nothing changes that is not said to, and what is said to keep data keeps every datum."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stele.core.ports import Form
+from stele.errors import CannotConvert, MalformedSchema
+from stele.formats.avro import AVRO
+from stele.formats.conversion.convert import convert
+from stele.formats.conversion.data import datum as read
+from stele.formats.conversion.data import plain
+from stele.formats.conversion.model import Loss
+from stele.formats.jsonschema import JSON_SCHEMA
+from stele.formats.protobuf import PROTOBUF
+
+sys.path.insert(0, str(Path(__file__).parent))
+from avro_data import data
+from avro_strategies import schemas
+from jsonschema_pairs import URIS, Schemas, document
+
+FAST = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+HARMLESS = {"ATTRIBUTE", "ORDER", "DEFAULT"}
+"""Losses that Parsing Canonical Form does not show."""
+
+
+def hurt(losses: list[Loss], *besides: str) -> bool:
+    """Whether data are lost, other than as said."""
+    return any(loss.data and loss.what not in besides for loss in losses)
+
+
+@FAST
+@given(schemas())
+def test_avro_comes_back(schema: Any) -> None:
+    """Avro to Avro is the same schema but for what is reported, and the second time nothing is left to report."""
+    source = AVRO.parse(json.dumps(schema).encode(), {})
+    made = convert(AVRO, source, AVRO)
+    again = AVRO.parse(made.text, {})
+    if {loss.what for loss in made.losses} <= HARMLESS:
+        assert AVRO.canonical(again, Form.CANONICAL) == AVRO.canonical(source, Form.CANONICAL)
+    model, losses = AVRO.to_model(again)
+    assert model == AVRO.to_model(source)[0]
+    assert {loss.what for loss in losses} <= {"UNION_ORDER"}
+    assert convert(AVRO, again, AVRO).text == made.text
+
+
+@FAST
+@given(schemas(), st.data())
+def test_avro_data_fit_the_json_schema(schema: Any, draw: st.DataObject) -> None:
+    """A datum of an Avro schema, in neutral JSON, fits the JSON Schema made from it, and leads back to its bytes."""
+    source = AVRO.parse(json.dumps(schema).encode(), {})
+    made = convert(AVRO, source, JSON_SCHEMA)
+    if hurt(made.losses, "NOT_A_NUMBER"):
+        return
+    datum = draw.draw(data(source.root))
+    encoded = AVRO.codec(source).encode(datum)
+    model, _ = AVRO.to_model(source)
+    value = plain(model, datum)
+    assert JSON_SCHEMA.codec(JSON_SCHEMA.parse(made.text, {})).validate(value) == []
+    assert plain(model, AVRO.codec(source).decode(encoded)) == value
+    assert AVRO.codec(source).encode(read(model, value)) == encoded
+
+
+@FAST
+@given(schemas(), st.data())
+def test_avro_by_way_of_json_schema(schema: Any, draw: st.DataObject) -> None:
+    """From Avro to JSON Schema and back, data of the first schema are data of the last."""
+    source = AVRO.parse(json.dumps(schema).encode(), {})
+    there = convert(AVRO, source, JSON_SCHEMA)
+    back = convert(JSON_SCHEMA, JSON_SCHEMA.parse(there.text, {}), AVRO)
+    if hurt(there.losses + back.losses, "NOT_A_NUMBER", "FORMAT"):
+        return
+    value = plain(AVRO.to_model(source)[0], draw.draw(data(source.root)))
+    last = AVRO.parse(back.text, {})
+    assert AVRO.codec(last).validate(read(AVRO.to_model(last)[0], value)) == []
+
+
+@settings(FAST, max_examples=25)
+@given(schemas(depth=2), st.data())
+def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
+    """From Avro to Protobuf and back, data of the first schema are data of the last, unless there are more messages."""
+    record = {"type": "record", "name": "Top", "fields": [{"name": "top", "type": schema}]}
+    source = AVRO.parse(json.dumps(record).encode(), {})
+    there = convert(AVRO, source, PROTOBUF)
+    between = PROTOBUF.parse(there.text, {})
+    back = convert(PROTOBUF, between, AVRO)
+    if hurt(there.losses + back.losses) or len(PROTOBUF.to_model(between)[0].types) > len(
+        AVRO.to_model(source)[0].types
+    ):
+        return
+    value = plain(AVRO.to_model(source)[0], draw.draw(data(source.root)))
+    last = AVRO.parse(back.text, {})
+    assert AVRO.codec(last).validate(read(AVRO.to_model(last)[0], value)) == [], (there.text, back.text)
+
+
+@FAST
+@given(st.integers(0, 2**32), st.sampled_from(sorted(URIS)))
+def test_losses_of_json_schema_are_honest(seed: int, draft: int) -> None:
+    """Documents valid under a schema of any draft are valid under what it becomes, or a loss of data is reported."""
+    chance = Random(seed)
+    schema = json.dumps(Schemas(chance, draft).pair()[0]).encode()
+    try:
+        source = JSON_SCHEMA.parse(schema, {})
+        made = convert(JSON_SCHEMA, source, JSON_SCHEMA)
+    except (MalformedSchema, CannotConvert):
+        return
+    valid = JSON_SCHEMA.codec(source)
+    documents = [found for found in (document(chance) for _ in range(20)) if not valid.validate(found)]
+    if made.keeps_data:
+        target = JSON_SCHEMA.codec(JSON_SCHEMA.parse(made.text, {}))
+        assert [target.validate(found) for found in documents] == [[]] * len(documents), made.text
+    made = convert(JSON_SCHEMA, source, AVRO)
+    if made.keeps_data:
+        avro = AVRO.parse(made.text, {})
+        model, _ = AVRO.to_model(avro)
+        for found in documents:
+            AVRO.codec(avro).encode(read(model, found))

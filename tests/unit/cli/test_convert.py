@@ -1,0 +1,144 @@
+"""`stele convert`, `infer`, `example` and `fields`: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stele.cli.app import app
+
+RUN = CliRunner()
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "string", "doc": "its id"},
+        {"name": "price", "type": "double"},
+        {"name": "kind", "type": "Kind", "default": "A"},
+    ],
+}
+KIND = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a schema, what it refers to, and samples."""
+    texts = {
+        "order.avsc": json.dumps(ORDER),
+        "kind.avsc": json.dumps(KIND),
+        "broken.avsc": "{",
+        "samples.jsonl": '{"a":1,"on":"2024-01-31"}\n\n{"a":2.5,"on":"2024-02-01"}\n',
+        "samples.json": '[{"a":1},\n{"a":2}]\n',
+        "arrays.jsonl": "[1]\n[2]\n",
+        "broken.jsonl": '{"a":1}\n{"a":\n',
+        "nan.jsonl": '{"a":NaN}\n',
+        "empty.jsonl": "\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "latin.jsonl").write_bytes(b'{"a":"\xff"}\n')
+    return tmp_path
+
+
+def order(folder: Path) -> list[str]:
+    """The arguments that name the schema and what it refers to."""
+    return [str(folder / "order.avsc"), "--reference", f"Kind={folder / 'kind.avsc'}"]
+
+
+def test_convert(folder: Path) -> None:
+    """The schema goes to standard output, what is lost to standard error."""
+    done = RUN.invoke(app, ["convert", *order(folder), "--to", "json"])
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["properties"]["price"] == {"type": "number", "format": "double"}
+    assert "data lost: NOT_A_NUMBER at price" in done.stderr
+
+
+def test_convert_into_a_file(folder: Path) -> None:
+    """With --out nothing is printed but the losses; --strict makes a loss of data an exit code."""
+    out = folder / "order.json"
+    done = RUN.invoke(app, ["convert", *order(folder), "--to", "json", "--out", str(out), "--strict"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert json.loads(out.read_text())["title"] == "Order"
+    kind = RUN.invoke(app, ["convert", str(folder / "kind.avsc"), "--to", "json", "--strict"])
+    assert (kind.exit_code, kind.stderr) == (0, "")
+    nowhere = RUN.invoke(app, ["convert", *order(folder), "--to", "json", "--out", str(folder / "no" / "where")])
+    assert nowhere.exit_code == 2
+
+
+def test_convert_for_programs(folder: Path) -> None:
+    """--output json gives schema and losses in one document."""
+    done = RUN.invoke(app, ["convert", *order(folder), "--to", "json", "--output", "json"])
+    found = json.loads(done.stdout)
+    assert (found["format"], found["keeps_data"]) == ("json", False)
+    assert found["losses"][0]["path"] == "price"
+    assert json.loads(found["schema"])["type"] == "object"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["convert", "broken.avsc", "--to", "json"],
+        ["convert", "kind.avsc", "--to", "opaque"],
+        ["convert", "missing.avsc", "--to", "json"],
+        ["infer", "missing.jsonl", "--to", "avro"],
+        ["infer", "empty.jsonl", "--to", "avro"],
+        ["infer", "nan.jsonl", "--to", "avro"],
+        ["infer", "latin.jsonl", "--to", "avro"],
+        ["example", "broken.avsc"],
+        ["fields", "broken.avsc"],
+    ],
+)
+def test_failures(arguments: list[str], folder: Path) -> None:
+    """What cannot be done ends with 2 and a sentence."""
+    command, file, *rest = arguments
+    done = RUN.invoke(app, [command, str(folder / file), *rest])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error:")
+
+
+def test_infer_from_lines(folder: Path) -> None:
+    """JSON lines are one sample each, blank ones none; names, texts and enumerations are as asked."""
+    done = RUN.invoke(app, ["infer", str(folder / "samples.jsonl"), "--to", "avro", "--name", "com.acme.S"])
+    assert done.exit_code == 0, done.stderr
+    schema = json.loads(done.stdout)
+    assert (schema["namespace"], schema["name"]) == ("com.acme", "S")
+    assert [field["type"] for field in schema["fields"]] == ["double", {"type": "int", "logicalType": "date"}]
+    plain = RUN.invoke(app, ["infer", str(folder / "samples.jsonl"), "--to", "avro", "--texts"])
+    assert json.loads(plain.stdout)["fields"][1]["type"] == "string"
+
+
+def test_infer_from_an_array(folder: Path) -> None:
+    """One array is its items; lines that are arrays themselves are samples; - is standard input."""
+    array = RUN.invoke(app, ["infer", str(folder / "samples.json"), "--to", "avro"])
+    assert json.loads(array.stdout)["fields"] == [{"name": "a", "type": "long"}]
+    arrays = RUN.invoke(app, ["infer", str(folder / "arrays.jsonl"), "--to", "avro"])
+    assert json.loads(arrays.stdout) == {"type": "array", "items": "long"}
+
+
+def test_infer_says_which_line_is_wrong(folder: Path) -> None:
+    """A line that is no JSON is named by its number."""
+    done = RUN.invoke(app, ["infer", str(folder / "broken.jsonl"), "--to", "avro"])
+    assert done.exit_code == 2
+    assert "broken.jsonl, line 2: not JSON" in done.stderr.replace("\n", "")
+
+
+def test_example(folder: Path) -> None:
+    """An example is plain JSON; for programs also encoded."""
+    done = RUN.invoke(app, ["example", *order(folder)])
+    assert json.loads(done.stdout) == {"id": "text", "price": 1.5, "kind": "A"}
+    both = RUN.invoke(app, ["example", *order(folder), "--output", "json"])
+    assert json.loads(both.stdout)["example"] == json.loads(done.stdout)
+    assert json.loads(both.stdout)["encoded"].startswith("CHRleHQ")
+
+
+def test_fields(folder: Path) -> None:
+    """Fields are a table; for programs a list with the name of the type."""
+    done = RUN.invoke(app, ["fields", *order(folder)])
+    assert done.exit_code == 0
+    assert "its id" in done.stdout
+    found = json.loads(RUN.invoke(app, ["fields", *order(folder), "--output", "json"]).stdout)
+    assert found["type_name"] == "Order"
+    assert [field["path"] for field in found["fields"]] == ["id", "price", "kind"]
