@@ -1,0 +1,151 @@
+"""Thrift in neutral words, feature by feature."""
+
+from __future__ import annotations
+
+import pytest
+
+from stele.errors import CannotConvert, InvalidRequest, MalformedSchema, TooLarge
+from stele.formats.abilities import Readable, Writable
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Enumeration,
+    Field,
+    Kind,
+    Loss,
+    Map,
+    Model,
+    Named,
+    Record,
+    Scalar,
+)
+from stele.formats.thrift import THRIFT, ThriftFormat
+
+
+def read(text: str, struct: str = "", **references: str) -> tuple[Model, list[Loss]]:
+    """The model of a document; references are by include path, with `_` for the dot."""
+    given = {name.replace("_", "."): body.encode() for name, body in references.items()}
+    return ThriftFormat().to_model(THRIFT.parse(text.encode(), given), struct)
+
+
+def fields_of(model: Model) -> dict[str, Field]:
+    """The fields of the root."""
+    assert isinstance(model.root, Named)
+    record = model.types[model.root.name]
+    assert isinstance(record, Record)
+    return {field.name: field for field in record.fields}
+
+
+def test_thrift_is_read_and_not_written() -> None:
+    """The conversion goes one way."""
+    assert isinstance(THRIFT, Readable)
+    assert not isinstance(THRIFT, Writable)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        *(("bool", Kind.BOOLEAN), ("byte", Kind.INT8), ("i8", Kind.INT8), ("i16", Kind.INT16), ("i32", Kind.INT32)),
+        *(("i64", Kind.INT64), ("double", Kind.FLOAT64), ("string", Kind.STRING), ("binary", Kind.BYTES)),
+        *(("uuid", Kind.UUID), ("slist", Kind.STRING)),
+    ],
+)
+def test_every_base_type_has_its_kind(word: str, kind: Kind) -> None:
+    """Built-in types keep their width, fields their number."""
+    model, losses = read(f"struct S {{ 4: required {word} x }}")
+    assert fields_of(model) == {"x": Field("x", Scalar(kind), number=4)}
+    assert losses == []
+
+
+def test_requiredness_and_defaults_decide_about_null() -> None:
+    """Only `required` demands; a default makes a field never null; values of constants and enums are written out."""
+    head = "const i32 N = 5 enum K { A = 1, B = 2 }"
+    body = (
+        '1: required i32 a 2: optional i32 b 3: i32 c 4: i32 d = N 5: K e = K.B 6: binary f = "hi" 7: list<K> g = [1]'
+    )
+    found = fields_of(read(f"{head} struct S {{ {body} }}")[0])
+    assert [(f.required, f.nullable, f.default) for f in found.values()] == [
+        (True, False, ABSENT),
+        (False, True, None),
+        (False, True, None),
+        (False, False, 5),
+        (False, False, "B"),
+        (False, False, "aGk="),
+        (False, False, ["A"]),
+    ]
+
+
+def test_containers_have_their_counterparts() -> None:
+    """Sets are unique lists, maps with keys that are no scalars lists of entries."""
+    text = """struct K { 1: i32 x } enum E { A }
+      struct S { 1: set<i32> a 2: map<i64, K> b 3: map<K, i32> c 4: map<E, i32> d }"""
+    model, losses = read(text)
+    found = fields_of(model)
+    assert (found["a"].type, found["a"].constraints) == (Array(Scalar(Kind.INT32)), {"uniqueItems": True})
+    assert found["b"].type == Map(Named("K"), Scalar(Kind.INT64))
+    assert found["c"].type == Array(Named("S.CEntry"))
+    assert found["d"].type == Map(Scalar(Kind.INT32))
+    assert {"MAP", "ENUM"} <= {loss.what for loss in losses}
+    assert "CONSTRAINT" in {loss.what for loss in read("struct S { 1: list<set<i32>> a }")[1]}
+
+
+def test_unions_are_groups() -> None:
+    """Of the members of a union a datum has at most one."""
+    model, _ = read("union U { 1: i32 a 2: string b }")
+    record = model.types["U"]
+    assert isinstance(record, Record)
+    assert record.at_most_one == {"value": ("a", "b")}
+    assert all(field.nullable and field.default is None for field in record.fields)
+
+
+def test_names_have_the_namespace_and_circles_are_fine() -> None:
+    """Types are named by the namespace of their own document; a struct inside itself is named, not entered."""
+    shared = "namespace * shared.types enum Color { RED = 1 } struct S {}"
+    text = 'include "b.thrift" namespace java x.y namespace py z struct S { 1: b.Color c 2: S s 3: b.S other }'
+    model, losses = read(text, b_thrift=shared)
+    assert list(model.types) == ["shared.types.Color", "x.y.S", "shared.types.S"]
+    assert fields_of(model)["s"].type == Named("x.y.S")
+    color = model.types["shared.types.Color"]
+    assert isinstance(color, Enumeration)
+    assert color.symbols[0].number == 1
+    assert [(loss.what, loss.data) for loss in losses] == [("OPEN_ENUM", True), ("NAMESPACE", False)]
+    assert list(read('include "b.thrift" struct S { 1: b.S s }', b_thrift="struct S {}")[0].types) == ["S", "b.S"]
+
+
+def test_what_is_no_data_is_a_loss() -> None:
+    """Services, constants, annotations, typedefs, senums and unused types are reported."""
+    text = """typedef i32 Id (x = "y") senum Old { "a" } const i32 N = 1 struct Unused {}
+      struct S { 1: Id id (deprecated) 2: Old old } exception E {} service V {}"""
+    assert [loss.what for loss in read(text, "S")[1]] == [
+        *("ANNOTATION", "TYPEDEF", "ANNOTATION", "ENUM", "SERVICE", "CONSTANT", "TYPE", "TYPE")
+    ]
+    assert [loss.what for loss in read("exception E {}")[1]] == ["EXCEPTION"]
+
+
+def test_documentation_is_kept() -> None:
+    """Comments of structs, fields and enum values."""
+    model, _ = read("enum K { /** v */ A } /** s */ struct S { /** f */ 1: K k }")
+    color = model.types["K"]
+    assert isinstance(color, Enumeration)
+    assert (model.types["S"].doc, fields_of(model)["k"].doc, color.symbols[0].doc) == ("s", "f", "v")
+
+
+def test_a_struct_is_chosen_by_name() -> None:
+    """The codec's choice is the default; unknown names, and documents without structs, are refused."""
+    assert read("struct A {} struct B {}")[0].root == Named("B")
+    assert read("struct A {} struct B {}", "A")[0].root == Named("A")
+    with pytest.raises(InvalidRequest):
+        read("struct A {}", "X")
+    with pytest.raises(CannotConvert):
+        read("enum K { A }")
+
+
+def test_deep_types_and_long_chains_end() -> None:
+    """Nesting is refused with a sentence, by the parser or here; a chain of typedefs or structs is no recursion."""
+    with pytest.raises((TooLarge, MalformedSchema)):
+        read(f"struct S {{ 1: {'list<' * 5_000}i32{'>' * 5_000} x }}")
+    structs = " ".join(f"struct S{n} {{ 1: optional S{(n + 1) % 3_000} x }}" for n in range(3_000))
+    assert len(read(structs)[0].types) == 3_000
+    lists = " ".join(f"typedef list<T{n}> T{n + 1}" for n in range(200))
+    with pytest.raises((TooLarge, MalformedSchema)):
+        read(f"typedef i32 T0 {lists} struct S {{ 1: T200 x }}")
