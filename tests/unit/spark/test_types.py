@@ -1,0 +1,225 @@
+"""Types of DataFrames from and to schemas; no Spark is started."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import types as t
+
+from stele.errors import CannotConvert, TooLarge, UnknownFormat
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Decimal,
+    Duration,
+    Enumeration,
+    Field,
+    Fixed,
+    Kind,
+    Map,
+    Model,
+    Named,
+    Option,
+    Record,
+    Scalar,
+    Symbol,
+    Time,
+    Timestamp,
+    Type,
+    Union,
+    Unit,
+)
+from stele.spark import from_spark, schema_for, spark_schema, to_spark
+
+INT = Scalar(Kind.INT32)
+TYPES = {
+    "a.K": Enumeration("a.K", (Symbol("A", 0), Symbol("B", 5, "five")), default="A"),
+    "a.F": Fixed("a.F", 4),
+    "a.In": Record("a.In", (Field("x", INT),), doc="inner"),
+}
+
+
+def both(kind: Type) -> tuple[t.DataType, set[str], Type]:
+    """The column for a type, the words of its losses, and the type that comes back."""
+    types = {"a.R": Record("a.R", (Field("x", kind),)), **TYPES}
+    struct, losses = to_spark(Model(Named("a.R"), types))
+    back, _ = from_spark(struct, name="a.R")
+    record = back.types["a.R"]
+    assert isinstance(record, Record)
+    if isinstance(kind, Named):
+        assert back.types[kind.name] == TYPES[kind.name]
+    return struct["x"].dataType, {loss.what for loss in losses}, record.fields[0].type
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "words"),
+    [
+        (Scalar(Kind.BOOLEAN), t.BooleanType(), set()),
+        (Scalar(Kind.INT8), t.ByteType(), set()),
+        (Scalar(Kind.UINT8), t.ShortType(), {"RANGE"}),
+        (Scalar(Kind.UINT32), t.LongType(), {"RANGE"}),
+        (Scalar(Kind.UINT64), t.DecimalType(20, 0), {"RANGE"}),
+        (Scalar(Kind.INTEGER), t.DecimalType(38, 0), {"RANGE"}),
+        (Scalar(Kind.NUMBER), t.DoubleType(), {"PRECISION"}),
+        (Scalar(Kind.UUID), t.StringType(), {"FORMAT"}),
+        (Scalar(Kind.ANY), t.VariantType(), set()),
+        (Scalar(Kind.NULL), t.NullType(), set()),
+        (Decimal(10, 2), t.DecimalType(10, 2), set()),
+        (Decimal(None), t.StringType(), {"DECIMAL"}),
+        (Decimal(50, 2), t.StringType(), {"DECIMAL"}),
+        (Timestamp(), t.TimestampType(), set()),
+        (Timestamp(Unit.MILLI, utc=False), t.TimestampNTZType(), set()),
+        (Timestamp(Unit.NANO), t.TimestampType(), {"PRECISION"}),
+        (Duration(Unit.MICRO), t.DayTimeIntervalType(0, 3), set()),
+        (Duration(Unit.MILLI, calendar=True), t.CalendarIntervalType(), set()),
+        (Array(Scalar(Kind.UINT8), nullable=True), t.ArrayType(t.ShortType(), True), {"RANGE"}),
+        (Map(INT, Scalar(Kind.UINT16)), t.MapType(t.IntegerType(), t.IntegerType(), False), {"RANGE"}),
+        (Named("a.K"), t.StringType(), {"ENUM"}),
+        (Named("a.F"), t.BinaryType(), {"FIXED"}),
+        (Named("a.In"), t.StructType([t.StructField("x", t.IntegerType(), False)]), set()),
+    ],
+    ids=str,
+)
+def test_every_type_has_a_column_and_comes_back(kind: Type, column: t.DataType, words: set[str]) -> None:
+    """Each type of the model has the column the table names, and the metadata to be itself again."""
+    found, lost, back = both(kind)
+    assert found == column
+    assert lost == words
+    assert back == kind
+
+
+def test_times_are_text_where_spark_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark 4.0 has no times of day: the column is text, and comes back as a time."""
+    if hasattr(t, "TimeType"):
+        assert both(Time())[0] == t.TimeType(6)
+        monkeypatch.delattr(t, "TimeType")
+    assert both(Time()) == (t.StringType(), {"TIME"}, Time())
+
+
+def test_unions_are_structs_of_members() -> None:
+    """One column for each option, all of them nullable, with the options' names in the metadata."""
+    kind = Union((Option(INT, "int"), Option(Array(Scalar(Kind.UUID)), "ids")))
+    found, lost, back = both(kind)
+    assert isinstance(found, t.StructType)
+    assert [(field.name, field.nullable) for field in found] == [("member0", True), ("member1", True)]
+    assert lost == {"UNION", "FORMAT"}
+    assert back == kind
+
+
+def test_fields_keep_all_they_say_as_metadata() -> None:
+    """Number, default, aliases, constraints, groups and absence come back; what Spark ignores is a loss."""
+    fields = (
+        Field("a", INT, number=4, default=5, required=False, doc="words", aliases=("b",), constraints={"minimum": 1}),
+        Field("c", INT, required=False),
+        Field("d", INT, nullable=True, required=False, default=None),
+    )
+    record = Record("a.R", fields, at_most_one={"g": ("c", "d")})
+    struct, losses = to_spark(Model(Named("a.R"), {"a.R": record}))
+    assert [field.nullable for field in struct] == [False, True, True]
+    assert struct["a"].metadata["comment"] == "words"
+    assert from_spark(struct, name="a.R")[0].types["a.R"] == record
+    assert {loss.what for loss in losses} == {"DEFAULT", "ALIAS", "CONSTRAINT", "ONEOF"}
+    assert not any(loss.data for loss in losses)
+
+
+def test_records_inside_themselves_are_variants() -> None:
+    """Spark has no recursive types: one turn is a struct, the next a variant, and the circle is closed on return."""
+    record = Record("a.R", (Field("next", Named("a.R"), nullable=True),))
+    struct, losses = to_spark(Model(Named("a.R"), {"a.R": record}))
+    assert struct["next"].dataType == t.VariantType()
+    assert [(loss.path, loss.what) for loss in losses] == [("next", "RECURSION")]
+    assert from_spark(struct, name="a.R")[0].types["a.R"] == record
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "words"),
+    [
+        (t.VarcharType(5), Scalar(Kind.STRING), {"CHAR"}),
+        (t.CharType(5), Scalar(Kind.STRING), {"CHAR"}),
+        (t.StringType("UTF8_LCASE"), Scalar(Kind.STRING), {"COLLATION"}),
+        (t.YearMonthIntervalType(), Duration(Unit.MICRO, calendar=True), {"INTERVAL"}),
+        (t.DayTimeIntervalType(0, 1), Duration(Unit.MICRO), {"INTERVAL"}),
+        (t.MapType(t.TimestampType(), t.LongType()), Array(Named("Row.XEntry")), {"MAP"}),
+        (t.ArrayType(t.VarcharType(5)), Array(Scalar(Kind.STRING), nullable=True), {"CHAR", "CONSTRAINT"}),
+    ],
+    ids=str,
+)
+def test_columns_that_say_more_than_the_model(column: t.DataType, kind: Type, words: set[str]) -> None:
+    """Lengths, collations, parts of intervals and odd keys are losses."""
+    model, losses = from_spark(t.StructType([t.StructField("x", column)]))
+    record = model.types["Row"]
+    assert isinstance(record, Record)
+    assert record.fields[0].type == kind
+    assert record.fields[0].default is ABSENT
+    assert {loss.what for loss in losses} == words
+
+
+def test_metadata_that_is_not_ours_is_a_loss_or_passed_over() -> None:
+    """Foreign entries are reported; a note that does not fit the column's type is not believed."""
+    odd = [
+        *({"stele": "{"}, {"stele": "[]"}, {"stele": 5}, {"stele": '{"type": "uint8"}'}, {"stele": "[" * 9_000}),
+        *({"stele": '{"type": {"enum": 1}, "number": "x", "aliases": [1], "constraints": 3}'}, {"mine": 1}),
+        {"stele": '{"type": {"recursive": "Nobody"}}'},
+    ]
+    struct = t.StructType([t.StructField(f"c{n}", t.StringType(), True, metadata) for n, metadata in enumerate(odd)])
+    model, losses = from_spark(struct)
+    record = model.types["Row"]
+    assert isinstance(record, Record)
+    assert {field.type for field in record.fields} == {Scalar(Kind.STRING)}
+    assert [(loss.path, loss.what) for loss in losses] == [("c6", "METADATA")]
+
+
+def test_hostile_types_are_refused() -> None:
+    """Depth, numbers of columns that grow with the power of the levels, and names that are there twice."""
+    deep: t.DataType = t.LongType()
+    kind: Type = INT
+    for _ in range(500):
+        deep, kind = t.ArrayType(deep), Array(kind)
+    with pytest.raises(TooLarge):
+        from_spark(t.StructType([t.StructField("x", deep)]))
+    with pytest.raises(TooLarge):
+        to_spark(Model(kind))
+    doubling = {
+        f"R{n}": Record(f"R{n}", (Field("a", Named(f"R{n + 1}")), Field("b", Named(f"R{n + 1}")))) for n in range(40)
+    }
+    with pytest.raises(TooLarge):
+        to_spark(Model(Named("R0"), {**doubling, "R40": Record("R40", ())}))
+    twice = t.StructType([t.StructField("x", t.LongType()), t.StructField("x", t.LongType())])
+    with pytest.raises(CannotConvert):
+        from_spark(twice)
+    with pytest.raises(CannotConvert):
+        to_spark(Model(Named("Nobody")))
+
+
+def test_schemas_of_every_language_become_columns() -> None:
+    """One call from a document to columns, references included."""
+    proto = 'syntax = "proto3"; import "b.proto"; message M { B b = 1; repeated string s = 2; }'
+    struct, losses = spark_schema("protobuf", proto, {"b.proto": 'syntax = "proto3"; message B { uint32 n = 1; }'})
+    assert struct["b"].dataType["n"].dataType == t.LongType()
+    assert struct["s"].dataType == t.ArrayType(t.StringType(), False)
+    assert "RANGE" in {loss.what for loss in losses}
+    assert spark_schema("thrift", b"struct S { 1: required i64 id }")[0]["id"].dataType == t.LongType()
+
+
+def test_columns_become_schemas() -> None:
+    """One call from columns to a document, and back to the same columns."""
+    struct = t.StructType(
+        [
+            t.StructField("id", t.LongType(), False, {"comment": "the key"}),
+            t.StructField("amount", t.DecimalType(10, 2)),
+            t.StructField("line", t.StructType([t.StructField("sku", t.StringType())])),
+        ]
+    )
+    text, losses = schema_for(struct, "protobuf", name="acme.Order")
+    assert "package acme;" in text
+    assert "  // the key\n  int64 id = 1;" in text
+    assert not [loss for loss in losses if loss.data]
+    again, _ = spark_schema("protobuf", text)
+    assert [(field.name, field.dataType.typeName()) for field in again] == [
+        (field.name, field.dataType.typeName()) for field in struct
+    ]
+    with pytest.raises(CannotConvert):
+        schema_for(struct, "thrift")
+    with pytest.raises(CannotConvert):
+        spark_schema("opaque", "x")
+    with pytest.raises(UnknownFormat):
+        schema_for(struct, "nothing")
