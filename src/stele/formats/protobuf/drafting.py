@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from stele.errors import CannotConvert
+from stele.errors import CannotConvert, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
@@ -48,7 +48,7 @@ from stele.formats.conversion.model import (
     Union,
 )
 from stele.formats.protobuf.draft import Message, Slot, Target, Writer, identifier, json_names, pascal, snake
-from stele.formats.protobuf.places import Places
+from stele.formats.protobuf.places import MAX_MEMBERS, Places
 from stele.formats.protobuf.printer import usual_json_name
 from stele.formats.protobuf.targets import (
     INSTANT,
@@ -275,6 +275,8 @@ class Drafter:
         return target
 
     def _union(self, kind: Union, message: Message, path: str, hint: str, *, nullable: bool) -> Target:
+        if len(kind.options) > MAX_MEMBERS:
+            raise TooLarge(f"{path}: a union has more than {MAX_MEMBERS} options")
         around = self._helper(message, hint, f"One of these{', or null when none is set' if nullable else ''}.")
         oneof = around.names.claim("kind")
         names = []

@@ -35,6 +35,8 @@ MAX_TYPES: Final = 20_000
 """Most named types of one document."""
 MAX_FIELDS: Final = 50_000
 """Most fields and symbols of one document."""
+MAX_MEMBERS: Final = 3_000
+"""Most fields of one message: the run-time library keeps a message within 64 KiB."""
 MAX_DEPTH: Final = 64
 """Arrays, maps and unions inside each other in one type."""
 
@@ -221,6 +223,8 @@ def _reach(types: Mapping[str, Declared], root: Record) -> dict[str, str]:
     size = 0
     while todo:
         record, path = todo.popleft()
+        if len(record.fields) > MAX_MEMBERS:
+            raise TooLarge(f"{record.name!r} has more than {MAX_MEMBERS} fields, the most that a message can have")
         size += len(record.fields)
         for field in record.fields:
             at = f"{path}.{field.name}" if path else field.name

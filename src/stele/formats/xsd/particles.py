@@ -48,9 +48,7 @@ class Particles:
         if walk.any or (opened is not None and opened.mode != "none" and opened.any_element is not None):
             self._lose(path, "ANY", "Elements that the schema does not name are allowed here; they have no place.")
         if walk.repeated:
-            self._losses.append(
-                Loss(path, "ORDER", "How repeated elements follow each other is not kept.", data=True)
-            )
+            self._losses.append(Loss(path, "ORDER", "How repeated elements follow each other is not kept.", data=True))
         if walk.loose:
             why = "That a document has one branch of a choice is not said where a branch is more than one element."
             self._losses.append(Loss(path, "CHOICE", why))

@@ -366,8 +366,22 @@ def test_unsound_models_are_refused(model: Model) -> None:
         FORMAT.from_model(model)
 
 
-def test_too_many_fields_are_refused() -> None:
-    """The limit holds for all records together."""
-    fields = tuple(Field(f"f{n}", INT) for n in range(50_001))
+@pytest.mark.parametrize(("records", "fields"), [(1, 3_001), (20, 2_600)])
+def test_too_many_fields_are_refused(records: int, fields: int) -> None:
+    """One message has a limit, and so have all together."""
+    types = {
+        f"R{at}": Record(
+            f"R{at}", tuple(Field(f"f{n}", Named(f"R{(at + 1) % records}"), nullable=True) for n in range(fields))
+        )
+        for at in range(records)
+    }
     with pytest.raises(TooLarge):
-        FORMAT.from_model(Model(Named("R"), {"R": Record("R", fields)}))
+        FORMAT.from_model(Model(Named("R0"), types))
+
+
+def test_the_widest_message_compiles() -> None:
+    """As many fields as one message may have, each in a oneof of its own, which takes the most room."""
+    fields = tuple(Field(f"f{n}", STRING, nullable=True) for n in range(3_000))
+    groups = {f"g{n}": (f"f{n}",) for n in range(3_000)}
+    text, _ = FORMAT.from_model(Model(Named("R"), {"R": Record("R", fields, at_most_one=groups)}))
+    assert len(PROTOBUF.parse(text, {}).message("R").fields) == 3_000
