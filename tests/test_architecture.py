@@ -25,7 +25,8 @@ MAY_IMPORT = {
     "client": _DATA | {"formats", "wire"},
     "spark": _DATA | {"formats", "wire", "client"},
     "codegen": _DATA | {"formats", "wire", "client"},
-    "cli": _DATA | {"formats", "wire", "client", "spark", "codegen", "service", "server"},
+    "migrate": _DATA | {"formats", "service", "client"},
+    "cli": _DATA | {"formats", "wire", "client", "spark", "codegen", "migrate", "service", "server"},
 }
 MAX_FILE_LINES = 420
 MAX_FUNCTION_LINES = 60

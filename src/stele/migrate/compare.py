@@ -1,0 +1,206 @@
+"""What a target lacks of a source: before a migration the plan, after it the proof.
+
+Only what the source speaks of is compared: subjects of the target that the source does not have are nobody's business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+import msgspec
+
+from stele.migrate.model import (
+    DEFAULT_LEVEL,
+    REGISTRY_LEVEL,
+    Config,
+    Dump,
+    Version,
+    context_level,
+    effective_level,
+    is_context,
+    level_rank,
+)
+
+
+class Kind(StrEnum):
+    """How source and target differ in one thing."""
+
+    REGISTER = "register"
+    """The version is not at the target, or deleted there and not here."""
+    DELETE = "delete"
+    """The version is deleted here and not at the target."""
+    RESERVE = "reserve ids"
+    """The context is not at the target, or might give ids again that it gave once."""
+    CONFIG = "config"
+    MODE = "mode"
+    NUMBER_TAKEN = "number taken"
+    """The target has that number of the subject with another id or schema."""
+    ID_TAKEN = "id taken"
+    """The id stands for another schema in that context of the target, or twice in the source."""
+    EXTRA = "extra"
+    """The target has a version of the subject that the source has not."""
+
+
+CONFLICTS = frozenset({Kind.NUMBER_TAKEN, Kind.ID_TAKEN})
+"""Differences no import mends: somebody has to decide."""
+
+
+class Difference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One thing in which the target differs. name is a subject, level or context; why says more to people."""
+
+    kind: Kind
+    name: str
+    version: int | None = None
+    id: int | None = None
+    why: str = ""
+
+
+class Comparison(msgspec.Struct, frozen=True, rename="camel"):
+    """The differences, in the order in which they would be mended; same counts the versions that are alike."""
+
+    differences: tuple[Difference, ...]
+    same: int
+
+    @property
+    def conflicts(self) -> tuple[Difference, ...]:
+        """What no import mends."""
+        return tuple(row for row in self.differences if row.kind in CONFLICTS)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many differences of each kind there are."""
+        return dict(Counter(row.kind.value for row in self.differences))
+
+    def of(self, *kinds: Kind) -> Iterator[Difference]:
+        """The differences of these kinds."""
+        return (row for row in self.differences if row.kind in kinds)
+
+
+def compare(source: Dump, target: Dump, *, modes: bool = True) -> Comparison:
+    """All differences. modes=False expects READWRITE everywhere, whatever the modes of the source are."""
+    there = {row.key: row for row in target.versions}
+    found = list(_versions(source, there, _ids(target.versions)))
+    same = len(source.versions) - len({(row.name, row.version) for row in found})
+    rest = (_extra(source, there), _reserves(source, target), _configs(source, target))
+    for part in (*rest, _modes(source if modes else msgspec.structs.replace(source, modes={}), target)):
+        found.extend(part)
+    return Comparison(tuple(found), same)
+
+
+def expected_config(source: Dump, level: str) -> Config | None:
+    """The settings a level has to show: its own, with the compatibility level in force where it has none."""
+    own = source.configs.get(level)
+    if own is None:
+        return Config(effective_level(source.configs, level)) if level == DEFAULT_LEVEL else None
+    return msgspec.structs.replace(own, compatibility_level=effective_level(source.configs, level))
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+def _ids(versions: Iterable[Version]) -> dict[tuple[str, int], Version]:
+    """By context and id, one version that has it."""
+    return {(row.context, row.id): row for row in versions}
+
+
+def _versions(
+    source: Dump, there: dict[tuple[str, int], Version], ids: dict[tuple[str, int], Version]
+) -> Iterator[Difference]:
+    own: dict[tuple[str, int], Version] = {}
+    for row in source.versions:
+        known = there.get(row.key)
+        first = own.setdefault((row.context, row.id), row)
+        holder = ids.get((row.context, row.id))
+        if first.digest() != row.digest():
+            why = f"the source has it for {first.subject} version {first.version}, too, with {_unlike(first, row)}"
+            yield _difference(Kind.ID_TAKEN, row, why)
+        elif known is not None and (known.id != row.id or known.digest() != row.digest()):
+            yield _difference(Kind.NUMBER_TAKEN, row, f"there with {_unlike(known, row)}")
+        elif known is not None and known.deleted == row.deleted:
+            continue
+        elif known is not None and row.deleted:
+            yield _difference(Kind.DELETE, row, "live at the target")
+        elif known is None and holder is not None and holder.digest() != row.digest():
+            why = f"there it is {holder.subject} version {holder.version}, with {_unlike(holder, row)}"
+            yield _difference(Kind.ID_TAKEN, row, why)
+        else:
+            yield _difference(Kind.REGISTER, row, "deleted" if row.deleted else "" if known is None else "back to life")
+
+
+def _difference(kind: Kind, row: Version, why: str) -> Difference:
+    return Difference(kind, row.subject, row.version, row.id, why)
+
+
+def _unlike(one: Version, other: Version) -> str:
+    """In what two versions differ, in words."""
+    parts = [f"id {one.id}"] if one.id != other.id else []
+    parts += [f"another {word}" for name, word in _WORDS.items() if getattr(one, name) != getattr(other, name)]
+    return " and ".join(parts)
+
+
+_WORDS = {
+    "schema_type": "type",
+    "schema": "text",
+    "references": "list of references",
+    "metadata": "metadata",
+    "rule_set": "rule set",
+}
+
+
+def _extra(source: Dump, there: dict[tuple[str, int], Version]) -> Iterator[Difference]:
+    subjects = {row.subject for row in source.versions}
+    own = {row.key for row in source.versions}
+    for row in there.values():
+        if row.subject in subjects and row.key not in own:
+            yield _difference(Kind.EXTRA, row, "only at the target")
+
+
+# --- contexts and settings ------------------------------------------------------------------------------------------
+
+
+def _reserves(source: Dump, target: Dump) -> Iterator[Difference]:
+    filled = {row.context for row in source.versions}
+    for context in source.contexts:
+        most = source.max_ids.get(context)
+        # Of a context that is there and empty nobody can see which ids it gave.
+        visible = context not in target.contexts or any(row.context == context for row in target.versions)
+        if most is not None and visible and most > max(target.max_ids.get(context, 0), _highest(target, context)):
+            yield Difference(Kind.RESERVE, context, id=most, why=f"ids up to {most} were given")
+        elif context not in target.contexts and context not in filled:
+            yield Difference(Kind.RESERVE, context, why="not at the target")
+
+
+def _highest(dump: Dump, context: str) -> int:
+    return max((row.id for row in dump.versions if row.context == context), default=0)
+
+
+def _configs(source: Dump, target: Dump) -> Iterator[Difference]:
+    for level in _levels(source, target):
+        wanted, known = expected_config(source, level), expected_config(target, level)
+        if wanted != known:
+            yield Difference(Kind.CONFIG, level, why=_changed(known, wanted))
+
+
+def _changed(known: Config | None, wanted: Config | None) -> str:
+    if wanted is None:
+        return "to be removed"
+    before = known or Config()
+    names = [name for name in wanted.__struct_fields__ if getattr(wanted, name) != getattr(before, name)]
+    return ", ".join(names)
+
+
+def _modes(source: Dump, target: Dump) -> Iterator[Difference]:
+    for level in _levels(source, target):
+        wanted, known = source.modes.get(level), target.modes.get(level)
+        if wanted != known:
+            yield Difference(Kind.MODE, level, why=f"{known or 'none'}, to be {wanted or 'none'}")
+
+
+def _levels(source: Dump, target: Dump) -> list[str]:
+    """The levels both have a say on: those of the source, and what hangs above or below them at the target."""
+    spoken = set(source.levels())
+    contexts = {context_level(context) for context in source.contexts}
+    above = {level for level in (*target.configs, *target.modes) if is_context(level) and level in contexts}
+    return sorted(spoken | above | {REGISTRY_LEVEL}, key=level_rank)

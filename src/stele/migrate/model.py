@@ -1,0 +1,243 @@
+"""What is moved: the versions, settings, modes and contexts of a registry, in no vendor's form.
+
+Subjects have the names the Confluent API shows: bare in the default context, `:.team:orders` elsewhere. A *level* is
+where settings and modes hang: a subject, `:.team:` for a context, '' for the default one, `:.__GLOBAL:` for all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from stele.client.names import split
+from stele.core.governance import Metadata, Rule, RuleSet
+
+DEFAULT_LEVEL = ""
+"""The default context."""
+REGISTRY_LEVEL = ":.__GLOBAL:"
+"""What stands above all contexts."""
+DEFAULT_CONTEXT = "."
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """One schema named by another; the subject is bare when it is in the context of the one that names it."""
+
+    name: str
+    subject: str
+    version: int
+
+
+class Version(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One version of a subject with its schema. Made by `version`, so equal ones have equal members."""
+
+    subject: str
+    version: int
+    id: int
+    schema: str
+    schema_type: str = "AVRO"
+    references: tuple[Reference, ...] = ()
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    deleted: bool = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What names it in its registry."""
+        return self.subject, self.version
+
+    @property
+    def context(self) -> str:
+        """The context it is in, with its dot."""
+        return context_of(self.subject)
+
+    def targets(self) -> list[tuple[str, int]]:
+        """The keys of the versions it refers to."""
+        return [(_absolute(reference.subject, self.subject), reference.version) for reference in self.references]
+
+    def digest(self) -> str:
+        """SHA-256 (hex) of what an id stands for: type, text, references, metadata and rules."""
+        content = (self.schema_type, self.schema, self.references, self.metadata, self.rule_set)
+        return hashlib.sha256(_encode(content)).hexdigest()
+
+
+class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The settings of a level; None is "not set here". Made by `config`."""
+
+    compatibility_level: str | None = None
+    alias: str | None = None
+    alias_for_deks: str | None = None
+    normalize: bool | None = None
+    validate_fields: bool | None = None
+    validate_new_schemas: bool | None = None
+    validate_rules: bool | None = None
+    compatibility_policy: str | None = None
+    compatibility_group: str | None = None
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
+
+
+class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A registry.
+
+    versions   each after those it refers to; see `order.ordered`
+    configs    settings by level, only of levels that have their own
+    modes      likewise
+    contexts   names with their dots, sorted; `.` is always there
+    max_ids    by context: the highest id ever given, where that is known and no version left has it
+    notes      sentences on what the source has and this form has not
+    """
+
+    versions: tuple[Version, ...] = ()
+    configs: dict[str, Config] = {}
+    modes: dict[str, str] = {}
+    contexts: tuple[str, ...] = (DEFAULT_CONTEXT,)
+    max_ids: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
+
+    def levels(self) -> list[str]:
+        """Every level this dump speaks of, those above before those below."""
+        subjects = {row.subject for row in self.versions} - {""}
+        named = subjects | {context_level(context) for context in self.contexts} | {REGISTRY_LEVEL, DEFAULT_LEVEL}
+        return sorted(named | set(self.configs) | set(self.modes), key=level_rank)
+
+
+def version(
+    subject: str,
+    number: int,
+    schema_id: int,
+    schema: str,
+    *,
+    schema_type: str | None = None,
+    references: list[Reference] | tuple[Reference, ...] | None = None,
+    metadata: Metadata | None = None,
+    rule_set: RuleSet | None = None,
+    deleted: bool = False,
+) -> Version:
+    """A version with everything in its normal form: what is empty is absent, what has no order is sorted."""
+    shown = [Reference(row.name, _relative(row.subject, subject), row.version) for row in references or ()]
+    return Version(
+        subject,
+        number,
+        schema_id,
+        schema,
+        schema_type or "AVRO",
+        tuple(shown),
+        _metadata(metadata),
+        _rule_set(rule_set),
+        deleted,
+    )
+
+
+def config(said: Config) -> Config:
+    """Settings in their normal form."""
+    members: dict[str, Any] = {name: getattr(said, name) or None for name in said.__struct_fields__}
+    for name in ("normalize", "validate_fields", "validate_new_schemas", "validate_rules"):
+        members[name] = getattr(said, name)  # false is set, and differs from nothing
+    for name in ("compatibility_level", "compatibility_policy"):
+        members[name] = members[name] and members[name].upper()
+    for name in ("default_metadata", "override_metadata"):
+        members[name] = _metadata(members[name])
+    for name in ("default_rule_set", "override_rule_set"):
+        members[name] = _rule_set(members[name])
+    return Config(**members)
+
+
+def effective_level(configs: Mapping[str, Config], level: str) -> str:
+    """The compatibility level in force at a level."""
+    for place in _upwards(level):
+        own = configs.get(place)
+        if own is not None and own.compatibility_level is not None:
+            return own.compatibility_level
+    return "BACKWARD"
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def context_of(subject: str) -> str:
+    """The context of a subject or level, with its dot."""
+    return f".{split(subject).context}"
+
+
+def context_level(context: str) -> str:
+    """The level a context is."""
+    return DEFAULT_LEVEL if context == DEFAULT_CONTEXT else f":{context}:"
+
+
+def is_context(level: str) -> bool:
+    """Whether a level is a context, the default one included, or the whole registry."""
+    return level == DEFAULT_LEVEL or (level.startswith(":.") and not split(level).subject)
+
+
+def level_rank(level: str) -> tuple[int, str]:
+    """Sorts levels so that the registry comes first, then contexts, then subjects."""
+    return (0 if level == REGISTRY_LEVEL else 1 if is_context(level) else 2), level
+
+
+def _upwards(level: str) -> list[str]:
+    context = context_level(context_of(level))
+    places = [level, context, REGISTRY_LEVEL] if level != REGISTRY_LEVEL else [level]
+    return list(dict.fromkeys(places))
+
+
+def _absolute(subject: str, within: str) -> str:
+    """A reference's subject as a name that stands by itself."""
+    if subject.startswith(":."):
+        return str(split(subject))
+    context = split(within).context
+    return f":.{context}:{subject}" if context else subject
+
+
+def _relative(subject: str, within: str) -> str:
+    """A reference's subject as schemas of a context name it."""
+    context, bare = split(subject)
+    if not subject.startswith(":.") or context == split(within).context:
+        return bare
+    return f":.{context}:{bare}"
+
+
+# --- normal forms ---------------------------------------------------------------------------------------------------
+
+
+def _metadata(metadata: Metadata | None) -> Metadata | None:
+    ordered = metadata.ordered() if metadata is not None else None
+    return None if ordered == Metadata() else ordered
+
+
+def _rule_set(rule_set: RuleSet | None) -> RuleSet | None:
+    if rule_set is None:
+        return None
+    normal = RuleSet(
+        migration_rules=_rules(rule_set.migration_rules),
+        domain_rules=_rules(rule_set.domain_rules),
+        encoding_rules=_rules(rule_set.encoding_rules),
+        enable_at=rule_set.enable_at or None,
+    )
+    return None if normal == RuleSet() else normal
+
+
+def _rules(rules: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
+    return tuple(_rule(rule) for rule in rules) if rules else None
+
+
+def _rule(rule: Rule) -> Rule:
+    return Rule(
+        name=rule.name,
+        doc=rule.doc or None,
+        kind=rule.kind,
+        mode=rule.mode,
+        type=rule.type,
+        tags=tuple(sorted(set(rule.tags))) if rule.tags else None,
+        params=dict(sorted(rule.params.items())) if rule.params else None,
+        expr=rule.expr or None,
+        on_success=rule.on_success or None,
+        on_failure=rule.on_failure or None,
+        disabled=rule.disabled,
+    )

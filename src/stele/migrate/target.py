@@ -1,0 +1,229 @@
+"""Bringing a target up to a source, through the IMPORT mode of its API.
+
+Contexts that get something are put into IMPORT mode, which keeps everybody else from writing there; then come versions,
+each deleted at once if it is to be, then reserved ids, settings, and at the end the modes of the source. Every step is
+harmless when done twice, and what is left to do is read from the target, so after a failure the same call goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from stele.client import SchemaRegistryClient, qualify
+from stele.client.request import Effect, Request, encode, nothing, path
+from stele.errors import AlreadyRetired, Conflict, Invalid, InvalidRequest, NotFound, Refused, SteleError
+from stele.migrate.compare import Comparison, Kind, compare
+from stele.migrate.model import (
+    REGISTRY_LEVEL,
+    Config,
+    Dump,
+    Version,
+    context_level,
+    context_of,
+    is_context,
+    level_rank,
+)
+from stele.migrate.progress import Progress, quiet
+from stele.migrate.source import config_path, read, subject_path
+
+IMPORT = "IMPORT"
+RESERVED = "stele-reserved-ids"
+"""Subject that holds an id for a moment, so that its context exists and never gives the id again."""
+_PLACEHOLDER = '"null"'
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A version or level the target would not take, and what it said."""
+
+    name: str
+    version: int | None
+    why: str
+
+
+class Unfinished(SteleError):
+    """An import ended early. The target is left in IMPORT mode, closed to other writers; the same import goes on."""
+
+    def __init__(self, levels: Iterable[str], why: SteleError) -> None:
+        names = ", ".join(level or "the default context" for level in levels) or "nothing"
+        super().__init__(f"{why}. Stopped half-way; left in IMPORT mode: {names}. Run the same import again to go on")
+        self.why = why
+
+
+def plan(source: Dump, client: SchemaRegistryClient, *, modes: bool = True, progress: Progress = quiet) -> Comparison:
+    """What an import would do, or, after one, what is still different. Only reads."""
+    return compare(source, read(client, progress, levels=source.levels()), modes=modes)
+
+
+def apply(
+    source: Dump, client: SchemaRegistryClient, *, modes: bool = True, progress: Progress = quiet
+) -> list[Refusal]:
+    """Bring everything there that is missing; what the target refuses is answered, the rest goes on.
+
+    Raises `InvalidRequest` before anything is written when source and target contradict each other, and `Unfinished`
+    when the target stops answering.
+    """
+    there = read(client, progress, levels=source.levels())
+    comparison = compare(source, there, modes=modes)
+    if comparison.conflicts:
+        first = comparison.conflicts[0]
+        raise InvalidRequest(
+            f"{len(comparison.conflicts)} versions contradict what the target has, the first of them "
+            f"{first.name} version {first.version}, id {first.id} ({first.kind}: {first.why}); nothing was changed"
+        )
+    wanted = source if modes else msgspec.structs.replace(source, modes={})
+    work = _Import(wanted, there, comparison, client, progress)
+    try:
+        work.run()
+    except SteleError as error:
+        raise Unfinished(work.importing, error) from error
+    return work.refusals
+
+
+class _Import:
+    """One run."""
+
+    def __init__(
+        self, source: Dump, there: Dump, comparison: Comparison, client: SchemaRegistryClient, progress: Progress
+    ) -> None:
+        self._source = source
+        self._there = there
+        self._comparison = comparison
+        self._client = client
+        self._progress = progress
+        self._versions = {row.key: row for row in source.versions}
+        self._filling = sorted({row.name for row in comparison.of(Kind.REGISTER, Kind.DELETE)})
+        self._aliased = [name for name in self._filling if name in there.configs and there.configs[name].alias]
+        self._configuring = self._levels_to_configure()
+        self._done = 0
+        self._steps = sum(row.kind is not Kind.EXTRA for row in comparison.differences)
+        self.importing: list[str] = []
+        self.refusals: list[Refusal] = []
+
+    def run(self) -> None:
+        """All steps, in their order."""
+        self._open()
+        for row in self._comparison.of(Kind.REGISTER, Kind.DELETE):
+            assert row.version is not None
+            self._attempt(row.name, row.version, _bring(self._versions[row.name, row.version], row.kind))
+        for row in self._comparison.of(Kind.RESERVE):
+            self._attempt(row.name, None, _reserve(row.name, row.id or 1))
+        self._settle()
+
+    # --- modes before and after ---------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Put everything that gets something into IMPORT mode, and lift the aliases that would lead elsewhere."""
+        contexts = {context_of(subject) for subject in self._filling}
+        contexts |= {row.name for row in self._comparison.of(Kind.RESERVE)}
+        levels = [context_level(context) for context in sorted(contexts)]
+        levels += [subject for subject in self._filling if subject in self._there.modes]
+        levels += [level for level in self._configuring if self._is_closed(level)]
+        if levels and self._there.modes.get(REGISTRY_LEVEL) == "READONLY_OVERRIDE":
+            levels.insert(0, REGISTRY_LEVEL)
+        for level in dict.fromkeys(levels):
+            self._client.set_mode(IMPORT, level or None, force=True)
+            self.importing.append(level)
+        for subject in self._aliased:
+            self._client.send(_config_change(subject, {"alias": None}))
+
+    def _is_closed(self, level: str) -> bool:
+        """Whether settings of a level would be refused as things are."""
+        places = (level, context_level(context_of(level)), REGISTRY_LEVEL)
+        return any(self._there.modes.get(place, "READWRITE") not in {"READWRITE", IMPORT} for place in places)
+
+    def _levels_to_configure(self) -> list[str]:
+        """Levels whose settings differ; all of them when one above others does, as it shows through below."""
+        differing = {row.name for row in self._comparison.of(Kind.CONFIG)} | set(self._aliased)
+        if any(is_context(level) for level in differing):
+            differing |= set(self._source.configs)
+        return sorted(differing, key=level_rank)
+
+    def _settle(self) -> None:
+        """Settings, then modes, as the source has them: those below first, as the one above all may close them."""
+        for level in self._configuring:
+            self._attempt(level, None, [self._configuration(level)])
+        ending = {*self.importing, *(row.name for row in self._comparison.of(Kind.MODE))}
+        for level in sorted(ending, key=level_rank, reverse=True):
+            self._attempt(level, None, [self._mode(level)])
+        self.importing = []
+
+    def _configuration(self, level: str) -> Request[Any]:
+        own = self._source.configs.get(level)
+        if own is None:
+            return Request("DELETE", config_path(level), nothing, effect=Effect.WRITE, subject=level)
+        return _config_change(level, _update(own))
+
+    def _mode(self, level: str) -> Request[Any]:
+        body = encode({"mode": self._source.modes.get(level)})
+        route = path("mode", level) if level else "/mode"
+        return Request("PUT", route, nothing, "force=true", body, effect=Effect.WRITE, subject=level)
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def _attempt(self, name: str, version: int | None, requests: Iterable[Request[Any]]) -> None:
+        """Send requests; what the target refuses ends this step only."""
+        try:
+            for request in requests:
+                self._send(request)
+        except (NotFound, Invalid, Conflict, Refused) as error:
+            self.refusals.append(Refusal(name, version, str(error)))
+        self._done += 1
+        self._progress("import", self._done, max(self._steps, self._done))
+
+    def _send(self, request: Request[Any]) -> None:
+        try:
+            self._client.send(request)
+        except (NotFound, AlreadyRetired):
+            if request.method != "DELETE":  # What is to go may be gone.
+                raise
+
+
+def _bring(row: Version, kind: Kind) -> Iterator[Request[Any]]:
+    """Register a version and delete it where it is to be: those that refer to it come later."""
+    if kind is Kind.REGISTER:
+        yield _registration(row)
+    if row.deleted:
+        yield _deletion(row.subject, row.version)
+
+
+def _reserve(context: str, schema_id: int) -> Iterator[Request[Any]]:
+    """Let a context give that id to something that goes again at once."""
+    row = Version(qualify(RESERVED, context.removeprefix(".")), 1, schema_id, _PLACEHOLDER)
+    yield _registration(row)
+    yield _deletion(row.subject, 1)
+    yield _deletion(row.subject, 1, query="permanent=true")
+
+
+def _config_change(level: str, update: dict[str, Any]) -> Request[Any]:
+    return Request("PUT", config_path(level), nothing, body=encode(update), effect=Effect.WRITE, subject=level)
+
+
+def _registration(row: Version) -> Request[Any]:
+    body = {
+        "schema": row.schema,
+        "schemaType": row.schema_type,
+        "references": row.references,
+        "metadata": row.metadata,
+        "ruleSet": row.rule_set,
+        "version": row.version,
+        "id": row.id,
+    }
+    route = path("subjects", subject_path(row.subject), "versions")
+    return Request("POST", route, nothing, body=encode(body), effect=Effect.WRITE, subject=row.subject)
+
+
+def _deletion(subject: str, version: int, query: str = "") -> Request[Any]:
+    # Of a numbered version twice is as good as once: the second answer says that it is gone.
+    route = path("subjects", subject_path(subject), "versions", version)
+    return Request("DELETE", route, nothing, query, effect=Effect.WRITE, subject=subject, version=str(version))
+
+
+def _update(own: Config) -> dict[str, Any]:
+    """The body that makes a level's settings these and no others."""
+    members: dict[str, Any] = dict.fromkeys(Config.__struct_encode_fields__)
+    members |= msgspec.to_builtins(own)
+    members["compatibility"] = members.pop("compatibilityLevel")
+    return members
