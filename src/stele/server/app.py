@@ -21,7 +21,17 @@ from stele.storage import open_log
 
 _logger = structlog.get_logger("stele.server")
 
-_CONFLUENT_SEGMENTS = ("subjects", "schemas", "config", "mode", "contexts", "compatibility", "v1", "confluent")
+_CONFLUENT_SEGMENTS = (
+    "subjects",
+    "schemas",
+    "config",
+    "mode",
+    "contexts",
+    "compatibility",
+    "v1",
+    "dek-registry",
+    "confluent",
+)
 
 
 class Server:

@@ -1,6 +1,6 @@
 """The Confluent and Redpanda dialect: the schema registry API most clients speak, at the root of the server.
 
-Source: reference notes on that API (releases 7.9 to 8.5). Associations, exporters and the DEK registry are not in it.
+Source: reference notes on that API (releases 7.9 to 8.5). Associations and exporters are not in it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele.apis.confluent import (
+    routes_deks,
+    routes_keks,
     routes_root,
     routes_schemas,
     routes_settings,
@@ -42,7 +44,15 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
     def desk(request: Request[Any, Any, Any]) -> Desk:
         return Desk(office, actor_of(request))
 
-    modules = (routes_root, routes_schemas, routes_subjects, routes_versions, routes_settings)
+    modules = (
+        routes_root,
+        routes_schemas,
+        routes_subjects,
+        routes_versions,
+        routes_settings,
+        routes_keks,
+        routes_deks,
+    )
     return Litestar(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},

@@ -6,7 +6,8 @@ A desk belongs to one request; what lives longer is in its `Office`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import msgspec
 
@@ -32,8 +33,12 @@ from stele.errors import (
     SubjectNotFound,
     VersionNotFound,
 )
+from stele.service import collections
+from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
 from stele.service.schemas import Prepared
+
+T = TypeVar("T")
 
 
 class Office(msgspec.Struct, frozen=True):
@@ -72,6 +77,16 @@ class Desk:
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
         return await self.registry.execute(command, actor=self._actor, via="confluent")
+
+    # --- documents beside the schemas -------------------------------------------------------------------------------
+
+    async def items(self, collection: str) -> Items:
+        """The documents of a collection."""
+        return await collections.read(self.registry, collection)
+
+    async def edit(self, collection: str, change: Callable[[Items], tuple[Changes, T]]) -> T:
+        """Change documents of a collection in the caller's name; see `collections.edit`."""
+        return await collections.edit(self.registry, collection, change, actor=self._actor, via="confluent")
 
     # --- finding ----------------------------------------------------------------------------------------------------
 

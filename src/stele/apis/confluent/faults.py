@@ -16,6 +16,7 @@ from litestar.exceptions import HTTPException
 
 from stele import errors as err
 from stele.apis.confluent.entities import ErrorMessage
+from stele.apis.confluent.faults_keys import KEY_FAULTS
 from stele.apis.confluent.names import InvalidContext, NoSuchResource, context_of, key_of, qualified, space_of
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.paths import named
@@ -171,6 +172,7 @@ FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
     err.StoreTimeout: (500, 50002, _plain),
     err.NotInstalled: (501, 501, _plain),
     err.SteleError: (500, 500, _plain),
+    **KEY_FAULTS,
 }
 """Status, code and wording by class."""
 
@@ -217,7 +219,9 @@ def answer(options: ConfluentOptions) -> Callable[[Request[Any, Any, Any], Excep
         if fault.status >= 500:
             _logger.error("failed", path=request.scope["path"], exc_info=error)
         headers = dict(getattr(error, "headers", None) or {})
-        headers = {name: value for name, value in headers.items() if name.lower() == "allow"}
+        headers = {
+            name: ", ".join(sorted(value.split(", "))) for name, value in headers.items() if name.lower() == "allow"
+        }
         return Response(
             ErrorMessage(fault.code, fault.message), status_code=fault.status, media_type=MEDIA_TYPE, headers=headers
         )

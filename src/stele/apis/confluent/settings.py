@@ -68,6 +68,13 @@ def _ruleset_in(policy: str | None) -> str | None:
         raise WrongShape(f"compatibilityPolicy is one of {', '.join(_RULESETS)}, not {policy!r}") from None
 
 
+def alias_for_deks(state: State, key: SubjectKey) -> str:
+    """The subject whose data keys a subject uses, '' for its own."""
+    settings = state.settings_at(Level(*key))
+    ext = (settings.ext or {}).get(_DIALECT, {}) if settings is not None else {}
+    return ext.get(_DEKS) or ""
+
+
 def effective_policy(state: State, level: Level) -> Policy:
     """The policy in force at a level."""
     if level.space is not None and level.subject is not None:

@@ -1,0 +1,295 @@
+"""Keys of field encryption: how they are stored, found and changed. Pure, on the documents of one collection.
+
+A KEK belongs to a context. A DEK belongs to a subject, algorithm and version under the name of a KEK; which KEK of that
+name wraps it is fixed when it is made: that of the subject's context, else that of the default one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from stele.apis.confluent import entities_keys as api
+from stele.apis.confluent.faults_keys import (
+    InvalidKey,
+    KeyExists,
+    KeyInUse,
+    KeyNotFound,
+    KeyNotRetired,
+    KeyRetired,
+    TooManyKeys,
+)
+from stele.apis.confluent.names import qualified
+from stele.core.model import DEFAULT_SPACE, SubjectKey
+from stele.service.collections import Changes, Items
+from stele.service.keys import SECRETS
+
+COLLECTION: Final = "confluent.keys"
+FIRST_VERSION: Final = 1
+DEFAULT_ALGORITHM: Final = "AES256_GCM"
+
+_LONGEST_NAME = 64
+_HIDDEN = "[hidden]"
+"""What older servers answered in the place of a secret: sent back, it means the secret that is there."""
+_VENDORS = ("aws", "azure", "gcp")
+"""KMS types that begin so are shortened to that and `-kms`."""
+
+
+class KekKey(NamedTuple):
+    """Where a KEK is stored."""
+
+    kind: str
+    space: str
+    name: str
+
+
+class DekKey(NamedTuple):
+    """Where a DEK is stored."""
+
+    kind: str
+    kek: str
+    space: str
+    subject: str
+    algorithm: str
+    version: str
+
+    @property
+    def owner(self) -> SubjectKey:
+        """The subject."""
+        return SubjectKey(self.space, self.subject)
+
+
+class Kek(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A stored KEK; properties hold the secrets, too."""
+
+    kms_type: str
+    key_id: str
+    properties: dict[str, str]
+    doc: str | None
+    shared: bool
+    ts: int
+    deleted: bool = False
+
+
+class Dek(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A stored DEK: wrapped material in base64, and the space of the KEK that wraps it."""
+
+    kek_space: str
+    material: str
+    ts: int
+    deleted: bool = False
+
+
+def kek_key(space: str, name: str) -> KekKey:
+    """Where a KEK is stored. Raises `InvalidKey` for a name that cannot be one."""
+    start = name[:1]
+    if not (start.isalpha() or start == "_") or len(name) > _LONGEST_NAME:
+        raise InvalidKey("name")
+    if not all(char.isalnum() or char in "_-" for char in name):
+        raise InvalidKey("name")
+    return KekKey("kek", space, name)
+
+
+def dek_key(kek: str, subject: SubjectKey, algorithm: str, version: int) -> DekKey:
+    """Where a DEK is stored."""
+    return DekKey("dek", kek, subject.space, subject.name, algorithm, str(version))
+
+
+def read_kek(items: Items, key: KekKey, *, deleted: bool) -> Kek:
+    """The KEK of exactly that context. Raises `KeyNotFound`."""
+    data = items.get(key)
+    kek = None if data is None else msgspec.json.decode(data, type=Kek)
+    if kek is None or (kek.deleted and not deleted):
+        raise KeyNotFound(key.name)
+    return kek
+
+
+def reach_kek(items: Items, key: KekKey, *, deleted: bool) -> tuple[KekKey, Kek]:
+    """The KEK of that context, else that of the default one. Raises `KeyNotFound`."""
+    try:
+        return key, read_kek(items, key, deleted=deleted)
+    except KeyNotFound:
+        outer = key._replace(space=DEFAULT_SPACE)
+        return outer, read_kek(items, outer, deleted=deleted)
+
+
+def read_dek(items: Items, key: DekKey, *, deleted: bool) -> Dek:
+    """A DEK of exactly that version. Raises `KeyNotFound`."""
+    data = items.get(key)
+    dek = None if data is None else msgspec.json.decode(data, type=Dek)
+    if dek is None or (dek.deleted and not deleted):
+        raise KeyNotFound(qualified(key.owner))
+    return dek
+
+
+def deks(items: Items, like: DekKey, *, deleted: bool) -> list[tuple[DekKey, Dek]]:
+    """All versions of a DEK, ascending; the version of like does not matter."""
+    keys = (DekKey(*key) for key in items if key[0] == like.kind and key[:-1] == like[:-1])
+    found = [(key, msgspec.json.decode(items[key], type=Dek)) for key in keys]
+    return sorted((row for row in found if deleted or not row[1].deleted), key=lambda row: int(row[0].version))
+
+
+def dek_of(items: Items, like: DekKey, version: int | None, *, deleted: bool) -> tuple[DekKey, Dek]:
+    """A version of a DEK, None for the newest. Raises `KeyNotFound`."""
+    if version is not None:
+        key = like._replace(version=str(version))
+        return key, read_dek(items, key, deleted=deleted)
+    found = deks(items, like, deleted=deleted)
+    if not found:
+        raise KeyNotFound(qualified(like.owner))
+    return found[-1]
+
+
+def wrapped_by(items: Items, key: KekKey, *, deleted: bool) -> list[DekKey]:
+    """The DEKs a KEK wraps, sorted."""
+    rows = ((DekKey(*name), data) for name, data in items.items() if name[:2] == ("dek", key.name))
+    found = [(name, msgspec.json.decode(data, type=Dek)) for name, data in rows]
+    return sorted(n for n, dek in found if dek.kek_space == key.space and (deleted or not dek.deleted))
+
+
+def kek_names(items: Items, space: str, prefixes: list[str], *, deleted: bool) -> list[str]:
+    """Names of the KEKs of a context, sorted; with prefixes those that wrap a DEK of a subject that begins so."""
+    if not prefixes:
+        keys = (KekKey(*key) for key in items if key[:2] == ("kek", space))
+        return sorted(k.name for k in keys if deleted or not read_kek(items, k, deleted=True).deleted)
+    names = set()
+    for key in (DekKey(*key) for key in items if key[0] == "dek"):
+        dek = read_dek(items, key, deleted=True)
+        shown = qualified(key.owner)
+        if dek.kek_space == space and (deleted or not dek.deleted) and any(map(shown.startswith, prefixes)):
+            names.add(key.kek)
+    return sorted(names)
+
+
+# --- changes --------------------------------------------------------------------------------------------------------
+
+
+def created(items: Items, key: KekKey, request: api.CreateKekRequest, most: int, now: int) -> tuple[Changes, Kek]:
+    """A KEK made, or brought back with the very same attributes. Raises `InvalidKey`, `KeyExists`, `TooManyKeys`."""
+    kek = kek_in(request, now)
+    before = items.get(key)
+    if before is None:
+        require_room(items, key.kind, most)
+    else:
+        known = msgspec.json.decode(before, type=Kek)
+        if known.deleted == kek.deleted or replace(known, ts=now, deleted=kek.deleted) != kek:
+            raise KeyExists(key.name)
+    return {key: msgspec.json.encode(kek)}, kek
+
+
+def kek_in(request: api.CreateKekRequest, now: int) -> Kek:
+    """A request as a KEK. Raises `InvalidKey`."""
+    if not request.kms_key_id:
+        raise InvalidKey("kmsKeyId")
+    if not request.kms_type:
+        raise InvalidKey("kmsType")
+    vendor = next((name for name in _VENDORS if request.kms_type.lower().startswith(name)), None)
+    return Kek(
+        kms_type=f"{vendor}-kms" if vendor else request.kms_type,
+        key_id=request.kms_key_id,
+        properties=dict(sorted((request.kms_props or {}).items())),
+        doc=request.doc,
+        shared=bool(request.shared),
+        ts=now,
+        deleted=bool(request.deleted),
+    )
+
+
+def updated(items: Items, key: KekKey, request: api.UpdateKekRequest, now: int) -> tuple[Changes, Kek]:
+    """A KEK changed. Secrets that answers left out and that come back left out stay. Raises `KeyNotFound`."""
+    before = read_kek(items, key, deleted=False)
+    kek = before
+    if request.kms_props is not UNSET:
+        kek = replace(kek, properties=_with_secrets(request.kms_props, before.properties))
+    if request.doc is not UNSET:
+        kek = replace(kek, doc=request.doc)
+    if request.shared is not UNSET:
+        kek = replace(kek, shared=bool(request.shared))
+    if kek == before:
+        return {}, before
+    kek = replace(kek, ts=now)
+    return {key: msgspec.json.encode(kek)}, kek
+
+
+def _with_secrets(sent: dict[str, str] | None, before: dict[str, str]) -> dict[str, str]:
+    """Properties as sent, with the secrets there were; null clears all."""
+    if sent is None:
+        return {}
+    kept = {name: value for name, value in before.items() if name in SECRETS and sent.get(name, _HIDDEN) == _HIDDEN}
+    return dict(sorted({**sent, **kept}.items()))
+
+
+def kek_removed(items: Items, key: KekKey, *, permanent: bool, now: int) -> Changes:
+    """A KEK deleted, softly or for good. Raises `KeyNotFound`, `KeyInUse`, `KeyNotRetired`."""
+    kek = read_kek(items, key, deleted=True)
+    if wrapped_by(items, key, deleted=permanent):
+        raise KeyInUse(key.name)
+    if permanent:
+        if not kek.deleted:
+            raise KeyNotRetired(key.name)
+        return {key: None}
+    return {} if kek.deleted else {key: msgspec.json.encode(replace(kek, deleted=True, ts=now))}
+
+
+def kek_restored(items: Items, key: KekKey, now: int) -> Changes:
+    """A soft-deleted KEK brought back; one that is there stays. Raises `KeyNotFound`."""
+    kek = read_kek(items, key, deleted=True)
+    return {key: msgspec.json.encode(replace(kek, deleted=False, ts=now))} if kek.deleted else {}
+
+
+def deks_removed(rows: list[tuple[DekKey, Dek]], *, permanent: bool, now: int) -> Changes:
+    """Versions of a DEK deleted, softly or for good. Raises `KeyNotRetired`."""
+    if not permanent:
+        return {k: msgspec.json.encode(replace(dek, deleted=True, ts=now)) for k, dek in rows if not dek.deleted}
+    for key, dek in rows:
+        if not dek.deleted:
+            raise KeyNotRetired(qualified(key.owner))
+    return {key: None for key, _ in rows}
+
+
+def deks_restored(items: Items, rows: list[tuple[DekKey, Dek]], now: int) -> Changes:
+    """Soft-deleted versions of a DEK brought back. Raises `KeyRetired` while their KEK is deleted itself."""
+    for key, dek in rows:
+        if read_kek(items, KekKey("kek", dek.kek_space, key.kek), deleted=True).deleted:
+            raise KeyRetired(key.kek)
+    return {k: msgspec.json.encode(replace(dek, deleted=False, ts=now)) for k, dek in rows if dek.deleted}
+
+
+def require_room(items: Items, kind: str, most: int) -> None:
+    """Raises `TooManyKeys` when as many keys of a kind are there as may be."""
+    if sum(key[0] == kind for key in items) >= most:
+        raise TooManyKeys(most)
+
+
+# --- answers --------------------------------------------------------------------------------------------------------
+
+
+def kek_out(name: str, kek: Kek) -> api.Kek:
+    """A KEK as answers show it: without secrets."""
+    return api.Kek(
+        name=name,
+        kms_type=kek.kms_type,
+        kms_key_id=kek.key_id,
+        kms_props={name: value for name, value in kek.properties.items() if name not in SECRETS},
+        doc=UNSET if kek.doc is None else kek.doc,
+        shared=kek.shared,
+        ts=kek.ts,
+        deleted=kek.deleted or UNSET,
+    )
+
+
+def dek_out(key: DekKey, dek: Dek, material: str | None = None) -> api.Dek:
+    """A DEK as answers show it; material is the unwrapped key in base64."""
+    return api.Dek(
+        kek_name=key.kek,
+        subject=qualified(key.owner),
+        version=int(key.version),
+        algorithm=key.algorithm,
+        encrypted_key_material=dek.material,
+        key_material=material,
+        ts=dek.ts,
+        deleted=dek.deleted or None,
+    )

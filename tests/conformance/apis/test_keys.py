@@ -1,0 +1,131 @@
+"""The DEK registry where transcripts do not reach: limits, refusals of a KMS, races, and what logs may show."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from importlib.metadata import EntryPoint
+
+import httpx
+import pytest
+import pytest_asyncio
+from structlog.testing import capture_logs
+
+from stele.apis.confluent import ConfluentOptions, application
+from stele.service.registry import Registry
+from stele.storage import open_log
+from stele.wire import kms
+
+from .in_process import client_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+KEKS = "/dek-registry/v1/keks"
+LOCAL = {"kmsType": "local-kms", "kmsKeyId": "1", "kmsProps": {"secret": "top-s3cret"}, "shared": True}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a fresh node that takes two keys of each kind."""
+    node = await Registry.open(await open_log("memory:"))
+    async with client_of(application(node, ConfluentOptions(max_keys=2))) as made:
+        yield made
+    await node.close()
+
+
+async def test_too_many_keys(client: httpx.AsyncClient) -> None:
+    """The limit counts KEKs and DEKs apart, soft-deleted ones too."""
+    for name in ("a", "b"):
+        assert (await client.post(KEKS, json={"name": name, **LOCAL})).status_code == 200
+        assert (await client.post(f"{KEKS}/a/deks", json={"subject": name})).status_code == 200
+    await client.delete(f"{KEKS}/b")
+    for path, body in ((KEKS, {"name": "c", **LOCAL}), (f"{KEKS}/a/deks", {"subject": "c"})):
+        answer = await client.post(path, json=body)
+        assert answer.status_code == 409
+        assert answer.json() == {"error_code": 40972, "message": "A maximum of 2 keys already exist"}
+    rewrapped = await client.post(f"{KEKS}/a/deks/a?rewrap=true", json={})
+    assert rewrapped.status_code == 200
+
+
+class Denying:
+    """A KMS that knows its key and gives it to nobody."""
+
+    def __init__(self, key_id: str, properties: Mapping[str, str]) -> None:
+        self.key_id = key_id
+
+    def wrap(self, material: bytes) -> bytes:
+        """Refuse."""
+        raise kms.KmsDenied("access denied")
+
+    unwrap = wrap
+
+
+async def test_kms_that_denies(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A KMS that does not let the server use its key makes it 40370."""
+    point = EntryPoint("denying", f"{__name__}:Denying", kms.GROUP)
+    monkeypatch.setattr(kms, "_drivers", lambda: {"denying": point})
+    await client.post(KEKS, json={"name": "a", "kmsType": "denying", "kmsKeyId": "1", "shared": True})
+    answer = await client.post(f"{KEKS}/a/deks", json={"subject": "s"})
+    assert answer.status_code == 403
+    assert answer.json() == {
+        "error_code": 40370,
+        "message": "Could not generate encrypted dek for s: access denied",
+    }
+
+
+async def test_racing_creations(client: httpx.AsyncClient) -> None:
+    """Of clients that make the same key at once one does, and all see the same one afterwards."""
+    made = await asyncio.gather(*(client.post(KEKS, json={"name": "a", **LOCAL}) for _ in range(8)))
+    assert sorted(answer.status_code for answer in made) == [200] + [409] * 7
+    made = await asyncio.gather(*(client.post(f"{KEKS}/a/deks", json={"subject": "s"}) for _ in range(8)))
+    assert sorted(answer.status_code for answer in made) == [200] + [409] * 7
+    winner = next(answer for answer in made if answer.status_code == 200)
+    assert (await client.get(f"{KEKS}/a/deks/s")).json() == winner.json()
+
+
+async def test_secrets_stay_out_of_answers_and_logs(client: httpx.AsyncClient) -> None:
+    """Neither a refusal nor a failure, nor what is logged of them, shows a secret or a data key."""
+    with capture_logs() as logs:
+        answers = [
+            await client.post(KEKS, json={"name": "a", **LOCAL}),
+            await client.post(KEKS, json={"name": "a", **LOCAL}),
+            await client.post(f"{KEKS}/a/deks", json={"subject": "s", "encryptedKeyMaterial": "AAAA"}),
+            await client.post(f"{KEKS}/a/deks", json={"subject": "s"}),
+            await client.put(f"{KEKS}/a", json={"kmsProps": {"secret": "other-s3cret"}}),
+            await client.get(f"{KEKS}/a/deks/s"),
+        ]
+    assert [answer.status_code for answer in answers] == [200, 409, 500, 200, 200, 500]
+    material = answers[3].json()["keyMaterial"]
+    shown = [answer.text for answer in answers if answer is not answers[3]] + [repr(logs)]
+    assert not any(secret in text for secret in ("s3cret", material) for text in shown)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"17", b"\xff", b'{"name":"\xff"}', b"[" * 100_000, b'{"name":"a"', b'{"name":"\\ud800"}', b"x" * 9],
+    ids=lambda body: repr(body[:12]),
+)
+async def test_hostile_bodies(body: bytes, client: httpx.AsyncClient) -> None:
+    """Bodies that are no object of the right shape are refused everywhere."""
+    await client.post(KEKS, json={"name": "k", **LOCAL})
+    for method, path in (
+        ("POST", KEKS),
+        ("PUT", f"{KEKS}/k"),
+        ("POST", f"{KEKS}/k/deks"),
+        ("POST", f"{KEKS}/k/deks/s"),
+    ):
+        answer = await client.request(method, path, content=body, headers={"content-type": "application/json"})
+        assert 400 <= answer.status_code < 500, (method, path, answer.text)
+
+
+async def test_giant_keys(client: httpx.AsyncClient) -> None:
+    """Descriptions, properties and material of megabytes are too large to keep."""
+    much = "x" * 2_000_000
+    await client.post(KEKS, json={"name": "k", **LOCAL})
+    for path, body in (
+        (KEKS, {"name": "l", **LOCAL, "doc": much}),
+        (KEKS, {"name": "l", **LOCAL, "kmsProps": {much: much}}),
+        (f"{KEKS}/k/deks", {"subject": "s", "encryptedKeyMaterial": much}),
+    ):
+        answer = await client.post(path, json=body)
+        assert answer.json()["error_code"] == 42209
