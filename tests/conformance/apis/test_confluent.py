@@ -13,10 +13,12 @@ import pytest_asyncio
 
 from stele.apis.confluent import ConfluentOptions, application
 from stele.apis.confluent.options import Profile
+from stele.server.front import Front, Mount
+from stele.server.metrics import Metrics
 from stele.service.registry import Registry
 from stele.storage import open_log
 
-from .in_process import client_of
+from .in_process import App, client_of
 from .transcripts import Rule, play, read_rules
 
 RULES = read_rules(*sorted((Path(__file__).parent / "confluent").glob("*.txt")))
@@ -32,10 +34,14 @@ async def registry() -> AsyncIterator[Registry]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def clients(registry: Registry) -> AsyncIterator[dict[Profile, httpx.AsyncClient]]:
-    """A client of the dialect in every profile over that node."""
+    """A client of the dialect in every profile over that node, behind the server's front."""
     async with AsyncExitStack() as stack:
-        made = {name: client_of(application(registry, ConfluentOptions(profile=name))) for name in get_args(Profile)}
+        made = {name: client_of(_fronted(registry, name)) for name in get_args(Profile)}
         yield {name: await stack.enter_async_context(client) for name, client in made.items()}
+
+
+def _fronted(registry: Registry, profile: Profile) -> App:
+    return Front({}, Mount("confluent", application(registry, ConfluentOptions(profile=profile))), Metrics())
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -6,6 +6,7 @@ POST /subjects/a/versions {"schema": $A1}   method, target, and a body that runs
 GET /subjects [accept: text/html]           headers in brackets before the body
   200 {"id": 1, ...}                        status and body; ... lets further members pass, "*" is any value
   404 40401 Subject 'a' not found.          from 400 on: error code and sentence; … at its end lets anything follow
+  200 <content-type: application/json> []   headers the answer must have, before the body
   7.9: 200 {"id": 1}                        the answer of another profile, where `in_profile` cannot tell it
 """
 
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple
 
 import httpx
 
-_REQUEST = re.compile(r"(GET|POST|PUT|DELETE|HEAD|PATCH) (\S+)(?: \[([^\]]*)\])?(?: (.*))?\Z")
-_ANSWER = re.compile(r"  (?:(\d\.\d): )?(\d{3})(?: (.*))?\Z")
+_REQUEST = re.compile(r"(GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS) (\S+)(?: \[([\w-]+:[^\]]*)\])?(?: (.*))?\Z")
+_ANSWER = re.compile(r"  (?:(\d\.\d): )?(\d{3})(?: <([^>]*)>)?(?: (.*))?\Z")
 _OPEN = "..."
 
 
@@ -32,6 +33,7 @@ class Exchange(NamedTuple):
     headers: dict[str, str]
     body: bytes | None
     status: int
+    answered: dict[str, str]
     expected: str
     place: str
     others: dict[str, tuple[int, str]]
@@ -69,7 +71,7 @@ def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
         elif answer := _ANSWER.match(line):
             assert rule is not None, f"{path.name}:{number}: an answer outside a rule"
             if answer[1]:
-                rule.exchanges[-1].others[answer[1]] = (int(answer[2]), _filled(answer[3] or "", texts))
+                rule.exchanges[-1].others[answer[1]] = (int(answer[2]), _filled(answer[4] or "", texts))
                 continue
             assert asked is not None, f"{path.name}:{number}: an answer to nothing"
             rule.exchanges.append(_exchange(asked, answer, texts, f"{path.name}:{number}"))
@@ -83,11 +85,15 @@ def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
 
 def _exchange(asked: re.Match[str], answer: re.Match[str], texts: dict[str, str], place: str) -> Exchange:
     method, target, headers, body = asked.groups()
-    pairs = [pair.split(":", 1) for pair in (headers or "").split(",") if pair]
-    given = {name.strip(): value.strip() for name, value in pairs}
     sent = _filled(body, texts).encode() if body is not None else None
-    expected = _filled(answer[3] or "", texts)
-    return Exchange(method, target, given, sent, int(answer[2]), expected, place, {})
+    expected = _filled(answer[4] or "", texts)
+    return Exchange(method, target, _headers(headers), sent, int(answer[2]), _headers(answer[3]), expected, place, {})
+
+
+def _headers(text: str | None) -> dict[str, str]:
+    """Headers between brackets; a comma parts two of them where a name and a colon follow."""
+    pairs = [pair.split(":", 1) for pair in re.split(r",(?=[^,]*:)", text or "") if pair]
+    return {name.strip(): value.strip() for name, value in pairs}
 
 
 def _filled(text: str, texts: dict[str, str]) -> str:
@@ -105,6 +111,8 @@ async def play(client: httpx.AsyncClient, rule: Rule, profile: str = "8.1") -> N
         answer = await client.request(exchange.method, exchange.target, content=exchange.body, headers=headers)
         place = f"{exchange.place}: {exchange.method} {exchange.target}"
         assert answer.status_code == exchange.status, f"{place}: {answer.status_code} {answer.text[:2000]}"
+        for name, value in exchange.answered.items():
+            assert answer.headers.get(name) == value, f"{place}: {name} is {answer.headers.get(name)}"
         _compare(exchange, answer, place)
 
 

@@ -47,14 +47,25 @@ def conventions(app: ASGIApp) -> ASGIApp:
             raise UnsupportedMediaType
 
         async def labelled(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 200:
+            if message["type"] == "http.response.start":
                 headers = MutableScopeHeaders.from_message(message)
-                headers["content-type"] = media_type
+                if message["status"] == 200:
+                    headers["content-type"] = media_type
+                elif scope["method"] == "OPTIONS":
+                    headers["allow"] = _methods(scope)
             await send(message)
 
         await app(scope, receive, labelled)
 
     return handle
+
+
+def _methods(scope: Scope) -> str:
+    """The methods a path takes. The framework names those of one endpoint of the path only."""
+    template = scope["path_template"]
+    routes = scope["litestar_app"].routes
+    found = {method for row in routes if row.path_format == template for method in getattr(row, "methods", ())}
+    return ", ".join(sorted(found))
 
 
 def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
