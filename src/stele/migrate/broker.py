@@ -1,0 +1,138 @@
+"""A `_schemas` topic where it lives: reading its one partition to the end, and filling an empty one.
+
+Needs confluent-kafka (`pip install 'stele-registry[kafka]'`), which is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from stele.errors import InvalidRequest, NotInstalled, StoreError, StoreTimeout
+from stele.migrate.progress import Progress, quiet
+from stele.migrate.records import Record
+
+TOPIC = "_schemas"
+_SECONDS = 30.0
+"""How long the broker may take for one answer."""
+
+
+def read(
+    bootstrap: str, topic: str = TOPIC, *, settings: Mapping[str, str] | None = None, progress: Progress = quiet
+) -> Iterator[Record]:
+    """The records of the topic up to the end it has when this is called.
+
+    settings are librdkafka's own (security.protocol, sasl.username …). Raises `NotInstalled`, `StoreError`,
+    `StoreTimeout`, `InvalidRequest` for a topic with several partitions.
+    """
+    kafka = _kafka()
+    own = {"bootstrap.servers": bootstrap, "group.id": "stele-import", "enable.auto.commit": False}
+    consumer = kafka.Consumer({**own, "enable.partition.eof": True, **(settings or {})})
+    try:
+        _require_one_partition(kafka, consumer, topic)
+        first, end = _ends(kafka, consumer, topic)
+        consumer.assign([kafka.TopicPartition(topic, 0, first)])
+        yield from _until(kafka, consumer, first, end, progress)
+    finally:
+        consumer.close()
+
+
+def write(
+    bootstrap: str, records: Sequence[Record], topic: str = TOPIC, *, settings: Mapping[str, str] | None = None
+) -> None:
+    """Fill an empty topic, made compacted with one partition when there is none.
+
+    Raises `InvalidRequest` when it has records already: what is written would contradict them, and Redpanda's have to
+    lie at their own offsets.
+    """
+    kafka = _kafka()
+    own: dict[str, Any] = {"bootstrap.servers": bootstrap, **(settings or {})}
+    _create(own, topic)
+    consumer = kafka.Consumer({**own, "group.id": "stele-export", "enable.auto.commit": False})
+    try:
+        _require_one_partition(kafka, consumer, topic)
+        if _ends(kafka, consumer, topic)[1] > 0:
+            raise InvalidRequest(f"topic {topic} has records already; export to a new one")
+    finally:
+        consumer.close()
+    _produce(kafka, own, topic, records)
+
+
+def _produce(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence[Record]) -> None:
+    failed: list[str] = []
+
+    def delivered(error: Any, message: Any) -> None:
+        if error is not None:
+            failed.append(str(error))
+
+    producer = kafka.Producer({**settings, "enable.idempotence": True, "linger.ms": 5})
+    for record in records:
+        while True:
+            try:
+                producer.produce(topic, record.value, record.key, partition=0, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(1.0)
+        producer.poll(0)
+    if producer.flush(_SECONDS) or failed:
+        why = failed[0] if failed else "no answer"
+        raise StoreError(f"topic {topic} was not written completely: {why}; remove it before trying again")
+
+
+def _create(settings: dict[str, Any], topic: str) -> None:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not told by its types
+
+    admin = AdminClient(settings)
+    try:
+        if topic in admin.list_topics(timeout=_SECONDS).topics:
+            return
+        wanted = NewTopic(topic, num_partitions=1, replication_factor=-1, config={"cleanup.policy": "compact"})
+        admin.create_topics([wanted], request_timeout=_SECONDS)[topic].result()
+    except KafkaException as error:
+        raise StoreError(f"topic {topic} cannot be made: {error}") from None
+
+
+def _require_one_partition(kafka: Any, consumer: Any, topic: str) -> None:
+    try:
+        found = consumer.list_topics(topic, timeout=_SECONDS).topics[topic]
+    except kafka.KafkaException as error:
+        raise StoreError(f"the broker does not answer: {error}") from None
+    if found.error is not None:
+        raise StoreError(f"topic {topic}: {found.error}")
+    if len(found.partitions) != 1:
+        raise InvalidRequest(f"topic {topic} has {len(found.partitions)} partitions; that of a registry has one")
+
+
+def _ends(kafka: Any, consumer: Any, topic: str) -> tuple[int, int]:
+    """The first offset there is, and the one the next record will get."""
+    try:
+        first, end = consumer.get_watermark_offsets(kafka.TopicPartition(topic, 0), timeout=_SECONDS)
+    except kafka.KafkaException as error:
+        raise StoreError(f"the ends of topic {topic} are unknown: {error}") from None
+    return int(first), int(end)
+
+
+def _until(kafka: Any, consumer: Any, first: int, end: int, progress: Progress) -> Iterator[Record]:
+    seen = first
+    while seen < end:
+        message = consumer.poll(_SECONDS)
+        if message is None:
+            raise StoreTimeout(f"the broker sent no record after offset {seen} within {_SECONDS:g} s")
+        error = message.error()
+        if error is not None and error.code() == kafka.KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            return
+        if error is not None:
+            raise StoreError(f"the topic cannot be read: {error}")
+        seen = message.offset() + 1
+        progress("records", seen, end)
+        if seen <= end:
+            yield Record(message.key(), message.value(), message.offset(), f"offset {message.offset()}")
+
+
+def _kafka() -> Any:
+    try:
+        import confluent_kafka
+    except ImportError:
+        raise NotInstalled("confluent-kafka", "kafka") from None
+    return confluent_kafka

@@ -1,0 +1,101 @@
+"""Dump files of a topic: one record a line, as JSON or as `kafka-console-consumer --property print.key=true` prints it.
+
+    {"offset": 7, "key": {"keytype": "SCHEMA", …}, "value": {…}}      what `stele export topic` writes
+    {"offset": 7, "key": "{\\"keytype\\": …}", "payload": "{…}"}         as text inside, as `kcat -J` has it
+    {"keytype": "SCHEMA", …}<TAB>{…}                                  `null` is a tombstone
+    Offset:7<TAB>{"keytype": "SCHEMA", …}<TAB>{…}                     with print.offset=true, print.partition=true …
+
+Both kinds may be mixed; empty lines are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+import msgspec
+
+from stele.errors import InvalidRequest
+from stele.migrate.records import Record
+
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of one line, at most."""
+
+_COLUMN = re.compile(rb"(?:(?:CreateTime|LogAppendTime|Partition|Offset):(-?[0-9]{1,19})|NO_TIMESTAMP)\t")
+_OFFSET = b"Offset:"
+
+
+_NONE = msgspec.Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    """A line of the JSON kind."""
+
+    key: msgspec.Raw
+    value: msgspec.Raw = _NONE
+    payload: msgspec.Raw = _NONE
+    offset: int | None = None
+
+
+_line = msgspec.json.Decoder(_Line)
+_string = msgspec.json.Decoder(str)
+
+
+def read(file: BinaryIO) -> Iterator[Record]:
+    """The records of a dump file, in its order. Raises `InvalidRequest` naming the line."""
+    for number, line in numbered(file):
+        if line.strip():
+            yield _record(line, f"line {number}")
+
+
+def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Lines without their ends, counted from 1. Raises `InvalidRequest` for one that is too long."""
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        if len(line) > MAX_LINE:
+            raise InvalidRequest(f"line {number} is longer than {MAX_LINE // 2**20} MiB")
+        yield number, line.rstrip(b"\r\n")
+
+
+def write(records: Iterable[Record]) -> Iterator[bytes]:
+    """The lines of a dump file, each with its end."""
+    for record in records:
+        offset = b"" if record.offset is None else b'"offset":%d,' % record.offset
+        yield b'{%b"key":%b,"value":%b}\n' % (offset, record.key or b"null", record.value or b"null")
+
+
+def _record(line: bytes, place: str) -> Record:
+    if not line.startswith(b"{") or b"\t" in line:
+        columns = _columns(line, place)
+        if columns is not None:
+            return columns
+    try:
+        said = _line.decode(line)
+        return Record(_bytes(said.key), _bytes(said.value) or _bytes(said.payload), said.offset, place)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(f"{place}: neither JSON with key and value nor key, tab, value: {error}") from None
+    except RecursionError:
+        raise InvalidRequest(f"{place}: nested too deeply") from None
+
+
+def _columns(line: bytes, place: str) -> Record | None:
+    """A line of the other kind; None when it is none."""
+    offset = None
+    while (column := _COLUMN.match(line)) is not None:
+        if line.startswith(_OFFSET):
+            offset = int(column[1])
+        line = line[column.end() :]
+    key, tab, value = line.partition(b"\t")
+    if not tab or b'"keytype"' not in key:
+        return None
+    return Record(key, None if value.strip() in {b"null", b""} else value, offset, place)
+
+
+def _bytes(raw: msgspec.Raw) -> bytes | None:
+    """JSON as it stands, or the JSON inside a string; null is no bytes."""
+    data = bytes(raw).strip()
+    if data == b"null":
+        return None
+    return _string.decode(data).encode() if data.startswith(b'"') else data

@@ -1,0 +1,113 @@
+"""Records of a `_schemas` topic: bytes into what they say, and back, as Confluent, Karapace and Redpanda write them.
+
+Keys and values are JSON; the key's `keytype` says what a record is about. Source: reference notes on the topic.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from stele.core.governance import Metadata, RuleSet
+from stele.errors import InvalidRequest
+from stele.migrate.model import Config, Reference
+
+T = TypeVar("T")
+
+
+class Flavour(StrEnum):
+    """Whose records."""
+
+    CONFLUENT = "confluent"
+    KARAPACE = "karapace"
+    REDPANDA = "redpanda"
+
+
+class Record(NamedTuple):
+    """One record as it lies in a topic. offset is None where it is not known; place names it in messages."""
+
+    key: bytes | None
+    value: bytes | None
+    offset: int | None = None
+    place: str = "record"
+
+
+class Key(msgspec.Struct, frozen=True):
+    """What a record is about. seq and node are Redpanda's: the offset the record was meant for, and who wrote it."""
+
+    keytype: str
+    subject: str | None = None
+    version: int | None = None
+    magic: int = 0
+    tenant: str | None = None
+    context: str | None = None
+    seq: int | None = None
+    node: int | None = None
+
+
+class SchemaValue(msgspec.Struct, frozen=True, rename="camel"):
+    """Value of a SCHEMA record."""
+
+    version: int
+    id: int
+    schema: str
+    subject: str | None = None
+    schema_type: str | None = None
+    references: list[Reference] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    deleted: bool | None = False
+
+
+class ModeValue(msgspec.Struct, frozen=True):
+    """Value of a MODE record."""
+
+    mode: str
+
+
+class DeleteValue(msgspec.Struct, frozen=True):
+    """Value of a DELETE_SUBJECT record: all versions up to this one are deleted softly."""
+
+    version: int
+
+
+_key = msgspec.json.Decoder(Key)
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (SchemaValue, ModeValue, DeleteValue, Config)
+}
+_MAGIC = {"SCHEMA": {0, 1}}
+
+
+def read_key(record: Record) -> Key:
+    """The key of a record. Raises `InvalidRequest` naming the record."""
+    if record.key is None:
+        raise InvalidRequest(f"{record.place}: the record has no key")
+    key: Key = _read(_key, record.key, record, "key")
+    if key.magic not in _MAGIC.get(key.keytype, {0}):
+        raise InvalidRequest(f"{record.place}: a {key.keytype} key of an unknown generation, magic {key.magic}")
+    if (key.seq is None) != (key.node is None):
+        raise InvalidRequest(f"{record.place}: the key has one of seq and node, but not the other")
+    return key
+
+
+def read_value(record: Record, kind: type[T]) -> T:
+    """The value of a record that has one. Raises `InvalidRequest` naming the record."""
+    assert record.value is not None
+    value: T = _read(_decoders[kind], record.value, record, "value")
+    return value
+
+
+def _read(decoder: msgspec.json.Decoder[Any], data: bytes, record: Record, part: str) -> Any:
+    try:
+        return decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(f"{record.place}: the {part} is not what the format promises: {error}") from None
+    except RecursionError:
+        raise InvalidRequest(f"{record.place}: the {part} is nested too deeply") from None
+
+
+def encode_json(members: dict[str, Any]) -> bytes:
+    """Members in the order given: keys are compared byte by byte by whoever compacts the topic."""
+    return msgspec.json.encode(members)

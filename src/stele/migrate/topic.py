@@ -1,0 +1,189 @@
+"""A `_schemas` topic folded into a registry: what its records say, last word first.
+
+Records come in the order of their offsets; compaction may have taken any that a later one replaced.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from stele.errors import InvalidRequest
+from stele.migrate import model
+from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Config, Dump, Version
+from stele.migrate.order import ordered
+from stele.migrate.records import DeleteValue, Key, ModeValue, Record, SchemaValue, read_key, read_value
+
+_CHANGING = {"SCHEMA", "CONFIG", "MODE", "DELETE_SUBJECT", "CLEAR_SUBJECT", "CONTEXT"}
+
+
+def read(records: Iterable[Record]) -> Dump:
+    """The registry a topic holds. Raises `InvalidRequest` naming the first record that is none."""
+    folding = _Folding()
+    for record in records:
+        folding.add(record)
+    return folding.dump()
+
+
+class _Folding:
+    """The registry as of the records so far."""
+
+    def __init__(self) -> None:
+        self._versions: dict[tuple[str, int], Version] = {}
+        self._numbers: dict[str, set[int]] = {}
+        self._places: dict[tuple[str, int], str] = {}
+        self._ids: dict[tuple[str, int], dict[tuple[str, int], str]] = {}
+        """By context and id: who has it, with the digest of what it stands for."""
+        self._highest: dict[str, int] = {}
+        self._configs: dict[str, Config] = {}
+        self._modes: dict[str, str] = {}
+        self._contexts = {DEFAULT_CONTEXT}
+        self._written: dict[tuple[str, str, int], int | None] = {}
+        """Which seq the present word on something has: tombstones of earlier ones leave it alone."""
+        self._left_out: Counter[str] = Counter()
+        self._kinds: dict[str, Callable[[Record, Key], None]] = {
+            "SCHEMA": self._schema,
+            "CONFIG": self._config,
+            "MODE": self._mode,
+            "DELETE_SUBJECT": self._delete_subject,
+            "CLEAR_SUBJECT": self._clear_subject,
+            "CONTEXT": self._context,
+        }
+
+    def add(self, record: Record) -> None:
+        """Take in one record."""
+        key = read_key(record)
+        if key.keytype == "NOOP":
+            return
+        if key.keytype not in self._kinds:
+            self._left_out[f"records of kind {key.keytype} are not carried over"] += 1
+            return
+        if record.value is None:
+            self._bury(record, key)
+        elif key.seq is not None and record.offset is not None and key.seq != record.offset:
+            # Another node was faster; whoever wrote this has seen it, and tried again.
+            self._left_out["records out of their order count for nothing"] += 1
+        else:
+            self._kinds[key.keytype](record, key)
+
+    def dump(self) -> Dump:
+        """What there is in the end."""
+        versions = ordered(self._versions.values(), lambda key: self._places[key])
+        present: dict[str, int] = {}
+        for row in versions:
+            present[row.context] = max(row.id, present.get(row.context, 0))
+        notes = [f"{count} {what}" for what, count in sorted(self._left_out.items())]
+        return Dump(
+            versions,
+            dict(sorted(self._configs.items())),
+            {
+                level: mode
+                for level, mode in sorted(self._modes.items())
+                if (level, mode) != (DEFAULT_LEVEL, "READWRITE")
+            },
+            tuple(sorted(self._contexts | set(present))),
+            {name: most for name, most in sorted(self._highest.items()) if most > present.get(name, most)},
+            tuple(notes),
+        )
+
+    # --- versions -----------------------------------------------------------------------------------------------------
+
+    def _schema(self, record: Record, key: Key) -> None:
+        name = self._version_key(record, key)
+        value = read_value(record, SchemaValue)
+        if not 0 < value.id <= 2**31 - 1:
+            raise InvalidRequest(f"{record.place}: {value.id} is no id of a schema")
+        row = model.version(
+            *name,
+            value.id,
+            value.schema,
+            schema_type=value.schema_type,
+            references=value.references,
+            metadata=value.metadata,
+            rule_set=value.rule_set,
+            deleted=bool(value.deleted),
+        )
+        digest = row.digest()
+        holders = self._ids.setdefault((row.context, row.id), {})
+        if any(known != digest for holder, known in holders.items() if holder != name):
+            self._left_out["versions whose id belongs to another schema count for nothing"] += 1
+            return
+        self._drop(name)
+        self._versions[name] = row
+        self._numbers.setdefault(row.subject, set()).add(row.version)
+        self._ids.setdefault((row.context, row.id), {})[name] = digest
+        self._places[name] = record.place
+        self._highest[row.context] = max(row.id, self._highest.get(row.context, 0))
+        self._written["SCHEMA", *name] = key.seq
+
+    def _drop(self, name: tuple[str, int]) -> None:
+        row = self._versions.pop(name, None)
+        if row is None:
+            return
+        self._numbers[row.subject].discard(row.version)
+        holders = self._ids[row.context, row.id]
+        del holders[name]
+        if not holders:
+            del self._ids[row.context, row.id]
+
+    def _delete_subject(self, record: Record, key: Key) -> None:
+        last = read_value(record, DeleteValue).version
+        subject = key.subject or ""
+        for number in self._numbers.get(subject, ()):
+            if number <= last:
+                row = self._versions[subject, number]
+                self._versions[subject, number] = _deleted(row)
+
+    def _clear_subject(self, record: Record, key: Key) -> None:
+        subject = key.subject or ""
+        for number in sorted(self._numbers.get(subject, ())):
+            if self._versions[subject, number].deleted:
+                self._drop((subject, number))
+
+    # --- levels -------------------------------------------------------------------------------------------------------
+
+    def _config(self, record: Record, key: Key) -> None:
+        level = key.subject or DEFAULT_LEVEL
+        self._configs[level] = model.config(read_value(record, Config))
+        self._written["CONFIG", level, 0] = key.seq
+
+    def _mode(self, record: Record, key: Key) -> None:
+        level = key.subject or DEFAULT_LEVEL
+        self._modes[level] = read_value(record, ModeValue).mode.upper()
+        self._written["MODE", level, 0] = key.seq
+
+    def _context(self, record: Record, key: Key) -> None:
+        self._contexts.add(key.context or DEFAULT_CONTEXT)
+
+    # --- tombstones ---------------------------------------------------------------------------------------------------
+
+    def _bury(self, record: Record, key: Key) -> None:
+        level = key.subject or DEFAULT_LEVEL
+        match key.keytype:
+            case "SCHEMA":
+                name = self._version_key(record, key)
+                if self._last_word(key, *name):
+                    self._drop(name)
+            case "CONFIG" if self._last_word(key, level):
+                self._configs.pop(level, None)
+            case "MODE" if self._last_word(key, level):
+                self._modes.pop(level, None)
+            case "CONTEXT":
+                self._contexts.discard(key.context or "")
+
+    def _last_word(self, key: Key, subject: str, version: int = 0) -> bool:
+        """Whether the record a tombstone is for is the one that counts now."""
+        written = self._written.get((key.keytype, subject, version))
+        return key.seq is None or written is None or key.seq == written
+
+    @staticmethod
+    def _version_key(record: Record, key: Key) -> tuple[str, int]:
+        if key.version is None or not 0 < key.version <= 2**31 - 1:
+            raise InvalidRequest(f"{record.place}: the key of a schema needs the number of a version")
+        return key.subject or "", key.version
+
+
+def _deleted(row: Version) -> Version:
+    return msgspec.structs.replace(row, deleted=True)
