@@ -10,19 +10,17 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import msgspec
 import zstandard
 
 from stele.errors import InvalidRequest
-from stele.migrate import model
+from stele.migrate import files, model
 from stele.migrate.lines import numbered
 from stele.migrate.model import Config, Dump, Version
 from stele.migrate.order import ordered
@@ -70,10 +68,7 @@ def write(dump: Dump, path: Path) -> None:
     """Write the archive; a file of that name is replaced only by a complete one. Raises `InvalidRequest`."""
     data = b"".join(lines(dump))
     packed = _zstd(data) if path.suffix == ".zst" else gzip.compress(data, _LEVEL, mtime=0)
-    try:
-        _replace(path, packed)
-    except OSError as error:
-        raise InvalidRequest(f"{path}: {error.strerror}") from None
+    files.write(path, [packed])
 
 
 def lines(dump: Dump) -> Iterator[bytes]:
@@ -99,21 +94,6 @@ def _zstd(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compress(data)
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write beside the place and rename: a half-written archive is never seen under its name."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
@@ -123,19 +103,20 @@ def read(path: Path) -> Dump:
         with _opened(path) as file:
             return _read(file, path)
     except (OSError, EOFError, zstandard.ZstdError, zlib.error) as error:
-        raise InvalidRequest(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        raise InvalidRequest(f"{path}: the archive is damaged: {error}") from None
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    with path.open("rb") as file:
-        head = file.read(4)
-        file.seek(0)
+    with files.reading(path) as file:
+        # Standard input cannot be rewound, so the first bytes are looked at, not read.
+        packed = file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", file))
+        head = packed.peek(4)[:4]
         if head == _ZSTD_MAGIC:
-            reader = zstandard.ZstdDecompressor().stream_reader(file)
-            yield cast("BinaryIO", io.BufferedReader(cast("Any", reader)))
+            reader = zstandard.ZstdDecompressor().stream_reader(packed)
+            yield io.BufferedReader(cast("io.RawIOBase", reader))
         elif head.startswith(_GZIP_MAGIC):
-            with gzip.open(file) as unpacked:
+            with gzip.open(packed) as unpacked:
                 yield cast("BinaryIO", unpacked)
         else:
             raise InvalidRequest(f"{path}: neither gzip nor zstd, so no archive")

@@ -14,7 +14,7 @@ import msgspec
 
 from stele.client import SchemaRegistryClient, qualify
 from stele.client.request import Effect, Request, encode, nothing, path
-from stele.errors import AlreadyRetired, Conflict, Invalid, InvalidRequest, NotFound, Refused, SteleError
+from stele.errors import AlreadyRetired, Conflict, Invalid, NotFound, Refused, SteleError
 from stele.migrate.compare import Comparison, Kind, compare
 from stele.migrate.model import (
     REGISTRY_LEVEL,
@@ -43,6 +43,18 @@ class Refusal(msgspec.Struct, frozen=True):
     why: str
 
 
+class Contradicted(Conflict):
+    """Source and target have different things under one number or id. Nothing was changed; comparison says what."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        first = comparison.conflicts[0]
+        super().__init__(
+            f"{len(comparison.conflicts)} versions contradict what the target has, the first of them "
+            f"{first.name} version {first.version}, id {first.id} ({first.kind}: {first.why}); nothing was changed"
+        )
+        self.comparison = comparison
+
+
 class Unfinished(SteleError):
     """An import ended early. The target is left in IMPORT mode, closed to other writers; the same import goes on."""
 
@@ -62,17 +74,12 @@ def apply(
 ) -> list[Refusal]:
     """Bring everything there that is missing; what the target refuses is answered, the rest goes on.
 
-    Raises `InvalidRequest` before anything is written when source and target contradict each other, and `Unfinished`
-    when the target stops answering.
+    Raises `Contradicted` before anything is written, and `Unfinished` when the target stops answering.
     """
     there = read(client, progress, levels=source.levels())
     comparison = compare(source, there, modes=modes)
     if comparison.conflicts:
-        first = comparison.conflicts[0]
-        raise InvalidRequest(
-            f"{len(comparison.conflicts)} versions contradict what the target has, the first of them "
-            f"{first.name} version {first.version}, id {first.id} ({first.kind}: {first.why}); nothing was changed"
-        )
+        raise Contradicted(comparison)
     wanted = source if modes else msgspec.structs.replace(source, modes={})
     work = _Import(wanted, there, comparison, client, progress)
     try:

@@ -1,0 +1,55 @@
+"""Files that are whole or not there; `-` is standard input or output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from stele.errors import InvalidRequest
+
+STANDARD = Path("-")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file. Raises `InvalidRequest` when it cannot be read."""
+    if path == STANDARD:
+        yield sys.stdin.buffer
+        return
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise InvalidRequest(f"{path}: {error.strerror or error}") from None
+
+
+def write(path: Path, chunks: Iterable[bytes]) -> None:
+    """Write a file; one of that name is replaced once the new one is complete. Raises `InvalidRequest`."""
+    if path == STANDARD:
+        sys.stdout.buffer.writelines(chunks)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        _replace(path, chunks)
+    except OSError as error:
+        raise InvalidRequest(f"{path}: {error.strerror or error}") from None
+
+
+def _replace(path: Path, chunks: Iterable[bytes]) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.writelines(chunks)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.chmod(0o644)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
