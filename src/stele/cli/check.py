@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from stele.cli.output import Output, OutputOption, console, failures, print_json
+from stele.cli.files import FormatOption, format_of, named_texts, read_text
+from stele.cli.output import Output, OutputOption, console, failures, print_finding, print_json
 from stele.core.findings import Finding, Level, Verdict, WhenUndecided
-from stele.errors import InvalidRequest
-from stele.service.check import Candidate, CheckAnswer, CheckRequest, NamedText
+from stele.service.check import Candidate, CheckAnswer, CheckRequest
 from stele.service.check import check as run
 
-_SUFFIXES = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".thrift": "thrift", ".xsd": "xsd"}
-
-_COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.UNKNOWN: "magenta"}
 _WORDS = {
-    Verdict.COMPATIBLE: "[green]compatible[/]",
-    Verdict.INCOMPATIBLE: "[red]incompatible[/]",
-    Verdict.UNDECIDED: "[magenta]undecided[/], refused unless --undecided allow",
+    Verdict.COMPATIBLE: (("compatible", "green"), ""),
+    Verdict.INCOMPATIBLE: (("incompatible", "red"), ""),
+    Verdict.UNDECIDED: (("undecided", "magenta"), ", refused unless --undecided allow"),
 }
 
 
@@ -38,7 +36,7 @@ def check(
     undecided: Annotated[
         WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
     ] = WhenUndecided.REFUSE,
-    schema_format: Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")] = None,
+    schema_format: FormatOption = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the others refer to.")] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -47,9 +45,9 @@ def check(
     Exit code 0: compatible; 1: not; 2: a file is no schema, or the question makes no sense.
     """
     with failures():
-        references = tuple(named_text(text) for text in reference or ())
+        references = named_texts(reference)
         request = CheckRequest(
-            format=schema_format or format_of(schema),
+            format=schema_format or format_of(schema, *against or ()),
             schema=read_text(schema),
             policy=policy,
             ruleset=ruleset,
@@ -68,45 +66,12 @@ def check(
 
 def _print(schema: Path, answer: CheckAnswer) -> None:
     rules = f" by {answer.ruleset}" if answer.ruleset else ""
-    console.print(f"{schema}: {_WORDS[Verdict.of(answer.findings)]}{rules}", highlight=False)
+    console.print(Text.assemble(f"{schema}: ", *_WORDS[Verdict.of(answer.findings)], rules), soft_wrap=True)
     for finding in answer.findings:
-        print_finding(finding)
+        print_finding(finding, where(finding))
 
 
-def print_finding(finding: Finding) -> None:
-    """One finding, readable: where, why, and what to do."""
-    colour = _COLOURS[finding.level]
-    place = finding.path or "/"
+def where(finding: Finding) -> str:
+    """Which version a finding of a check is about."""
     doubt = ", undecided" if finding.level is Level.UNKNOWN else ""
-    console.print(
-        f"  [{colour}]{finding.rule}[/] at [bold]{place}[/] (version {finding.against}{doubt})",
-        highlight=False,
-        soft_wrap=True,
-    )
-    for label, text in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
-        if text:
-            console.print(f"    {label}: {text}", highlight=False, markup=False, soft_wrap=True)
-
-
-def format_of(path: Path) -> str:
-    """The format a file name suggests. Raises `InvalidRequest`."""
-    try:
-        return _SUFFIXES[path.suffix.lower()]
-    except KeyError:
-        raise InvalidRequest(f"{path}: the suffix tells no format; give --format") from None
-
-
-def read_text(path: Path) -> str:
-    """The file as text. Raises `InvalidRequest`."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"{path}: {error}") from None
-
-
-def named_text(text: str) -> NamedText:
-    """A reference given as NAME=FILE. Raises `InvalidRequest`."""
-    name, equals, path = text.partition("=")
-    if not equals:
-        raise InvalidRequest(f"--reference {text!r}: write NAME=FILE")
-    return NamedText(name, read_text(Path(path)))
+    return f" (version {finding.against}{doubt})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Annotated, Any, NoReturn
 
@@ -12,13 +13,12 @@ import typer
 from msgspec import to_builtins
 from rich.text import Text
 
-from stele.cli.check import format_of, named_text, read_text
+from stele.cli.files import STDIN, FormatOption, format_of, named_texts, read_text, unreadable
 from stele.cli.output import Output, OutputOption, errors, failures, print_json, print_rows
 from stele.errors import InvalidRequest
 from stele.service import convert as service
 from stele.service.convert import ConvertAnswer, ConvertRequest, SchemaRequest
 
-FormatOption = Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")]
 ReferenceOption = Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the file refers to.")]
 OutOption = Annotated[Path | None, typer.Option(help="File to write the schema to; else it is printed.")]
 StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 when some data have no place.")]
@@ -38,7 +38,7 @@ def convert(
     Exit code 0: converted; 1: with --strict, some data of the source have no place; 2: it cannot be converted.
     """
     with failures():
-        references = tuple(named_text(text) for text in reference or ())
+        references = named_texts(reference)
         request = ConvertRequest(schema_format or format_of(file), read_text(file), to, references, file.name)
         answer = service.convert(request)
         _give(answer, out, output)
@@ -46,7 +46,9 @@ def convert(
 
 
 def infer(
-    samples: Annotated[str, typer.Argument(help="File of JSON lines or one JSON array; - for standard input.")],
+    samples: Annotated[
+        str, typer.Argument(help="File of JSON lines, or one JSON array or value; - for standard input.")
+    ],
     to: Annotated[str, typer.Option(help="Format of the schema: avro, json …")],
     name: Annotated[str, typer.Option(help="Name of the top type.")] = "Record",
     out: OutOption = None,
@@ -101,7 +103,7 @@ def fields(
 
 
 def _request(file: Path, schema_format: str | None, reference: list[str] | None) -> SchemaRequest:
-    references = tuple(named_text(text) for text in reference or ())
+    references = named_texts(reference)
     return SchemaRequest(schema_format or format_of(file), read_text(file), references, file.name)
 
 
@@ -111,7 +113,7 @@ def _give(answer: ConvertAnswer, out: Path | None, output: Output) -> None:
         try:
             out.write_text(f"{answer.schema.rstrip()}\n", encoding="utf-8")
         except OSError as error:
-            raise InvalidRequest(f"{out}: {error}") from None
+            raise unreadable(out, error) from None
     if output is Output.JSON:
         print_json(answer)
         return
@@ -127,31 +129,46 @@ def _give(answer: ConvertAnswer, out: Path | None, output: Output) -> None:
 
 
 def _opened(samples: str) -> IO[str]:
+    if Path(samples) == STDIN:
+        return TextIOWrapper(sys.stdin.buffer, encoding="utf-8")
     try:
-        return open(0 if samples == "-" else samples, encoding="utf-8", closefd=samples != "-")
+        return open(samples, encoding="utf-8")
     except OSError as error:
-        raise InvalidRequest(f"{samples}: {error}") from None
+        raise unreadable(samples, error) from None
 
 
 def _values(source: IO[str], name: str) -> Iterator[Any]:
-    """The samples: the items of one array, else the values of each line, read as they come."""
-    numbered = ((number, line) for number, line in enumerate(source, 1) if line.strip())
+    """The samples: the value of each line, read as they come; else the items of one array, or one value."""
+    lines = ((number, line) for number, line in enumerate(source, 1) if line.strip())
     try:
-        first = next(numbered, None)
+        first = next(lines, None)
         if first is None:
             return
-        if not first[1].lstrip().startswith("["):
+        if first[1].lstrip().startswith("[") or not _is_value(first[1]):
+            yield from _document([first, *lines], name)
+        else:
             yield _sample(first, name)
-            yield from (_sample(line, name) for line in numbered)
-            return
-        lines = [first, *numbered]
+            yield from (_sample(line, name) for line in lines)
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{name}: {error}") from None
+        raise unreadable(name, error) from None
+
+
+def _document(lines: list[tuple[int, str]], name: str) -> Iterator[Any]:
+    """The samples of a text that is one value over several lines, or of lines that are arrays themselves."""
     try:
-        array = _parsed("".join(line for _, line in lines))
+        value = _parsed("".join(line for _, line in lines))
     except ValueError:
-        array = (_sample(line, name) for line in lines)  # lines that are arrays themselves
-    yield from array
+        yield from (_sample(line, name) for line in lines)
+    else:
+        yield from value if isinstance(value, list) else [value]
+
+
+def _is_value(text: str) -> bool:
+    try:
+        _parsed(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _sample(numbered: tuple[int, str], name: str) -> Any:

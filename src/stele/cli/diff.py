@@ -10,10 +10,10 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
-from stele.cli.check import format_of, named_text, read_text
 from stele.cli.connect import registry
-from stele.cli.output import Output, OutputOption, console, failures, print_json
-from stele.core.findings import Level, Verdict, WhenUndecided
+from stele.cli.files import FormatOption, format_of, named_texts, read_text
+from stele.cli.output import Output, OutputOption, console, failures, print_finding, print_json
+from stele.core.findings import Verdict, WhenUndecided
 from stele.errors import InvalidRequest
 from stele.service.changes import Change, ChangeKind, Direction
 from stele.service.check import Candidate, NamedText
@@ -50,7 +50,7 @@ def diff(
     undecided: Annotated[
         WhenUndecided, typer.Option(help="What to do where no rule can decide; allowed, it is a warning.")
     ] = WhenUndecided.REFUSE,
-    schema_format: Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")] = None,
+    schema_format: FormatOption = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema both refer to.")] = None,
     url: Annotated[
         list[str] | None, typer.Option("--url", help="Compare versions of a registry; repeat it for several servers.")
@@ -68,9 +68,9 @@ def diff(
         if url:
             request = _registered(old, new, url, schema_format, reference)
         else:
-            references = tuple(named_text(each) for each in reference or ())
+            references = named_texts(reference)
             request = DiffRequest(
-                schema_format or format_of(Path(new)),
+                schema_format or format_of(Path(new), Path(old)),
                 Candidate(read_text(Path(old)), references, Path(old).name),
                 Candidate(read_text(Path(new)), references, Path(new).name),
             )
@@ -161,17 +161,8 @@ def _cell(change: Change, direction: Direction, answer: DiffAnswer) -> str:
 def _print_findings(change: Change) -> None:
     """Why a change is none that everybody can read."""
     for reason in change.findings:
-        finding = reason.finding
-        colour = {Level.ERROR: "red", Level.WARNING: "yellow", Level.UNKNOWN: "magenta"}[finding.level]
         reader = "new reads old" if reason.direction is Direction.BACKWARD else "old reads new"
-        console.print(
-            f"  [{colour}]{finding.rule}[/] at [bold]{escape(finding.path or '/')}[/], when {reader}",
-            highlight=False,
-            soft_wrap=True,
-        )
-        for label, said in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
-            if said:
-                console.print(f"    {label}: {said}", highlight=False, markup=False, soft_wrap=True)
+        print_finding(reason.finding, f", when {reader}")
 
 
 def _short(text: str) -> str:

@@ -10,8 +10,8 @@ import typer
 from msgspec.structs import replace
 from rich.text import Text
 
-from stele.cli.check import format_of, named_text, read_text
-from stele.cli.output import Output, OutputOption, console, errors, failures, print_json, print_rows
+from stele.cli.files import FormatOption, format_of, named_texts, read_text
+from stele.cli.output import Output, OutputOption, console, errors, failures, print_finding, print_json, print_rows
 from stele.core.findings import Finding
 from stele.errors import InvalidRequest, MalformedSchema
 from stele.service.check import Candidate
@@ -34,7 +34,7 @@ def lint(
     ] = None,
     rule: Annotated[list[str] | None, typer.Option(help="A rule to look for, instead of all; repeat it.")] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="A rule to leave out; repeat it.")] = None,
-    schema_format: Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")] = None,
+    schema_format: FormatOption = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=FILE of a schema the others refer to.")] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
     output: OutputOption = Output.TEXT,
@@ -51,7 +51,7 @@ def lint(
             raise InvalidRequest("name at least one schema file, or ask for --rules")
         if before is not None and len(files) > 1:
             raise InvalidRequest("--before is the previous version of one file; there are several")
-        references = tuple(named_text(text) for text in reference or ())
+        references = named_texts(reference)
         names = tuple(rule) if rule else None
         earlier = None if before is None else Candidate(read_text(before), references, before.name)
         asked = LintRequest("", "", earlier, names, tuple(ignore or ()), references)
@@ -89,7 +89,4 @@ def _print(reports: list[Report]) -> None:
         verdict = (f"{count} finding{'s' * (count > 1)}", "yellow") if count else ("nothing to say", "green")
         console.print(Text.assemble(f"{report.file}: ", verdict), soft_wrap=True)
         for finding in report.findings:
-            place = (finding.path or "/", "bold")
-            console.print(Text.assemble("  ", (finding.rule, "yellow"), " at ", place), soft_wrap=True)
-            for label, text in (("why", finding.why), ("fix", finding.fix)):
-                console.print(Text(f"    {label}: {text}"), soft_wrap=True)
+            print_finding(finding)

@@ -1,4 +1,7 @@
-"""How commands print: tables for people, JSON for programs, errors on standard error."""
+"""How commands print: tables for people, JSON for programs, errors on standard error.
+
+Names and texts from schemas go to the console as `Text`, never as markup: a schema may call a field `[/b]`.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,15 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from stele.core.findings import Finding, Level
 from stele.errors import SteleError
 
 console = Console()
 errors = Console(stderr=True)
+
+_COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.UNKNOWN: "magenta"}
 
 
 class Output(StrEnum):
@@ -45,8 +52,22 @@ def print_rows(output: Output, columns: Sequence[str], rows: Sequence[Mapping[st
         return
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(str(row[column]) for column in columns))
+        table.add_row(*(Text(str(row[column])) for column in columns))
     console.print(table)
+
+
+def print_finding(finding: Finding, where: str = "") -> None:
+    """One finding, readable: rule and place, where on from there, why, and what to do."""
+    rule, place = (finding.rule, _COLOURS[finding.level]), (finding.path or "/", "bold")
+    console.print(Text.assemble("  ", rule, " at ", place, where), soft_wrap=True)
+    for label, said in (("why", finding.why), ("fix", finding.fix), ("witness", finding.witness)):
+        if said:
+            console.print(Text(f"    {label}: {said}"), soft_wrap=True)
+
+
+def print_error(label: str, said: object) -> None:
+    """A sentence on standard error, behind a label such as `error:`."""
+    errors.print(Text.assemble((label, "bold red"), f" {said}"), soft_wrap=True)
 
 
 @contextmanager
@@ -55,5 +76,5 @@ def failures() -> Iterator[None]:
     try:
         yield
     except SteleError as error:
-        errors.print(f"[bold red]error:[/] {error}", highlight=False)
+        print_error("error:", error)
         raise typer.Exit(2) from error

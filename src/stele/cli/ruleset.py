@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from stele.cli.connect import DEFAULT_URLS, registry
-from stele.cli.output import Output, OutputOption, UrlOption, console, print_json, print_rows
+from stele.cli.output import Output, OutputOption, UrlOption, print_json, print_rows
 from stele.client.request import JSON, Effect, Request, decoder, encode, path
 from stele.core.rulesets import split
 from stele.errors import InvalidRequest
@@ -73,21 +73,17 @@ def report(
         return
     for row in rows:
         _print(row)
-    console.print(f"{compared} comparisons, {len(rows)} verdicts would change", highlight=False)
+    typer.echo(f"{compared} comparisons, {len(rows)} verdicts would change")
 
 
 def _print(row: Row) -> None:
     name = f":.{row.space}:{row.subject}" if row.space else row.subject
-    console.print(
+    typer.echo(
         f"{name} version {row.version}, {row.direction} against {row.against}: {row.now} by {row.ruleset_now}, "
-        f"{row.then} by {row.ruleset_then}",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
+        f"{row.then} by {row.ruleset_then}"
     )
     for finding in row.findings:
-        place = finding.path or "/"
-        console.print(f"    {finding.rule} at {place}: {finding.why}", highlight=False, markup=False, soft_wrap=True)
+        typer.echo(f"    {finding.rule} at {finding.path or '/'}: {finding.why}")
 
 
 @app.command("adopt")
@@ -108,4 +104,4 @@ def adopt(
     if output is Output.JSON:
         print_json(info)
     else:
-        console.print(f"{info.format} schemas are judged by {info.name}@{info.in_force} from now on", highlight=False)
+        typer.echo(f"{info.format} schemas are judged by {info.name}@{info.in_force} from now on")

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.check import format_of, print_finding, read_text
+from stele.cli.check import where
 from stele.cli.connect import DEFAULT_URLS, registry
-from stele.cli.output import Output, OutputOption, UrlOption, console, errors, print_json
+from stele.cli.files import FormatOption, format_of, read_text
+from stele.cli.output import Output, OutputOption, UrlOption, print_error, print_finding, print_json
 from stele.client import Schema, SchemaReference, SchemaRegistryClient
 from stele.core.policy import Kind, policy_named
 from stele.errors import Incompatible, InvalidRequest, NotFound
@@ -23,7 +24,7 @@ app = typer.Typer(help="Register schemas and read them back.", no_args_is_help=T
 def register(
     subject: Annotated[str, typer.Argument(help="Subject to register under.")],
     file: Annotated[Path, typer.Argument(help="File with the schema.")],
-    schema_format: Annotated[str | None, typer.Option("--format", help="avro, protobuf, json; by suffix.")] = None,
+    schema_format: FormatOption = None,
     reference: Annotated[list[str] | None, typer.Option(help="NAME=SUBJECT:VERSION the schema refers to.")] = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Register the normalised text.")] = False,
     url: UrlOption = DEFAULT_URLS,
@@ -37,13 +38,13 @@ def register(
         try:
             registered = client.register(subject, schema, normalize=normalize)
         except Incompatible as refusal:
-            errors.print(f"[bold red]refused:[/] {refusal}", highlight=False)
+            print_error("refused:", refusal)
             _explain(client, subject, schema)
             raise typer.Exit(1) from refusal
     if output is Output.JSON:
         print_json(registered)
     else:
-        console.print(f"{subject} version {registered.version}, id {registered.id}", highlight=False)
+        typer.echo(f"{subject} version {registered.version}, id {registered.id}")
 
 
 @app.command("get")
@@ -85,7 +86,7 @@ def _explain(client: SchemaRegistryClient, subject: str, schema: Schema) -> None
         against=tuple(Candidate(version.text) for version in old),
     )
     for finding in run_check(request).findings:
-        print_finding(finding)
+        print_finding(finding, where(finding))
 
 
 def _reference(text: str) -> SchemaReference:

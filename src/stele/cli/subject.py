@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stele.cli.connect import DEFAULT_URLS, registry
-from stele.cli.output import Output, OutputOption, UrlOption, console, print_json, print_rows
+from stele.cli.output import Output, OutputOption, UrlOption, print_json, print_rows
 from stele.client import ConfigUpdate
 
 app = typer.Typer(help="List subjects and their versions, set policies, delete.", no_args_is_help=True)
@@ -86,4 +86,4 @@ def delete(
     if output is Output.JSON:
         print_json(gone)
     else:
-        console.print(f"deleted {subject}: versions {', '.join(map(str, gone))}", highlight=False)
+        typer.echo(f"deleted {subject}: versions {', '.join(map(str, gone))}")

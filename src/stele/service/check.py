@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.policy import Extent, Kind, Reach, policy_named
 from stele.core.ports import Format
-from stele.errors import InvalidRequest
+from stele.errors import InvalidRequest, MalformedSchema
 from stele.formats import catalogue, rulesets
 from stele.service.limits import Limits
 
@@ -84,11 +84,14 @@ def check(
         raise InvalidRequest(f"against has {len(request.against)} entries, at most {_MAX_AGAINST} are compared")
 
     # Whether a text is valid is one question, what follows from its meaning another: comparing forgives bad style.
-    new = read(fmt, request, limits, strict=not request.against)
+    new = read(fmt, request, limits, strict=not request.against, role="the new schema" if request.against else "")
     if policy.kind is not Kind.DIRECTIONAL:
         return CheckAnswer(compatible=True, findings=())
     weigh = (request.undecided or undecided).weigh
-    numbered = [(number, read(fmt, old, limits, strict=False)) for number, old in enumerate(request.against, 1)]
+    numbered = [
+        (number, read(fmt, old, limits, strict=False, role=f"version {number} of against"))
+        for number, old in enumerate(request.against, 1)
+    ]
     findings: list[Finding] = []
     for number, old in reversed(numbered):
         newest = number == len(numbered)
@@ -100,13 +103,22 @@ def check(
     return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings), decided)
 
 
-def read(fmt: Format[Any], candidate: Candidate | CheckRequest, limits: Limits, *, strict: bool) -> Any:
-    """Parse a candidate within the limits. Raises `MalformedSchema`, `TooLarge`."""
+def read(fmt: Format[Any], candidate: Candidate | CheckRequest, limits: Limits, *, strict: bool, role: str = "") -> Any:
+    """Parse a candidate within the limits; role tells in errors which one of several it is.
+
+    Raises `MalformedSchema`, `TooLarge`.
+    """
     text = candidate.schema.encode("utf-8", "surrogatepass")
     references = {ref.name: ref.schema.encode("utf-8", "surrogatepass") for ref in candidate.references}
     limits.check_text(text)
     limits.check_references(len(references))
-    return fmt.parse(text, references, name=candidate.name, strict=strict)
+    try:
+        return fmt.parse(text, references, name=candidate.name, strict=strict)
+    except MalformedSchema as error:
+        if not role:
+            raise
+        why = f"{role}{f' ({candidate.name})' if candidate.name else ''}: {error.why}"
+        raise type(error)(why, line=error.line, column=error.column, path=error.path, expected=error.expected) from None
 
 
 def chosen_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> str:

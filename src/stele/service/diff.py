@@ -67,7 +67,8 @@ def diff(
     limits = limits or Limits()
     fmt = catalogue.get(request.format)
     ruleset = chosen_ruleset(fmt, request.ruleset or "", adopted)
-    old, new = (read(fmt, candidate, limits, strict=False) for candidate in (request.old, request.new))
+    old = read(fmt, request.old, limits, strict=False, role="the old schema")
+    new = read(fmt, request.new, limits, strict=False, role="the new schema")
     reasons = list(_reasons(fmt, old, new, ruleset, request.undecided or undecided))
     outlines = [
         [*outline(fmt, parsed), *_references(candidate)]

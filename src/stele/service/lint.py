@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from stele.core.findings import Finding
-from stele.core.ports import Format
-from stele.errors import MalformedSchema, SteleError
+from stele.errors import SteleError
 from stele.formats import catalogue
 from stele.formats import lint as rules
 from stele.service.check import Candidate, NamedText, read
@@ -56,16 +53,10 @@ def lint(request: LintRequest, limits: Limits | None = None) -> LintAnswer:
     wanted = rules.known(fmt, asked) - rules.known(fmt, request.ignore)
     schema = Candidate(request.schema, request.references, request.name)
     parsed = read(fmt, schema, limits, strict=True)
-    before = None if request.before is None else _read_before(fmt, request.before, limits)
+    before = None
+    if request.before is not None:
+        before = read(fmt, request.before, limits, strict=False, role="the previous version")
     return LintAnswer(tuple(rules.lint(fmt, parsed, before, wanted)))
-
-
-def _read_before(fmt: Format[Any], before: Candidate, limits: Limits) -> Any:
-    try:
-        return read(fmt, before, limits, strict=False)
-    except MalformedSchema as error:
-        why = f"the previous version: {error.why}"
-        raise type(error)(why, line=error.line, column=error.column, path=error.path, expected=error.expected) from None
 
 
 def all_rules() -> tuple[RuleInfo, ...]:

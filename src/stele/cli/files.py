@@ -1,0 +1,59 @@
+"""How commands read schema files: their text, their format, and what they refer to."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from stele.errors import InvalidRequest
+from stele.service.check import NamedText
+
+FormatOption = Annotated[str | None, typer.Option("--format", help="avro, protobuf, json …; by suffix.")]
+
+STDIN: Final = Path("-")
+"""The file name that stands for standard input."""
+
+_SUFFIXES: Final = {".avsc": "avro", ".proto": "protobuf", ".json": "json", ".thrift": "thrift", ".xsd": "xsd"}
+
+
+def format_of(path: Path, *others: Path) -> str:
+    """The format a file name suggests, and no other one's contradicts. Raises `InvalidRequest`."""
+    found = _SUFFIXES.get(path.suffix.lower())
+    if found is None:
+        raise InvalidRequest(f"{path}: the suffix tells no format; give --format")
+    for other in others:
+        theirs = _SUFFIXES.get(other.suffix.lower(), found)
+        if theirs != found:
+            raise InvalidRequest(f"{path} is {found} and {other} is {theirs} by their suffixes; give --format")
+    return found
+
+
+def read_text(path: Path) -> str:
+    """The file as text, - for standard input. Raises `InvalidRequest`."""
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path | str, error: OSError | ValueError) -> InvalidRequest:
+    """What to say of a file that cannot be read or written, or is no text."""
+    if isinstance(error, UnicodeDecodeError):
+        return InvalidRequest(f"{path}: not UTF-8 text: {error.reason} (byte {error.start})")
+    return InvalidRequest(f"{path}: {error.strerror if isinstance(error, OSError) and error.strerror else error}")
+
+
+def named_texts(texts: list[str] | None) -> tuple[NamedText, ...]:
+    """References given as NAME=FILE. Raises `InvalidRequest`."""
+    return tuple(_named_text(text) for text in texts or ())
+
+
+def _named_text(text: str) -> NamedText:
+    name, equals, path = text.partition("=")
+    if not name or not equals or not path:
+        raise InvalidRequest(f"--reference {text!r}: write NAME=FILE")
+    return NamedText(name, read_text(Path(path)))
