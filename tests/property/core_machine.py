@@ -99,6 +99,7 @@ registers = st.builds(
     ordinal=_rarely(ordinals),
     gid=_rarely(st.integers(1, 6)),
     latest=_rarely(st.integers(0, 3)),
+    policy=_rarely(policies),
     defaults=defaults,
     description=st.sampled_from(["", "", "told"]),
 )

@@ -246,12 +246,16 @@ def test_a_policy_of_any_level_is_enforced(drawn: list[cmd.Command]) -> None:
         if isinstance(command, cmd.Register):
             rows = queries.versions(node.state.subject(command.key))[::-1]
             importing = queries.mode_for(node.state, Level(*command.key)) is Mode.IMPORT
-        before, policy = len(node.log), levels.policy(command.key) if isinstance(command, cmd.Register) else ALLOW_ANY
+        before, policy = len(node.log), ALLOW_ANY
+        if isinstance(command, cmd.Register):
+            policy = command.policy if command.policy is not None else levels.policy(command.key)
         grouped = isinstance(command, cmd.Register) and queries.settings_for(node.state, Level(*command.key)).group
         node.execute(command, stamp(number))
         events = decode_record(node.log[-1]).events if len(node.log) > before else ()
         levels.follow(node.state, events)
         registered = next((event for event in events if isinstance(event, ev.Registered)), None)
+        if registered is not None and isinstance(command, cmd.Register) and command.policy is not None:
+            assert levels.policy(command.key) == command.policy, "what the command demands holds from then on"
         if registered is None or importing or grouped or command.check is cmd.Check.SKIP:  # type: ignore[union-attr]
             continue
         subject = node.state.subject(registered.key)

@@ -74,6 +74,7 @@ class Register(msgspec.Struct, frozen=True):
     document None takes text, format and references of the newest live version (only attachments change).
     ordinal and gid are explicit numbers: ordinal None or the next one, gid only in IMPORT mode.
     latest is a condition: the newest live ordinal the caller knows of (0: none).
+    policy becomes the subject's own when the registration succeeds, and is the one that judges it.
     """
 
     key: SubjectKey
@@ -87,6 +88,7 @@ class Register(msgspec.Struct, frozen=True):
     ordinal: int | None = None
     gid: int | None = None
     latest: int | None = None
+    policy: Policy | None = None
     defaults: SubjectDefaults = CONTINUING
     description: str = ""
     labels: dict[str, str] | None = None

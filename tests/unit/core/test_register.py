@@ -11,7 +11,7 @@ from stele.core.commands import Check, Equality, Register, SubjectDefaults
 from stele.core.events import Registered, SubjectCreated
 from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import MAX_INT32, Level, Life, Mode, Numbering, Reference, Scope, SubjectKey
-from stele.core.policy import ALLOW_ANY, DENY_ALL, LATEST, POLICIES, Kind, Policy
+from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, LATEST, POLICIES, Kind, Policy
 from stele.errors import (
     FormatMismatch,
     IdTaken,
@@ -535,3 +535,30 @@ def test_the_author_and_rare_attributes_are_kept() -> None:
     assert (extra.created_by, extra.labels, extra.ext, extra.origin_uri) == ("ann", {"l": "1"}, {"x": {"y": 1}}, "u")
     box.do(Register(S, doc("b")))
     assert queries.version(box.state, S, 2).extra is None
+
+
+def test_a_policy_comes_with_a_registration_or_not_at_all() -> None:
+    """The policy a command brings judges its document and holds afterwards; a refused command changes neither."""
+    box = Box(refuses=lambda reader, writer: reader == b"b")
+    box.register(S, "a", policy=ALLOW_ANY)
+    with pytest.raises(Incompatible):
+        box.register(S, "b", policy=BACKWARD)
+    assert queries.policy_for(box.state, S) == ALLOW_ANY
+    box.register(S, "b")
+    box.register(S, "c", policy=BACKWARD)
+    assert queries.policy_for(box.state, S) == BACKWARD
+    assert [type(event).__name__ for event in box.events] == ["SettingsChanged", "Registered"]
+
+
+def test_a_policy_comes_with_a_repeated_registration() -> None:
+    """What is registered already is not registered again, but a policy named with it is set; a closed mode forbids."""
+    box = Box()
+    box.do(cmd.ChangeSettings(Level(*S), {"normalize": True}))
+    box.register(S, "a", policy=ALLOW_ANY)
+    assert box.register(S, "a", policy=BACKWARD).created is False
+    assert queries.settings_for(box.state, Level(*S)).normalize is True
+    assert queries.policy_for(box.state, S) == BACKWARD
+    box.do(cmd.SetMode(Level(*S), Mode.READONLY))
+    assert box.register(S, "a", policy=BACKWARD).ordinal == 1
+    with pytest.raises(ReadOnly):
+        box.register(S, "a", policy=ALLOW_ANY)

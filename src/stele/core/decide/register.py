@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 
+from msgspec.structs import replace
+
 from stele.core import queries
 from stele.core.chains import find_version, next_lane_version, uses_in
 from stele.core.commands import Check, Equality, Register, Registration
 from stele.core.decide.compatibility import require_compatible
 from stele.core.decide.decision import Decision, creation, refused, writable
 from stele.core.digests import digest_key
-from stele.core.events import Event, Registered, Stamp
+from stele.core.events import Event, Registered, SettingsChanged, Stamp
 from stele.core.governance import RuleSet
 from stele.core.model import (
     MAX_INT32,
@@ -25,6 +27,7 @@ from stele.core.model import (
     Level,
     Life,
     Mode,
+    Settings,
     Subject,
     SubjectKey,
     Version,
@@ -54,14 +57,14 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
     if same is not None and importing:
         same = _twin(subject, same, command.ordinal)
     if same is not None and _repeats(command, same, importing=importing):
-        return Decision((), _told(key, same))
+        return Decision(_demanded(state, command, subject), _told(key, same))
     if importing:
         _require_importable(state, command, document, attachments)
     else:
         _require_writable(state, command, subject)
     _require_fitting(state, command, subject, document)
     queries.closure(state, attachments.references, queries.KEPT if importing else queries.VISIBLE)
-    policy = _policy(state, command, subject)
+    policy = command.policy if command.policy is not None else _policy(state, command, subject)
     if not importing and command.check is Check.POLICY:
         require_compatible(state, command, document, attachments, policy, verdicts)
     return _decision(state, command, stamp, document, attachments, policy)
@@ -191,6 +194,16 @@ def _policy(state: State, command: Register, subject: Subject | None) -> Policy:
     return queries.policy_for(state, command.key)
 
 
+def _demanded(state: State, command: Register, subject: Subject | None) -> tuple[Event, ...]:
+    """The policy a command brings made the subject's own, where another one is in force. Raises `ReadOnly`."""
+    if command.policy is None or command.policy == _policy(state, command, subject):
+        return ()
+    level = Level(*command.key)
+    writable(state, level)
+    before = state.settings_at(level) or Settings()
+    return (SettingsChanged(level, replace(before, policy=command.policy)),)
+
+
 # --- the events -----------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +214,7 @@ def _decision(
     events: list[Event] = []
     if subject is None:
         events.append(creation(state, command.key, stamp, command.defaults))
+    events.extend(_demanded(state, command, subject))
     space = state.space(command.key.space)
     if command.gid is not None:
         known = None if space is None else space.gids.get(command.gid)
