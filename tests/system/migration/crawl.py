@@ -1,0 +1,109 @@
+"""Every GET of the Confluent dialect that a registry's own contents name, with its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+_TOLD_OF = "ts"
+"""The one member an import cannot bring along: when a version was registered where it is now."""
+
+
+def crawl(http: httpx.Client, *, beside: Iterable[str] = ()) -> dict[str, Any]:
+    """Answers by path and query. beside are subjects with settings and no version, which no list names."""
+    answers: dict[str, Any] = {}
+
+    def get(target: str) -> Any:
+        response = http.get(target)
+        body = response.text if target.split("?")[0].endswith("/schema") else response.json()
+        answers[target] = (response.status_code, _without_time(body))
+        return body
+
+    for target in _lists():
+        get(target)
+    contexts = get("/contexts")
+    subjects = get("/subjects?deleted=true")
+    for target in _of_levels(contexts, [*subjects, *beside]):
+        get(target)
+    for subject in subjects:
+        _crawl_subject(get, subject)
+    for target in _of_ids(answers["/schemas?deleted=true&subjectPrefix=:*:"][1]):
+        get(target)
+    return answers
+
+
+def _lists() -> list[str]:
+    return [
+        "/subjects",
+        "/subjects?deletedOnly=true",
+        "/subjects?subjectPrefix=",
+        "/schemas",
+        "/schemas?subjectPrefix=:*:",
+        "/schemas?deleted=true&subjectPrefix=:*:",
+        "/schemas?latestOnly=true&subjectPrefix=:*:&aliases=true",
+        "/schemas?ruleType=CEL&subjectPrefix=:*:",
+        "/schemas/types",
+    ]
+
+
+def _of_levels(contexts: list[str], subjects: list[str]) -> Iterator[str]:
+    for kind in ("config", "mode"):
+        yield f"/{kind}"
+        for level in (":.__GLOBAL:", *(f":{context}:" for context in contexts), *subjects):
+            for inherited in ("", "?defaultToGlobal=true"):
+                yield f"/{kind}/{_quoted(level)}{inherited}" if level else f"/{kind}{inherited}"
+    for context in contexts:
+        yield f"/contexts/{context}/subjects"
+        yield f"/contexts/{context}/subjects?deleted=true"
+        yield f"/contexts/{context}/schemas?deleted=true"
+
+
+def _crawl_subject(get: Any, subject: str) -> None:
+    base = f"/subjects/{_quoted(subject or ':.:')}"
+    get(f"{base}/versions")
+    get(f"{base}/versions?deletedOnly=true")
+    get(f"{base}/versions?deletedAsNegative=true")
+    get(f"{base}/metadata?key=owner&value=me")
+    get(f"{base}/versions/latest")
+    numbers = get(f"{base}/versions?deleted=true")
+    for number in numbers if isinstance(numbers, list) else []:
+        for target in ("", "/schema", "/referencedby"):
+            for flags in ("", "?deleted=true"):
+                get(f"{base}/versions/{number}{target}{flags}")
+        for style in ("resolved", "serialized", "ignore_extensions"):
+            get(f"{base}/versions/{number}?deleted=true&format={style}")
+        get(f"{base}/versions/{number}?deleted=true&referenceFormat=qualified&findTags=*")
+
+
+def _of_ids(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        subject = _quoted(row["subject"] or ":.:")
+        context = row["subject"].split(":")[1] if row["subject"].startswith(":.") else "."
+        for suffix in ("", "/schema", "/subjects", "/versions"):
+            yield f"/schemas/ids/{row['id']}{suffix}?subject={subject}&deleted=true"
+            yield f"/contexts/{context}/schemas/ids/{row['id']}{suffix}"
+        yield f"/contexts/{context}/schemas/ids/{row['id']}?fetchMaxId=true"
+        yield f"/schemas/guids/{row['guid']}"
+        yield f"/schemas/guids/{row['guid']}/ids"
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _without_time(body: Any) -> Any:
+    if isinstance(body, dict):
+        return {name: _without_time(value) for name, value in body.items() if name != _TOLD_OF}
+    return [_without_time(value) for value in body] if isinstance(body, list) else body
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """What two registries answer differently, in lines."""
+    return [
+        f"{target}: {one.get(target)} against {other.get(target)}"
+        for target in sorted({*one, *other})
+        if one.get(target) != other.get(target)
+    ]

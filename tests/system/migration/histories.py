@@ -1,0 +1,156 @@
+"""Histories of registries: requests to the Confluent dialect that leave behind whatever a registry can hold."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import httpx
+from hypothesis import strategies as st
+
+ALLOW = {"compatibility": "NONE"}
+
+
+class Step(NamedTuple):
+    """One request."""
+
+    method: str
+    target: str
+    body: Any = None
+
+
+def play(http: httpx.Client, steps: list[Step]) -> list[int]:
+    """Send the requests; the statuses. What is refused is part of a history, what fails is not."""
+    statuses = [http.request(step.method, step.target, json=step.body).status_code for step in steps]
+    assert all(status < 500 for status in statuses), [*zip(statuses, steps, strict=True)]
+    return statuses
+
+
+def record(name: str, *fields: str) -> str:
+    """An Avro record of ints."""
+    return json.dumps({"type": "record", "name": name, "fields": [{"name": f, "type": "int"} for f in fields]})
+
+
+def register(subject: str, schema: str, **more: Any) -> Step:
+    """Register something."""
+    return Step("POST", f"/subjects/{subject}/versions", {"schema": schema, **more})
+
+
+_RULES = {
+    "domainRules": [
+        {"name": "check", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "message.a > 0", "tags": ["P"]},
+        {"name": "mask", "type": "ENCRYPT", "params": {"k": "v"}, "onFailure": "ERROR", "disabled": True},
+    ],
+    "migrationRules": [{"name": "up", "mode": "UPGRADE", "type": "JSONATA", "expr": "$", "doc": "why"}],
+}
+_METADATA = {"properties": {"owner": "me"}, "tags": {"R.a": ["PII", "A"]}, "sensitive": ["owner"]}
+
+EVERYTHING = [
+    Step("PUT", "/config", {"compatibility": "FULL"}),
+    Step("PUT", "/config/:.__GLOBAL:", {"compatibility": "FORWARD", "compatibilityGroup": "major"}),
+    Step("PUT", "/config/:.team:", {"compatibility": "NONE", "normalize": False}),
+    Step("PUT", "/config/orders", ALLOW),
+    Step("PUT", "/config/nobody", {"alias": "orders", "validateFields": True}),
+    # versions, attachments that are inherited and that are not
+    register("orders", record("R", "a"), metadata=_METADATA, ruleSet=_RULES),
+    register("orders", record("R", "a", "b")),
+    register("orders", record("R", "a", "b", "c"), metadata={"properties": {"other": "é\n"}}),
+    Step("POST", "/subjects/orders/versions/1/tags", {"tagsToAdd": [
+        {"schemaEntity": {"entityPath": "R.b", "entityType": "sr_field"}, "tags": ["X"]}]}),
+    # one schema in several subjects, and a name that needs care
+    register("copy%2Fof%20orders", record("R", "a", "b", "c"), metadata={"properties": {"other": "é\n"}}),
+    register("copy%2Fof%20orders", record("R", "a", "b", "c"), metadata={"properties": {"other": "0"}}),
+    # soft deletion, re-registration, permanent deletion
+    Step("DELETE", "/subjects/orders/versions/2"),
+    register("orders", record("R", "a", "b")),
+    register("gone", '"int"'),
+    Step("DELETE", "/subjects/gone"),
+    register("purged", record("P", "x")),
+    register("purged", record("P", "x"), metadata={"properties": {"n": "1"}}),
+    Step("DELETE", "/subjects/purged/versions/1"),
+    Step("DELETE", "/subjects/purged/versions/1?permanent=true"),
+    register("vanished", record("V", "x")),
+    Step("DELETE", "/subjects/vanished"),
+    Step("DELETE", "/subjects/vanished?permanent=true"),
+    # references: within a subject's context, across contexts, deleted referrers, three formats
+    register("zz-base", '{"type":"enum","name":"E","symbols":["A","B"]}'),
+    register("aa-user", '{"type":"record","name":"U","fields":[{"name":"e","type":"E"}]}',
+             references=[{"name": "E", "subject": "zz-base", "version": 1}]),
+    register(":.team:aa-user", '{"type":"record","name":"T","fields":[{"name":"e","type":"E"}]}',
+             references=[{"name": "E", "subject": ":.:zz-base", "version": 1}]),
+    register(":.team:b", '{"type":"record","name":"B","fields":[{"name":"t","type":"T"}]}',
+             references=[{"name": "T", "subject": "aa-user", "version": 1}]),
+    Step("DELETE", "/subjects/:.team:b"),
+    register("common.proto", 'syntax = "proto3"; package c; message C { int32 a = 1; } // gone', schemaType="PROTOBUF"),
+    register("uses.proto", 'syntax = "proto3"; import "common.proto"; message M { c.C c = 1; }', schemaType="PROTOBUF",
+             references=[{"name": "common.proto", "subject": "common.proto", "version": 1}]),
+    register("def", '{"type": "object", "properties": {"x": {"type": "string"}}}', schemaType="JSON"),
+    register("ref", '{"type":"object","properties":{"d":{"$ref":"d.json"}}}', schemaType="JSON",
+             references=[{"name": "d.json", "subject": "def", "version": 1}]),
+    # contexts, one without versions, ids that were given and are gone
+    register(":.empty:x", '"int"'),
+    Step("DELETE", "/subjects/:.empty:x"),
+    Step("DELETE", "/subjects/:.empty:x?permanent=true"),
+    register(":.other:only", '"long"'),
+    register(":.other:more", '"float"'),
+    Step("DELETE", "/subjects/:.other:more"),
+    Step("DELETE", "/subjects/:.other:more?permanent=true"),
+    # an import of its own: numbers with holes, a schema under two ids, a text that is spelled otherwise
+    Step("PUT", "/mode/:.moved:", {"mode": "IMPORT"}),
+    register(":.moved:m", '{"type" : "string"}', id=900, version=7),
+    register(":.moved:m", '{"type" : "string"}', id=901, version=9),
+    Step("PUT", "/mode/:.moved:", {"mode": None}),
+    # settings of every kind, modes at the end as they close doors
+    Step("PUT", "/config/orders", {"compatibility": "BACKWARD_TRANSITIVE", "compatibilityPolicy": "LENIENT",
+                                   "overrideMetadata": {"properties": {"late": "yes"}}, "defaultRuleSet": _RULES}),
+    Step("PUT", "/config/aa-user", {"alias": "zz-base"}),
+    Step("PUT", "/mode/gone", {"mode": "READONLY"}),
+    Step("PUT", "/mode/orders", {"mode": "READWRITE"}),
+    Step("PUT", "/mode/:.other:", {"mode": "READONLY"}),
+    Step("PUT", "/mode", {"mode": "READONLY"}),
+]  # fmt: skip
+"""Something of everything."""
+
+
+_SUBJECTS = st.sampled_from(["a", "b", "c", ":.t:a", ":.t:b", ":.u:a"])
+_FIELDS = st.sampled_from([("x",), ("x", "y"), ("x", "z"), ("z",)])
+_METADATA_OF = st.sampled_from([None, {"properties": {"p": "1"}}, {"tags": {"R.x": ["T"]}}])
+
+
+@st.composite
+def _registration(draw: st.DrawFn) -> Step:
+    subject = draw(_SUBJECTS)
+    target = draw(st.none() | st.tuples(st.sampled_from(["a", "b", ":.t:a", ":.:a"]), st.integers(1, 2)))
+    more: dict[str, Any] = {"metadata": draw(_METADATA_OF)}
+    if target is None:
+        return register(subject, record("R", *draw(_FIELDS)), **more)
+    more["references"] = [{"name": "R", "subject": target[0], "version": target[1]}]
+    name = draw(st.sampled_from(["Q", "S"]))
+    return register(subject, json.dumps({"type": "record", "name": name, "fields": [{"name": "r", "type": "R"}]}), **more)
+
+
+@st.composite
+def _deletion(draw: st.DrawFn) -> Step:
+    version = draw(st.sampled_from(["", "/versions/1", "/versions/2", "/versions/latest"]))
+    return Step("DELETE", f"/subjects/{draw(_SUBJECTS)}{version}{draw(st.sampled_from(['', '?permanent=true']))}")
+
+
+@st.composite
+def _setting(draw: st.DrawFn) -> Step:
+    level = draw(st.sampled_from(["", "/:.__GLOBAL:", "/:.t:", "/a", "/b", "/:.t:b"]))
+    changes = st.sampled_from([ALLOW, {"compatibility": "FULL"}, {"normalize": True}, {"compatibilityGroup": "g"}])
+    return Step("PUT", f"/config{level}", draw(changes))
+
+
+@st.composite
+def _mode(draw: st.DrawFn) -> Step:
+    level = draw(st.sampled_from(["", "/:.t:", "/a", "/:.t:b", "/:.__GLOBAL:"]))
+    mode = draw(st.sampled_from(["READWRITE", "READONLY", None, "READONLY_OVERRIDE"]))
+    return Step("PUT", f"/mode{level}", {"mode": mode})
+
+
+def histories() -> st.SearchStrategy[list[Step]]:
+    """Random ones: mostly registrations and deletions, modes last so that they do not refuse all that follows."""
+    body = st.lists(st.one_of(_registration(), _registration(), _registration(), _deletion(), _setting()), max_size=25)
+    modes = st.lists(_mode(), max_size=3)
+    return st.builds(lambda steps, ends: [Step("PUT", "/config", ALLOW), *steps, *ends], body, modes)

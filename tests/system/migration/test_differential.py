@@ -1,0 +1,114 @@
+"""A migrated registry answers every GET as its source does, whichever way it went."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.system.migration.boxes import Box, box
+from tests.system.migration.crawl import crawl, differences
+from tests.system.migration.histories import EVERYTHING, Step, histories, play
+
+from stele.migrate import archive, lines, source, target, topic, unfold
+from stele.migrate.model import Dump
+from stele.migrate.records import Flavour
+
+BESIDE = ["nobody"]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[Box, Box]]:
+    """Two registries."""
+    with box() as one, box() as other:
+        yield one, other
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quiet() -> None:
+    """Requests are not logged."""
+    from stele.server.logs import configure_logs
+
+    configure_logs("error", "json")
+
+
+def through_http(dump: Dump, folder: Path) -> Dump:
+    """As it was read."""
+    return dump
+
+
+def through_archive(dump: Dump, folder: Path) -> Dump:
+    """Packed and unpacked."""
+    archive.write(dump, folder / "a.zst")
+    return archive.read(folder / "a.zst")
+
+
+def through_topic(dump: Dump, folder: Path) -> Dump:
+    """As Confluent's records in a dump file."""
+    written = b"".join(lines.write(unfold.write(dump, Flavour.CONFLUENT).records))
+    return topic.read(lines.read(io.BytesIO(written)))
+
+
+WAYS = [through_http, through_archive, through_topic]
+
+
+def assert_moves(pair: tuple[Box, Box], dump: Dump) -> None:
+    """A dump, once imported, makes the second registry answer like the first, and a second import has no work."""
+    one, other = pair
+    assert target.apply(dump, other.client) == []
+    assert differences(crawl(one.http, beside=BESIDE), crawl(other.http, beside=BESIDE)) == []
+    left = target.plan(dump, other.client)
+    assert (left.differences, left.same) == ((), len(dump.versions))
+    seq = other.transport._server._registry.state.seq  # type: ignore[union-attr]  # it is open
+    assert target.apply(dump, other.client) == []
+    assert other.transport._server._registry.state.seq == seq, "a second import writes nothing"  # type: ignore[union-attr]  # likewise
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_everything_moves(pair: tuple[Box, Box], way: Callable[[Dump, Path], Dump], tmp_path: Path) -> None:
+    """Contexts, references, deletions, attachments, three formats, settings and modes arrive by every way."""
+    for registry in pair:
+        registry.empty()
+    statuses = play(pair[0].http, EVERYTHING)
+    assert set(statuses) == {200}, [*zip(statuses, EVERYTHING, strict=True)]
+    dump = source.read(pair[0].client)
+    assert len(dump.versions) == 20
+    assert_moves(pair, way(dump, tmp_path))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=histories())
+def test_any_history_moves(pair: tuple[Box, Box], tmp_path: Path, history: list[Step]) -> None:
+    """Random registrations, deletions, settings and modes leave nothing an import would change on its way."""
+    dumps = []
+    for way in WAYS:
+        for registry in pair:
+            registry.empty()
+        play(pair[0].http, history)
+        dump = way(source.read(pair[0].client), tmp_path)
+        dumps.append(dump)
+        if way is not through_archive:
+            assert_moves(pair, dump)
+    assert dumps[0] == dumps[1] == dumps[2]
+
+
+@pytest.mark.parametrize("flavour", [Flavour.KARAPACE, Flavour.REDPANDA])
+def test_poorer_formats_move_what_they_hold(pair: tuple[Box, Box], flavour: Flavour) -> None:
+    """Through the records of Karapace and Redpanda arrives what these have a place for; the rest is told."""
+    for registry in pair:
+        registry.empty()
+    play(pair[0].http, EVERYTHING)
+    dump = source.read(pair[0].client)
+    written = unfold.write(dump, flavour)
+    assert written.losses
+    read = topic.read(written.records)
+    assert target.apply(read, pair[1].client) == []
+    assert target.plan(read, pair[1].client).differences == ()
+    there = {row.key: row for row in source.read(pair[1].client).versions}
+    for row in dump.versions:
+        if flavour is Flavour.REDPANDA or row.context == ".":
+            known = there[row.key]
+            shown = (known.id, known.schema, known.schema_type, known.references, known.deleted)
+            assert shown == (row.id, row.schema, row.schema_type, row.references, row.deleted)
