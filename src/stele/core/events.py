@@ -88,6 +88,7 @@ class Registered(_Event, frozen=True):
     sha: bytes
     format: str
     type: str = ""
+    variety: str = ""
     text: bytes | None = None
     digests: dict[str, bytes] = {}
     references: tuple[Reference, ...] = ()

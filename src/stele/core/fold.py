@@ -184,9 +184,9 @@ def _attachments(state: State, event: ev.Registered) -> Attachments:
 def _lane(subject: Subject, event: ev.Registered) -> Lane:
     """The lane, as the one object its subject has of it."""
     lane = subject.lane
-    if lane is not None and lane.type == event.type and lane.format == event.format:
+    if lane is not None and lane.type == event.type and lane.format == event.format and lane.variety == event.variety:
         return lane
-    lane = Lane(event.format, event.type)
+    lane = Lane(event.format, event.type, event.variety)
     return next((known for known in subject.lane_high or () if known == lane), lane)
 
 

@@ -78,6 +78,8 @@ class Scope(Enum):
 
     SUBJECT = "subject"
     LANE = "lane"
+    ONE_TYPE = "one_type"
+    """All live ones, which are of one type: another type is refused under every policy; an unnamed one fits."""
 
 
 class Reference(msgspec.Struct, frozen=True, array_like=True):
@@ -106,10 +108,14 @@ PLAIN = Attachments()
 
 
 class Lane(NamedTuple):
-    """Format and type of versions; Pravega numbers versions per lane."""
+    """Format and type of versions, which have numbers of their own within it.
+
+    variety tells apart what has a name of its own among formats nobody here knows: they share the opaque one.
+    """
 
     format: str
     type: str
+    variety: str = ""
 
 
 class Loose(NamedTuple):
@@ -329,10 +335,16 @@ REGISTRY = Level()
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A schema as a command brings it: text, its SHA-256, format, lane type and derived digests by kind."""
+    """A schema as a command brings it: text, its SHA-256, what its lane is made of, and derived digests by kind."""
 
     text: bytes
     sha: bytes
     format: str
     type: str = ""
     digests: Mapping[str, bytes] = {}
+    variety: str = ""
+
+    @property
+    def lane(self) -> Lane:
+        """The lane a version of this document belongs to."""
+        return Lane(self.format, self.type, self.variety)

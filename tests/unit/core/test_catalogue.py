@@ -9,7 +9,7 @@ from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.commands import AddCodec, AssignEncoding, Bind, CreateSpace, CreateSubject, DeleteSpace, SubjectDefaults
 from stele.core.model import Binding, Level, Mode, Numbering, Scope, SubjectKey
-from stele.core.policy import DENY_ALL
+from stele.core.policy import DENY_ALL, POLICIES
 from stele.errors import (
     AlreadyExists,
     BindingNotFound,
@@ -136,6 +136,15 @@ def test_an_empty_subject_has_no_versions_to_read() -> None:
     with pytest.raises(SubjectNotFound):
         queries.version(box.state, S, None)
     assert box.register(S, "a").ordinal == 1
+
+
+def test_the_policy_of_a_creation_is_younger_than_the_settings() -> None:
+    """Settings may precede their subject: a policy among them gives way to the one the subject is created with."""
+    box = Box()
+    box.do(cmd.ChangeSettings(Level(*S), {"policy": POLICIES["FULL"], "normalize": True}))
+    box.do(cmd.CreateSubject(S, SubjectDefaults(policy=DENY_ALL)))
+    assert queries.policy_for(box.state, S) == DENY_ALL
+    assert queries.settings_for(box.state, Level(*S)).normalize
 
 
 def test_changing_a_subject_replaces_its_description() -> None:

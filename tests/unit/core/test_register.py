@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.unit.core.box import Box, S, T, doc, to
 
@@ -375,6 +376,53 @@ def test_lane_scope_compares_within_the_lane() -> None:
         for text, type_name in [("a", "A"), ("b", "B"), ("c", "A")]:
             box.do(Register(S, doc(text, type_name=type_name), defaults=defaults))
         assert box.asked[-1][:2] == ("c", compared)
+
+
+def test_one_type_refuses_another_under_every_policy() -> None:
+    """With scope ONE_TYPE a second type is refused even where everything is allowed; an unnamed one fits any."""
+    for policy in (ALLOW_ANY, POLICIES["BACKWARD"]):
+        box = Box()
+        defaults = SubjectDefaults(scope=Scope.ONE_TYPE, policy=policy)
+        box.do(Register(S, doc("a", type_name="A"), defaults=defaults))
+        with pytest.raises(Incompatible) as caught:
+            box.do(Register(S, doc("b", type_name="B")))
+        assert [finding.rule for finding in caught.value.findings] == ["TYPE_CHANGED"]
+        box.do(Register(S, doc("c")))
+        box.do(Register(S, doc("d", type_name="A")))
+        assert box.ordinals(S) == [1, 2, 3]
+
+
+def test_denying_all_denies_other_lanes_too() -> None:
+    """A policy that takes nothing more takes no new type either, though types are compared by themselves."""
+    box = Box()
+    defaults = SubjectDefaults(scope=Scope.LANE, policy=DENY_ALL)
+    box.do(Register(S, doc("a", type_name="A"), defaults=defaults))
+    with pytest.raises(Incompatible):
+        box.do(Register(S, doc("b", type_name="B")))
+
+
+def test_varieties_are_lanes_of_their_own() -> None:
+    """Formats that share the opaque one have numbers of their own, and equal texts are not the same in two of them."""
+    box = Box()
+    defaults = SubjectDefaults(scope=Scope.LANE, policy=ALLOW_ANY)
+    for variety in ("x", "y", "x"):
+        document = msgspec.structs.replace(doc("a", "opaque", "T", normalized=bytes(16)), variety=variety)
+        box.do(Register(S, document, defaults=defaults, equality=Equality.DIGEST, equality_digest="normalized"))
+    subject = box.state.subject(S)
+    assert subject is not None
+    assert [(row.lane.variety, row.lane_version) for row in subject.versions] == [("x", 1), ("y", 1)]
+
+
+def test_retired_versions_stay_where_data_may_have_them() -> None:
+    """Registering again replaces no version whose number is kept for ever, and none that has an encoding."""
+    for defaults, encoded in ((SubjectDefaults(Numbering.NEVER_REUSE), False), (SubjectDefaults(), True)):
+        box = Box()
+        box.register(S, "a", defaults=defaults)
+        if encoded:
+            box.do(cmd.AssignEncoding(S, 1))
+        box.retire(S, 1)
+        assert box.register(S, "a").ordinal == 2
+        assert box.ordinals(S) == [1, 2]
 
 
 def test_a_group_compares_its_own_members() -> None:

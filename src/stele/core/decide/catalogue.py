@@ -55,7 +55,12 @@ def create_subject(state: State, command: cmd.CreateSubject, stamp: Stamp) -> De
     writable(state, Level(*command.key))
     event = creation(state, command.key, stamp, command.defaults)
     event = replace(event, description=command.description, labels=command.labels, ext=command.ext)
-    return Decision((event,), cmd.Done())
+    level = Level(*command.key)
+    before = state.settings_at(level)
+    if command.defaults.policy is None or before is None or before.policy is None:
+        return Decision((event,), cmd.Done())
+    # Settings may precede their subject; the policy it is created with is younger than theirs.
+    return Decision((event, ev.SettingsChanged(level, replace(before, policy=None))), cmd.Done())
 
 
 def change_subject(state: State, command: cmd.ChangeSubject, stamp: Stamp) -> Decision:

@@ -47,12 +47,15 @@ def find_incompatibilities(
     objections = _objections(state, key, document, attachments, policy, verdicts)
     if objections:
         return objections, objections[0].against
+    lane = document.lane
+    stranger = _of_another_type(state, key, lane)
+    if stranger is not None:
+        return [_type_changed(stranger, lane)], stranger.ordinal
     if policy.kind is Kind.ALLOW_ANY:
         return [], None
-    lane = Lane(document.format, document.type)
     compared = iter([only]) if only is not None else candidates(state, key, lane, attachments)
     if policy.kind is Kind.DENY_ALL:
-        newest = next(compared, None)
+        newest = only if only is not None else queries.latest(state.subject(key))
         return ([_DENIED], newest.ordinal) if newest is not None else ([], None)
     source = Source(document.sha, queries.closure(state, attachments.references))
     ruleset = queries.settings_for(state, Level(*key)).ruleset or ""
@@ -126,6 +129,15 @@ def candidates(
             yield row
 
 
+def _of_another_type(state: State, key: SubjectKey, lane: Lane) -> Version | None:
+    """The newest live version that has another type, in a subject that takes one type only."""
+    subject = state.subject(key)
+    if subject is None or subject.scope is not Scope.ONE_TYPE or not lane.type:
+        return None
+    live = (row for row in reversed(subject.versions) if row.life is Life.LIVE)
+    return next((row for row in live if row.lane.type not in {"", lane.type}), None)
+
+
 def _property(attachments: Attachments, name: str) -> str | None:
     metadata = attachments.metadata
     return None if metadata is None or metadata.properties is None else metadata.properties.get(name)
@@ -137,6 +149,18 @@ _DENIED = Finding(
     why="the policy of this subject takes no further version",
     fix="register under another subject, or have the policy changed by its owner",
 )
+
+
+def _type_changed(version: Version, lane: Lane) -> Finding:
+    return Finding(
+        rule="TYPE_CHANGED",
+        path="",
+        reader=lane.type,
+        writer=version.lane.type,
+        why="the subject takes schemas of one type only",
+        fix="register it under a subject of its own, or under one that takes several types",
+        against=version.ordinal,
+    )
 
 
 def _format_changed(version: Version, document: Document) -> Finding:

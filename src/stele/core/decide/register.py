@@ -23,10 +23,10 @@ from stele.core.model import (
     Attachments,
     Document,
     GlobalId,
-    Lane,
     Level,
     Life,
     Mode,
+    Numbering,
     Settings,
     Subject,
     SubjectKey,
@@ -87,7 +87,8 @@ def _completed(state: State, command: Register, *, importing: bool) -> tuple[Doc
         if before is None:
             raise InvalidRequest("Empty schema")
         text = state.text(before.content)
-        document = Document(text, before.content.sha, before.lane.format, before.lane.type)
+        lane = before.lane
+        document = Document(text, before.content.sha, lane.format, lane.type, variety=lane.variety)
         own = Attachments(before.schema.attachments.references, own.metadata, own.rule_set)
     attachments = own if importing else queries.filled(state, command.key, own)
     if isinstance(attachments.rule_set, RuleSet):
@@ -110,7 +111,7 @@ def _find_same(state: State, command: Register, document: Document, attachments:
         attachments,
         equality=equality,
         digest=digest,
-        lane=Lane(document.format, document.type),
+        lane=document.lane,
     )
 
 
@@ -221,17 +222,17 @@ def _decision(
     else:
         known = queries.known_id(state, command.key.space, document.sha, attachments)
     gid = command.gid or (known.gid if known is not None else _next_gid(state, command.key.space))
-    lane = Lane(document.format, document.type)
     ordinal = command.ordinal or (subject.ordinal_high if subject is not None else 0) + 1
     registered = Registered(
         key=command.key,
         uid=stamp.uid,
         ordinal=ordinal,
-        lane_version=next_lane_version(subject, lane, ordinal),
+        lane_version=next_lane_version(subject, document.lane, ordinal),
         gid=gid,
         sha=document.sha,
         format=document.format,
         type=document.type,
+        variety=document.variety,
         text=None if document.sha in state.contents else document.text,
         digests={} if document.sha in state.contents else dict(document.digests),
         references=attachments.references,
@@ -260,16 +261,21 @@ def _next_gid(state: State, space_name: str) -> int:
 
 def _replaced(state: State, command: Register, known: GlobalId | None, ordinal: int) -> tuple[int, ...]:
     """What a registration takes the place of: the version of its number, which only an import meets, and earlier
-    retired versions of the same schema unless something refers to them. An import says itself what is retired."""
+    retired versions of the same schema unless something refers to them or data may have been written with them: their
+    numbers are kept or they have encodings. An import says itself what is retired."""
     subject = state.subject(command.key)
     own = (ordinal,) if subject is not None and find_version(subject, ordinal) is not None else ()
     if known is None or command.equality is Equality.NEVER or _importing(state, command.key):
         return own
+    if subject is None or subject.numbering is Numbering.NEVER_REUSE:
+        return own
+    encoded = {uid for uid, _ in subject.encodings or ()}
     retired = (
         row.ordinal
         for row in uses_in(subject, known)
         if row.life is Life.RETIRED
         and row.ordinal < ordinal
+        and row.uid not in encoded
         and not queries.referrers(state, command.key, row.ordinal, queries.KEPT)
     )
     return (*retired, *own)
