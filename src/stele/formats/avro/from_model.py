@@ -71,12 +71,12 @@ _SCALARS: Final = {
 }
 _LOGICAL: Final = {Kind.UUID: ("string", "uuid"), Kind.DATE: ("int", "date")}
 _NOTES: Final = {
-    Kind.ANY: ("ANY", "a value of any type is written as a string that holds its JSON text", True),
-    Kind.INTEGER: ("RANGE", "whole numbers beyond 64 bits have no place in a long", True),
-    Kind.NUMBER: ("PRECISION", "numbers beyond the range or precision of a double are changed", True),
-    Kind.UINT64: ("UNSIGNED", "the number is stored as a decimal without places", True),
+    Kind.ANY: ("ANY", "A value of any type is written as a string that holds its JSON text.", True),
+    Kind.INTEGER: ("RANGE", "Whole numbers beyond 64 bits have no place in a long.", True),
+    Kind.NUMBER: ("PRECISION", "Numbers beyond the range or precision of a double are changed.", True),
+    Kind.UINT64: ("UNSIGNED", "The number is stored as a decimal without places.", True),
     **{
-        kind: ("WIDTH", f"Avro has no {kind.value}: a wider integer takes its values, and others", False)
+        kind: ("WIDTH", f"Avro has no {kind.value}: a wider integer takes its values, and others.", False)
         for kind in (Kind.INT8, Kind.INT16, Kind.UINT8, Kind.UINT16, Kind.UINT32)
     },
 }
@@ -93,7 +93,7 @@ def from_model(model: Model) -> tuple[bytes, list[Loss]]:
     if model.constraints:
         writer.lose("", "CONSTRAINT", _constraints(model.constraints))
     if model.doc and not isinstance(model.root, Named):
-        writer.lose("", "DOC", "only types with a name have a doc")
+        writer.lose("", "DOC", "Only types with a name have a doc.")
     return json.dumps(root, ensure_ascii=False, indent=2).encode(), writer.losses
 
 
@@ -140,7 +140,7 @@ class _Writer:
                 return {"type": "array", "items": inner}
             case Map(values, keys, nullable):
                 if keys.kind is not Kind.STRING:
-                    why = f"keys of type {keys.kind.value} are written as text"
+                    why = f"Keys of type {keys.kind.value} are written as text."
                     self.lose(path, "MAP_KEY", why, data=True)
                 inner = self.nullable(self.type(values, f"{path}{{}}", space), nullable=nullable)
                 return {"type": "map", "values": inner}
@@ -172,25 +172,25 @@ class _Writer:
     def _logical(self, kind: Decimal | Time | Timestamp | Duration, path: str, space: str) -> Any:
         match kind:
             case Decimal(None):
-                self.lose(path, "DECIMAL", "without a bound on its digits the decimal is written as text")
+                self.lose(path, "DECIMAL", "Without a bound on its digits the decimal is written as text.")
                 return "string"
             case Decimal(precision, scale):
                 return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
             case Duration(_, True):
                 return self._duration(space)
             case Duration(unit):
-                self.lose(path, "DURATION", f"the span is written as a number of units ({unit.value})", data=True)
+                self.lose(path, "DURATION", f"The span is written as a number of units ({unit.value}).", data=True)
                 return "long"
         if kind.unit is Unit.SECOND:
-            self.lose(path, "UNIT", "seconds are written as milliseconds")
+            self.lose(path, "UNIT", "Seconds are written as milliseconds.")
         suffix = _UNITS[kind.unit]
         if isinstance(kind, Time):
             if kind.unit is Unit.NANO:
-                self.lose(path, "UNIT", "times of day are cut to microseconds", data=True)
+                self.lose(path, "UNIT", "Times of day are cut to microseconds.", data=True)
             small = suffix == "millis"
             return {"type": "int" if small else "long", "logicalType": "time-millis" if small else "time-micros"}
         if kind.unit is Unit.NANO:
-            self.lose(path, "RANGE", "64 bits of nanoseconds reach from the year 1677 to 2262 only", data=True)
+            self.lose(path, "RANGE", "64 bits of nanoseconds reach from the year 1677 to 2262 only.", data=True)
         return {"type": "long", "logicalType": f"timestamp-{suffix}" if kind.utc else f"local-timestamp-{suffix}"}
 
     def _duration(self, space: str) -> Any:
@@ -208,14 +208,14 @@ class _Writer:
             if label == "null":
                 raise CannotConvert(f"{path or 'the root'}: a union of the model holds null as an option")
             if option.name and option.name not in (label, getattr(option.type, "name", "")):
-                self.lose(path, "NAME", f"the option {option.name!r} of the union has no name of its own")
+                self.lose(path, "NAME", f"The option {option.name!r} of the union has no name of its own.")
             if label not in branches:
                 branches[label] = written
             elif branches[label] == written or label == "string":
-                self.lose(path, "UNION", f"two options of the union are written as the one {label}")
+                self.lose(path, "UNION", f"Two options of the union are written as the one {label}.")
                 branches[label] = written if branches[label] == written else "string"
             else:
-                self.lose(path, "UNION", f"a second {label} sits in a record with the field `value`", data=True)
+                self.lose(path, "UNION", f"A second {label} sits in a record with the field `value`.", data=True)
                 name = self.names.made(f"{path.rpartition('.')[2] or 'root'}_option{at + 1}", space, fresh=True)
                 fields = [{"name": "value", "type": written}]
                 self.defaults.wrapped.add(kind)
@@ -247,7 +247,7 @@ class _Writer:
         if doc:
             out["doc"] = doc
         if full != name:
-            self.lose(path, "NAME", f"{name!r} is no name in Avro; it becomes {full!r} (kept in {NAME})")
+            self.lose(path, "NAME", f"{name!r} is no name in Avro; it becomes {full!r} (kept in {NAME}).")
             out[NAME] = name
         aliases = self._aliases(declared.aliases, path)
         if aliases:
@@ -265,7 +265,11 @@ class _Writer:
         legal = [alias for alias in aliases if Names.legal(alias) and (dotted or "." not in alias)]
         if len(legal) < len(aliases):
             lost = [alias for alias in aliases if alias not in legal]
-            self.lose(path, "ALIAS", f"no names in Avro: {', '.join(map(repr, lost))[:200]}")
+            self.lose(
+                path,
+                "ALIAS",
+                f"Earlier names that are no names in Avro are left out: {', '.join(map(repr, lost))[:200]}.",
+            )
         return legal
 
     def _enum(self, declared: Enumeration, path: str) -> dict[str, Any]:
@@ -279,19 +283,19 @@ class _Writer:
         if bent:
             out[SYMBOLS] = bent
             shown = ", ".join(map(repr, bent.values()))[:200]
-            self.lose(path, "SYMBOL", f"no symbols in Avro, written otherwise: {shown}", data=True)
+            self.lose(path, "SYMBOL", f"Symbols that are no names in Avro are written otherwise: {shown}.", data=True)
         numbers = [symbol.number for symbol in declared.symbols]
         if None not in numbers and numbers != list(range(len(numbers))):
             out[NUMBERS] = numbers
         if any(symbol.doc for symbol in declared.symbols):
-            self.lose(path, "DOC", "symbols have no doc")
+            self.lose(path, "DOC", "Symbols have no doc.")
         return out
 
     def _fields(self, declared: Record, path: str, space: str) -> list[dict[str, Any]]:
         if declared.open:
-            self.lose(path, "OPEN", f"members that {declared.name} does not name have no place in Avro", data=True)
+            self.lose(path, "OPEN", f"Members that {declared.name} does not name have no place in Avro.", data=True)
         for group, members in declared.at_most_one.items():
-            self.lose(path, "ONEOF", f"nothing says that a datum has one of {', '.join(members)} ({group})")
+            self.lose(path, "ONEOF", f"Nothing says that a datum has at most one of {', '.join(members)} ({group}).")
         names = self.names.symbols([field.name for field in declared.fields])
         return [self._field(field, names[field.name], path, space) for field in declared.fields]
 
@@ -317,7 +321,7 @@ class _Writer:
             out["aliases"] = aliases
         if name != field.name:
             out[NAME] = field.name
-            why = f"{field.name!r} is no name in Avro; the field is called {name!r} (kept in {NAME})"
+            why = f"{field.name!r} is no name in Avro; the field is called {name!r} (kept in {NAME})."
             self.lose(place, "NAME", why, data=True)
         if field.number is not None:
             out[NUMBER] = field.number
@@ -328,12 +332,12 @@ class _Writer:
     def _optional(self, field: Field, default: Any, path: str) -> None:
         """Say what is written for a member that is missing: what a reader takes for it, else null."""
         if default is not ABSENT and default is not None:
-            self.lose(path, "OPTIONAL", "a member that is missing is written as its default")
+            self.lose(path, "OPTIONAL", "A member that is missing is written as its default.")
         elif field.nullable and field.default is ABSENT:
-            why = "a member that is missing is written as null, as is one that is null: the two cannot be told apart"
+            why = "A member that is missing is written as null, as is one that is null: the two cannot be told apart."
             self.lose(path, "OPTIONAL", why, data=True)
         else:
-            self.lose(path, "OPTIONAL", "a member that is missing is written as null")
+            self.lose(path, "OPTIONAL", "A member that is missing is written as null.")
 
     def _led_by_default(self, field: Field) -> Type:
         """The type with the option of the default in front: readers before Avro 1.12 look for it there only."""
@@ -350,14 +354,14 @@ class _Writer:
         if field.default is None:
             if field.nullable or not field.required or kind == Scalar(Kind.NULL):
                 return None
-            self.lose(path, "DEFAULT", "null is no value of the field")
+            self.lose(path, "DEFAULT", "The default is null, which is no value of the field.")
             return ABSENT
         if isinstance(kind, Union) and self.defaults.taker(kind, field.default) == 0:
             kind = kind.options[0].type
         try:
             return self.defaults.raw(kind, field.default)
         except EncodeError as error:
-            self.lose(path, "DEFAULT", f"the default does not fit the type: {error}")
+            self.lose(path, "DEFAULT", f"The default does not fit the type: {error}.")
             return ABSENT
 
 
@@ -375,4 +379,4 @@ def _flat(kind: Union) -> list[Option]:
 
 
 def _constraints(constraints: Any) -> str:
-    return f"nothing checks {', '.join(sorted(constraints))[:200]}"
+    return f"Nothing checks {', '.join(sorted(constraints))[:200]}."

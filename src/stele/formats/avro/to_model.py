@@ -110,7 +110,7 @@ class _Reader:
                 return self._union(node, path)
             case avro.Fixed() if node.logical is not None:
                 self._props(node.props, path, logical=True)
-                self.lose(path, "FIXED", f"the {node.logical} is no longer stored in the fixed type {node.name}")
+                self.lose(path, "FIXED", f"The {node.logical} is no longer stored in the fixed type {node.name}.")
                 return self._scalar(node, path), False
             case _:
                 return neutral.Named(self._declared(node, path)), False
@@ -133,7 +133,9 @@ class _Reader:
             return neutral.Time(_UNITS[unit])
         if family in ("timestamp", "local-timestamp"):
             return neutral.Timestamp(_UNITS[unit], utc=family == "timestamp")
-        self.lose(path, "LOGICAL_TYPE", f"{logical} is carried as {node.kind}, its raw value")
+        self.lose(
+            path, "LOGICAL_TYPE", f"The logical type {logical} is not kept: data are raw values of type {node.kind}."
+        )
         return neutral.Scalar(_PLAIN[node.kind])
 
     def _union(self, node: avro.Union, path: str, *, null_last: bool = False) -> tuple[neutral.Type, bool]:
@@ -141,9 +143,9 @@ class _Reader:
         others = [branch for branch in node.branches if branch.kind != "null"]
         nullable = len(others) < len(node.branches)
         if len(node.branches) < 2:
-            self.lose(path, "UNION", "a union of one type becomes that type")
+            self.lose(path, "UNION", "A union of one type becomes that type.")
         elif nullable and node.branches[-1 if null_last else 0].kind != "null":
-            self.lose(path, "UNION_ORDER", f"null becomes the {'last' if null_last else 'first'} branch of the union")
+            self.lose(path, "UNION_ORDER", f"Null becomes the {'last' if null_last else 'first'} branch of the union.")
         if not others:
             return neutral.Scalar(Kind.NULL), True
         if len(others) == 1:
@@ -177,7 +179,7 @@ class _Reader:
         match node:
             case avro.Record():
                 if node.error:
-                    self.lose(path, "ERROR", f"{node.name} is an error of a protocol, and becomes a record")
+                    self.lose(path, "ERROR", f"{node.name} is an error of a protocol, and becomes a record.")
                 fields = tuple(self._field(name, at, field, path) for at, field in enumerate(node.fields))
                 return neutral.Record(name, fields, doc, aliases)
             case avro.EnumType():
@@ -207,7 +209,7 @@ class _Reader:
         else:
             kind, nullable = self.type(field.type, place)
         if field.order != "ascending":
-            self.lose(place, "ORDER", f"the sort order {field.order!r} is not kept")
+            self.lose(place, "ORDER", f"The sort order {field.order!r} is not kept.")
         self._props(field.props, place)
         if field.default is not avro.NO_DEFAULT:
             self.defaults.append((record, at, field, place))
@@ -224,7 +226,11 @@ class _Reader:
         known = _OWN | _LOGICAL if logical else _OWN
         unknown = sorted(key for key in props if key not in known)
         if unknown:
-            self.lose(path, "ATTRIBUTE", f"unknown to Avro itself and not kept: {', '.join(unknown)[:200]}")
+            self.lose(
+                path,
+                "ATTRIBUTE",
+                f"Attributes that Avro itself does not know are not kept: {', '.join(unknown)[:200]}.",
+            )
 
 
 def _label(branch: avro.Type) -> str:
@@ -241,14 +247,14 @@ def _with_defaults(
         declared = types[name]
         assert isinstance(declared, neutral.Record)
         if default_fault(field.type, field.default) is not None:
-            reader.lose(path, "DEFAULT", "the default is none of the field's type")
+            reader.lose(path, "DEFAULT", "The default is no value of the field's type.")
             continue
         if isinstance(field.type, avro.Union) and default_fault(field.type.branches[0], field.default) is not None:
-            reader.lose(path, "UNION_ORDER", "the branch of the default becomes the first of the union")
+            reader.lose(path, "UNION_ORDER", "The branch of the default becomes the first of the union.")
         try:
             value = plain(model, default_datum(field.type, field.default), declared.fields[at].type)
         except DataError as error:
-            reader.lose(path, "DEFAULT", f"the default has no JSON form: {error}")
+            reader.lose(path, "DEFAULT", f"The default has no JSON form: {error}.")
             continue
         found.setdefault(name, {})[at] = value
     return {name: _filled(declared, found.get(name, {})) for name, declared in types.items()}

@@ -222,7 +222,7 @@ class Loss(msgspec.Struct, frozen=True):
 
     path   dotted from the root, as in `core.ports.Field` (`address.city`, `[]` enters an array, `{}` a map)
     what   what is lost, a stable upper-case word (`DEFAULT`, `DOC`, `UNSIGNED`, `UNION`, `CONSTRAINT`, `ALIAS` …)
-    why    one sentence with the consequence
+    why    one sentence with the consequence, with its period
     data   True when some data the source allows cannot be written under the target (or not without change), not just
            documentation or checks
     """

@@ -160,7 +160,7 @@ class _Reader:
         attributes = [self._attribute(use, path, name, names) for use in self._uses(kind).values()]
         if attributes:
             shown = ", ".join(field.name for field in attributes[:5])
-            self._lose(at, "ATTRIBUTE", f"That {shown} stand in attributes and not in elements is not said.")
+            self._lose(at, "ATTRIBUTE", f"Nothing says which fields stand in attributes and not in elements: {shown}.")
         if None in kind.attributes:
             self._lose(at, "ANY", "Other attributes are allowed here; they have no place.", data=True)
         if isinstance(kind.content, XsdSimpleType):

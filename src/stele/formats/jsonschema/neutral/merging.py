@@ -65,7 +65,7 @@ class Merger:
         factors: list[dict[str, Json]] = []
         for factor in self._factors(schema):
             if len(factors) >= MAX_FACTORS:
-                lose("ALL_OF", f"more than {MAX_FACTORS} schemas hold here at once; the others are left out")
+                lose("ALL_OF", f"More than {MAX_FACTORS} schemas hold here at once; the others are left out.")
                 break
             factors.append(factor)
         if len(factors) == 1:
@@ -112,7 +112,7 @@ class Merger:
             elif key in ("anyOf", "oneOf") and not equal(merged[key], value):
                 merged.setdefault("allOf", []).append({key: value})
             elif key not in _FIRST and not equal(merged[key], value):
-                lose("ALL_OF", f"{key} is said twice; only the first is kept")
+                lose("ALL_OF", f"`{key}` is said twice; only the first is kept.")
 
     def _add_properties(self, merged: dict[str, Json], properties: dict[str, Json]) -> None:
         for name, schema in properties.items():
@@ -136,7 +136,7 @@ class Merger:
         elif said and all(factor is said[0] or "properties" not in factor for factor in factors):
             merged["additionalProperties"] = said[0]["additionalProperties"]
         elif said:
-            lose("ALL_OF", "what additionalProperties says of the members of another factor is left out")
+            lose("ALL_OF", "What additionalProperties says of the members of another factor is left out.")
 
 
 _BOUNDS: Final[dict[str, Callable[[Any, Any], Any]]] = {

@@ -130,12 +130,12 @@ class _Reader:
         schema = self.merger.target(written)
         if not isinstance(schema, dict):
             if schema is False:
-                self.lose(path, "NOT", "that no value may stand here is not said")
+                self.lose(path, "NOT", "That no value may stand here is not said.")
             return Place(_ANY, True)
         if id(schema) in self.known:
             return self.known[id(schema)]
         if id(schema) in self.open:
-            self.lose(path, "RECURSION", "a schema inside itself that is no object becomes any value")
+            self.lose(path, "RECURSION", "A schema inside itself that is no object becomes any value.")
             return Place(_ANY, True)
         if len(self.open) >= MAX_DEPTH:
             raise _too_deep()
@@ -162,16 +162,20 @@ class _Reader:
             if key == "unevaluatedProperties" and objects.closed(flat):
                 continue
             dynamic = key in ("$dynamicRef", "$recursiveRef")
-            why = f"{key} is followed once, to where it leads here" if dynamic else f"what {key} asks for is left out"
+            why = (
+                f"`{key}` is followed once, to where it leads here."
+                if dynamic
+                else f"What `{key}` asks for is left out."
+            )
             self.lose(path, _LEFT_OUT[key], why, data=dynamic)
         annotations = sorted(flat.keys() & _ANNOTATIONS)
         if annotations:
-            self.lose(path, "ANNOTATION", f"not kept: {', '.join(annotations)}")
+            self.lose(path, "ANNOTATION", f"Annotations are not kept: {', '.join(annotations)}.")
         unknown = sorted(
             key for key in flat if key not in _UNDERSTOOD and key not in _LEFT_OUT and key not in _ANNOTATIONS
         )
         if unknown:
-            self.lose(path, "ATTRIBUTE", f"unknown keywords, not kept: {', '.join(unknown)[:200]}")
+            self.lose(path, "ATTRIBUTE", f"Unknown keywords are not kept: {', '.join(unknown)[:200]}.")
 
     def _place(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> Place:
         symbols = constant_symbols(self.merger.target, flat)
@@ -184,9 +188,9 @@ class _Reader:
                     continue
                 if not objects.shaped(flat):
                     return self._sum(flat, keyword, branches, path, hint)
-                self.lose(path, "CONSTRAINT", f"which of the alternatives of {keyword} hold is left out")
+                self.lose(path, "CONSTRAINT", f"Which of the alternatives of {keyword} hold is left out.")
         if any(objects.group(flat, factor.get("oneOf")) is None for factor in flat.get("allOf", ())):
-            self.lose(path, "CONSTRAINT", "which of further alternatives hold is left out")
+            self.lose(path, "CONSTRAINT", "Which of further alternatives hold is left out.")
         return self._typed(schema, flat, path, hint)
 
     # --- alternatives -----------------------------------------------------------------------------------------------
@@ -194,7 +198,7 @@ class _Reader:
     def _sum(self, flat: dict[str, Json], keyword: str, branches: list[Json], path: str, hint: str) -> Place:
         beside = sorted(flat.keys() & {"anyOf", "oneOf", "enum", "const", "type", "format", "pattern"} - {keyword})
         if beside:
-            self.lose(path, "CONSTRAINT", f"what {', '.join(beside)} says beside {keyword} is left out")
+            self.lose(path, "CONSTRAINT", f"What {', '.join(beside)} says beside {keyword} is left out.")
         single = len(branches) == 1
         places = [
             self.place(branch, path, hint if single else f"{hint}Option{at}") for at, branch in enumerate(branches, 1)
@@ -213,7 +217,7 @@ class _Reader:
             constrained += [place.constraints] if real and place.constraints else []
         if _ANY in options:
             if len(options) > 1:
-                self.lose(path, "UNION", "one alternative is any value, so the others say nothing")
+                self.lose(path, "UNION", "One alternative is any value, so the others say nothing.")
             return Place(_ANY, nullable)
         if not options:
             return Place(Scalar(Kind.NULL), True)
@@ -229,7 +233,7 @@ class _Reader:
     def _unchecked(self, constraints: Iterable[dict[str, Any]], path: str) -> None:
         keys = sorted({key for one in constraints for key in one})
         if keys:
-            self.lose(path, "CONSTRAINT", f"the model has no place for {', '.join(keys)} here")
+            self.lose(path, "CONSTRAINT", f"The model has no place for {', '.join(keys)} here.")
 
     def _bare(self, written: Json, path: str, hint: str) -> Place:
         """A place whose constraints have nowhere to go."""
@@ -243,7 +247,7 @@ class _Reader:
     def _typed(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> Place:
         words, nullable, implied = kinds_of(flat)
         if implied:
-            why = f"no type is asked for: values other than {' or '.join(words)} are valid too, and have no place"
+            why = f"No type is asked for: values other than {' or '.join(words)} are valid too, and have no place."
             self.lose(path, "IMPLIED_TYPE", why, data=True)
         values: dict[str, Any] = {key: value_of(flat[key]) for key in ("enum", "const") if key in flat}
         if not words:
@@ -282,7 +286,7 @@ class _Reader:
         if not isinstance(prefix, list) or not prefix:
             item = self._bare(rest, inside, hint) if rest is not False else Place(_ANY, True)
             return Place(Array(item.type, item.nullable), False, constraints)
-        self.lose(path, "TUPLE", "that each place of the array has a type of its own is not said")
+        self.lose(path, "TUPLE", "That each place of the array has a type of its own is not said.")
         full = isinstance(flat.get("maxItems"), int) and flat["maxItems"] <= len(prefix)
         schemas = [*prefix, *([] if rest is False or full else [rest])]
         places = [self.place(schema, inside, f"{hint}Item{at}") for at, schema in enumerate(schemas, 1)]
@@ -308,7 +312,7 @@ class _Reader:
     def _record(self, name: str, flat: dict[str, Json], path: str) -> None:
         unchecked = [*_member_constraints(flat), *(["additionalProperties"] if objects.typed_rest(flat) else [])]
         if unchecked:
-            self.lose(path, "CONSTRAINT", f"the model has no place for {', '.join(unchecked)} of a record")
+            self.lose(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of a record.")
         fields = tuple(
             self._field(member, written, path, joined(name, member), required=required)
             for member, written, required in objects.members(flat)
@@ -321,7 +325,9 @@ class _Reader:
         inside = f"{path}{{}}"
         schemas, exact, total = objects.map_values(flat)
         if not exact:
-            why = "members with other names are valid too, and have no place" if not total else "names are not checked"
+            why = (
+                "Members with other names are valid too, and have no place." if not total else "Names are not checked."
+            )
             self.lose(path, "PATTERN", why, data=not total)
         places = [self.place(schema, inside, hint) for schema in schemas]
         value = self._union(places, inside) if len(places) > 1 else places[0]
@@ -339,7 +345,7 @@ class _Reader:
         # A named type's own description is the type's; what stands beside the reference to it is the field's.
         doc = "" if written is target and isinstance(found.type, Named) else _doc(written, found.type)
         if doc and isinstance(written.get("title"), str) and doc != written["title"]:
-            self.lose(place, "ANNOTATION", "not kept: title")
+            self.lose(place, "ANNOTATION", "The title is not kept.")
         return Field(
             name, found.type, found.nullable, required, default=default, doc=doc, constraints=found.constraints
         )
@@ -351,7 +357,7 @@ class _Reader:
     ) -> Place:
         unchecked = sorted(flat.keys() & set(STRING_CONSTRAINTS))
         if unchecked:
-            self.lose(path, "CONSTRAINT", f"the model has no place for {', '.join(unchecked)} of an enumeration")
+            self.lose(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of an enumeration.")
         name = self.distinct.name(hint)
         self.types[name] = Enumeration(name, symbols, doc=_doc(flat, Named(name)))
         return Place(Named(name), nullable)

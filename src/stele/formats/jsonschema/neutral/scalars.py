@@ -83,7 +83,7 @@ def string_type(schema: Mapping[str, Json], lose: Lose) -> Typed | int:
         size = _fixed_size(pattern)
         if size is not None:
             return size
-        lose("FORMAT", "contentEncoding asserts nothing: text that is not base64 has no place", data=True)
+        lose("FORMAT", "`contentEncoding` asserts nothing: text that is not base64 has no place.", data=True)
         return Scalar(Kind.BYTES), rest
     if word == "decimal" and isinstance(pattern, str):
         found = read_decimal(pattern)
@@ -91,7 +91,7 @@ def string_type(schema: Mapping[str, Json], lose: Lose) -> Typed | int:
             return found, {key: value for key, value in rest.items() if key not in ("format", "pattern")}
     if isinstance(word, str) and word in FORMATS:
         del rest["format"]
-        lose("FORMAT", f"format asserts nothing: text that is no {word} has no place", data=True)
+        lose("FORMAT", f"`format` asserts nothing: text that is no {word} has no place.", data=True)
         return FORMATS[word], rest
     return Scalar(Kind.STRING), rest
 
@@ -103,12 +103,12 @@ def number_type(schema: Mapping[str, Json], lose: Lose, *, whole: bool) -> Typed
     low, high = _bounds(rest)
     if not whole:
         if word in (Kind.FLOAT32, Kind.FLOAT64):
-            lose("FORMAT", f"format asserts nothing: numbers beyond {word.value} have no place", data=True)
+            lose("FORMAT", f"`format` asserts nothing: numbers beyond {word.value} have no place.", data=True)
             return Scalar(word), rest
         return Scalar(Kind.NUMBER), rest
     if low is None or high is None:
         if word in (Kind.INT32, Kind.INT64):
-            lose("FORMAT", f"format asserts nothing: numbers beyond {word.value} have no place", data=True)
+            lose("FORMAT", f"`format` asserts nothing: numbers beyond {word.value} have no place.", data=True)
             return Scalar(word), rest
         return Scalar(Kind.INTEGER), rest
     for kind, bounds in INTEGERS.items():

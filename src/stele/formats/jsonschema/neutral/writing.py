@@ -129,7 +129,7 @@ class _Writer:
         match kind:
             case Scalar(scalar):
                 if scalar in FLOATS:
-                    why = "JSON has no number for NaN and the infinities"
+                    why = "JSON has no number for NaN and the infinities."
                     self.lose(path, "NOT_A_NUMBER", why, data=True)
                 return dict(_SCALARS[scalar])
             case Decimal() | Time() | Timestamp() | Duration():
@@ -139,7 +139,7 @@ class _Writer:
                 return {"type": "array", "items": inner}
             case Map(values, keys, nullable):
                 if keys.kind is not Kind.STRING:
-                    self.lose(path, "MAP_KEY", f"that keys are {keys.kind.value} is not said: every name is text")
+                    self.lose(path, "MAP_KEY", f"That keys are {keys.kind.value} is not said: every name is text.")
                 inner = self.nullable(self.type(values, f"{path}{{}}", depth + 1), nullable=nullable)
                 return {"type": "object", "additionalProperties": inner}
             case Union(options):
@@ -164,15 +164,15 @@ class _Writer:
             case Decimal():
                 pattern = decimal_pattern(kind)
                 if pattern is None and kind.precision is not None:
-                    self.lose(path, "PRECISION", f"nothing checks that there are {kind.precision} digits at most")
+                    self.lose(path, "PRECISION", f"Nothing checks that there are {kind.precision} digits at most.")
                 return {"type": "string", "format": "decimal", **({"pattern": pattern} if pattern else {})}
             case Duration(calendar=False):
-                self.lose(path, "DURATION", "that the span has an exact length is not said")
+                self.lose(path, "DURATION", "That the span has an exact length is not said.")
                 return {"type": "string", "format": "duration"}
             case Duration():
                 return {"type": "string", "format": "duration"}
         if kind.unit is not Unit.MICRO:
-            self.lose(path, "UNIT", f"the resolution ({kind.unit.value}) is not said")
+            self.lose(path, "UNIT", f"The resolution ({kind.unit.value}) is not said.")
         word = "time-local" if isinstance(kind, Time) else "date-time" if kind.utc else "date-time-local"
         return {"type": "string", "format": word}
 
@@ -185,7 +185,7 @@ class _Writer:
     def _ambiguous(self, kind: Union, path: str) -> None:
         """Say so when a value does not tell which option it belongs to; once for a union."""
         if len(kind.options) > _MAX_COMPARED:
-            why = f"with {len(kind.options)} options, nobody can tell which one a value belongs to"
+            why = f"With {len(kind.options)} options, nobody can tell which one a value belongs to."
             self.lose(path, "UNION", why, data=True)
             return
         views = [(option.type, *self._view(option.type)) for option in kind.options]
@@ -195,7 +195,7 @@ class _Writer:
             if _alike(word, names, word2, names2)
         ]
         for one, other, word in sorted(alike, key=lambda pair: pair[2] == "number")[:1]:
-            why = f"{_shown(one)} and {_shown(other)} look alike in JSON: a value does not say which it is"
+            why = f"In JSON, {_shown(one)} and {_shown(other)} look alike: a value does not say which it is."
             self.lose(path, "UNION", why, data=word != "number")
 
     def _view(self, kind: Type) -> tuple[str, frozenset[str] | None]:
@@ -227,7 +227,7 @@ class _Writer:
             raise CannotConvert(f"the model names the type {name!r} and does not declare it")
         path = self.paths[name]
         if declared.aliases:
-            self.lose(path, "ALIAS", f"earlier names of {name} have no place: {', '.join(declared.aliases)[:200]}")
+            self.lose(path, "ALIAS", f"Earlier names of {name} have no place: {', '.join(declared.aliases)[:200]}.")
         described = {"description": declared.doc} if declared.doc else {}
         match declared:
             case Record():
@@ -244,12 +244,12 @@ class _Writer:
         if not declared.symbols:
             raise CannotConvert(f"{path or 'the root'}: the enumeration {declared.name} has no symbols")
         if declared.default:
-            why = f"readers are not told to take {declared.default!r} for a symbol they do not know"
+            why = f"Readers are not told to take {declared.default!r} for a symbol they do not know."
             self.lose(path, "ENUM_DEFAULT", why)
         if any(symbol.number is not None for symbol in declared.symbols):
-            self.lose(path, "NUMBER", "symbols have no numbers in JSON")
+            self.lose(path, "NUMBER", "Symbols have no numbers in JSON.")
         if any(symbol.doc for symbol in declared.symbols):
-            self.lose(path, "DOC", "symbols have no description")
+            self.lose(path, "DOC", "Symbols have no description.")
 
     def _record(self, declared: Record, path: str) -> dict[str, Any]:
         properties = {}
@@ -273,7 +273,9 @@ class _Writer:
             if optional.issuperset(members):
                 yield members
             else:
-                self.lose(path, "ONEOF", f"nothing says that a datum has one of {', '.join(members)} ({group})")
+                self.lose(
+                    path, "ONEOF", f"Nothing says that a datum has at most one of {', '.join(members)} ({group})."
+                )
 
     def _field(self, field: Field, path: str) -> dict[str, Any]:
         schema = self.nullable(self.type(field.type, path, 1), nullable=field.nullable)
@@ -283,9 +285,9 @@ class _Writer:
         if field.default is not ABSENT:
             schema = {**schema, "default": field.default}
         if field.aliases:
-            self.lose(path, "ALIAS", f"earlier names have no place: {', '.join(field.aliases)[:200]}")
+            self.lose(path, "ALIAS", f"Earlier names of the field have no place: {', '.join(field.aliases)[:200]}.")
         if field.number is not None:
-            self.lose(path, "NUMBER", f"the field has no number ({field.number}) in JSON")
+            self.lose(path, "NUMBER", f"The field has no number ({field.number}) in JSON.")
         return schema
 
     def _constrained(
@@ -294,7 +296,7 @@ class _Writer:
         known = {key: value for key, value in constraints.items() if key in _CONSTRAINTS}
         if len(known) < len(constraints):
             lost = ", ".join(sorted(constraints.keys() - known.keys()))
-            self.lose(path, "CONSTRAINT", f"nothing checks {lost[:200]}")
+            self.lose(path, "CONSTRAINT", f"Nothing checks {lost[:200]}.")
         if nullable and "const" in known:
             known["enum"] = [known.pop("const")]
         if nullable and isinstance(known.get("enum"), list) and None not in known["enum"]:
