@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from stele.core.ports import Form
@@ -17,7 +17,7 @@ from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import convert
 from stele.formats.conversion.data import datum as read
 from stele.formats.conversion.data import plain
-from stele.formats.conversion.model import Loss
+from stele.formats.conversion.model import Loss, Model, Record
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
 
@@ -82,8 +82,14 @@ def test_avro_by_way_of_json_schema(schema: Any, draw: st.DataObject) -> None:
     assert AVRO.codec(last).validate(read(AVRO.to_model(last)[0], value)) == []
 
 
+def records(model: Model) -> int:
+    """How many types of a model have fields; options of a union and entries of a map may need more of them."""
+    return sum(isinstance(declared, Record) for declared in model.types.values())
+
+
 @settings(FAST, max_examples=25)
 @given(schemas(depth=2), st.data())
+@example(["boolean", {"type": "fixed", "name": "F0", "size": 0}], None)
 def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
     """From Avro to Protobuf and back, data of the first schema are data of the last, unless there are more messages."""
     record = {"type": "record", "name": "Top", "fields": [{"name": "top", "type": schema}]}
@@ -91,9 +97,7 @@ def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
     there = convert(AVRO, source, PROTOBUF)
     between = PROTOBUF.parse(there.text, {})
     back = convert(PROTOBUF, between, AVRO)
-    if hurt(there.losses + back.losses) or len(PROTOBUF.to_model(between)[0].types) > len(
-        AVRO.to_model(source)[0].types
-    ):
+    if hurt(there.losses + back.losses) or records(PROTOBUF.to_model(between)[0]) > records(AVRO.to_model(source)[0]):
         return
     value = plain(AVRO.to_model(source)[0], draw.draw(data(source.root)))
     last = AVRO.parse(back.text, {})
