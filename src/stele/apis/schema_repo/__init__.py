@@ -1,0 +1,72 @@
+"""Two dialects of one idea: AVRO-1124, the proposal of a REST service for Avro schemas, and schema-repo, the project it
+became.
+
+| below                                                   | dialect                                             |
+|---------------------------------------------------------|-----------------------------------------------------|
+| `/avro1124/schemas`                                     | AVRO-1124: groups, ids, `compatibility_model`       |
+| `/avro1124/schema-repo`, `/schema-repo`                 | schema-repo: subjects with a config, ids, validators |
+| `/avro1124/schema-repo-browser`, `/schema-repo-browser` | the same, to look at                                |
+| `/avro1124/…`, `/schema-repo-admin/…` `status`, `config` | of the server                                      |
+
+schema-repo's Java client looks for `status` and `config` beside the URL it is given, so that is best
+`…/avro1124/schema-repo`. Source: the text of AVRO-1124, and reference notes on schema-repo 0.1.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Litestar, Request, Router
+from litestar.di import Provide
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from stele import __version__
+from stele.apis.schema_repo import routes_avro1124, routes_browser, routes_subjects
+from stele.apis.schema_repo.bodies import without_empty_segments
+from stele.apis.schema_repo.desk import AVRO1124, SCHEMA_REPO, Custom, Desk, Office
+from stele.apis.schema_repo.faults import answer
+from stele.apis.schema_repo.ids import IdIndex
+from stele.apis.schema_repo.options import Ids, SchemaRepoOptions, models_in, words_in
+from stele.apis.web import actor_of, operation_id
+from stele.service.registry import Registry
+
+__all__ = ["SEGMENTS", "Ids", "SchemaRepoOptions", "application", "models_in", "words_in"]
+
+SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin")
+"""First path segments of these dialects."""
+
+
+def application(registry: Registry, options: SchemaRepoOptions | None = None, **settings: Any) -> Litestar:
+    """Both dialects as one application. settings go to Litestar as they are."""
+    options = options or SchemaRepoOptions()
+    office = Office(registry, options, IdIndex())
+    return Litestar(
+        route_handlers=[
+            Router("/", route_handlers=routes_avro1124.ROUTES, dependencies={"desk": _desks(office, AVRO1124)}),
+            Router(
+                "/",
+                route_handlers=[*routes_subjects.ROUTES, *routes_browser.ROUTES],
+                dependencies={"desk": _desks(office, SCHEMA_REPO)},
+            ),
+        ],
+        exception_handlers={Exception: answer},
+        middleware=[without_empty_segments],
+        openapi_config=OpenAPIConfig(
+            title="Stele: AVRO-1124 and schema-repo dialects",
+            version=__version__,
+            path="/_docs/schema-repo",
+            operation_id_creator=operation_id,
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        ),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **settings,
+    )
+
+
+def _desks(office: Office, custom: Custom) -> Provide:
+    def desk(request: Request[Any, Any, Any]) -> Desk:
+        return Desk(office, custom, actor_of(request))
+
+    return Provide(desk, sync_to_thread=False)

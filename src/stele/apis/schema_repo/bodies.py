@@ -1,0 +1,99 @@
+"""What requests bring: schemas as plain text, and forms; and which media type an answer may have."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import parse_qsl
+
+from litestar import Request
+from litestar.exceptions import HTTPException, InternalServerException, NotFoundException
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from stele.apis.web import media_type_of
+from stele.errors import InvalidRequest
+
+TEXT = "text/plain"
+JSON = "application/json"
+HTML = "text/html"
+FORM = "application/x-www-form-urlencoded"
+
+_MOST_FIELDS = 1000
+_CHARSETS = {"utf-8", "utf8", "us-ascii", "iso-8859-1"}
+_CHARSET = re.compile(r';\s*charset\s*=\s*"?([\w.:+-]+)', re.IGNORECASE)
+
+
+class NotAcceptable(HTTPException):
+    """None of the renderings there are is one the client takes."""
+
+    status_code = 406
+
+
+class UnsupportedMediaType(HTTPException):
+    """The body is said to be something the endpoint does not take."""
+
+    status_code = 415
+
+
+def without_empty_segments(app: ASGIApp) -> ASGIApp:
+    """Middleware: 404 for `//`, which the router would take for `/`, and act on something else than was named."""
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        if b"//" in scope.get("raw_path", b"").partition(b"?")[0]:
+            raise NotFoundException
+        await app(scope, receive, send)
+
+    return handle
+
+
+def rendering(request: Request[Any, Any, Any], *offered: str) -> str:
+    """The first media type of the Accept header that is offered; `*`, `*/*` or none at all is the first one offered.
+
+    The list is read from left to right and weights do not count, as in the original. Raises `NotAcceptable`.
+    """
+    ranges = [media_type_of(part) for part in request.headers.get("accept", "").split(",")]
+    for wanted in [part for part in ranges if part] or ["*/*"]:
+        if wanted in offered:
+            return wanted
+        if wanted in {"*", "*/*"}:
+            return offered[0]
+    raise NotAcceptable(f"Only {', '.join(offered)} can be given.")
+
+
+async def read_text(request: Request[Any, Any, Any]) -> bytes:
+    """The schema a request brings, as UTF-8. Raises `UnsupportedMediaType`, `InvalidRequest`."""
+    text = _decoded(await _body(request, TEXT), request.headers.get("content-type", ""))
+    if not text.strip():
+        raise InvalidRequest("the request has no schema")
+    return text.encode()
+
+
+async def read_form(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """The fields of a form, the first value of each. Raises `UnsupportedMediaType`, `InvalidRequest`."""
+    text = _decoded(await _body(request, FORM), "")
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise InvalidRequest(f"the form cannot be read: {error}") from None
+    return dict(reversed(pairs))
+
+
+async def _body(request: Request[Any, Any, Any], *taken: str) -> bytes:
+    given = media_type_of(request.headers.get("content-type", ""))
+    if given and given not in taken:
+        raise UnsupportedMediaType(f"The body is {given}; {' or '.join(taken)} is taken.")
+    try:
+        return await request.body()
+    except InternalServerException:
+        raise InvalidRequest("the request ended before its body did") from None
+
+
+def _decoded(body: bytes, content_type: str) -> str:
+    found = _CHARSET.search(content_type)
+    charset = found[1].lower() if found else "utf-8"
+    if charset not in _CHARSETS:
+        raise UnsupportedMediaType(f"The charset {charset} is not taken.")
+    try:
+        return body.decode(charset)
+    except UnicodeError as error:
+        raise InvalidRequest(f"the body is not text of its charset: {error}") from None

@@ -1,0 +1,103 @@
+"""Ids of schemas: numbers, or digests of the text, opaque to clients and never ambiguous within a subject.
+
+Ids are derived, not stored, so a registry can change its kind of ids and still understands those it gave before. Two
+versions with the same digest (another dialect may have registered them) share an id: it means the first live one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+
+from stele.apis.schema_repo.options import Ids
+from stele.core.chains import find_version
+from stele.core.digests import KINDS, digest_keys
+from stele.core.model import Document, Life, Subject, Version
+from stele.core.state import State
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+_DIGEST = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
+_SPACES = re.compile(rb"[ \t\r\n]+")
+
+
+def _md5(text: bytes) -> str:
+    return hashlib.md5(_SPACES.sub(b"", text), usedforsecurity=False).hexdigest()
+
+
+def _crc(text: bytes, rabin: bytes | None) -> str:
+    return rabin.hex() if rabin is not None else _md5(text)
+
+
+def new_id(kind: Ids, document: Document) -> str | None:
+    """The id a document would have; None for numbers, which depend on the subject."""
+    if kind is Ids.SEQUENTIAL:
+        return None
+    return _md5(document.text) if kind is Ids.MD5 else _crc(document.text, document.digests.get("rabin"))
+
+
+def id_of(kind: Ids, first: int, state: State, version: Version) -> str:
+    """The id of a version; first is the number of a subject's first one."""
+    if kind is Ids.SEQUENTIAL:
+        return str(version.ordinal - 1 + first)
+    text = state.text(version.content)
+    return _md5(text) if kind is Ids.MD5 else _crc(text, _rabin(state, version))
+
+
+def _rabin(state: State, version: Version) -> bytes | None:
+    keys = digest_keys(state.digests(version.content))
+    return next((key[2:] for key in keys if key[0] == KINDS["rabin"]), None)
+
+
+class _Digested:
+    """The digest ids of one subject's versions."""
+
+    def __init__(self) -> None:
+        self.counted = 0
+        self.last = 0
+        self.ordinals: dict[str, list[int]] = {}
+
+
+class IdIndex:
+    """Finds versions by id. A subject's digests are taken when one is first asked for, then kept up with it."""
+
+    def __init__(self) -> None:
+        self._state: State | None = None
+        self._known: dict[int, _Digested] = {}
+
+    def find(self, state: State, subject: Subject, asked: str, first: int) -> Version | None:
+        """The first live version of that id, of whichever kind the id is; None when there is none."""
+        if _NUMBER.fullmatch(asked):
+            return _live(subject, [int(asked) + 1 - first])
+        if not _DIGEST.fullmatch(asked):
+            return None
+        return _live(subject, self._followed(state, subject).ordinals.get(asked, ()))
+
+    def _followed(self, state: State, subject: Subject) -> _Digested:
+        if state is not self._state:
+            self._state, self._known = state, {}
+        known = self._known.get(subject.uid)
+        rows = subject.versions
+        if known is None or known.counted > len(rows) or (known.counted and rows[known.counted - 1].uid != known.last):
+            # Never seen, or versions were purged: what is left has moved.
+            known = self._known[subject.uid] = _Digested()
+        for row in rows[known.counted :]:
+            for name in {id_of(kind, 0, state, row) for kind in (Ids.MD5, Ids.CRC_64_AVRO)}:
+                known.ordinals.setdefault(name, []).append(row.ordinal)
+            known.counted, known.last = known.counted + 1, row.uid
+        return known
+
+
+def _live(subject: Subject, ordinals: Iterable[int]) -> Version | None:
+    found = (find_version(subject, ordinal) for ordinal in ordinals if ordinal > 0)
+    return next((row for row in found if row is not None and row.life is Life.LIVE), None)
+
+
+def named_once(kind: Ids, first: int, state: State, rows: Iterable[Version]) -> Iterator[tuple[str, Version]]:
+    """(id, version) of every version that its id means, in the order given: oldest first."""
+    seen: set[str] = set()
+    for row in rows:
+        name = id_of(kind, first, state, row)
+        if name not in seen:
+            seen.add(name)
+            yield name, row

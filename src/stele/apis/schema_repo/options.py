@@ -1,0 +1,55 @@
+"""What an operator can choose about the two dialects of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+import msgspec
+
+from stele.errors import InvalidRequest
+
+
+class Ids(Enum):
+    """What the id of a schema is; it is opaque to clients, and always one segment of a URL."""
+
+    SEQUENTIAL = "sequential"
+    """The version's number in its subject: from 1 in AVRO-1124, from 0 in schema-repo."""
+    MD5 = "md5"
+    """MD5 of the text without white space, 32 hexadecimal digits: what LinkedIn used."""
+    CRC_64_AVRO = "crc-64-avro"
+    """The 64-bit fingerprint of the Avro specification, 16 hexadecimal digits; of other languages, the MD5."""
+
+
+class SchemaRepoOptions(msgspec.Struct, frozen=True):
+    """Settings of both dialects.
+
+    ids                 which ids are handed out; ids of the other kinds are still understood
+    default_validators  of a schema-repo subject created without `repo.validators`
+    models              names of the operator's own for lists of policy words and validators
+    read_only           every write through these dialects is refused
+    max_request_bytes   longest body
+    """
+
+    ids: Ids = Ids.SEQUENTIAL
+    default_validators: tuple[str, ...] = ()
+    models: Mapping[str, tuple[str, ...]] = {}
+    read_only: bool = False
+    max_request_bytes: int = 16 * 1024 * 1024
+
+
+def words_in(text: str) -> tuple[str, ...]:
+    """The members of a comma-separated list, without the empty ones."""
+    return tuple(word for word in (part.strip() for part in text.split(",")) if word)
+
+
+def models_in(text: str) -> dict[str, tuple[str, ...]]:
+    """Named models as a setting spells them: `db_policy=full_transitive,lint; noop=none`. Raises `InvalidRequest`."""
+    models = {}
+    for part in text.split(";"):
+        name, equals, words = part.partition("=")
+        if part.strip():
+            if not equals or not name.strip() or "," in name:
+                raise InvalidRequest(f"a compatibility model is written name=word,word, not {part.strip()!r}")
+            models[name.strip()] = words_in(words)
+    return models
