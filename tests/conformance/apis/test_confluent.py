@@ -57,4 +57,4 @@ async def test_rule(
 
 def test_there_are_enough_exchanges() -> None:
     """The transcripts are read at all, and cover the API's tables."""
-    assert sum(len(rule.exchanges) for rule in RULES) >= 700
+    assert sum(len(rule.exchanges) for rule in RULES) >= 1500
