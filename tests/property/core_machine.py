@@ -133,6 +133,7 @@ catalogue = st.one_of(
     st.builds(cmd.AssignEncoding, keys, ordinals),
     st.builds(cmd.Bind, bindings),
     st.builds(cmd.Unbind, bindings.map(lambda binding: binding.key)),
+    st.builds(cmd.ChangeBindings, st.lists(bindings, max_size=2).map(tuple), seen=st.none() | st.just(frozenset())),
     st.builds(cmd.AdoptRulesets, adoptions, st.booleans()),
     st.builds(
         cmd.ChangeItems,

@@ -99,18 +99,20 @@ class Register(msgspec.Struct, frozen=True):
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):
-    """Delete one version; ordinal None means the newest live one."""
+    """Delete one version; ordinal None means the newest live one. seen: as in `ChangeBindings`, of the subject."""
 
     key: SubjectKey
     ordinal: int | None
     removal: Removal = Removal.RETIRE
+    seen: frozenset[Binding] | None = None
 
 
 class DeleteSubject(msgspec.Struct, frozen=True):
-    """Delete all versions of a subject."""
+    """Delete all versions of a subject. seen: as in `ChangeBindings`, of the subject."""
 
     key: SubjectKey
     removal: Removal = Removal.RETIRE
+    seen: frozenset[Binding] | None = None
 
 
 class CreateSpace(msgspec.Struct, frozen=True):
@@ -211,6 +213,18 @@ class Unbind(msgspec.Struct, frozen=True):
     key: tuple[str, str, str, str]
 
 
+class ChangeBindings(msgspec.Struct, frozen=True):
+    """Bind resources and end bindings, all or none.
+
+    seen is a condition: the bindings the caller decided on, that is all of the subjects bound to, and all of the
+    resources they are of by type and id; None takes whatever is there.
+    """
+
+    bound: tuple[Binding, ...]
+    unbound: tuple[tuple[str, str, str, str], ...] = ()
+    seen: frozenset[Binding] | None = None
+
+
 class ChangeItems(msgspec.Struct, frozen=True):
     """Change documents of a collection, all or none: JSON text by key, None removes it.
 
@@ -248,6 +262,7 @@ Command = (
     | AssignEncoding
     | Bind
     | Unbind
+    | ChangeBindings
     | ChangeItems
     | AdoptRulesets
 )

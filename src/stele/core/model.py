@@ -272,7 +272,11 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A resource of a data system bound to a subject. ordinal None follows the latest version."""
+    """A resource of a data system bound to a subject. ordinal None follows the latest version.
+
+    A STRONG binding has its subject for itself, and may take it along when it ends; guid names it in the dialects that
+    give bindings a name.
+    """
 
     cluster: str
     resource_type: str
@@ -283,6 +287,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     lifecycle: str = "WEAK"
     frozen: bool = False
     resource_id: str = ""
+    guid: str = ""
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -13,6 +13,7 @@ from stele.core.governance import merge_metadata, merge_rule_sets
 from stele.core.model import (
     REGISTRY,
     Attachments,
+    Binding,
     Content,
     GlobalId,
     Lane,
@@ -199,6 +200,28 @@ def encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
     if found is None:
         raise EncodingNotFound(f"The version of encoding {number} was purged.")
     return found, codec
+
+
+# --- bindings -------------------------------------------------------------------------------------------------------
+
+
+def bindings_of(state: State, subjects: Iterable[SubjectKey]) -> frozenset[Binding]:
+    """All bindings to any of these subjects."""
+    keys = set(subjects)
+    return frozenset(binding for binding in state.bindings.values() if binding.subject in keys)
+
+
+def bindings_around(state: State, bindings: Iterable[Binding]) -> frozenset[Binding]:
+    """All bindings to the subjects of these ones, or of the resources they are of by type and id, or by key."""
+    near = list(bindings)
+    subjects = {binding.subject for binding in near}
+    resources = {(binding.resource_type, binding.resource_id) for binding in near if binding.resource_id}
+    keys = {binding.key for binding in near}
+    return frozenset(
+        row
+        for key, row in state.bindings.items()
+        if row.subject in subjects or (row.resource_type, row.resource_id) in resources or key in keys
+    )
 
 
 # --- references -----------------------------------------------------------------------------------------------------

@@ -280,6 +280,44 @@ def test_a_frozen_binding_does_not_move() -> None:
     box.do(cmd.Unbind(binding(S).key))
 
 
+def test_bindings_change_together_on_what_was_seen() -> None:
+    """All are made and ended at once, unless others around them came or went since they were decided on."""
+    box = Box()
+    box.register(S, "a")
+    box.register(T, "a")
+    one, two = Binding("c", "topic", "t", "value", S, resource_id="1"), Binding("c", "topic", "t", "key", S)
+    other = Binding("d", "topic", "u", "value", S)
+    box.do(cmd.ChangeBindings((one, two), seen=frozenset()))
+    assert box.state.bindings == {one.key: one, two.key: two}
+    with pytest.raises(PreconditionFailed):
+        box.do(cmd.ChangeBindings((other,), seen=frozenset()))
+    moved = Binding("e", "topic", "v", "value", T, resource_id="1")
+    with pytest.raises(PreconditionFailed):
+        box.do(cmd.ChangeBindings((moved,), seen=frozenset()))
+    with pytest.raises(BindingNotFound):
+        box.do(cmd.ChangeBindings((other,), (other.key,)))
+    assert other.key not in box.state.bindings
+    box.do(cmd.ChangeBindings((other,), (one.key,), frozenset({one, two})))
+    assert box.state.bindings == {two.key: two, other.key: other}
+    with pytest.raises(PreconditionFailed):
+        box.do(cmd.ChangeBindings((), (two.key,), frozenset({two})))
+    with pytest.raises(InvalidName):
+        box.do(cmd.ChangeBindings((Binding("c", "topic", "t\n", "value", S),)))
+
+
+def test_deletions_on_what_was_seen_bound() -> None:
+    """A deletion that says which bindings it knows of is refused when there are others."""
+    box = Box()
+    box.register(S, "a")
+    box.do(Bind(binding(S)))
+    for command in (cmd.DeleteSubject(S, seen=frozenset()), cmd.DeleteVersion(S, 1, seen=frozenset())):
+        with pytest.raises(PreconditionFailed):
+            box.do(command)
+    box.do(cmd.DeleteVersion(S, 1, seen=frozenset({binding(S)})))
+    box.do(cmd.DeleteSubject(S, cmd.Removal.PURGE, frozenset({binding(S)})))
+    assert box.state.bindings == {}
+
+
 # --- collections ----------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ _RULES: Mapping[type, Callable[[State, Any, Stamp], Decision]] = {
     cmd.AssignEncoding: catalogue.assign_encoding,
     cmd.Bind: catalogue.bind,
     cmd.Unbind: catalogue.unbind,
+    cmd.ChangeBindings: catalogue.change_bindings,
     cmd.ChangeItems: catalogue.change_items,
     cmd.AdoptRulesets: rulesets.adopt,
 }

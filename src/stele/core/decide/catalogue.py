@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from stele.core import commands as cmd
 from stele.core import events as ev
 from stele.core import queries
-from stele.core.decide.decision import Decision, checked_name, creation, writable
+from stele.core.decide.decision import Decision, checked_name, creation, require_bindings, writable
 from stele.core.events import Stamp
 from stele.core.model import DEFAULT_SPACE, Level, Life, Subject, SubjectKey
 from stele.core.state import State, uid_bytes
@@ -116,6 +116,8 @@ def bind(state: State, command: cmd.Bind, stamp: Stamp) -> Decision:
         return Decision((), cmd.Done())
     if known is not None and known.frozen:
         raise InvalidRequest(f"the binding of '{binding.resource}' is frozen")
+    for part in (*binding.key, binding.resource_id):
+        checked_name(part)
     writable(state, Level(*binding.subject))
     return Decision((ev.Bound(binding),), cmd.Done())
 
@@ -127,6 +129,16 @@ def unbind(state: State, command: cmd.Unbind, stamp: Stamp) -> Decision:
         raise BindingNotFound(f"'{command.key[2]}' is not bound.")
     writable(state, Level(*binding.subject))
     return Decision((ev.Unbound(command.key),), cmd.Done())
+
+
+def change_bindings(state: State, command: cmd.ChangeBindings, stamp: Stamp) -> Decision:
+    """Bind and unbind at once, unless the bindings around are not the ones the caller saw."""
+    if command.seen is not None:
+        gone = (state.bindings[key] for key in command.unbound if key in state.bindings)
+        require_bindings(queries.bindings_around(state, [*command.bound, *gone]), command.seen)
+    ends = [unbind(state, cmd.Unbind(key), stamp) for key in command.unbound]
+    starts = [bind(state, cmd.Bind(binding), stamp) for binding in command.bound]
+    return Decision(tuple(event for row in (*ends, *starts) for event in row.events), cmd.Done())
 
 
 def change_items(state: State, command: cmd.ChangeItems, stamp: Stamp) -> Decision:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from stele.core.commands import CONTINUING, Outcome, SubjectDefaults
 from stele.core.events import Event, Stamp, SubjectCreated
-from stele.core.model import Level, Mode, SubjectKey
+from stele.core.model import Binding, Level, Mode, SubjectKey
 from stele.core.queries import mode_for
 from stele.core.state import State
-from stele.errors import InvalidName, ReadOnly
+from stele.errors import InvalidName, PreconditionFailed, ReadOnly
 
 _CLOSED_MODES = {Mode.READONLY, Mode.READONLY_OVERRIDE, Mode.FORWARD}
 
@@ -33,6 +33,12 @@ def refused(level: Level, how: str) -> ReadOnly:
     """The error of a write that the mode forbids."""
     space, subject = level.space or "", level.subject or ""
     return ReadOnly(f"Subject '{subject}' in space '{space}' is {how}", subject=subject, space=space, how=how)
+
+
+def require_bindings(there: frozenset[Binding], seen: frozenset[Binding]) -> None:
+    """Raises `PreconditionFailed` when the bindings there are not the ones somebody decided on."""
+    if there != seen:
+        raise PreconditionFailed("what is bound was changed meanwhile")
 
 
 def checked_name(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stele.core import queries
 from stele.core.commands import DeleteSubject, DeleteVersion, Removal, Removed
-from stele.core.decide.decision import Decision, writable
+from stele.core.decide.decision import Decision, require_bindings, writable
 from stele.core.events import Event, Stamp, SubjectClosed, Unbound, VersionsPurged, VersionsRetired
 from stele.core.model import Level, Life, Subject, SubjectKey, Version
 from stele.core.state import State
@@ -23,6 +23,8 @@ def delete_version(state: State, command: DeleteVersion, stamp: Stamp) -> Decisi
     if command.removal is Removal.PURGE and version.life is Life.LIVE:
         raise NotRetired(key.name, version.ordinal)
     writable(state, Level(*key))
+    if command.seen is not None:
+        require_bindings(queries.bindings_of(state, [key]), command.seen)
     _require_unreferred(state, key, [version], command.removal, among_itself=True)
     return _deleted(state, version.subject, (version.ordinal,), command.removal)
 
@@ -40,6 +42,8 @@ def delete_subject(state: State, command: DeleteSubject, stamp: Stamp) -> Decisi
     if command.removal is Removal.PURGE and live:
         raise NotRetired(key.name)
     writable(state, Level(*key))
+    if command.seen is not None:
+        require_bindings(queries.bindings_of(state, [key]), command.seen)
     going = live if command.removal is Removal.RETIRE else kept
     _require_unreferred(state, key, going, command.removal, among_itself=False)
     return _deleted(state, subject, tuple(row.ordinal for row in going), command.removal)
