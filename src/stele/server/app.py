@@ -29,6 +29,10 @@ _CONFLUENT_SEGMENTS = (
     "contexts",
     "compatibility",
     "v1",
+    "associations",
+    "associations:batch",
+    "associations:batchGet",
+    "associations:batchMutate",
     "dek-registry",
     "confluent",
 )

@@ -330,7 +330,7 @@ async def test_transcripts_meet_every_error_code() -> None:
         int(exchange.expected.split(" ", 1)[0])
         for rule in RULES
         for exchange in rule.exchanges
-        if exchange.status >= 400
+        if exchange.status >= 400 and exchange.expected
     }
-    elsewhere = {401, 403, 409, 500, 501, 50001, 50002, 42209, 40370, 40972}
+    elsewhere = {401, 403, 409, 500, 501, 50001, 50002, 42209, 40370, 40902, 40972, 42213}
     assert set(ERROR_CODES) <= met | elsewhere

@@ -1,6 +1,6 @@
 """The Confluent and Redpanda dialect: the schema registry API most clients speak, at the root of the server.
 
-Source: reference notes on that API (releases 7.9 to 8.5). Associations and exporters are not in it.
+Source: reference notes on that API (releases 7.9 to 8.5). Exporters are not in it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele.apis.confluent import (
+    routes_associations,
     routes_deks,
     routes_keks,
     routes_root,
@@ -50,6 +51,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         routes_subjects,
         routes_versions,
         routes_settings,
+        routes_associations,
         routes_keks,
         routes_deks,
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from stele.apis.confluent.names import Prefix, context_of, key_of, qualified
+from stele.apis.confluent.associations import NONE, STRONG, TOPIC, WEAK, Filter, association_out
+from stele.apis.confluent.entities import Schema
+from stele.apis.confluent.entities_associations import ExtendedSchema
+from stele.apis.confluent.names import NoSuchResource, Prefix, context_of, key_of, qualified
 from stele.core import queries
 from stele.core.chains import uses_of
-from stele.core.model import GlobalId, Life, Space, Subject, SubjectKey, Version
+from stele.core.model import Binding, GlobalId, Life, Space, Subject, SubjectKey, Version
 from stele.core.state import OWN, State
 from stele.errors import ContentNotFound
 
@@ -96,6 +100,54 @@ def aliases(state: State) -> Mapping[SubjectKey, list[str]]:
                 target = key_of(settings.alias, space.name)
                 found.setdefault(target, []).append(qualified(SubjectKey(space.name, name)))
     return {key: sorted(names) for key, names in found.items()}
+
+
+class AssociationFilter(NamedTuple):
+    """Which associations the subject of a version must have; with none set those without any are taken, too."""
+
+    bindings: Filter
+    none: bool
+
+    def takes(self, there: list[Binding]) -> list[Binding] | None:
+        """Those among the bindings of a subject that count; None when the subject is out."""
+        found = [row for row in there if self.bindings.takes(row)]
+        return found or ([] if self.none and not there else None)
+
+
+def association_filter(
+    resource_type: str, types: list[str] | None, lifecycles: list[str] | None
+) -> AssociationFilter | None:
+    """The filter of a request, None when it says nothing of associations. Raises `NoSuchResource`."""
+    if not (resource_type or types or lifecycles):
+        return None
+    named = {word.upper() for word in lifecycles or ()}
+    if not named <= {STRONG, WEAK, NONE}:
+        raise NoSuchResource
+    some = tuple(sorted(named - {NONE})) or ((NONE,) if NONE in named else ())
+    return AssociationFilter(Filter(resource_type or TOPIC, tuple(types or ()), some), NONE in named)
+
+
+def associated(
+    state: State, rows: Iterable[Version], wanted: AssociationFilter | None
+) -> Iterator[tuple[Version, list[Binding]]]:
+    """Versions of subjects with such associations, and these."""
+    if wanted is None:
+        yield from ((row, []) for row in rows)
+        return
+    there: dict[SubjectKey, list[Binding]] = {}
+    for _, binding in sorted(state.bindings.items()):
+        there.setdefault(binding.subject, []).append(binding)
+    for row in rows:
+        found = wanted.takes(there.get(row.subject.key, []))
+        if found is not None:
+            yield row, found
+
+
+def extended(schema: Schema, aliases: list[str], bindings: list[Binding]) -> ExtendedSchema:
+    """A version with the names and the resources its subject has."""
+    members = {name: getattr(schema, name) for name in schema.__struct_fields__}
+    shown = [association_out(binding) for binding in bindings]
+    return ExtendedSchema(**{**members, "aliases": aliases, "associations": shown})
 
 
 def contexts(state: State, prefix: str) -> Iterator[str]:

@@ -45,6 +45,12 @@ SubjectPrefix = Annotated[
 ContextPrefix = Annotated[str, QueryParameter(name="contextPrefix", description="start of the names")]
 LatestOnly = Annotated[str, QueryParameter(name="latestOnly", schema_extra=_FLAG, description="newest of each subject")]
 RuleType = Annotated[str, QueryParameter(name="ruleType", description="only schemas with a rule of that type")]
+ResourceType = Annotated[str, QueryParameter(name="resourceType", description="of associations: only `topic` so far")]
+AssociationTypes = Annotated[list[str] | None, QueryParameter(name="associationType", description="`key`, `value`")]
+Lifecycles = Annotated[
+    list[str] | None,
+    QueryParameter(name="lifecycle", description="`STRONG`, `WEAK`; `NONE` for subjects without associations"),
+]
 FetchMaxId = Annotated[str, QueryParameter(name="fetchMaxId", schema_extra=_FLAG, description="add the highest id")]
 DefaultToGlobal = Annotated[
     str, QueryParameter(name="defaultToGlobal", schema_extra=_FLAG, description="what is in force, from any level")

@@ -13,12 +13,14 @@ import msgspec
 from msgspec.structs import replace
 
 from stele.apis.confluent import entities as api
+from stele.apis.confluent.associations import STRONG
 from stele.apis.confluent.contract import hint_of, hinted
 from stele.apis.confluent.desk import Desk, Draft
 from stele.apis.confluent.faults import RefusedChange
+from stele.apis.confluent.faults_associations import OwnedTarget
 from stele.apis.confluent.names import qualified, writable_key
 from stele.apis.confluent.tags import retag
-from stele.apis.confluent.translate import rule_set_in
+from stele.apis.confluent.translate import references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
 from stele.core.commands import Check, Equality, Register, Registration
@@ -43,6 +45,7 @@ async def register(
     writable_key(key)
     state = await desk.registry.current()
     retagged = retag(request, queries.latest(state.subject(key)))
+    _require_shared(state, key, retagged)
     draft = None
     if (retagged.schema or "").strip():
         draft = await desk.draft(state, key, retagged, normalize=normalize)
@@ -68,6 +71,14 @@ async def register(
         return numbered(state, bare) if asked.version or asked is not request else hinting(state, bare)
 
     return await settled(desk, command)
+
+
+def _require_shared(state: State, key: SubjectKey, request: api.RegisterSchemaRequest) -> None:
+    """Raises `OwnedTarget` for a reference to a subject that belongs to a resource: it may go away with that."""
+    targets = {row.key for row in references_in(request.references, key.space)} - {key}
+    for binding in queries.bindings_of(state, targets) if targets else ():
+        if binding.lifecycle == STRONG:
+            raise OwnedTarget(qualified(binding.subject))
 
 
 async def _registered(

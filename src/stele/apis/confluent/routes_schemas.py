@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from stele.apis.confluent import entities as api
 from stele.apis.confluent import lists
 from stele.apis.confluent.desk import Desk, schema_by_id
+from stele.apis.confluent.entities_associations import ExtendedSchema
 from stele.apis.confluent.names import (
     Asked,
     NoSuchResource,
@@ -23,6 +24,7 @@ from stele.apis.confluent.names import (
 )
 from stele.apis.confluent.parameters import (
     READ,
+    AssociationTypes,
     AtDesk,
     Context,
     FetchMaxId,
@@ -30,9 +32,11 @@ from stele.apis.confluent.parameters import (
     Flag,
     Guid,
     LatestOnly,
+    Lifecycles,
     Limit,
     Offset,
     References,
+    ResourceType,
     RuleType,
     SchemaId,
     Shape,
@@ -56,11 +60,14 @@ async def list_schemas(
     deleted: Flag = "",
     latest_only: LatestOnly = "",
     rule_type: RuleType = "",
+    resource_type: ResourceType = "",
+    association_types: AssociationTypes = None,
+    lifecycles: Lifecycles = None,
     offset: Offset = "",
     limit: Limit = "",
-) -> list[api.Schema]:
+) -> list[ExtendedSchema]:
     # GET /schemas
-    """Versions with their schemas, by subject and number."""
+    """Versions with their schemas, by subject and number; with associations when they are asked about."""
     state = await desk.registry.current()
     rows = lists.all_versions(
         state,
@@ -69,10 +76,13 @@ async def list_schemas(
         latest_only=is_true(latest_only),
         rule_type=rule_type,
     )
-    shown = page(rows, offset, limit, desk.options.max_schemas)
+    wanted = lists.association_filter(resource_type, association_types, lifecycles)
     known = lists.aliases(state) if is_true(aliases) else {}
     style = desk.style()
-    return [replace(version_out(state, row, style), aliases=known.get(row.subject.key, [])) for row in shown]
+    return [
+        lists.extended(version_out(state, row, style), known.get(row.subject.key, []), bound)
+        for row, bound in page(lists.associated(state, rows, wanted), offset, limit, desk.options.max_schemas)
+    ]
 
 
 @get(everywhere("/schemas/types"), **READ)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from stele.apis.confluent import entities as api
 from stele.apis.confluent import lists, registering
+from stele.apis.confluent.associating import delete_subject as delete_associated
 from stele.apis.confluent.desk import require_visible, visible_elsewhere
 from stele.apis.confluent.names import WILDCARD, is_true, page, prefix_of
 from stele.apis.confluent.options import OLD
@@ -31,7 +32,7 @@ from stele.apis.confluent.parameters import (
 from stele.apis.confluent.translate import SERIALIZED, as_sent, is_descriptor, registration_out, version_out
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import DeleteSubject, Removal, Removed
+from stele.core.commands import Removal, Removed
 from stele.errors import ContentNotFound
 
 _SCHEMA_BODY = documented(api.RegisterSchemaRequest)
@@ -86,7 +87,7 @@ async def delete_subject(desk: AtDesk, subject: Subject, context: Context = "", 
     """Delete all versions: first softly, then for good."""
     _, asked = await desk.asked(subject, context)
     removal = Removal.PURGE if is_true(permanent) else Removal.RETIRE
-    outcome = await desk.execute(DeleteSubject(asked.key, removal))
+    outcome = await delete_associated(desk, asked.key, removal)
     assert isinstance(outcome, Removed)
     return list(outcome.ordinals)
 

@@ -8,6 +8,7 @@ from litestar import Request, Response, delete, get, post
 
 from stele.apis.confluent import entities as api
 from stele.apis.confluent import registering, tags
+from stele.apis.confluent.associating import delete_version as delete_associated
 from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.faults import sentence
 from stele.apis.confluent.names import is_true, page, version_of
@@ -30,7 +31,7 @@ from stele.apis.confluent.parameters import (
 from stele.apis.confluent.translate import registration_out, text_of, version_out
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import DeleteVersion, Register, Removal, Removed
+from stele.core.commands import Register, Removal, Removed
 from stele.core.decide.register import document_of
 from stele.core.model import SubjectKey
 from stele.core.state import State
@@ -102,7 +103,7 @@ async def delete_version(
     ordinal = version_of(version)
     _, asked = await desk.asked(subject, context)
     removal = Removal.PURGE if is_true(permanent) else Removal.RETIRE
-    outcome = await desk.execute(DeleteVersion(asked.key, ordinal, removal))
+    outcome = await delete_associated(desk, asked.key, ordinal, removal)
     assert isinstance(outcome, Removed)
     return outcome.ordinals[0]
 

@@ -1,0 +1,184 @@
+"""Making and ending associations: their schemas are registered with them, and may go with them."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from stele.apis.confluent import associations as words
+from stele.apis.confluent import entities as base
+from stele.apis.confluent import entities_associations as api
+from stele.apis.confluent import registering
+from stele.apis.confluent.associations import STRONG, WEAK, Filter, Wish, Wishes
+from stele.apis.confluent.desk import Desk
+from stele.apis.confluent.faults import RefusedChange
+from stele.apis.confluent.faults_associations import (
+    Frozen,
+    InvalidAssociation,
+    NoActiveVersion,
+    NoAssociation,
+    ResourceTaken,
+    SubjectOwned,
+    SubjectTaken,
+    TooManyAssociations,
+)
+from stele.apis.confluent.names import qualified
+from stele.apis.confluent.translate import version_out
+from stele.core import queries
+from stele.core.commands import ChangeBindings, DeleteSubject, DeleteVersion, Outcome, Removal
+from stele.core.decide.decision import writable
+from stele.core.model import Binding, Level, Life, SubjectKey
+from stele.core.state import State
+from stele.errors import InUse, PreconditionFailed
+
+
+async def associate(desk: Desk, wishes: Wishes, *, create: bool, dry_run: bool) -> api.AssociationResponse:
+    """Make or change the associations of a resource; nothing is written in a dry run.
+
+    Raises what `associations.decided` and `registering.register` raise, and `TooManyAssociations`.
+    """
+    versions: dict[str, base.Schema] = {}
+    while True:
+        state = await desk.registry.current()
+        coming = [wish.subject for wish in wishes.rows if wish.schema is not None]
+        made = words.decided(state, wishes, coming, create=create)
+        fresh = [row for row in made if row.key not in state.bindings]
+        if fresh and len(state.bindings) + len(fresh) > desk.options.max_associations:
+            raise TooManyAssociations(desk.options.max_associations)
+        for wish, binding in zip(wishes.rows, made, strict=True):
+            if wish.schema is not None:
+                if binding.lifecycle == WEAK:
+                    raise InvalidAssociation("lifecycle", "cannot be WEAK when schema is provided")
+                if create and binding.key in state.bindings:
+                    await _require_registered(desk, state, wish, wishes)
+        seen = queries.bindings_around(state, made)
+        for wish in wishes.rows:
+            await _schema(desk, wish, versions, dry_run=dry_run)
+        named = tuple(row if row.guid else replace(row, guid=str(uuid4())) for row in made)
+        if not dry_run:
+            try:
+                await desk.execute(ChangeBindings(named, seen=seen))
+            except PreconditionFailed:
+                continue
+        return _told(wishes, named, versions)
+
+
+async def _require_registered(desk: Desk, state: State, wish: Wish, wishes: Wishes) -> None:
+    """Creating what is there again may not bring a schema that is not there."""
+    assert wish.schema is not None
+    draft = await desk.draft(state, wish.subject, wish.schema, normalize=wish.normalize)
+    if await desk.equivalent(state, wish.subject, draft, deleted=False) is None:
+        raise ResourceTaken(wish.role, wishes.resource_id or wishes.resource)
+
+
+async def _schema(desk: Desk, wish: Wish, versions: dict[str, base.Schema], *, dry_run: bool) -> None:
+    """Register the schema of a wish, or only see whether that could be done."""
+    if wish.schema is None:
+        return
+    if dry_run:
+        await _try(desk, wish)
+        return
+    state, version = await registering.register(desk, wish.subject, wish.schema, normalize=wish.normalize, force=False)
+    versions[wish.role] = version_out(state, version, desk.style())
+
+
+async def _try(desk: Desk, wish: Wish) -> None:
+    assert wish.schema is not None
+    writable(await desk.registry.current(), Level(*wish.subject))
+    words = await desk.check(wish.subject, wish.schema, None, normalize=wish.normalize)
+    if words:
+        raise RefusedChange(qualified(wish.subject), (), words)
+
+
+def _told(wishes: Wishes, made: tuple[Binding, ...], versions: dict[str, base.Schema]) -> api.AssociationResponse:
+    infos = [replace(words.info_out(row), schema=versions.get(row.role)) for row in made]
+    return api.AssociationResponse(wishes.resource, wishes.cluster, wishes.resource_id, words.TOPIC, infos)
+
+
+# --- ending ---------------------------------------------------------------------------------------------------------
+
+
+async def dissociate(desk: Desk, resource_id: str, wanted: Filter, *, cascade: bool, dry_run: bool) -> None:
+    """End associations of a resource; with cascade the subjects of STRONG ones are deleted for good.
+
+    Raises `NoAssociation`, `Frozen`, `InUse`, and what the deletion raises.
+    """
+    while True:
+        state = await desk.registry.current()
+        rows = [row for row in words.by_resource_id(state, resource_id, wanted.resource_type) if wanted.takes(row)]
+        if not rows:
+            raise NoAssociation(resource_id)
+        for row in rows:
+            if row.frozen and not cascade:
+                raise Frozen(row.role, qualified(row.subject))
+            writable(state, Level(*row.subject))
+        owned = [row.subject for row in rows if cascade and row.lifecycle == STRONG]
+        for subject in owned:
+            _require_unreferred(state, subject)
+        if dry_run:
+            return
+        try:
+            for subject in owned:
+                await _purge(desk, state, subject)
+            left = tuple(row.key for row in rows if row.subject not in owned)
+            if left:
+                await desk.execute(ChangeBindings((), left, queries.bindings_around(state, _kept(rows, owned))))
+        except PreconditionFailed:
+            continue
+        return
+
+
+def _kept(rows: list[Binding], owned: list[SubjectKey]) -> list[Binding]:
+    return [row for row in rows if row.subject not in owned]
+
+
+async def _purge(desk: Desk, state: State, subject: SubjectKey) -> None:
+    """Delete a subject for good; its bindings end with it."""
+    seen = queries.bindings_of(state, [subject])
+    rows = queries.versions(state.subject(subject), queries.KEPT)
+    if any(row.life is Life.LIVE for row in rows):
+        await desk.execute(DeleteSubject(subject, Removal.RETIRE, seen))
+    if rows:
+        await desk.execute(DeleteSubject(subject, Removal.PURGE, seen))
+
+
+def _require_unreferred(state: State, subject: SubjectKey) -> None:
+    for row in queries.versions(state.subject(subject), queries.KEPT):
+        for other in queries.referrers(state, subject, row.ordinal, queries.KEPT):
+            if other.subject.key != subject:
+                raise InUse(qualified(subject), row.ordinal)
+
+
+# --- deleting what is associated ------------------------------------------------------------------------------------
+
+
+async def delete_subject(desk: Desk, subject: SubjectKey, removal: Removal) -> Outcome:
+    """Delete all versions of a subject that no association needs. Raises `SubjectTaken`, and what the deletion does."""
+    while True:
+        state = await desk.registry.current()
+        seen = queries.bindings_of(state, [subject])
+        if seen and queries.latest(state.subject(subject)) is not None:
+            raise SubjectTaken(qualified(subject))
+        try:
+            return await desk.execute(DeleteSubject(subject, removal, seen))
+        except PreconditionFailed:
+            continue
+
+
+async def delete_version(desk: Desk, subject: SubjectKey, ordinal: int | None, removal: Removal) -> Outcome:
+    """Delete a version; the last live one only where no association needs it.
+
+    Raises `SubjectOwned` for a strong association, `NoActiveVersion` for a weak one, and what the deletion raises.
+    """
+    while True:
+        state = await desk.registry.current()
+        seen = queries.bindings_of(state, [subject])
+        live = queries.versions(state.subject(subject))
+        if seen and len(live) == 1 and ordinal in (None, live[0].ordinal) and removal is Removal.RETIRE:
+            owned = any(row.lifecycle == STRONG for row in seen)
+            raise SubjectOwned(qualified(subject)) if owned else NoActiveVersion(qualified(subject))
+        try:
+            return await desk.execute(DeleteVersion(subject, ordinal, removal, seen))
+        except PreconditionFailed:
+            continue

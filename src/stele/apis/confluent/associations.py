@@ -1,0 +1,259 @@
+"""Associations: a request checked and turned into bindings, and bindings as the API shows them. Pure.
+
+An association is the core's binding of a resource to a subject: the namespace is its cluster, the type its role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from stele.apis.confluent import entities_associations as api
+from stele.apis.confluent.entities import RegisterSchemaRequest
+from stele.apis.confluent.faults_associations import (
+    Frozen,
+    InvalidAssociation,
+    NoActiveVersion,
+    ResourceTaken,
+    SubjectOwned,
+    SubjectTaken,
+)
+from stele.apis.confluent.names import key_of, qualified, writable_key
+from stele.core import queries
+from stele.core.model import Binding, SubjectKey
+from stele.core.state import State
+from stele.errors import InvalidName
+
+TOPIC: Final = "topic"
+TYPES: Final = ("key", "value")
+STRONG: Final = "STRONG"
+WEAK: Final = "WEAK"
+NONE: Final = "NONE"
+ANY: Final = "-"
+"""Namespace or name in a path that stands for all of them."""
+
+_LONGEST_NAME = 1000
+"""Characters; a topic has 249 at most."""
+
+
+class Wish(NamedTuple):
+    """One association as a request wants it, checked and with its defaults; None leaves what is there."""
+
+    subject: SubjectKey
+    role: str
+    lifecycle: str | None
+    frozen: bool | None
+    schema: RegisterSchemaRequest | None
+    normalize: bool
+
+
+class Wishes(NamedTuple):
+    """A request, checked."""
+
+    cluster: str
+    resource: str
+    resource_id: str
+    rows: tuple[Wish, ...]
+
+    def binding(self, wish: Wish) -> Binding:
+        """The binding a wish is about, as if it were new."""
+        lifecycle = wish.lifecycle or (STRONG if wish.schema is not None or wish.frozen else WEAK)
+        return Binding(
+            cluster=self.cluster,
+            resource_type=TOPIC,
+            resource=self.resource,
+            role=wish.role,
+            subject=wish.subject,
+            lifecycle=lifecycle,
+            frozen=bool(wish.frozen),
+            resource_id=self.resource_id,
+        )
+
+
+# --- requests -------------------------------------------------------------------------------------------------------
+
+
+def checked(request: api.AssociationCreateOrUpdateRequest, context: str, *, dry_run: bool) -> Wishes:
+    """A request with its defaults. Raises `InvalidAssociation`, `InvalidName`."""
+    resource = _named("resourceName", request.resource_name)
+    cluster = _named("resourceNamespace", request.resource_namespace)
+    if ":" in cluster:
+        raise InvalidAssociation("resourceNamespace", "must not contain a colon")
+    resource_id = request.resource_id or ""
+    if resource_id or not dry_run:
+        _named("resourceId", resource_id)
+    if (request.resource_type or TOPIC) != TOPIC:
+        raise InvalidAssociation("resourceType", f"must be '{TOPIC}'")
+    if not request.associations:
+        raise InvalidAssociation("associations", "cannot be null or empty")
+    rows = tuple(_wish(info, cluster, resource, context) for info in request.associations)
+    if len({row.role for row in rows}) < len(rows):
+        raise InvalidAssociation("associationType", "must be unique within the request")
+    if len({row.frozen for row in rows if row.frozen is not None}) > 1:
+        raise InvalidAssociation("frozen", "all associations for a resource must be consistently frozen or non-frozen")
+    return Wishes(cluster, resource, resource_id, rows)
+
+
+def _wish(info: api.AssociationCreateOrUpdateInfo, cluster: str, resource: str, context: str) -> Wish:
+    role = association_type(info.association_type)
+    if info.lifecycle not in (None, STRONG, WEAK):
+        raise InvalidAssociation("lifecycle", f"must be either '{STRONG}' or '{WEAK}'")
+    usual = SubjectKey(cluster, f"{resource}-{role}")
+    subject = usual if info.subject is None else key_of(info.subject, context)
+    if not subject.name:
+        raise InvalidAssociation("subject", "cannot be null or empty")
+    try:
+        writable_key(subject)
+    except InvalidName:
+        raise InvalidAssociation("subject", "is not a valid subject") from None
+    if info.frozen and subject != usual:
+        raise InvalidAssociation("subject", f"frozen associations must use subject '{qualified(usual)}'")
+    if info.lifecycle == WEAK and info.schema is not None:
+        raise InvalidAssociation("lifecycle", "cannot be WEAK when schema is provided")
+    if info.lifecycle == WEAK and info.frozen:
+        raise InvalidAssociation("frozen", "association with lifecycle of WEAK cannot be frozen")
+    return Wish(subject, role, info.lifecycle, info.frozen, info.schema, bool(info.normalize))
+
+
+def association_type(text: str | None) -> str:
+    """The type of an association, `value` unless said. Raises `InvalidAssociation`."""
+    if (text or TYPES[1]) not in TYPES:
+        raise InvalidAssociation("associationType", "must be either 'key' or 'value'")
+    return text or TYPES[1]
+
+
+def _named(name: str, value: str | None) -> str:
+    if not value:
+        raise InvalidAssociation(name, "cannot be null or empty")
+    if len(value) > _LONGEST_NAME:
+        raise InvalidAssociation(name, f"must not be longer than {_LONGEST_NAME} characters")
+    if any(char < " " or "\x7f" <= char < "\xa0" for char in value):
+        raise InvalidAssociation(name, "must not contain control characters")
+    return value
+
+
+# --- what a request makes -------------------------------------------------------------------------------------------
+
+
+def decided(state: State, wishes: Wishes, registered: Iterable[SubjectKey], *, create: bool) -> tuple[Binding, ...]:
+    """The bindings a request makes, in its order. registered are subjects that are going to have a version.
+
+    create refuses to change what is there. Raises `NoActiveVersion`, `ResourceTaken`, `SubjectTaken`, `SubjectOwned`,
+    `Frozen`, `InvalidAssociation`.
+    """
+    coming = set(registered)
+    for wish in wishes.rows:
+        if wish.subject not in coming and queries.latest(state.subject(wish.subject)) is None:
+            raise NoActiveVersion(qualified(wish.subject))
+    made = tuple(_decided(state, wishes, wish, create=create) for wish in wishes.rows)
+    roles = {binding.role for binding in made}
+    rest = [row for row in of_resource(state, wishes) if row.role not in roles]
+    if len({row.frozen for row in (*made, *rest)}) > 1:
+        raise InvalidAssociation("frozen", "all associations for a resource must be consistently frozen or non-frozen")
+    for position, binding in enumerate(made):
+        _require_free(state, binding, made[:position])
+    return made
+
+
+def of_resource(state: State, wishes: Wishes) -> list[Binding]:
+    """The bindings of the resource a request is about, by its id or its name."""
+    known = (state.bindings.get((wishes.cluster, TOPIC, wishes.resource, role)) for role in TYPES)
+    by_id = by_resource_id(state, wishes.resource_id, TOPIC) if wishes.resource_id else []
+    return list({row.key: row for row in (*filter(None, known), *by_id)}.values())
+
+
+def _decided(state: State, wishes: Wishes, wish: Wish, *, create: bool) -> Binding:
+    fresh = wishes.binding(wish)
+    known = next((row for row in of_resource(state, wishes) if row.role == wish.role), None)
+    if known is None:
+        return fresh
+    resource = wishes.resource_id or wishes.resource
+    if known.key != fresh.key or (wishes.resource_id and known.resource_id != wishes.resource_id):
+        raise ResourceTaken(wish.role, resource)
+    changed = replace(
+        known,
+        lifecycle=wish.lifecycle or known.lifecycle,
+        frozen=known.frozen if wish.frozen is None else wish.frozen,
+    )
+    if changed == known and wish.subject == known.subject:
+        return known
+    if create:
+        raise ResourceTaken(wish.role, resource)
+    if wish.subject != known.subject:
+        raise InvalidAssociation("subject", "subject of association cannot be changed")
+    if known.frozen:
+        raise Frozen(wish.role, qualified(known.subject))
+    if changed.frozen and known.lifecycle == WEAK:
+        raise InvalidAssociation("frozen", "association with lifecycle of WEAK cannot be frozen")
+    return changed
+
+
+def _require_free(state: State, binding: Binding, others: Iterable[Binding]) -> None:
+    """Raises when the subject of a binding cannot be shared with what else is bound to it."""
+    there = [row for row in queries.bindings_of(state, [binding.subject]) if row.key != binding.key]
+    there += [row for row in others if row.subject == binding.subject]
+    if there and binding.lifecycle == STRONG:
+        raise SubjectTaken(qualified(binding.subject))
+    if any(row.lifecycle == STRONG for row in there):
+        raise SubjectOwned(qualified(binding.subject))
+
+
+# --- finding --------------------------------------------------------------------------------------------------------
+
+
+class Filter(NamedTuple):
+    """Which associations a list is about: of that resource type, of any of these types and lifecycles, if given."""
+
+    resource_type: str = TOPIC
+    roles: tuple[str, ...] = ()
+    lifecycles: tuple[str, ...] = ()
+
+    def takes(self, binding: Binding) -> bool:
+        """Whether a binding is among them."""
+        return (
+            binding.resource_type == self.resource_type
+            and (not self.roles or binding.role in self.roles)
+            and (not self.lifecycles or binding.lifecycle in self.lifecycles)
+        )
+
+
+def by_resource_id(state: State, resource_id: str, resource_type: str) -> list[Binding]:
+    """Bindings of the resource of that id."""
+    return [
+        row for row in state.bindings.values() if row.resource_id == resource_id and row.resource_type == resource_type
+    ]
+
+
+def by_name(state: State, cluster: str, resource: str) -> list[Binding]:
+    """Bindings of the resource of that name; `-` stands for every cluster or every name."""
+    if ANY not in (cluster, resource):
+        found = (state.bindings.get((cluster, TOPIC, resource, role)) for role in TYPES)
+        return [row for row in found if row is not None]
+    return [row for row in state.bindings.values() if cluster in (ANY, row.cluster) and resource in (ANY, row.resource)]
+
+
+def shown(bindings: Iterable[Binding], wanted: Filter) -> list[api.Association]:
+    """Associations as lists have them: by namespace, name and type."""
+    return [association_out(row) for row in sorted(bindings, key=lambda row: row.key) if wanted.takes(row)]
+
+
+def info_out(binding: Binding) -> api.AssociationInfo:
+    """An association as part of an answer about its resource."""
+    return api.AssociationInfo(qualified(binding.subject), binding.role, binding.lifecycle, binding.frozen)
+
+
+def association_out(binding: Binding) -> api.Association:
+    """An association as the API shows it."""
+    return api.Association(
+        subject=qualified(binding.subject),
+        guid=binding.guid,
+        resource_name=binding.resource,
+        resource_namespace=binding.cluster,
+        resource_id=binding.resource_id,
+        resource_type=binding.resource_type,
+        association_type=binding.role,
+        lifecycle=binding.lifecycle,
+        frozen=binding.frozen,
+    )

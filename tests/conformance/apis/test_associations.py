@@ -1,0 +1,116 @@
+"""Associations where transcripts do not reach: limits, races, and bodies that make no sense."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from stele.apis.confluent import ConfluentOptions, application
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+INT = {"schema": '"int"'}
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a fresh node that takes three associations."""
+    node = await Registry.open(await open_log("memory:"))
+    async with client_of(application(node, ConfluentOptions(max_associations=3))) as made:
+        yield made
+    await node.close()
+
+
+def asked(topic: str, subject: str, lifecycle: str = "WEAK", **more: Any) -> dict[str, Any]:
+    """A request to associate a topic's values with a subject."""
+    info = {"subject": subject, "lifecycle": lifecycle, **more}
+    return {"resourceName": topic, "resourceNamespace": "c", "resourceId": f"id-{topic}", "associations": [info]}
+
+
+async def test_too_many_associations(client: httpx.AsyncClient) -> None:
+    """A registry takes so many and no more; those that are there may still change."""
+    await client.post("/subjects/s/versions", json=INT)
+    for topic in ("a", "b", "c"):
+        assert (await client.post("/associations", json=asked(topic, "s"))).status_code == 200
+    answer = await client.post("/associations", json=asked("d", "s"))
+    assert answer.status_code == 409
+    assert answer.json() == {"error_code": 40902, "message": "A maximum of 3 associations already exist"}
+    assert (await client.post("/associations", json=asked("a", "s"))).status_code == 200
+
+
+async def test_too_large_batches(client: httpx.AsyncClient) -> None:
+    """A batch has so many requests at most."""
+    for kind in ("batchMutate", "batchGet"):
+        answer = await client.post(f"/associations:{kind}", json={"requests": [{}] * 1001})
+        assert answer.status_code == 422
+        assert answer.json()["error_code"] == 42213
+
+
+async def test_racing_owners(client: httpx.AsyncClient) -> None:
+    """Of topics that want a subject for themselves at once one gets it."""
+    requests = [asked(f"t{n}", "s", "STRONG", schema=INT) for n in range(6)]
+    answers = await asyncio.gather(*(client.post("/associations", json=request) for request in requests))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409, 409]
+    assert {answer.json().get("error_code") for answer in answers} == {None, 40904}
+    assert len((await client.get("/associations/subjects/s")).json()) == 1
+
+
+async def test_racing_deletion(client: httpx.AsyncClient) -> None:
+    """A subject that is associated and deleted at once is one or the other afterwards."""
+    for _ in range(10):
+        await client.post("/subjects/s/versions", json=INT)
+        made, gone = await asyncio.gather(
+            client.post("/associations", json=asked("t", "s")), client.delete("/subjects/s")
+        )
+        assert sorted([made.status_code, gone.status_code]) == [200, 409], (made.text, gone.text)
+        there = (await client.get("/associations/subjects/s")).json()
+        assert bool(there) == (made.status_code == 200)
+        await client.delete("/associations/resources/id-t")
+
+
+async def test_associations_survive_a_restart_and_a_snapshot() -> None:
+    """What the log and a snapshot say of associations is all there is to say of them."""
+    log = await open_log("memory:")
+    node = await Registry.open(log)
+    async with client_of(application(node)) as client:
+        await client.post("/associations", json=asked("t", "s", "STRONG", schema=INT))
+        before = (await client.get("/associations/resources/id-t")).json()
+    again = await Registry.open(log)
+    async with client_of(application(again)) as client:
+        assert (await client.get("/associations/resources/id-t")).json() == before
+    await again.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"17", b"\xff", b'{"resourceName":"\xff"}', b"[" * 100_000, b'{"associations":', b'{"requests":[[]]}'],
+    ids=lambda body: repr(body[:12]),
+)
+async def test_hostile_bodies(body: bytes, client: httpx.AsyncClient) -> None:
+    """Bodies that are no object of the right shape are refused everywhere."""
+    for method, path in (
+        ("POST", "/associations"),
+        ("PUT", "/associations/resources/r"),
+        ("POST", "/associations:batchMutate"),
+        ("POST", "/associations:batchGet"),
+    ):
+        answer = await client.request(method, path, content=body, headers={"content-type": "application/json"})
+        assert 400 <= answer.status_code < 500, (method, path, answer.text)
+
+
+async def test_names_of_megabytes(client: httpx.AsyncClient) -> None:
+    """Names longer than any resource has are refused."""
+    much = "x" * 2_000_000
+    for member in ("resourceName", "resourceNamespace", "resourceId"):
+        answer = await client.post("/associations", json={**asked("t", "s", "STRONG", schema=INT), member: much})
+        assert answer.status_code == 422, answer.text[:200]
+        assert answer.json()["error_code"] == 42212
