@@ -11,7 +11,7 @@ import structlog
 from litestar import Litestar
 
 from stele import __version__
-from stele.apis import confluent, native
+from stele.apis import confluent, native, schema_repo
 from stele.core.findings import WhenUndecided
 from stele.server.front import App, Front, Message, Mount, Receive, Scope, Send
 from stele.server.metrics import Metrics
@@ -126,7 +126,19 @@ def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App
     fallback = _mount("confluent", confluent.application(registry, options))
     own = _mount("native", native.application(registry, max_request_bytes=settings.max_request_bytes))
     mounts = dict.fromkeys(_CONFLUENT_SEGMENTS, fallback) | {"api": own, "native": own}
+    repo = _mount("schema-repo", schema_repo.application(registry, _schema_repo_options(settings)))
+    mounts |= dict.fromkeys(schema_repo.SEGMENTS, repo)
     return Front(mounts, fallback, metrics, hot=confluent.HotSchemas(registry, options).get)
+
+
+def _schema_repo_options(settings: Settings) -> schema_repo.SchemaRepoOptions:
+    return schema_repo.SchemaRepoOptions(
+        ids=schema_repo.Ids(settings.schema_repo_ids),
+        default_validators=schema_repo.words_in(settings.schema_repo_validators),
+        models=schema_repo.models_in(settings.schema_repo_models),
+        read_only=settings.schema_repo_read_only,
+        max_request_bytes=settings.max_request_bytes,
+    )
 
 
 def _mount(dialect: str, app: Litestar) -> Mount:

@@ -88,7 +88,7 @@ class Front:
         inner["path"] = inner_path = _inner_path(scope)
         inner[PRINCIPAL] = principal
         mount = self.mounts.get(_first_segment(inner_path), self._fallback)
-        if mount is not self._fallback and inner_path.startswith("/_docs/"):
+        if inner_path.startswith("/_docs/"):
             mount = self.mounts.get(inner_path.split("/", 3)[2], mount)
         answer = _Answer(receive, send, _request_id(scope), head=scope["method"] == "HEAD")
         if answer.head:

@@ -47,6 +47,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["7.9", "8.0", "8.1", "8.2"], _says("Release whose visible shapes the Confluent dialect has.")
     ] = "8.1"
 
+    schema_repo_ids: Annotated[
+        Literal["sequential", "md5", "crc-64-avro"], _says("Ids of schemas in the AVRO-1124 and schema-repo dialects.")
+    ] = "sequential"
+    schema_repo_validators: Annotated[
+        str, _says("Validators (comma list) of schema-repo subjects created without `repo.validators`.")
+    ] = ""
+    schema_repo_models: Annotated[
+        str, _says("Compatibility models and validators of your own: `db_policy=full,lint; noop=none`.")
+    ] = ""
+    schema_repo_read_only: Annotated[bool, _says("Refuse writes through AVRO-1124 and schema-repo.")] = False
+
     @property
     def limits(self) -> Limits:
         """The bounds the service checks."""

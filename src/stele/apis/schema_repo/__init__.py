@@ -28,6 +28,7 @@ from stele.apis.schema_repo.desk import AVRO1124, SCHEMA_REPO, Custom, Desk, Off
 from stele.apis.schema_repo.faults import answer
 from stele.apis.schema_repo.ids import IdIndex
 from stele.apis.schema_repo.options import Ids, SchemaRepoOptions, models_in, words_in
+from stele.apis.schema_repo.translate import policy_of
 from stele.apis.web import actor_of, operation_id
 from stele.service.registry import Registry
 
@@ -38,8 +39,13 @@ SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin
 
 
 def application(registry: Registry, options: SchemaRepoOptions | None = None, **settings: Any) -> Litestar:
-    """Both dialects as one application. settings go to Litestar as they are."""
+    """Both dialects as one application. settings go to Litestar as they are.
+
+    Raises `UnknownPolicy` for options that name a policy or validator nobody installed.
+    """
     options = options or SchemaRepoOptions()
+    for words in (options.default_validators, *options.models.values()):
+        policy_of(words, options.models)
     office = Office(registry, options, IdIndex())
     return Litestar(
         route_handlers=[
