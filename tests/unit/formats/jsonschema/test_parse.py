@@ -310,6 +310,7 @@ def test_unknown_rulesets_are_refused() -> None:
         "confluent-lenient",
         "containment",
         "containment-lenient",
+        "apicurio",
     )
     with pytest.raises(UnknownRuleset, match="confluent-lenient"):
         JSON_SCHEMA.check(parse({}), parse({}), "nonsense")

@@ -65,7 +65,8 @@ def test_the_rules_are_those_of_buf() -> None:
 
 def test_rulesets_come_after_the_default() -> None:
     """The rulesets are listed behind `confluent`, which stays the default; other names are refused."""
-    assert list(PROTOBUF.rulesets) == ["confluent@1", *(f"buf:{category}@1" for category in CATEGORIES)]
+    names = ["confluent@1", *(f"buf:{category}@1" for category in CATEGORIES)]
+    assert list(PROTOBUF.rulesets)[: len(names)] == names
     with pytest.raises(UnknownRuleset):
         PROTOBUF.check(parse(P3), parse(P3), "buf:STRICT")
 
