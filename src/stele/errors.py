@@ -174,6 +174,14 @@ class InvalidRequest(Invalid):
     """The body or a parameter has the wrong shape."""
 
 
+_LONGEST = 500
+"""Characters of one part of a message about a schema: what is wrong may quote a name as long as the schema allows."""
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 101]} … {text[-100:]}"
+
+
 class MalformedSchema(Invalid):
     """The text is not a schema of its format.
 
@@ -190,8 +198,9 @@ class MalformedSchema(Invalid):
         path: str | None = None,
         expected: str | None = None,
     ) -> None:
-        place = f"line {line}, column {column}: " if line is not None else f"{path}: " if path else ""
-        wanted = f" (expected {expected})" if expected else ""
+        why = _shortened(why)
+        place = f"line {line}, column {column}: " if line is not None else f"{_shortened(path)}: " if path else ""
+        wanted = f" (expected {_shortened(expected)})" if expected else ""
         super().__init__(f"{place}{why}{wanted}")
         self.why = why
         self.line = line

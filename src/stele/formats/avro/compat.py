@@ -41,7 +41,13 @@ from stele.formats.avro.resolve import PROMOTIONS
 MAX_DEPTH: Final = 220
 """Comparisons inside comparisons; recursive types of coprime periods reach any depth."""
 
-MAX_PAIRS: Final = 200_000
+MAX_LOOKS: Final = 200_000
+"""Branches looked at for the one that was meant; beyond, findings name the union only."""
+
+MAX_SKIPPED: Final = 1_500_000
+"""Branches passed over for their names, before a check is given up."""
+
+MAX_PAIRS: Final = 120_000
 """Comparisons in one check: well under a second."""
 
 _NONE: Final[frozenset[str]] = frozenset()
@@ -113,6 +119,8 @@ class _Checker:
         self.path: list[str] = []
         self.depth = 0
         self.pairs = 0
+        self.looks = 0
+        self.skipped = 0
         self.ambiguous: list[Issues] = []
         """Ambiguous fields, also those met in a branch of a union that was tried in vain: Java gives up there."""
 
@@ -262,6 +270,9 @@ class _Checker:
     def _into_union(self, reader: Union, writer: Type) -> Verdict:
         for branch in self._branches(reader, writer):
             if self.ruby and not _full_names_match(branch, writer):
+                self.skipped += 1
+                if self.skipped > MAX_SKIPPED:
+                    raise _TooMuch
                 continue
             verdict = self.compare(branch, writer)
             if verdict.fits:
@@ -286,12 +297,16 @@ class _Checker:
 
     def _nearest(self, reader: Union, writer: Type) -> str:
         """Why the branch that was probably meant (same kind and name) does not fit: rule and path, or ''."""
-        for branch in self._branches(reader, writer):
-            same = branch.kind == writer.kind
-            if same and isinstance(branch, Named) and isinstance(writer, Named):
-                same = self._names(branch, writer).fits
+        branches = self._branches(reader, writer)
+        self.looks += len(branches)
+        for branch in branches if self.looks <= MAX_LOOKS else ():
             verdict = self.done.get((id(branch), id(writer)))
-            if same and verdict is not None and not verdict.fits:
+            if verdict is None or verdict.fits or branch.kind != writer.kind:
+                continue
+            same = True
+            if isinstance(branch, Named) and isinstance(writer, Named):
+                same = _simple(branch.name) == _simple(writer.name) or writer.name in branch.aliases
+            if same:
                 issue = next((issue for issue in _flat(verdict.issues)), None)
                 return f"{issue.rule} at {issue.path}" if issue else ""
         return ""

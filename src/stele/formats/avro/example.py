@@ -10,9 +10,13 @@ from uuid import UUID
 
 from stele.errors import Invalid
 from stele.formats.avro.model import Array, EnumType, Fixed, Map, Primitive, Record, Type, Union
+from stele.formats.avro.scalars import MAX_DIGITS
 
 MAX_VALUES: Final = 10_000
 """Values in one example; a type used twice at each of n levels has 2**n."""
+
+MAX_FIXED: Final = 1 << 20
+"""Bytes of a fixed in an example."""
 
 MAX_DEPTH: Final = 3
 """Records inside records; below, arrays, maps and unions stay empty."""
@@ -105,9 +109,13 @@ class _Examples:
 
 
 def _scalar(node: Primitive | Fixed) -> Any:
+    if isinstance(node, Fixed) and node.size > MAX_FIXED:
+        raise Invalid(f"an example of {node.name} would have {node.size} bytes, more than {MAX_FIXED}")
     logical = node.logical
     if logical is not None and logical.name == "decimal":
-        return Decimal(1).scaleb(-logical.scale)
+        if logical.precision <= MAX_DIGITS:
+            return Decimal(1).scaleb(-logical.scale)
+        return bytes(node.size) if isinstance(node, Fixed) else b"\x01"
     if logical is not None and logical.name in _LOGICAL:
         return _LOGICAL[logical.name]
     return bytes(node.size) if isinstance(node, Fixed) else _PLAIN[node.kind]

@@ -166,7 +166,7 @@ def _types(schema: dict[str, Json]) -> tuple[list[str], bool]:
         names = [names]
     if not isinstance(names, list):
         return [], False
-    words = [name for name in names if name != "null"]
+    words = [name for name in names if isinstance(name, str) and name != "null"]
     if sorted(words) == ["integer", "number"]:
         words = ["number"]
     return words, "null" in names

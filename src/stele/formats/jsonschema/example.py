@@ -113,7 +113,8 @@ class _Guess:
 
     def _object(self, schema: dict[str, Json], depth: int) -> dict[str, Any]:
         properties: dict[str, Json] = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
-        required = [name for name in schema.get("required", []) if isinstance(name, str)]
+        names = schema.get("required")
+        required = [name for name in (names if isinstance(names, list) else []) if isinstance(name, str)]
         deep = depth >= MAX_DEPTH // 2 or self._nodes > MAX_NODES // 2
         wanted = dict.fromkeys([*required, *(properties if self._everything and not deep else [])])
         if depth >= MAX_DEPTH or self._nodes > MAX_NODES:
@@ -161,7 +162,7 @@ class _Guess:
 def _kind(schema: dict[str, Json]) -> str:
     names = schema.get("type")
     if isinstance(names, list):
-        names = next((name for name in names if name != "null"), "null")
+        names = next((name for name in names if isinstance(name, str) and name != "null"), "null")
     if isinstance(names, str):
         return names
     if "properties" in schema or "required" in schema or "additionalProperties" in schema:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stele.core.findings import Finding
+from stele.core.findings import Finding, Level
 from stele.core.ports import Field, Form
+from stele.errors import TooLarge
 from stele.formats.abilities import Node, Place
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, neutral, outline, parsed
@@ -30,7 +31,12 @@ _SUMMARIES = {
 
 def _diff(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
     allowed = confluent.RULESETS[name]
-    return confluent.findings(confluent.changes(reader, writer, allowed=allowed), allowed, reader, writer)
+    try:
+        changes = confluent.changes(reader, writer, allowed=allowed)
+    except TooLarge as error:
+        why = f"The schemas are too large to be compared with each other: {error}."
+        return [Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Level.UNKNOWN)]
+    return confluent.findings(changes, allowed, reader, writer)
 
 
 def _containment(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
@@ -88,7 +94,7 @@ class JsonSchemaFormat:
         return canonical.fingerprints(parsed)
 
     def check(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, ruleset: str = "") -> list[Finding]:
-        """Findings of the ruleset. Raises `UnknownRuleset`; `TooLarge` for schemas too entangled to compare."""
+        """Findings of the ruleset; one of level UNKNOWN for schemas too entangled. Raises `UnknownRuleset`."""
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ParsedJsonSchema) -> list[Field]:

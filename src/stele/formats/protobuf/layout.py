@@ -48,7 +48,7 @@ class Layout:
     @cached_property
     def _comments(self) -> dict[Path, str]:
         return {
-            tuple(location.path): text
+            tuple(location.path): _decoded(text)
             for location in self._locations
             if (text := location.leading_comments or location.trailing_comments)
         }
@@ -85,6 +85,11 @@ class Layout:
         start = _offset(line, span[1])
         stop = _offset(line, span[2]) if len(span) == _ONE_LINE else start + _LONGEST
         return line[start : min(stop, start + _LONGEST)]
+
+
+def _decoded(text: str | bytes) -> str:
+    """A comment as text: the library gives bytes where they are no UTF-8, against its own type hints."""
+    return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
 def _offset(line: bytes, column: int) -> int:

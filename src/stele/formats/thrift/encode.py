@@ -93,7 +93,9 @@ class Writer:
         """A field that is set, or whose default is written in its place."""
         if value is None and slot.has_default and not slot.optional:
             value = slot.default()
-        if value is not None:
+        if value is not None and not slot.fits:
+            self._wrong(f"the id {slot.id} of the field {slot.name!r} of {layout.name} does not fit into 16 bits")
+        elif value is not None:
             self.out += _FIELD.pack(slot.wire, slot.id)
             self._at(f".{slot.name}", slot.kind, value, left)
         elif slot.required:

@@ -84,6 +84,8 @@ class _Example:
     def _union(self, layout: Layout) -> dict[str, Any]:
         refused = Invalid(f"the union {layout.name} has no members")
         for slot in layout.slots:
+            if not slot.fits:
+                continue
             try:
                 return {slot.name: self.make(slot.kind)}
             except Invalid as error:
@@ -92,6 +94,10 @@ class _Example:
 
     def _field(self, slot: Slot) -> Any:
         """A value; None leaves the field out."""
+        if not slot.fits:
+            if slot.required:
+                raise Invalid(f"no datum can hold the id {slot.id} of the required field {slot.name!r}")
+            return None
         if slot.has_default:
             return slot.default()
         if slot.required:

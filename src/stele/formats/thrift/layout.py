@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Final
 
+from stele.errors import MalformedSchema
+from stele.formats.thrift.numbers import I16
 from stele.formats.thrift.schema import Resolved, Unit, required
 from stele.formats.thrift.syntax import EnumType, Requiredness, Struct
 from stele.formats.thrift.syntax import Field as Declared
-from stele.formats.thrift.values import datum, parts
+from stele.formats.thrift.values import datum, fit, parts
 
 MAX_DEPTH: Final = 64
 """Structs and containers inside each other in one datum, the outermost included: the limit of Apache's libraries."""
@@ -36,7 +38,10 @@ NAMES: Final = {**{number: word for word, number in WIRE.items() if word != "enu
 
 
 class Slot:
-    """A field: its place in the data and in the datum."""
+    """A field: its place in the data and in the datum.
+
+    Schemas read leniently may have ids that no data can hold (`fits` is False then), and defaults that are none.
+    """
 
     def __init__(self, unit: Unit, struct: Struct, field: Declared) -> None:
         self.id = field.id
@@ -45,9 +50,10 @@ class Slot:
         self.wire = WIRE[self.kind.kind]
         self.required = required(struct, field)
         self.optional = field.requiredness is Requiredness.OPTIONAL or struct.kind == "union"
-        self.has_default = field.default is not None
+        self.fits = field.id in I16
         self._unit = unit
-        self._default = field.default
+        self._default = field.default if _is_default(unit, field, self.kind) else None
+        self.has_default = self._default is not None
 
     def default(self) -> Any:
         """A new datum of the default; None when there is none."""
@@ -57,6 +63,16 @@ class Slot:
     def default_parts(self) -> int:
         """How many values the default consists of."""
         return 0 if self._default is None else parts(self._unit, self._default)
+
+
+def _is_default(unit: Unit, field: Declared, kind: Resolved) -> bool:
+    if field.default is None:
+        return False
+    try:
+        fit(unit, field.default, kind, 0)
+    except MalformedSchema:
+        return False
+    return True
 
 
 class Layout:

@@ -15,11 +15,13 @@ from stele.formats.jsonschema.confluent.changes import Change
 from stele.formats.jsonschema.shapes import Shape
 from stele.formats.jsonschema.text import escape
 
-MAX_EVALUATIONS = 200_000
-"""Pairs of schemas looked at before a comparison is given up."""
+MAX_EVALUATIONS = 60_000
+"""Pairs of schemas looked at before a comparison is given up; a pair of long ones counts several times."""
 
-MAX_QUESTIONS = 3_000_000
+MAX_QUESTIONS = 1_000_000
 """Questions for the compatibility of a pair before a comparison is given up."""
+
+_MEMBERS_PER_STEP = 50
 
 MAX_REPORTED = 5_000
 """Places reported in full; beyond them a pair that was reported already is left out."""
@@ -69,6 +71,7 @@ class Comparison:
         self._dependents: dict[Pair, set[Pair]] = {}
         self._queue: dict[Pair, None] = {}
         self._current: Pair | None = None
+        self._weights: dict[Shape, int] = {}
         self._evaluations = 0
         self._questions = 0
         self._reported = 0
@@ -105,8 +108,16 @@ class Comparison:
                     self._verdicts[pair] = False
                     self._queue.update(dict.fromkeys(self._dependents.get(pair, ())))
 
+    def _weight(self, shape: Shape) -> int:
+        """What looking at a schema with long lists costs beyond one step."""
+        known = self._weights.get(shape)
+        if known is None:
+            long = sum(len(value) for value in shape.source.values() if isinstance(value, list | dict))
+            known = self._weights[shape] = long // _MEMBERS_PER_STEP
+        return known
+
     def _holds(self, pair: Pair) -> bool:
-        self._evaluations += 1
+        self._evaluations += 1 + self._weight(pair[0]) + self._weight(pair[1])
         if self._evaluations > MAX_EVALUATIONS:
             raise TooLarge(f"comparing the schemas takes more than {MAX_EVALUATIONS} steps")
         self._current = pair

@@ -17,6 +17,10 @@ MAX_NAMES = 400
 """Members of one object that are varied."""
 
 _PAIRED = 5
+MAX_LOOKS = 50_000
+"""Names times schemas: choosing a value for a member looks at every schema of its place."""
+
+_FEWEST_NAMES = 50
 _LONGEST_NAME = 200
 _FRESH = ("other", "x", "X-1", "", "é")
 
@@ -56,7 +60,8 @@ class _Objects:
         self._own = own
         self._everything = everything
         self._choices = choices
-        self.names = self._names()
+        self._most = max(_FEWEST_NAMES, MAX_LOOKS // (len(own) + len(everything) or 1))
+        self.names = self._names()[: self._most]
         self._needs: dict[str, list[str]] = {}
         for part in own:
             for name, wanted in needs(part):
@@ -80,6 +85,8 @@ class _Objects:
     def least(self) -> dict[str, Json]:
         """An object with the members it has to have."""
         required = {name: None for part in self._own for name in part.get("required", ())}
+        if len(required) > min(self._most, MAX_SIZE):
+            return {}
         values = {name: self._choices(name) for name in required}
         small = self.complete({name: value[0] for name, value in values.items() if value})
         return self.sized(small, max((whole(part.get("minProperties")) or 0 for part in self._own), default=0))

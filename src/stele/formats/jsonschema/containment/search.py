@@ -77,6 +77,11 @@ class Budget:
         self._steps = steps
         self._end = end
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left: what is under way should come to an end."""
+        return self._steps < 0 or time.monotonic() >= self._end
+
     def spend(self) -> bool:
         """Take a step; False when none is left."""
         self._steps -= 1
@@ -176,13 +181,22 @@ class Search:
                 own,
                 everything,
                 lambda name: self._member(own, hints, name, depth),
-                lambda name: self._rank(members(own, name, guess=True), members(hints, name)),
+                lambda name: self._member_rank(own, hints, name),
             )
 
+    def _member_rank(self, own: Parts, hints: Parts, name: str) -> int:
+        if self._budget.over:
+            return 2
+        return self._rank(members(own, name, guess=True), members(hints, name))
+
     def _member(self, own: Parts, hints: Parts, name: str, depth: int) -> list[Json]:
+        if self._budget.over:
+            return []
         return self.values(members(own, name, guess=True), members(hints, name), depth + 1)
 
     def _item(self, own: Parts, hints: Parts, index: int, depth: int) -> list[Json]:
+        if self._budget.over:
+            return []
         return self.values(items(own, index, guess=True), (*items(hints, index), *_contains(hints)), depth + 1)
 
     def _contained(self, own: Parts, hints: Parts, depth: int) -> list[Json]:
