@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fuzz.steps import Steps
-from fuzz.targets import Target, run
+from fuzz.parts import split
+from fuzz.steps import Broken, Steps
+from fuzz.targets import Target
 
 HANG: Final = 2.0
 """Seconds of processor time one step may take; a wall clock that shows less needs no closer look."""
@@ -83,8 +84,6 @@ def keep(name: str, failure: Failure, data: bytes) -> Path:
 def attempt(target: Target, data: bytes) -> tuple[Steps, Failure | None]:
     """Run one input and catch what it should not have raised."""
     steps = Steps()
-    from fuzz.parts import split
-
     try:
         target.run(split(data), steps)
     except Exception as error:
@@ -93,14 +92,12 @@ def attempt(target: Target, data: bytes) -> tuple[Steps, Failure | None]:
 
 
 def _failure(steps: Steps, error: BaseException) -> Failure:
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if f"{os.sep}stele{os.sep}" in frame.filename
-    ]
+    stack = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in stack if f"{os.sep}stele{os.sep}" in frame.filename]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else "outside"
-    word = str(error).split(":")[0][:60] if type(error).__name__ == "Broken" else place
-    return Failure(
-        f"crash {type(error).__name__} {steps.current}: {word}", "".join(traceback.format_exception(error))[-6000:]
-    )
+    word = str(error).split(":", maxsplit=1)[0][:60] if isinstance(error, Broken) else place
+    detail = "".join(traceback.format_exception(error))[-6000:]
+    return Failure(f"crash {type(error).__name__} {steps.current}: {word}", detail)
 
 
 def _kind(target: Target, data: bytes) -> str:
@@ -130,6 +127,3 @@ def _write(path: Path, data: bytes) -> None:
     with contextlib.suppress(FileExistsError):
         path.parent.mkdir(parents=True)
     path.write_bytes(data)
-
-
-__all__ = ["FOUND", "HANG", "Failure", "Judge", "attempt", "keep", "run", "shrunk"]

@@ -1,4 +1,4 @@
-"""Changes to inputs that keep most of them nearly right: edits of JSON and XML trees, splices of tokens, broken bytes."""
+"""Changes to inputs that keep most of them nearly right: edits of JSON and XML trees, splices of tokens, bytes."""
 
 from __future__ import annotations
 

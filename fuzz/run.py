@@ -86,25 +86,20 @@ def reproduce(name: str, path: Path, *, quiet: bool) -> int:
 def supervise(name: str, engine: str, seconds: float, seed: int) -> dict[str, Any]:
     """Fuzz one target in processes that may die, and print one line of figures as JSON."""
     end = time.monotonic() + seconds
-    total: dict[str, Any] = {
-        "target": name,
-        "engine": engine,
-        "seed": seed,
-        "seconds": 0.0,
-        "executions": 0,
-        "accepted": 0,
-    }
-    total |= {"slowest": [0.0, ""], "failures": {}, "memory_growth": 0}
+    total: dict[str, Any] = {"target": name, "engine": engine, "seed": seed}
+    total |= {"seconds": 0.0, "executions": 0, "accepted": 0, "slowest": [0.0, ""], "failures": {}, "memory_growth": 0}
     turn = 0
     while turn == 0 or end - time.monotonic() > 1:
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
             left = max(end - time.monotonic(), 1.0)
             death = _one_process(name, engine, left, seed + turn, Path(folder))
-            _add(total, Path(folder) / STATS, left)
+            _add(total, Path(folder) / STATS)
             if death:
                 kind = f"{death} (see found/)"
                 total["failures"][kind] = total["failures"].get(kind, 0) + 1
         turn += 1
+        if death and not total["executions"]:
+            break  # it cannot even start
     if total["memory_growth"] > GROWTH:
         total["failures"]["memory growth"] = 1
     sys.stdout.write(json.dumps(total) + "\n")
@@ -161,7 +156,7 @@ def _current(path: Path) -> tuple[int, float, bytes]:
     return serial, began, held[HEADER.size : HEADER.size + length]
 
 
-def _add(total: dict[str, Any], path: Path, seconds: float) -> None:
+def _add(total: dict[str, Any], path: Path) -> None:
     """Add the figures of one process to those of the run."""
     if not path.exists():
         return

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -28,12 +29,12 @@ class Steps:
         self.notes: set[str] = set()
         self.current = ""
 
-    def take(self, name: str, work: Callable[[], R]) -> R:
-        """Do and time one step; its name is its first words, without what varies from input to input."""
+    def take(self, name: str, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Do and time one step."""
         self.current = name
         start = time.perf_counter()
         try:
-            return work()
+            return work(*args, **kwargs)
         finally:
             self.longest = max(self.longest, (time.perf_counter() - start, name))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -45,10 +46,8 @@ class Worker:
     def run(self) -> None:
         """Ends the process by itself: libFuzzer would do it otherwise, with words of its own."""
         fuzz = atheris if self.engine == "atheris" else own
-        try:
+        with contextlib.suppress(OutOfTime):
             fuzz(self.judge.target, self._execute, self.seed)
-        except OutOfTime:
-            pass
 
     def _execute(self, data: bytes) -> frozenset[str]:
         now = time.monotonic() - self.start
@@ -88,12 +87,6 @@ class Worker:
         """Ask a process of its own, which nothing instruments and whose processor time is known."""
         path = self.folder / "suspect"
         path.write_bytes(data)
-        command = [
-            sys.executable,
-            str(Path(__file__).parent / "run.py"),
-            "--target",
-            self.name,
-            "--reproduce",
-            str(path),
-        ]
-        return subprocess.run([*command, "--quiet"], check=False, stdin=subprocess.DEVNULL).returncode == 1
+        script = str(Path(__file__).parent / "run.py")
+        command = [sys.executable, script, "--target", self.name, "--reproduce", str(path), "--quiet"]
+        return subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode == 1

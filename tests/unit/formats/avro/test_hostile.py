@@ -221,3 +221,31 @@ def test_undecided_is_refused() -> None:
     assert finding.rule == "TOO_COMPLEX"
     assert finding.breaks
     assert time.perf_counter() - started < 20
+
+
+def test_a_message_is_short_however_long_the_name() -> None:
+    """What is wrong is said in a few lines also when the wrong name has thousands of characters."""
+    with pytest.raises(MalformedSchema) as caught:
+        parse({"type": "record", "name": "R", "fields": [{"name": "f", "type": "x" * 50_000}]})
+    assert "not defined" in str(caught.value)
+    assert len(str(caught.value)) < 1_500
+
+
+def test_examples_of_enormous_types() -> None:
+    """A decimal nobody computes with has raw bytes as its example; a fixed of two gigabytes has none."""
+    codec = AVRO.codec(parse({"type": "bytes", "logicalType": "decimal", "precision": 97_190}))
+    assert codec.validate(codec.example()) == []
+    fixed = {"type": "fixed", "name": "F", "size": 2**31 - 1, "logicalType": "decimal", "precision": 5}
+    with pytest.raises(Invalid, match="bytes"):
+        AVRO.codec(parse(fixed)).example()
+
+
+@pytest.mark.parametrize("ruleset", AVRO.rulesets)
+def test_unions_of_strangers(ruleset: str) -> None:
+    """Thousands of types none of which has the name of another one are compared in part, and refused."""
+    for kind in ({"type": "enum", "symbols": ["A"]}, {"type": "fixed", "size": 1}):
+        ours = parse([{**kind, "name": f"E{index}"} for index in range(2_000)])
+        theirs = parse([{**kind, "name": f"F{index}"} for index in range(2_000)])
+        findings = AVRO.check(ours, theirs, ruleset)
+        assert findings
+        assert all(finding.breaks for finding in findings)

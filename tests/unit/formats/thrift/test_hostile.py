@@ -169,3 +169,23 @@ def test_data_in_a_circle() -> None:
     codec = THRIFT.codec(parse("struct S { 1: list<S> a }"))
     with pytest.raises(EncodeError, match="deeper than 64 levels"):
         codec.encode(endless)
+
+
+def test_ids_that_no_data_can_hold() -> None:
+    """A field id beyond 16 bits, read leniently, is left out of examples and refused when it is written."""
+    codec = THRIFT.codec(THRIFT.parse(b"struct S { 71992: i32 z, 1: i32 a }", {}, strict=False))
+    assert codec.example() == {"a": 1}
+    with pytest.raises(EncodeError, match="16 bits"):
+        codec.encode({"z": 1})
+    required = THRIFT.codec(THRIFT.parse(b"struct S { 71992: required i32 z }", {}, strict=False))
+    with pytest.raises(Invalid, match="71992"):
+        required.example()
+    union = THRIFT.codec(THRIFT.parse(b"union U { 71992: i32 z, 1: i32 a }", {}, strict=False))
+    assert union.example() == {"a": 1}
+
+
+def test_defaults_that_are_none() -> None:
+    """A default that does not fit its type, read leniently, counts as no default."""
+    codec = THRIFT.codec(THRIFT.parse(b"struct T { 1: i32 x = 'no' } struct S { 1: T t = 2 }", {}, strict=False))
+    assert codec.validate(codec.example()) == []
+    assert codec.decode(codec.encode({"t": {}})) == {"t": {}}

@@ -1,0 +1,72 @@
+"""Frames and bodies of requests: what else of a stranger's bytes is read before anything is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from fuzz.languages import shape
+from fuzz.parts import Parts
+from fuzz.steps import Broken, Steps
+from stele.apis.confluent import entities, translate
+from stele.apis.web import decode_body
+from stele.errors import FrameError, SteleError
+from stele.wire import avro_single, confluent
+
+FRAMES: Final = (
+    Parts(b"\x00\x00\x00\x00\x07\x06abc").joined(),
+    Parts(b"\x00\x00\x00\x00\x07\x04\x02\x00payload").joined(),
+    Parts(b"payload", b"\x01" + bytes(range(16)) + b"\x02\x04").joined(),
+    Parts(b"\xc3\x01" + bytes(range(8)) + b"payload").joined(),
+)
+"""Frames to begin with."""
+
+BODIES: Final = (
+    b'{"schema":"\\"int\\"","schemaType":"AVRO","references":[{"name":"a","subject":"s","version":1}],"version":-1}',
+    b'{"schema":"{}","metadata":{"tags":{"a.*":["PII"]},"properties":{"k":"v"},"sensitive":["k"]},"ruleSet":{}}',
+    b'{"ruleSet":{"domainRules":[{"name":"r","kind":"CONDITION","mode":"WRITE","type":"CEL","expr":"true"}]}}',
+    b'{"compatibility":"FULL","normalize":true,"alias":"a","defaultMetadata":{},"mode":"READONLY"}',
+    b'{"newVersion":2,"schemaTagsToAdd":[{"schemaEntity":{"entityPath":"a.b","entityType":"sr_field"},"tags":["x"]}]}',
+)
+"""Bodies to begin with."""
+
+
+def wire(parts: Parts, steps: Steps) -> None:
+    """Any bytes are unframed or refused; what is unframed can be framed to the same bytes again."""
+    data, header = parts.document, parts.other or None
+    readers: dict[str, Callable[[], bool]] = {
+        "unframe": lambda: confluent.frame(*confluent.unframe(data)) == data,
+        "single object": lambda: avro_single.frame(*avro_single.unframe(data)) == data,
+        "payload": lambda: len(confluent.read(data, header).payload()) <= len(data),
+        "message": lambda: len(confluent.read(data, header).message()[1]) <= len(data),
+        "indexes": lambda: confluent.decode_indexes(data)[1] <= len(data),
+    }
+    for name, read in readers.items():
+        try:
+            same = steps.take(name, read)
+        except FrameError as error:
+            steps.note(name, shape(str(error)))
+            continue
+        steps.accepted += 1
+        if not same:
+            raise Broken(f"{name} is not undone by framing")
+
+
+def requests(parts: Parts, steps: Steps) -> None:
+    """Any body of a request of the Confluent dialect is read and translated, or refused."""
+    bodies: tuple[type[Any], ...] = (
+        entities.RegisterSchemaRequest,
+        entities.TagSchemaRequest,
+        entities.ConfigUpdateRequest,
+        entities.ModeUpdateRequest,
+    )
+    for wanted in bodies:
+        try:
+            body: Any = steps.take(wanted.__name__, decode_body, parts.document, wanted)
+            if isinstance(body, entities.RegisterSchemaRequest):
+                steps.take("references", translate.references_in, body.references, "")
+                steps.take("rules", translate.rule_set_in, body.rule_set)
+        except SteleError as error:
+            steps.note(wanted.__name__, shape(str(error)))
+        else:
+            steps.accepted += 1

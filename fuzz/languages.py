@@ -1,0 +1,124 @@
+"""Everything a format can be asked, and what must hold of the answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fuzz.parts import Parts
+from fuzz.steps import Broken, Steps
+from stele.core.ports import Form
+from stele.errors import Invalid, MalformedSchema, SteleError, TooLarge
+from stele.formats import catalogue
+
+LONGEST_MESSAGE: Final = 2_000
+"""Characters; whoever reads an error should not have to scroll."""
+
+_NUMBERS_AND_NAMES: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\d+|\S{25,}")
+_VIEWS: Final = ("fingerprints", "fields", "arrow_schema", "lint", "outline", "to_model")
+_KEEPS_READERS_PART_ONLY: Final = frozenset({"avro", "thrift"})
+"""Formats whose CANONICAL text is no schema to go on with: what it leaves out may be needed by what it keeps."""
+
+
+class Language:
+    """Asks a format about the two schemas, the reference and the data of one input."""
+
+    def __init__(self, format_name: str) -> None:
+        self.format = catalogue.get(format_name)
+
+    def __call__(self, parts: Parts, steps: Steps) -> None:
+        """Everything with one input. Raises `Broken`, and whatever the format should not have raised."""
+        references = {"ref": parts.reference} if parts.reference else {}
+        schema = self._parsed("document", parts.document, references, steps)
+        other = self._parsed("other", parts.other, references, steps) if parts.other else None
+        if schema is None:
+            return
+        self._printed(schema, references, steps)
+        self._viewed(schema, steps)
+        self._checked(schema, schema, steps)
+        if other is not None:
+            self._checked(schema, other, steps)
+            self._checked(other, schema, steps)
+        for reader in (None, other) if other is not None else (None,):
+            self._used(schema, reader, parts.data, steps)
+
+    def _parsed(self, what: str, text: bytes, references: Mapping[str, bytes], steps: Steps) -> Any:
+        """The schema, or None when it is refused both strictly and leniently."""
+        for strict in (True, False):
+            try:
+                found = steps.take(f"parse {what}", self.format.parse, text, references, strict=strict)
+            except (MalformedSchema, TooLarge) as error:
+                steps.note(type(error).__name__, shape(str(error)))
+                if len(str(error)) > LONGEST_MESSAGE:
+                    raise Broken(f"the message of a refusal is longer than {LONGEST_MESSAGE} characters") from error
+                continue
+            steps.accepted += what == "document"
+            return found
+        return None
+
+    def _printed(self, schema: Any, references: Mapping[str, bytes], steps: Steps) -> None:
+        """Every form prints, and what is printed is the same schema: printing that again changes nothing."""
+        for form in Form:
+            try:
+                text = steps.take(f"print {form.name}", self.format.canonical, schema, form)
+            except Invalid as error:
+                steps.note(form.name, shape(str(error)))
+                continue
+            if form is Form.CANONICAL and self.format.name in _KEEPS_READERS_PART_ONLY:
+                continue
+            try:
+                again = steps.take("parse printed", self.format.parse, text, references, strict=False)
+            except TooLarge:
+                continue
+            except Invalid as error:
+                raise Broken(f"the {form.name} text does not parse: {error}") from error
+            if self.format.canonical(again, form) != text:
+                raise Broken(f"the {form.name} text prints differently")
+
+    def _viewed(self, schema: Any, steps: Steps) -> None:
+        for name in _VIEWS:
+            ask = getattr(self.format, name, None)
+            if ask is None:
+                continue
+            try:
+                steps.take(name, ask, schema)
+            except Invalid as error:
+                steps.note(name, shape(str(error)))
+
+    def _checked(self, reader: Any, writer: Any, steps: Steps) -> None:
+        """No pair of schemas makes a check raise: what it cannot decide is a finding."""
+        for ruleset in self.format.rulesets:
+            found = steps.take(f"check {ruleset}", self.format.check, reader, writer, ruleset)
+            steps.note(ruleset, *sorted({f"{finding.rule} {finding.level.name}" for finding in found}))
+
+    def _used(self, writer: Any, reader: Any, data: bytes, steps: Steps) -> None:
+        """An example fits its own schema and survives the way to bytes and back; other bytes are read or refused."""
+        try:
+            codec = steps.take("codec", self.format.codec, writer, reader)
+            decoded(codec, data, steps)
+            example = steps.take("example", codec.example)
+        except SteleError as error:
+            steps.note("codec", shape(str(error)))
+            return
+        faults = steps.take("validate", codec.validate, example)
+        if faults:
+            raise Broken(f"the example does not fit its schema: {faults[0]}")
+        encoded = steps.take("encode", codec.encode, example)
+        if reader is None:
+            steps.take("decode example", codec.decode, encoded)
+        else:
+            decoded(codec, encoded, steps)
+
+
+def decoded(codec: Any, data: bytes, steps: Steps) -> None:
+    """Read bytes that may or may not be data."""
+    try:
+        steps.take("decode", codec.decode, data)
+    except SteleError as error:
+        steps.note("decode", type(error).__name__)
+
+
+def shape(message: str) -> str:
+    """A message without the names and numbers in it: messages of one shape come from one place."""
+    return _NUMBERS_AND_NAMES.sub("_", message)[:120]

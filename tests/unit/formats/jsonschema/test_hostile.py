@@ -1,0 +1,82 @@
+"""Schemas made to hurt, found by fuzzing or by looking: each ends in a clear error, or an answer, soon."""
+
+from __future__ import annotations
+
+import json
+from time import process_time
+from typing import Any
+
+import pytest
+
+from stele.core.findings import Level
+from stele.formats.jsonschema import JSON_SCHEMA
+from stele.formats.jsonschema.parsed import ParsedJsonSchema
+
+
+def parse(schema: Any, *, strict: bool = True) -> ParsedJsonSchema:
+    """Parse a schema given as a JSON value."""
+    return JSON_SCHEMA.parse(json.dumps(schema).encode(), {}, strict=strict)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": [{"a": 1}, []]},
+        {"type": [{"a": 1}]},
+        {"items": [{"type": [{"a": 1}]}]},
+        {"properties": {"a": {"type": [["string"]]}}, "required": 1},
+        {"required": 1},
+        {"properties": [], "required": {"a": 1}, "type": 3},
+    ],
+)
+def test_keywords_of_wrong_types(schema: Any) -> None:
+    """Schemas that only lenient parsing takes are compared, listed and shown as tables like others."""
+    parsed = parse(schema, strict=False)
+    for other in (parsed, parse({"type": "array"})):
+        for ruleset in JSON_SCHEMA.rulesets:
+            JSON_SCHEMA.check(parsed, other, ruleset)
+            JSON_SCHEMA.check(other, parsed, ruleset)
+    JSON_SCHEMA.fields(parsed)
+    assert JSON_SCHEMA.arrow_schema(parsed) is not None
+
+
+@pytest.mark.parametrize("ruleset", ["confluent", "confluent-lenient"])
+@pytest.mark.parametrize("keyword", ["oneOf", "anyOf", "allOf"])
+def test_sums_of_many_branches(keyword: str, ruleset: str) -> None:
+    """Where hundreds of branches would have to be tried with each other, nothing is decided, and that is said."""
+    before = parse({keyword: [{"properties": {f"a{n}": {"type": "integer"}}} for n in range(800)]})
+    after = parse({keyword: [{"properties": {f"a{n}": {"type": "string"}}} for n in range(800)]})
+    (finding,) = JSON_SCHEMA.check(after, before, ruleset)
+    assert finding.rule == "TOO_COMPLEX"
+    assert finding.level is Level.UNKNOWN
+    assert JSON_SCHEMA.check(after, after, ruleset) == []
+
+
+def test_sums_of_long_enums() -> None:
+    """Branches count by their size: comparing lists of thousands of values is no single step."""
+    values = [[f"{branch}-{n}" for n in range(300)] for branch in range(150)]
+    before = parse({"anyOf": [{"enum": each} for each in values]})
+    after = parse({"anyOf": [{"enum": [*each, "more"]} for each in values]})
+    assert [finding.rule for finding in JSON_SCHEMA.check(before, after, "confluent")] == ["TOO_COMPLEX"]
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer"),
+    [
+        ({"required": [f"f{n}" for n in range(20_000)]}, {"required": [f"g{n}" for n in range(20_000)]}),
+        *(
+            (
+                {word: [{"properties": {f"a{n}": {"type": "integer"}}} for n in range(3_000)]},
+                {word: [{"properties": {f"a{n}": {"type": "string"}}} for n in range(3_000)]},
+            )
+            for word in ("oneOf", "allOf")
+        ),
+    ],
+    ids=["required", "oneOf", "allOf"],
+)
+def test_the_search_ends_in_time(reader: Any, writer: Any) -> None:
+    """Looking for a counter-example among thousands of names or branches ends within its time, and never says yes."""
+    started = process_time()
+    findings = JSON_SCHEMA.check(parse(reader | {"type": "object"}), parse(writer | {"type": "object"}), "containment")
+    assert any(finding.breaks for finding in findings)
+    assert process_time() - started < 20

@@ -1,0 +1,43 @@
+"""Schemas made to hurt, found by fuzzing or by looking: each ends in a clear error, or an answer, soon."""
+
+from __future__ import annotations
+
+import pytest
+
+from stele.core.ports import Form
+from stele.errors import MalformedSchema
+from stele.formats.protobuf import PROTOBUF
+from stele.formats.protobuf.parse import MAX_DECLARATIONS
+
+
+def test_comments_that_are_no_text() -> None:
+    """A comment that is not UTF-8 is shown with replacement characters."""
+    schema = PROTOBUF.parse(b'syntax="proto3"; message M { string o = 3; // caf\xe9\n}', {})
+    assert [field.doc for field in PROTOBUF.fields(schema)] == ["caf\N{REPLACEMENT CHARACTER}"]
+    for form in Form:
+        assert PROTOBUF.canonical(schema, form)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "".join(f"message M{n} {{}}" for n in range(MAX_DECLARATIONS + 1)),
+        "message M { oneof o {" + "".join(f"int32 f{n} = {n + 1};" for n in range(15_000)) + "} "
+        "enum E {" + "".join(f"V{n} = {n};" for n in range(MAX_DECLARATIONS - 15_000)) + "} }",
+        "message M {} service S {" + "".join(f"rpc R{n}(M) returns (M);" for n in range(MAX_DECLARATIONS)) + "}",
+    ],
+    ids=["messages", "members", "methods"],
+)
+def test_too_many_declarations(body: str) -> None:
+    """A file of more declarations than can be printed and compared in a second is refused with the limit."""
+    with pytest.raises(MalformedSchema, match=f"more than {MAX_DECLARATIONS} declarations"):
+        PROTOBUF.parse(f'syntax="proto3"; {body}'.encode(), {})
+
+
+def test_many_declarations_in_imports() -> None:
+    """Imports count as well, with a limit of their own."""
+    messages = "".join(f"message M{n} {{}}" for n in range(MAX_DECLARATIONS - 1_000))
+    texts = {f"{name}.proto": f'syntax="proto3"; package {name}; {messages}'.encode() for name in "abcd"}
+    imports = "".join(f'import "{name}.proto";' for name in "abcd")
+    with pytest.raises(MalformedSchema, match="and its imports"):
+        PROTOBUF.parse(f'syntax="proto3"; {imports} message X {{}}'.encode(), texts)
