@@ -19,14 +19,20 @@ from stele.apis.confluent.faults import MEDIA_TYPE
 
 _FLAG = {"type": "boolean"}
 _INTEGER = {"type": "integer"}
+_NAME = {"minLength": 1}
+"""Of path parameters: the path without the name is another one."""
 
 AtDesk = NamedDependency[Desk]
 
-Context = Annotated[str, PathParameter(description="`.context`, or the default one")]
-Subject = Annotated[str, PathParameter(description="a subject, `:.context:subject`, or `:.context:` alone")]
-Version = Annotated[str, PathParameter(description="a number from 1, `latest`, or -1 for the same")]
+Context = Annotated[str, PathParameter(schema_extra=_NAME, description="`.context`, or the default one")]
+Subject = Annotated[
+    str, PathParameter(schema_extra=_NAME, description="a subject, `:.context:subject`, or `:.context:` alone")
+]
+Version = Annotated[
+    str, PathParameter(schema_extra=_NAME, description="a number from 1, `latest`, or -1 for the same")
+]
 SchemaId = Annotated[str, PathParameter(name="id", schema_extra=_INTEGER, description="id of a schema in its context")]
-Guid = Annotated[str, PathParameter(description="UUID of a schema's content")]
+Guid = Annotated[str, PathParameter(schema_extra=_NAME, description="UUID of a schema's content")]
 
 Flag = Annotated[str, QueryParameter(schema_extra=_FLAG, description="`true` sets it")]
 Offset = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to leave out")]
@@ -59,6 +65,7 @@ DefaultToGlobal = Annotated[
 ERRORS = {
     status: ResponseSpec(ErrorMessage, description=why, generate_examples=False, media_type=MEDIA_TYPE)
     for status, why in (
+        (400, "The body is not JSON, or the name of a context has a colon"),
         (404, "Subject, version, schema or setting not found"),
         (409, "Incompatible with an earlier schema"),
         (422, "Invalid schema, name, level, mode, version or rule set; or the mode forbids it"),
