@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
-from stele.core.chains import find_version, ids_of, uses_in
+from stele.core.chains import find_version, ids_of, uses_in, uses_of
 from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
 from stele.core.governance import merge_metadata, merge_rule_sets
@@ -298,6 +298,12 @@ def find_same(
     if equality is Equality.IDENTITY:
         return max(found, key=lambda use: use.ordinal, default=None)
     return min(found, key=lambda use: use.ordinal, default=None)
+
+
+def live_uses(state: State, digest: bytes, lane: Lane) -> list[Version]:
+    """Live versions of a lane, in all subjects, whose content has that digest (see `digests.digest_key`)."""
+    known = (schema for content in _digested(state, digest) for schema in ids_of(content))
+    return [use for schema in known for use in uses_of(schema) if use.life is Life.LIVE and use.lane == lane]
 
 
 def same_text(state: State, sha: bytes) -> list[GlobalId]:

@@ -99,6 +99,14 @@ class Schemas:
                 self._parsed.popitem(last=False)
         return known
 
+    def installed(self) -> tuple[str, ...]:
+        """Names of all formats there are."""
+        return catalogue.names()
+
+    async def compares(self, format_name: str) -> bool:
+        """Whether schemas of a format can be compared at all. Raises `UnknownFormat`."""
+        return bool((await asyncio.to_thread(catalogue.get, format_name)).rulesets)
+
     async def parsed_schema(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference]
     ) -> tuple[Format[Any], Parsed]:

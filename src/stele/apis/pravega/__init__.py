@@ -1,0 +1,55 @@
+"""The Pravega dialect: groups, schemas, codecs and encodings, below `/v1`, as Pravega's schema registry has them.
+
+Source: the design document PDP-1 and reference notes on the API (release 0.6).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Litestar, Request
+from litestar.di import Provide
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.params import QueryParameter
+
+from stele.apis.paths import named
+from stele.apis.pravega import routes_encodings, routes_groups, routes_schemas
+from stele.apis.pravega.desk import Desk, Office
+from stele.apis.pravega.faults import answer
+from stele.apis.pravega.options import PravegaOptions
+from stele.apis.web import actor_of, operation_id
+from stele.service.registry import Registry
+
+__all__ = ["PravegaOptions", "application"]
+
+_RELEASE = "0.6.0"
+"""Of the API this dialect follows."""
+
+Namespace = Annotated[str, QueryParameter(description="namespace of the groups; the default one has no name")]
+
+
+def application(registry: Registry, options: PravegaOptions | None = None, **settings: Any) -> Litestar:
+    """The dialect as an application of its own. settings go to Litestar as they are."""
+    options = options or PravegaOptions()
+    office = Office(registry, options)
+
+    def desk(request: Request[Any, Any, Any], namespace: Namespace = "") -> Desk:
+        return Desk(office, actor_of(request), named(str(request.path_params.get("ns", namespace))))
+
+    modules = (routes_groups, routes_schemas, routes_encodings)
+    return Litestar(
+        route_handlers=[handler for module in modules for handler in module.ROUTES],
+        dependencies={"desk": Provide(desk, sync_to_thread=False)},
+        exception_handlers={Exception: answer},
+        openapi_config=OpenAPIConfig(
+            title="Stele: Pravega dialect",
+            version=_RELEASE,
+            path="/_docs/pravega",
+            operation_id_creator=operation_id,
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        ),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **settings,
+    )

@@ -1,0 +1,83 @@
+"""Errors into answers: a status and a bare text, found along the class tree of the error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.openapi.datastructures import ResponseSpec
+
+from stele import errors as err
+
+_logger = structlog.get_logger("stele.pravega")
+
+Wording = Callable[[Any], str]
+
+
+class Fault(NamedTuple):
+    """An answer."""
+
+    status: int
+    text: str
+
+
+def _incompatible(error: err.Incompatible) -> str:
+    lines = [f"{finding.path or '/'}: {finding.why}" for finding in error.findings]
+    return "\n".join([str(error), *lines])
+
+
+FAULTS: dict[type[Exception], tuple[int, Wording]] = {
+    err.NotFound: (404, str),
+    err.CodecNotFound: (412, str),
+    err.Conflict: (409, str),
+    err.Incompatible: (409, _incompatible),
+    err.Invalid: (400, str),
+    err.FormatMismatch: (417, str),
+    err.Refused: (403, str),
+    err.Unauthenticated: (401, str),
+    err.Unavailable: (500, str),
+    err.NotInstalled: (501, str),
+    err.SteleError: (500, str),
+}
+"""Status and wording by class."""
+
+ERRORS = {
+    status: ResponseSpec(str, description=why, generate_examples=False, media_type="text/plain")
+    for status, why in (
+        (400, "Not a schema, not of the type it says, or a wrong value"),
+        (403, "The caller or the mode in force may not do this"),
+        (404, "No such group, schema, version or encoding"),
+        (409, "Exists already, incompatible, or another policy in force than expected"),
+        (412, "The codec is not registered with the group"),
+        (417, "The group takes another serialization format, which the body names"),
+    )
+}
+
+
+def fault_of(error: Exception) -> Fault:
+    """The answer to an error: that of its class, or of its nearest ancestor in the table."""
+    for cls in type(error).__mro__:
+        if cls in FAULTS:
+            status, wording = FAULTS[cls]
+            return Fault(status, wording(error))
+    if isinstance(error, HTTPException):
+        # The API knows no status of its own for bodies that are too long.
+        too_long = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        status = 400 if too_long else error.status_code
+        return Fault(status, "the request is too large" if too_long else HTTPStatus(status).phrase)
+    return Fault(500, "the registry failed; its log says how")
+
+
+def answer(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
+    """The exception handler of the application."""
+    fault = fault_of(error)
+    if fault.status >= 500:
+        _logger.error("failed", path=request.scope["path"], exc_info=error)
+    headers = {
+        name: value for name, value in (getattr(error, "headers", None) or {}).items() if name.lower() == "allow"
+    }
+    return Response(fault.text, status_code=fault.status, media_type="text/plain", headers=headers)
