@@ -12,6 +12,7 @@ from stele.client.aio import AsyncSchemaRegistryClient
 from stele.client.connection import Bearer
 from stele.client.errors import Failure, ResponseError
 from stele.client.exchange import Retry
+from stele.client.keys import Dek, Kek, KekUpdate
 from stele.client.names import (
     QualifiedName,
     SubjectNaming,
@@ -53,8 +54,11 @@ __all__ = [
     "Config",
     "ConfigUpdate",
     "ContextId",
+    "Dek",
     "Effect",
     "Failure",
+    "Kek",
+    "KekUpdate",
     "Lifetime",
     "Metadata",
     "Older",

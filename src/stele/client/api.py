@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from stele.client import calls, plans, settings
+from stele.client import calls, keys, plans, settings
 from stele.client.request import Plan, Request
 
 if TYPE_CHECKING:
@@ -91,7 +91,23 @@ class Api:
     contexts = Call(settings.contexts)
     delete_context = Call(settings.delete_context)
 
+    keks = Call(keys.keks)
+    kek = Call(keys.kek)
+    create_kek = Call(keys.create_kek)
+    update_kek = Call(keys.update_kek)
+    try_kek = Call(keys.try_kek)
+    delete_kek = Call(keys.delete_kek)
+    undelete_kek = Call(keys.undelete_kek)
+    dek_subjects = Call(keys.dek_subjects)
+    dek_versions = Call(keys.dek_versions)
+    dek = Call(keys.dek)
+    create_dek = Call(keys.create_dek)
+    delete_dek = Call(keys.delete_dek)
+    undelete_dek = Call(keys.undelete_dek)
+
     resolve = Call(plans.resolve)
     resolve_version = Call(plans.resolve_version)
+    resolve_metadata = Call(plans.resolve_metadata)
+    lineage = Call(plans.lineage)
     resolve_schema = Call(plans.resolve_schema)
     snapshot = Call(plans.snapshot)

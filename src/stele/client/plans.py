@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from stele.client import calls
 from stele.client.names import qualify, split
 from stele.client.request import Plan
-from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
+from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, between
 from stele.client.types import RegisteredSchema, Schema, SchemaReference, Version
 from stele.errors import TooLarge
 
@@ -37,11 +37,50 @@ def resolve_version(subject: str, number: Version = "latest") -> Plan[ResolvedSc
     return (yield from _resolved(found, split(subject).context))
 
 
+def resolve_metadata(subject: str, properties: Mapping[str, str]) -> Plan[ResolvedSchema]:
+    # GET /subjects/{subject}/metadata?key&value
+    """The newest version whose metadata has all these properties, and all it refers to. Raises `ContentNotFound`."""
+    found = yield calls.latest_with_metadata(subject, properties)
+    return (yield from _resolved(found, split(subject).context))
+
+
+def lineage(subject: str, schema: ResolvedSchema, number: int) -> Plan[list[ResolvedSchema]]:
+    # GET /schemas/guids/{guid}/ids
+    # GET /schemas/ids/{id}/versions?subject&deleted
+    # GET /subjects/{subject}/versions?deleted
+    # GET /subjects/{subject}/versions/{version}?deleted
+    """The subject's versions from the one that holds the schema to version number, both included.
+
+    Empty when the subject does not hold the schema. Hidden versions count.
+    """
+    schema_id = schema.id
+    context = split(subject).context
+    if not schema_id:
+        ids = yield calls.ids_of_guid(schema.guid)
+        schema_id = next((known.id for known in ids if known.context.strip(".") == context), 0)
+    places = (yield calls.versions_of_id(schema_id, subject=subject, deleted=True)) if schema_id else []
+    own = [place.version for place in places if qualify(place.subject, context) == subject]
+    if not own:
+        return []
+    found = []
+    for version in between((yield calls.versions(subject, deleted=True)), max(own), number):
+        registered = yield calls.version(subject, version, deleted=True)
+        found.append((yield from _resolved(registered, context)))
+    return found
+
+
 def resolve_schema(schema: Schema, *, context: str = "") -> Plan[ResolvedSchema]:
     # GET /subjects/{subject}/versions/{version}
     """A schema at hand, registered or not, and all it refers to."""
     references = yield from _closure(schema.references, context)
-    return ResolvedSchema(schema.text, schema.schema_type, references, context=context)
+    return ResolvedSchema(
+        schema.text,
+        schema.schema_type,
+        references,
+        context=context,
+        metadata=schema.metadata,
+        rule_set=schema.rule_set,
+    )
 
 
 def snapshot(*, subjects: Iterable[str] = (), ids: Iterable[int] = (), context: str = "") -> Plan[SchemaSnapshot]:
@@ -73,6 +112,8 @@ def _resolved(found: RegisteredSchema, context: str) -> Plan[ResolvedSchema]:
         subject=qualify(found.subject, context) if found.subject else "",
         version=found.version,
         context=context,
+        metadata=found.metadata,
+        rule_set=found.rule_set,
     )
 
 

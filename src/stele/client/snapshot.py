@@ -5,6 +5,7 @@ A snapshot answers like a client and never asks anybody: a job that holds one re
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from stele.client.types import Version
+from stele.client.types import Metadata, RuleSet, Version
 from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, VersionNotFound
 
 
@@ -24,6 +25,7 @@ class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
     references   texts of the documents it refers to, by reference name, dependencies before dependants
     id, guid, subject, version   where it was found; 0 or '' when that was not said
     context      the context in which id counts, '' for the default one
+    metadata, rule_set   what was registered with the text
     """
 
     text: str
@@ -34,6 +36,8 @@ class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
     subject: str = ""
     version: int = 0
     context: str = ""
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
 
 
 class SchemaSource(Protocol):
@@ -45,6 +49,17 @@ class SchemaSource(Protocol):
 
     def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
         """One version of a subject. Raises `SubjectNotFound` or `VersionNotFound`."""
+        ...
+
+    def resolve_metadata(self, subject: str, properties: Mapping[str, str]) -> ResolvedSchema:
+        """The newest version whose metadata has all these properties. Raises `ContentNotFound`."""
+        ...
+
+    def lineage(self, subject: str, schema: ResolvedSchema, number: int) -> list[ResolvedSchema]:
+        """The subject's versions from the one that holds the schema to version number, both included.
+
+        Empty when the subject does not hold the schema. Hidden versions count.
+        """
         ...
 
 
@@ -70,6 +85,19 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
         if found is None:
             raise VersionNotFound(number)
         return found
+
+    def resolve_metadata(self, subject: str, properties: Mapping[str, str]) -> ResolvedSchema:
+        """See `SchemaSource`."""
+        for _, schema in sorted(self._by_subject.get(subject, {}).items(), reverse=True):
+            if schema.metadata is not None and properties.items() <= schema.metadata.properties.items():
+                return schema
+        raise ContentNotFound(f"of {subject!r} with these properties")
+
+    def lineage(self, subject: str, schema: ResolvedSchema, number: int) -> list[ResolvedSchema]:
+        """See `SchemaSource`; versions the snapshot lacks are left out."""
+        versions = self._by_subject.get(subject, {})
+        own = next((at for at, known in sorted(versions.items()) if _same(known, schema)), 0)
+        return [versions[at] for at in between(versions, own, number)] if own else []
 
     def to_json(self) -> bytes:
         """The snapshot as a document."""
@@ -109,3 +137,15 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
             if schema.subject and schema.version:
                 by_subject.setdefault(schema.subject, {})[schema.version] = schema
         return by_subject
+
+
+def between(versions: Iterable[int], first: int, last: int) -> list[int]:
+    """The version numbers from first to last, in that direction."""
+    low, high = sorted((first, last))
+    return sorted((number for number in versions if low <= number <= high), reverse=first > last)
+
+
+def _same(one: ResolvedSchema, other: ResolvedSchema) -> bool:
+    if other.id:
+        return (one.context, one.id) == (other.context, other.id)
+    return bool(other.guid) and one.guid == other.guid

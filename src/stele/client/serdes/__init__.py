@@ -7,7 +7,8 @@
 Serializers need a `SchemaRegistryClient`; deserializers take a client or a `SchemaSnapshot`. Both may be shared between
 threads, parse every schema once, and ask the registry only for what they have not met. None stays None: a tombstone.
 
-What is not here: running data rules, and picking schemas by metadata.
+Where the schema of a record has rules, they run: conditions, transformations, migrations, encryption. See `Rules`, and
+`stele.client.serdes.rules` for the rest.
 """
 
 from stele.client.serdes.avro import AvroDeserializer, AvroSerializer
@@ -16,18 +17,23 @@ from stele.client.serdes.framing import Headers, IdPlace
 from stele.client.serdes.generic import Deserializer
 from stele.client.serdes.json import JsonDeserializer, JsonSerializer
 from stele.client.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from stele.client.serdes.rules import DeadLetter, Override, RuleFailed, Rules
 from stele.client.serdes.serializer import Serializer
 
 __all__ = [
     "AvroDeserializer",
     "AvroSerializer",
     "BaseDeserializer",
+    "DeadLetter",
     "Deserializer",
     "Headers",
     "IdPlace",
     "JsonDeserializer",
     "JsonSerializer",
+    "Override",
     "ProtobufDeserializer",
     "ProtobufSerializer",
+    "RuleFailed",
+    "Rules",
     "Serializer",
 ]

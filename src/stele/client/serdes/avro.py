@@ -6,9 +6,12 @@ clients have always written it so, so readers must expect it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from stele.client.serdes.deserializer import BaseDeserializer, Decode
+from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
+from stele.client.serdes.rules.avro_fields import avro_walk
+from stele.client.serdes.rules.model import Walk
 from stele.client.serdes.schemas import Ready, demand, ready
 from stele.client.serdes.serializer import Encode, Encoded, Serializer
 from stele.client.snapshot import ResolvedSchema
@@ -28,6 +31,11 @@ class AvroSerializer(Serializer):
         codec = schema.format.codec(schema.parsed)
         return lambda value: Encoded(codec.encode(value))
 
+    def walker(self, schema: Ready) -> Callable[[Any], Walk]:
+        """See `Serializer`."""
+        walk = avro_walk(schema.parsed)
+        return lambda _: walk
+
 
 class AvroDeserializer(BaseDeserializer):
     """Avro to Python values, resolved to the reader's schema when there is one; see `BaseDeserializer`."""
@@ -46,6 +54,18 @@ class AvroDeserializer(BaseDeserializer):
             return codec.decode(bytes(frame.payload()))
 
         return decode
+
+    def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
+        """See `BaseDeserializer`. What migrations make is not checked against the reader's schema."""
+        parsed = ready(reader or schema).parsed
+        walk = avro_walk(parsed)
+        return Stages(
+            type_name=lambda _: str(ready(schema).parsed.type_name),
+            read=self.decoder(schema, None if migrating else reader),
+            land=lambda _, value: value,
+            walk=lambda _: walk,
+            finish=lambda value: value,
+        )
 
 
 def _bare(value: Any) -> Encoded:

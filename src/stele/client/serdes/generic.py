@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stele.client.serdes.avro import AvroDeserializer
-from stele.client.serdes.deserializer import BaseDeserializer, Decode
+from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
 from stele.client.serdes.json import JsonDeserializer
 from stele.client.serdes.protobuf import ProtobufDeserializer
 from stele.client.serdes.schemas import ready
@@ -21,16 +21,32 @@ class Deserializer(BaseDeserializer):
     A reader's schema applies to records of its own format; others are read as they were written.
     """
 
+    def fitting(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> ResolvedSchema | None:
+        """See `BaseDeserializer`."""
+        return reader if reader is not None and reader.schema_type == schema.schema_type else None
+
     def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
         """See `BaseDeserializer`."""
-        fitting = reader if reader is not None and reader.schema_type == schema.schema_type else None
         kind = _KINDS.get(schema.schema_type)
         if kind is not None:
-            return kind(self._source).decoder(schema, fitting)
+            return kind(self._source).decoder(schema, reader)
         own = ready(schema)
-        codec = own.format.codec(own.parsed, None if fitting is None else ready(fitting).parsed)
+        codec = own.format.codec(own.parsed, None if reader is None else ready(reader).parsed)
 
         def decode(frame: Frame) -> object:
             return codec.decode(bytes(frame.payload()))
 
         return decode
+
+    def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
+        """See `BaseDeserializer`. Values of formats without tags have no fields for rules."""
+        kind = _KINDS.get(schema.schema_type)
+        if kind is not None:
+            return kind(self._source).stages(schema, reader, migrating=migrating)
+        return Stages(
+            type_name=lambda _: str(ready(schema).parsed.type_name),
+            read=self.decoder(schema, None if migrating else reader),
+            land=lambda _, value: value,
+            walk=lambda _: None,
+            finish=lambda value: value,
+        )

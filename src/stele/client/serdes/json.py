@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Unpack
 
 import orjson
 
 from stele.client.names import SubjectNaming, topic_name
-from stele.client.serdes.deserializer import BaseDeserializer, Decode
+from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
+from stele.client.serdes.rules.engine import Rules
+from stele.client.serdes.rules.json_fields import json_walk
+from stele.client.serdes.rules.model import Walk
 from stele.client.serdes.schemas import Ready, demand, ready
 from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
 from stele.client.snapshot import ResolvedSchema, SchemaSource
@@ -22,7 +26,7 @@ from stele.wire.confluent import Frame
 class JsonSerializer(Serializer):
     """JSON values to text; see `Serializer`.
 
-    validate  refuse values which do not fit the schema; without, anything that can be written as JSON is
+    validate  refuse values which do not fit the schema after its rules; without, anything JSON has words for is written
     """
 
     schema_type = "JSON"
@@ -50,6 +54,11 @@ class JsonSerializer(Serializer):
 
         return encode
 
+    def walker(self, schema: Ready) -> Callable[[Any], Walk]:
+        """See `Serializer`."""
+        walk = json_walk(schema.parsed)
+        return lambda _: walk
+
 
 class JsonDeserializer(BaseDeserializer):
     """Text to JSON values; see `BaseDeserializer`.
@@ -66,10 +75,20 @@ class JsonDeserializer(BaseDeserializer):
         *,
         validate: bool = True,
         use_latest: bool = False,
+        use_metadata: Mapping[str, str] | None = None,
         naming: SubjectNaming = topic_name,
         context: str = "",
+        rules: Rules | None = None,
     ) -> None:
-        super().__init__(source, reader, use_latest=use_latest, naming=naming, context=context)
+        super().__init__(
+            source,
+            reader,
+            use_latest=use_latest,
+            use_metadata=use_metadata,
+            naming=naming,
+            context=context,
+            rules=rules,
+        )
         self._validate = validate
 
     def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
@@ -84,6 +103,28 @@ class JsonDeserializer(BaseDeserializer):
             return codec.decode(bytes(frame.payload()))
 
         return decode
+
+    def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
+        """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
+        demand(schema, self.schema_type)
+        del migrating  # values are read by no schema in any case
+        wanted = ready(reader or schema)
+        codec = wanted.format.codec(wanted.parsed)
+        walk = json_walk(wanted.parsed)
+
+        def finish(value: Any) -> Any:
+            faults = codec.validate(value) if self._validate else []
+            if faults:
+                raise DecodeError("; ".join(faults))
+            return value
+
+        return Stages(
+            type_name=lambda _: str(ready(schema).parsed.type_name),
+            read=_decode,
+            land=lambda _, value: value,
+            walk=lambda _: walk,
+            finish=finish,
+        )
 
 
 def _dump(value: Any) -> bytes:

@@ -8,10 +8,11 @@ Imports become references; those that every registry has built in (`google/proto
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Unpack, cast
 
+import msgspec
 from google.protobuf import json_format
 from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.message import DecodeError as ProtobufDecodeError
@@ -19,7 +20,10 @@ from google.protobuf.message import EncodeError as ProtobufEncodeError
 from google.protobuf.message import Message
 
 from stele.client.names import SubjectNaming, qualify, topic_name
-from stele.client.serdes.deserializer import BaseDeserializer, Decode
+from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
+from stele.client.serdes.rules.engine import Rules
+from stele.client.serdes.rules.model import Walk
+from stele.client.serdes.rules.protobuf_fields import protobuf_walk
 from stele.client.serdes.schemas import Ready, demand, ready
 from stele.client.serdes.serializer import KEPT, Encode, Encoded, Serializer, Settings
 from stele.client.snapshot import ResolvedSchema, SchemaSource
@@ -70,7 +74,7 @@ class ProtobufSerializer(Serializer):
         schema = super().own_schema()
         if self._generated is None:
             return schema
-        return Schema(schema.text, schema.schema_type, self._imports(_file(self._generated)))
+        return msgspec.structs.replace(schema, references=self._imports(_file(self._generated)))
 
     def own_encoder(self) -> Encode:
         """See `Serializer`; a generated class brings all it takes."""
@@ -84,6 +88,24 @@ class ProtobufSerializer(Serializer):
         return _encoder(
             lambda name: indexes_of(schema.parsed, name), lambda: message_class(schema.parsed, self._message)
         )
+
+    def shaped(self, schema: Ready, value: Any) -> Any:
+        """See `Serializer`: a message."""
+        if isinstance(value, Message):
+            return value
+        return _from_dict(value, self._generated or message_class(schema.parsed, self._message))
+
+    def walker(self, schema: Ready) -> Callable[[Any], Walk]:
+        """See `Serializer`. What it returns raises `EncodeError` for a message the schema does not have."""
+        walks = _walks(schema)
+
+        def walk(value: Message) -> Walk:
+            found = walks(value)
+            if found is None:
+                raise EncodeError(f"the schema has no message {value.DESCRIPTOR.full_name!r}")
+            return found
+
+        return walk
 
     def _imports(self, file: FileDescriptor) -> tuple[SchemaReference, ...]:
         found = []
@@ -115,10 +137,20 @@ class ProtobufDeserializer(BaseDeserializer):
         *,
         message: type[Message] | None = None,
         use_latest: bool = False,
+        use_metadata: Mapping[str, str] | None = None,
         naming: SubjectNaming = topic_name,
         context: str = "",
+        rules: Rules | None = None,
     ) -> None:
-        super().__init__(source, reader, use_latest=use_latest, naming=naming, context=context)
+        super().__init__(
+            source,
+            reader,
+            use_latest=use_latest,
+            use_metadata=use_metadata,
+            naming=naming,
+            context=context,
+            rules=rules,
+        )
         self._class = message
 
     def decoder(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> Decode:
@@ -136,6 +168,36 @@ class ProtobufDeserializer(BaseDeserializer):
             return message
 
         return decode
+
+    def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
+        """See `BaseDeserializer`. Migrations see messages in their JSON mapping, every field of it."""
+        demand(schema, self.schema_type)
+        written, wanted = ready(schema), ready(reader or schema)
+        find = self._finder(schema, reader)
+        read = ProtobufDeserializer(self._source).decoder(schema, None) if migrating else self.decoder(schema, reader)
+
+        def type_name(frame: Frame) -> str:
+            try:
+                return message_by_indexes(written.parsed, frame.message()[0])
+            except InvalidRequest as error:
+                raise DecodeError(str(error)) from error
+
+        def land(frame: Frame, value: Any) -> Message:
+            if not migrating:
+                return cast("Message", value)
+            try:
+                return json_format.ParseDict(value, find(frame.message()[0])())
+            except (json_format.ParseError, AttributeError, TypeError) as error:
+                raise DecodeError(f"what migrations made does not fit the reader's schema: {error}") from error
+
+        return Stages(
+            type_name=type_name,
+            read=(lambda frame: _mapped(read(frame))) if migrating else read,
+            land=land,
+            walk=_walks(wanted),
+            finish=lambda value: value,
+            indexed=True,
+        )
 
     def _finder(
         self, schema: ResolvedSchema, reader: ResolvedSchema | None
@@ -173,6 +235,23 @@ def _encoder(indexes_by_name: Callable[[str], Sequence[int]], blank: Callable[[]
             raise EncodeError(f"the message cannot be written: {error}") from error
 
     return encode
+
+
+def _walks(schema: Ready) -> Callable[[Message], Walk | None]:
+    """What takes rules to the fields of a message; None for one the schema does not have."""
+
+    @lru_cache(KEPT)
+    def walk(full_name: str) -> Walk | None:
+        try:
+            return protobuf_walk(schema.parsed, full_name)
+        except InvalidRequest:
+            return None
+
+    return lambda value: walk(value.DESCRIPTOR.full_name)
+
+
+def _mapped(message: Message) -> dict[str, Any]:
+    return json_format.MessageToDict(message, always_print_fields_with_no_presence=True)
 
 
 def _from_dict(value: Any, kind: type[Message]) -> Message:

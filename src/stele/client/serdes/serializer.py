@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, TypedDict
 from uuid import UUID
 
+import msgspec
+
 from stele.client.names import SubjectNaming, qualify, topic_name
 from stele.client.serdes.framing import Headers, IdPlace
+from stele.client.serdes.rules.engine import Engine, Rules
+from stele.client.serdes.rules.model import Mode, Phase, Record, Walk
 from stele.client.serdes.schemas import Ready, demand, ready
 from stele.client.snapshot import ResolvedSchema
 from stele.client.sync import SchemaRegistryClient
@@ -33,12 +38,25 @@ Encode = Callable[[Any], Encoded]
 """Turns a value into a payload. Raises `EncodeError`."""
 
 
+class Ruled(NamedTuple):
+    """A schema with rules for writing, and what takes them to the fields of a value."""
+
+    schema: Ready
+    walk: Callable[[Any], Walk]
+
+
 class Writer(NamedTuple):
-    """A subject's schema, ready to write with: what goes before a payload, and the guid, '' when nobody said it."""
+    """A subject's schema, ready to write with.
+
+    prefix  what goes before a payload
+    guid    '' when nobody said it
+    ruled   the schema when it has rules for writing
+    """
 
     prefix: bytes
     guid: str
     encode: Encode
+    ruled: Ruled | None = None
 
 
 class Settings(TypedDict, total=False):
@@ -48,23 +66,27 @@ class Settings(TypedDict, total=False):
     context: str
     auto_register: bool
     use_latest: bool
+    use_metadata: Mapping[str, str] | None
     use_id: int | None
     normalize: bool
     id_in: IdPlace
+    rules: Rules | None
 
 
 class Serializer(ABC):
     """Values of one format to framed bytes.
 
     client         the registry
-    schema         the writer's schema; its text alone will do. None only with use_latest or use_id
+    schema         the writer's schema; its text alone will do. None only with one of the three use_…
     naming         topic, field and record type to subject
     context        context of subjects that are not qualified
     auto_register  register the schema where it is missing; otherwise a missing schema is an error
     use_latest     write with the subject's newest version instead of the schema
+    use_metadata   write with the newest version instead whose metadata has these properties
     use_id         write with the schema of that id instead
     normalize      let the server ignore differences of style when it registers or looks up
     id_in          where the identity goes
+    rules          how the rules of the schema written with are run; see `Rules`
 
     Raises `InvalidRequest` for choices that exclude each other.
     """
@@ -80,20 +102,25 @@ class Serializer(ABC):
         context: str = "",
         auto_register: bool = False,
         use_latest: bool = False,
+        use_metadata: Mapping[str, str] | None = None,
         use_id: int | None = None,
         normalize: bool = False,
         id_in: IdPlace = IdPlace.PREFIX,
+        rules: Rules | None = None,
     ) -> None:
-        if auto_register + use_latest + (use_id is not None) > 1:
-            raise InvalidRequest("a serializer takes one of auto_register, use_latest and use_id")
-        if schema is None and not use_latest and use_id is None:
-            raise InvalidRequest("a serializer needs a schema, or use_latest, or use_id")
+        chosen = use_latest + (use_metadata is not None) + (use_id is not None)
+        if auto_register + chosen > 1:
+            raise InvalidRequest("a serializer takes one of auto_register, use_latest, use_metadata and use_id")
+        if schema is None and not chosen:
+            raise InvalidRequest("a serializer needs a schema, or use_latest, use_metadata or use_id")
         self._client = client
         self._schema = Schema(schema, self.schema_type) if isinstance(schema, str) else schema
         self._naming = naming
         self._context = context
         self._auto_register = auto_register
         self._use_latest = use_latest
+        self._use_metadata = use_metadata
+        self._engine = Engine(rules or Rules(), client)
         self._use_id = use_id
         self._normalize = normalize
         self._id_in = id_in
@@ -106,15 +133,20 @@ class Serializer(ABC):
         """The value as bytes of a record; None stays None.
 
         With `IdPlace.HEADER` the identity is appended to headers. Raises `EncodeError` when the value does not fit,
-        `InvalidName` when the naming strategy lacks something, and what the client raises.
+        `RuleFailed` when a rule refuses it, `InvalidName` when the naming strategy lacks something, and what the client
+        raises.
         """
         if value is None:
             return None
         subject = self._naming(topic, field, self.record_of(value))
         if self._context:
             subject = qualify(subject, self._context)
-        writer = self._latest(subject) if self._use_latest else self._writer(subject)
-        payload, indexes = writer.encode(value)
+        writer = self._writer_for(subject)
+        if writer.ruled is None:
+            payload, indexes = writer.encode(value)
+        else:
+            record = Record(subject, topic, field, headers, value)
+            payload, indexes = self._by_rules(writer.encode, writer.ruled, value, record)
         if self._id_in is IdPlace.PREFIX:
             return writer.prefix + (payload if indexes is None else confluent.encode_indexes(indexes) + payload)
         if headers is None:
@@ -132,6 +164,15 @@ class Serializer(ABC):
     @abstractmethod
     def encoder(self, schema: Ready) -> Encode:
         """Writes with a schema, the one given or one found in the registry."""
+
+    def shaped(self, schema: Ready, value: Any) -> Any:
+        """The value as rules see it."""
+        del schema  # for formats that have values of their own
+        return value
+
+    @abstractmethod
+    def walker(self, schema: Ready) -> Callable[[Any], Walk]:
+        """What takes rules to the fields of a value of the schema."""
 
     def own_encoder(self) -> Encode:
         """Writes with the schema given."""
@@ -152,18 +193,44 @@ class Serializer(ABC):
             schema = self._client.resolve(self._use_id, context=self._context)
             return self._with(schema)
         call = self._client.register if self._auto_register else self._client.lookup
-        found = call(subject, self.own_schema(), normalize=self._normalize)
-        return Writer(_prefix(found.id), found.guid, self.own_encoder())
+        own = self.own_schema()
+        found = call(subject, own, normalize=self._normalize)
+        writer = Writer(_prefix(found.id), found.guid, self.own_encoder())
+        rule_set, metadata = found.rule_set or own.rule_set, found.metadata or own.metadata
+        if rule_set is None:
+            return writer
+        schema = msgspec.structs.replace(self.own.schema, rule_set=rule_set, metadata=metadata)
+        return writer._replace(ruled=self._ruled(self.own._replace(schema=schema)))
 
-    def _latest(self, subject: str) -> Writer:
-        return self._writer_of_version(subject, self._client.version(subject).version)
+    def _writer_for(self, subject: str) -> Writer:
+        if self._use_metadata is not None:
+            found = self._client.latest_with_metadata(subject, self._use_metadata)
+            return self._writer_of_version(subject, found.version)
+        if self._use_latest:
+            return self._writer_of_version(subject, self._client.version(subject).version)
+        return self._writer(subject)
 
     def _find_version(self, subject: str, number: int) -> Writer:
         return self._with(self._client.resolve_version(subject, number))
 
     def _with(self, schema: ResolvedSchema) -> Writer:
         demand(schema, self.schema_type)
-        return Writer(_prefix(schema.id), schema.guid, self.encoder(ready(schema)))
+        parsed = ready(schema)
+        return Writer(_prefix(schema.id), schema.guid, self.encoder(parsed), self._ruled(parsed))
+
+    def _ruled(self, schema: Ready) -> Ruled | None:
+        phases = Phase.DOMAIN, Phase.ENCODING
+        if not any(self._engine.has_rules(phase, Mode.WRITE, schema.schema) for phase in phases):
+            return None
+        return Ruled(schema, self.walker(schema))
+
+    def _by_rules(self, encode: Encode, ruled: Ruled, value: Any, record: Record) -> Encoded:
+        run, schema = self._engine.run, ruled.schema.schema
+        value = self.shaped(ruled.schema, value)
+        value = run(Phase.DOMAIN, Mode.WRITE, schema, value, record, ruled.walk(value))
+        encoded = encode(value)
+        before = replace(record, original=encoded.payload)
+        return encoded._replace(payload=run(Phase.ENCODING, Mode.WRITE, schema, encoded.payload, before))
 
 
 def _prefix(schema_id: int) -> bytes:

@@ -1,0 +1,245 @@
+"""Calls about encryption keys, each a function that builds its request. The clients offer them all as methods.
+
+A KEK (key encryption key) names a key of a key management service; it wraps DEKs (data encryption keys), which belong
+to subjects. Subjects may be qualified (`:.context:subject`); a KEK's context is an argument. Versions of a DEK count
+from 1, and a version's bytes never change, but they may be deleted: answers are kept for the cache's time to live.
+
+Source: reference notes on the Confluent API, section 2 (DEK registry).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as BinasciiError
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, nothing, path, query
+from stele.errors import DecodeError
+
+Algorithm = Literal["AES128_GCM", "AES256_GCM", "AES256_SIV"]
+"""What a data key encrypts with."""
+DekVersion = int | Literal["latest"]
+"""A version of a data key, or the newest one."""
+
+_KEKS = ("dek-registry", "v1", "keks")
+
+
+class Kek(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A key of a key management service. shared: the server may use it too, so it can make and unwrap DEKs.
+
+    ts is milliseconds since 1970; servers keep secrets among kms_props to themselves.
+    """
+
+    name: str
+    kms_type: str = ""
+    kms_key_id: str = ""
+    kms_props: Mapping[str, str] | None = None
+    doc: str | None = None
+    shared: bool = False
+    ts: int = 0
+    deleted: bool = False
+
+
+class KekUpdate(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Changes to a KEK: what is left out stays, None clears."""
+
+    kms_props: Mapping[str, str] | msgspec.UnsetType | None = msgspec.UNSET
+    doc: str | msgspec.UnsetType | None = msgspec.UNSET
+    shared: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class Dek(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A data key, base64: wrapped, and as it is where the server unwraps it. ts is milliseconds since 1970."""
+
+    kek_name: str = ""
+    subject: str = ""
+    version: int = 1
+    algorithm: str = "AES256_GCM"
+    encrypted_key_material: str | None = None
+    key_material: str | None = msgspec.field(default=None)
+    ts: int = 0
+    deleted: bool = False
+
+    def __repr__(self) -> str:
+        return f"Dek({self.kek_name!r}, {self.subject!r}, {self.version}, {self.algorithm!r})"  # never the key
+
+    def wrapped(self) -> bytes | None:
+        """The wrapped key. Raises `DecodeError` where the server sent no base64."""
+        return _bytes(self.encrypted_key_material)
+
+    def plain(self) -> bytes | None:
+        """The key itself, None where the server does not unwrap it. Raises `DecodeError`."""
+        return _bytes(self.key_material)
+
+
+_strings = decoder(list[str])
+_integers = decoder(list[int])
+_kek = decoder(Kek)
+_dek = decoder(Dek)
+
+
+# --- keys of a key management service -------------------------------------------------------------------------------
+
+
+def keks(
+    *,
+    context: str = "",
+    subject_prefixes: tuple[str, ...] = (),
+    deleted: bool = False,
+    offset: int | None = None,
+    limit: int | None = None,
+) -> Request[list[str]]:
+    # GET /dek-registry/v1/keks?context&subjectPrefix&deleted&offset&limit
+    """Names of the KEKs; only those with a DEK of a subject that begins so."""
+    prefixes = [query({"subjectPrefix": prefix}) for prefix in subject_prefixes]
+    rest = query({"context": context or None, "deleted": deleted, "offset": offset, "limit": limit})
+    return Request("GET", path(*_KEKS), _strings, "&".join(filter(None, [*prefixes, rest])))
+
+
+def kek(name: str, *, context: str = "", deleted: bool = False) -> Request[Kek]:
+    # GET /dek-registry/v1/keks/{name}?context&deleted
+    """A KEK. Raises `NotFound`."""
+    parameters = query({"context": context or None, "deleted": deleted})
+    return Request("GET", path(*_KEKS, name), _kek, parameters, lifetime=Lifetime.WHILE)
+
+
+def create_kek(key: Kek, *, context: str = "", test: bool = False) -> Request[Kek]:
+    # POST /dek-registry/v1/keks?context&testSharing
+    """Make a KEK known. test: let the server try a shared one first. Raises `Conflict` where its name is taken."""
+    parameters = query({"context": context or None, "testSharing": test})
+    body = encode(msgspec.structs.replace(key, ts=0))
+    return Request("POST", path(*_KEKS), _kek, parameters, body, effect=Effect.WRITE)
+
+
+def update_kek(name: str, changes: KekUpdate, *, context: str = "", test: bool = False) -> Request[Kek]:
+    # PUT /dek-registry/v1/keks/{name}?context&testSharing
+    """Change a KEK."""
+    parameters = query({"context": context or None, "testSharing": test})
+    return Request("PUT", path(*_KEKS, name), _kek, parameters, encode(changes), effect=Effect.WRITE)
+
+
+def try_kek(name: str, *, context: str = "") -> Request[Kek]:
+    # POST /dek-registry/v1/keks/{name}/test?context
+    """Let the server try a shared KEK. Raises `Forbidden`, or a `ResponseError` that says why it cannot use it."""
+    return Request("POST", path(*_KEKS, name, "test"), _kek, query({"context": context or None}), b"{}")
+
+
+def delete_kek(name: str, *, context: str = "", permanent: bool = False) -> Request[None]:
+    # DELETE /dek-registry/v1/keks/{name}?context&permanent
+    """Hide a KEK without DEKs, or remove it for good once it is hidden."""
+    return delete(path(*_KEKS, name), nothing, query({"context": context or None, "permanent": permanent}))
+
+
+def undelete_kek(name: str, *, context: str = "") -> Request[None]:
+    # POST /dek-registry/v1/keks/{name}/undelete?context
+    """Bring back a hidden KEK."""
+    parameters = query({"context": context or None})
+    return Request("POST", path(*_KEKS, name, "undelete"), nothing, parameters, b"{}", effect=Effect.WRITE)
+
+
+# --- data keys --------------------------------------------------------------------------------------------------------
+
+
+def dek_subjects(
+    kek_name: str, *, context: str = "", deleted: bool = False, offset: int | None = None, limit: int | None = None
+) -> Request[list[str]]:
+    # GET /dek-registry/v1/keks/{name}/deks?context&deleted&offset&limit
+    """Subjects with a DEK under a KEK."""
+    parameters = query({"context": context or None, "deleted": deleted, "offset": offset, "limit": limit})
+    return Request("GET", path(*_KEKS, kek_name, "deks"), _strings, parameters)
+
+
+def dek_versions(
+    kek_name: str, subject: str, *, algorithm: Algorithm = "AES256_GCM", deleted: bool = False
+) -> Request[list[int]]:
+    # GET /dek-registry/v1/keks/{name}/deks/{subject}/versions?algorithm&deleted
+    """Version numbers of a DEK, ascending."""
+    parameters = query({"algorithm": algorithm, "deleted": deleted})
+    return Request("GET", path(*_KEKS, kek_name, "deks", subject, "versions"), _integers, parameters, subject=subject)
+
+
+def dek(
+    kek_name: str,
+    subject: str,
+    version: DekVersion = 1,
+    *,
+    algorithm: Algorithm = "AES256_GCM",
+    deleted: bool = False,
+) -> Request[Dek]:
+    # GET /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}?algorithm&deleted
+    """A version of a DEK. Raises `NotFound`."""
+    number = -1 if version == "latest" else version  # the word is younger than the number
+    return Request(
+        "GET",
+        path(*_KEKS, kek_name, "deks", subject, "versions", number),
+        _dek,
+        query({"algorithm": algorithm, "deleted": deleted}),
+        lifetime=Lifetime.WHILE,
+        subject=subject,
+        version=str(version),
+    )
+
+
+def create_dek(
+    kek_name: str,
+    subject: str,
+    wrapped: bytes | None = None,
+    *,
+    version: int = 1,
+    algorithm: Algorithm = "AES256_GCM",
+) -> Request[Dek]:
+    # POST /dek-registry/v1/keks/{name}/deks/{subject}
+    """Store a wrapped DEK, or let the server make one under a shared KEK. Raises `Conflict` if it is there."""
+    material = None if wrapped is None else b64encode(wrapped).decode()
+    body = {"subject": subject, "version": version, "algorithm": algorithm}
+    return Request(
+        "POST",
+        path(*_KEKS, kek_name, "deks", subject),
+        _dek,
+        body=encode(body if material is None else {**body, "encryptedKeyMaterial": material}),
+        effect=Effect.WRITE,
+        subject=subject,
+    )
+
+
+def delete_dek(
+    kek_name: str,
+    subject: str,
+    version: DekVersion | None = None,
+    *,
+    algorithm: Algorithm = "AES256_GCM",
+    permanent: bool = False,
+) -> Request[None]:
+    # DELETE /dek-registry/v1/keks/{name}/deks/{subject}?algorithm&permanent
+    # DELETE /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}?algorithm&permanent
+    """Hide a version of a DEK, or all, or remove it for good once it is hidden."""
+    parameters = query({"algorithm": algorithm, "permanent": permanent})
+    return delete(_dek_path(kek_name, subject, version), nothing, parameters, subject=subject)
+
+
+def undelete_dek(
+    kek_name: str, subject: str, version: DekVersion | None = None, *, algorithm: Algorithm = "AES256_GCM"
+) -> Request[None]:
+    # POST /dek-registry/v1/keks/{name}/deks/{subject}/undelete?algorithm
+    # POST /dek-registry/v1/keks/{name}/deks/{subject}/versions/{version}/undelete?algorithm
+    """Bring back a hidden version of a DEK, or all."""
+    route = f"{_dek_path(kek_name, subject, version)}/undelete"
+    parameters = query({"algorithm": algorithm})
+    return Request("POST", route, nothing, parameters, b"{}", effect=Effect.WRITE, subject=subject)
+
+
+def _dek_path(kek_name: str, subject: str, version: DekVersion | None) -> str:
+    whole = path(*_KEKS, kek_name, "deks", subject)
+    return whole if version is None else f"{whole}{path('versions', version)}"
+
+
+def _bytes(material: str | None) -> bytes | None:
+    if material is None:
+        return None
+    try:
+        return b64decode(material, validate=True)
+    except (BinasciiError, ValueError):
+        raise DecodeError("the server sent a key that is no base64") from None

@@ -1,0 +1,127 @@
+"""What happens after a rule: nothing, an error, or a dead letter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from struct import pack
+from typing import Any, Final
+from uuid import UUID
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from stele.client.serdes.rules.model import (
+    DeadLetter,
+    FieldPlace,
+    FieldType,
+    RuleAction,
+    RuleContext,
+    RuleFailed,
+)
+from stele.client.types import Rule
+
+RULE_HEADER: Final = "__rule.name"
+"""Header of dead letters with the name of the rule that failed."""
+TOPIC: Final = "dlq.topic"
+"""Setting, or parameter of a rule: where dead letters go."""
+REDACTED: Final = "<REDACTED>"
+"""What stands in dead letters for values that would have been encrypted."""
+REDACT_TYPES: Final = "dlq.redact.rule.types"
+"""Setting: types of rules, separated by commas, whose tagged fields are not shown in dead letters."""
+
+_INT64: Final = range(-(2**63), 2**63)
+
+
+class NoneAction(RuleAction):
+    """Go on with the value as it was before the rule."""
+
+    def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
+        """See `RuleAction`."""
+
+
+class ErrorAction(RuleAction):
+    """Raise the failure."""
+
+    def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
+        """See `RuleAction`."""
+        raise failure or context.fail("its action after a success is an error")
+
+
+class DeadLetterAction(RuleAction):
+    """Hand the record as it came to another topic, then raise the failure.
+
+    Bytes go as they are, everything else as JSON, with the fields that rules of the phase would encrypt made
+    unreadable. A whole payload that would have been encrypted has no such fields and goes in the clear.
+    """
+
+    def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
+        """See `RuleAction`. Raises `RuleFailed` where no topic is named and nobody takes dead letters, too."""
+        topic = self.tools.config.get(TOPIC) or context.parameter(TOPIC)
+        send = self.tools.dead_letters
+        if not topic or send is None:
+            missing = "no topic for dead letters is named" if send else "nobody takes dead letters"
+            raise context.fail(f"{failure.why if failure else 'success'}; {missing}") from failure
+        record = context.record
+        body = self._bytes(context, record.original)
+        key, rest = (body, None) if record.field == "key" else (None, body)
+        send(DeadLetter(topic, key, rest, _headers(context, failure)))
+        raise failure or context.fail("its action after a success is a dead letter")
+
+    def _bytes(self, context: RuleContext, value: Any) -> bytes | None:
+        match value:
+            case None:
+                return None
+            case bytes() | bytearray() | memoryview():
+                return bytes(value)
+            case str() | UUID():
+                return str(value).encode()
+            case int() if not isinstance(value, bool) and value in _INT64:
+                return pack(">q", value)
+            case float():
+                return pack(">d", value)
+        shown = self._redacted(context, value)
+        if isinstance(shown, Message):
+            return json_format.MessageToJson(shown).encode()
+        return json.dumps(shown, default=_spelled).encode()
+
+    def _redacted(self, context: RuleContext, value: Any) -> Any:
+        types = self.tools.config.get(REDACT_TYPES, "ENCRYPT,ENCRYPT_PAYLOAD").split(",")
+        hiding = [rule for rule in context.rules if rule.type in {name.strip() for name in types}]
+        if not hiding or context.walk is None:
+            return value
+        tags = sorted({tag for rule in hiding for tag in rule.tags})
+        hidden = Rule("redact", mode=context.mode.value, type="REDACT", tags=tags)
+        return context.walk(replace(context, rule=hidden, rules=(hidden,), index=0), _redact, value)
+
+
+BUILT_IN: Final[Mapping[str, type[RuleAction]]] = {"NONE": NoneAction, "ERROR": ErrorAction, "DLQ": DeadLetterAction}
+"""The actions that are always there."""
+
+
+def _redact(place: FieldPlace, value: Any) -> Any:
+    if value is None:
+        return None
+    match place.type:
+        case FieldType.STRING:
+            return REDACTED
+        case FieldType.BYTES:
+            return REDACTED.encode()
+    return value
+
+
+def _headers(context: RuleContext, failure: RuleFailed | None) -> list[tuple[str, str | bytes | None]]:
+    own = context.record.headers or ()
+    headers = list(own.items() if isinstance(own, Mapping) else own)
+    headers += [
+        (RULE_HEADER, context.rule.name.encode()),
+        ("__rule.mode", context.mode.value.encode()),
+        ("__rule.subject", context.record.subject.encode()),
+        ("__rule.topic", context.record.topic.encode()),
+    ]
+    return headers if failure is None else [*headers, ("__rule.exception", str(failure).encode())]
+
+
+def _spelled(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes | bytearray) else str(value)

@@ -1,0 +1,78 @@
+"""The fields of Avro values, for rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stele.client.serdes.rules.model import FieldPlace, FieldType, RuleContext, Visit, Walk
+from stele.formats.avro.encode import Misfit, choose
+from stele.formats.avro.model import Array, AvroSchema, Map, Record, RecordField, Type, Union
+
+TAGS = "confluent:tags"
+"""Attribute of a field with its tags."""
+
+
+def avro_walk(schema: AvroSchema) -> Walk:
+    """Visits every value of a schema that is not a record, array or map and stands in a field of a record.
+
+    Nulls are visited; fields a dict leaves out are not.
+    """
+
+    def walk(context: RuleContext, visit: Visit, value: Any) -> Any:
+        return _Walker(context, visit).value(schema.root, value, None)
+
+    return walk
+
+
+class _Walker:
+    def __init__(self, context: RuleContext, visit: Visit) -> None:
+        self.context = context
+        self.visit = visit
+
+    def value(self, node: Type, value: Any, place: tuple[Any, Record, RecordField] | None) -> Any:
+        match node:
+            case Union():
+                return self._union(node, value, place)
+            case Array():
+                return [self.value(node.items, item, place) for item in value] if isinstance(value, list) else value
+            case Map():
+                if not isinstance(value, dict):
+                    return value
+                return {key: self.value(node.values, item, place) for key, item in value.items()}
+            case Record():
+                return self._record(node, value)
+        if place is None:
+            return value
+        message, record, field = place
+        full_name = f"{record.name}.{field.name}"
+        tags = self.context.tags_of(full_name, field.props.get(TAGS, ()))
+        if not self.context.wants(tags):
+            return value
+        return self.visit(FieldPlace(message, full_name, field.name, FieldType(node.kind.upper()), tags), value)
+
+    def _union(self, node: Union, value: Any, place: tuple[Any, Record, RecordField] | None) -> Any:
+        try:
+            index, inner = choose(node, value)
+        except Misfit:
+            return value  # the encoder will say so
+        found = self.value(node.branches[index], inner, place)
+        if inner is value:
+            return found
+        return self._named(node, index, value[0], found)
+
+    def _named(self, node: Union, index: int, name: str, found: Any) -> Any:
+        """A value with its branch, which stays while the value fits it."""
+        try:
+            choose(Union((node.branches[index],)), found)
+        except Misfit:
+            return found
+        return name, found
+
+    def _record(self, node: Record, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        copy = dict(value)
+        for field in node.fields:
+            if field.name in copy:
+                copy[field.name] = self.value(field.type, copy[field.name], (copy, node, field))
+        return copy

@@ -1,0 +1,89 @@
+"""Encryption with data keys, byte for byte as the vendor's clients do it by Tink.
+
+A key is kept in Tink's message of its algorithm (see `stele.wire.kms.new_material`). AES-GCM puts a nonce of 12 bytes
+in front and the tag behind; AES-SIV, which gives equal texts equal ciphers, puts its 16 bytes in front. Nothing is
+authenticated beside the text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from stele.errors import DecodeError, NotInstalled
+
+try:
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
+except ImportError:
+    raise NotInstalled("cryptography", "rules") from None
+
+_NONCE: Final = 12
+_NOTHING: Final = b""
+_VARINT: Final = 0
+_BYTES: Final = 2
+
+
+class Cipher(NamedTuple):
+    """Both directions of one key. decrypt raises `DecodeError` for what was not encrypted with it."""
+
+    encrypt: Callable[[bytes], bytes]
+    decrypt: Callable[[bytes], bytes]
+
+
+def cipher(algorithm: str, material: bytes) -> Cipher:
+    """The cipher of a data key. Raises `DecodeError` for material that is none of the algorithm."""
+    key = _key(material, 2 if algorithm == "AES256_SIV" else 3)
+    try:
+        return _siv(AESSIV(key)) if algorithm == "AES256_SIV" else _gcm(AESGCM(key))
+    except ValueError as error:
+        raise DecodeError(f"the data key is none of {algorithm}: {error}") from None
+
+
+def _gcm(own: AESGCM) -> Cipher:
+    def encrypt(text: bytes) -> bytes:
+        nonce = os.urandom(_NONCE)
+        return nonce + own.encrypt(nonce, text, _NOTHING)
+
+    return Cipher(encrypt, _guarded(lambda data: own.decrypt(data[:_NONCE], data[_NONCE:], _NOTHING)))
+
+
+def _siv(own: AESSIV) -> Cipher:
+    return Cipher(lambda text: own.encrypt(text, [_NOTHING]), _guarded(lambda data: own.decrypt(data, [_NOTHING])))
+
+
+def _guarded(decrypt: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    def guarded(data: bytes) -> bytes:
+        try:
+            return decrypt(data)
+        except (InvalidTag, ValueError):
+            raise DecodeError("not encrypted with this data key") from None
+
+    return guarded
+
+
+def _key(material: bytes, number: int) -> bytes:
+    """The field of a Tink key message that has the key: 3 for AES-GCM, 2 for AES-SIV; others are skipped."""
+    at = 0
+    while at < len(material):
+        tag, at = _varint(material, at)
+        size, at = _varint(material, at)
+        if tag & 7 == _VARINT:
+            continue
+        if tag & 7 != _BYTES:
+            break
+        if tag >> 3 == number:
+            return material[at : at + size]
+        at += size
+    raise DecodeError("the data key is no Tink key")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    for byte in data[at : at + 10]:
+        value |= (byte & 127) << shift
+        shift, at = shift + 7, at + 1
+        if byte < 128:
+            return value, at
+    raise DecodeError("the data key is no Tink key")

@@ -1,0 +1,243 @@
+"""The course of a record through the rules of its schema."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from stele.client.serdes.rules.actions import BUILT_IN, RULE_HEADER
+from stele.client.serdes.rules.model import (
+    DeadLetter,
+    Mode,
+    Phase,
+    Record,
+    RuleAction,
+    RuleContext,
+    RuleExecutor,
+    RuleFailed,
+    Tools,
+    Walk,
+    refusal,
+)
+from stele.client.types import Rule
+from stele.errors import NotInstalled, SteleError
+
+if TYPE_CHECKING:
+    from stele.client.snapshot import ResolvedSchema
+    from stele.client.sync import SchemaRegistryClient
+
+Tool = RuleExecutor | RuleAction
+
+GROUP: Final = "stele.rules"
+"""Entry point group of executors and actions."""
+
+
+_LONGEST: Final = 500
+"""Characters of what an executor said that are told."""
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What an application knows better than a rule set; None leaves the rule as it is."""
+
+    on_success: str | None = None
+    on_failure: str | None = None
+    disabled: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a serializer or deserializer runs the rules of schemas.
+
+    config        settings for executors and actions: `secret` for the local KMS, `dlq.topic` for dead letters …
+    overrides     by name of a rule, else by type of rules
+    executors     classes by type of rules, before those of the entry points; likewise actions, by name
+    dead_letters  what action DLQ hands records to: a function that gives them to a producer
+    client        the registry with the data keys; None for the one of the serializer
+    enabled       False: rules are not run at all, and nobody sees whether records keep them
+    now           milliseconds since 1970
+
+    Values handed to a serializer are never changed by its rules: they work on copies.
+    """
+
+    config: Mapping[str, str] = field(default_factory=dict)
+    overrides: Mapping[str, Override] = field(default_factory=dict)
+    executors: Mapping[str, type[RuleExecutor]] = field(default_factory=dict)
+    actions: Mapping[str, type[RuleAction]] = field(default_factory=dict)
+    dead_letters: Callable[[DeadLetter], None] | None = None
+    client: SchemaRegistryClient | None = None
+    enabled: bool = True
+    now: Callable[[], int] = _now
+
+    def override(self, rule: Rule) -> Override:
+        """What holds for a rule."""
+        return self.overrides.get(rule.name) or self.overrides.get(rule.type) or Override()
+
+
+class Engine:
+    """Runs rules for one serializer or deserializer. Safe between threads."""
+
+    def __init__(self, rules: Rules, client: SchemaRegistryClient | None) -> None:
+        self._rules = rules
+        self._tools = Tools(rules.config, rules.client or client, rules.dead_letters, rules.now)
+        self._executors: dict[str, Tool | None] = {}
+        self._actions: dict[str, Tool | None] = {}
+        self._lock = Lock()
+
+    def has_rules(self, phase: Phase, mode: Mode, schema: ResolvedSchema) -> bool:
+        """Whether anything would run."""
+        return self._rules.enabled and any(
+            _is_for(rule, mode) and not self._is_disabled(rule, schema) for rule in phase.rules_of(schema.rule_set)
+        )
+
+    def run(
+        self, phase: Phase, mode: Mode, schema: ResolvedSchema, value: Any, record: Record, walk: Walk | None = None
+    ) -> Any:
+        """The value after the rules of a schema. Rules that read run last to first, those that write first to last.
+
+        Raises `RuleFailed`, and what actions raise.
+        """
+        return self._run(phase.rules_of(schema.rule_set), mode, schema, schema, value, record, walk)
+
+    def migrate(self, mode: Mode, source: ResolvedSchema, target: ResolvedSchema, value: Any, record: Record) -> Any:
+        """The value one version further: the rules are those of the newer of the two versions."""
+        owner = target if mode is Mode.UPGRADE else source
+        return self._run(Phase.MIGRATION.rules_of(owner.rule_set), mode, owner, target, value, record, None)
+
+    def _run(
+        self,
+        rules: Sequence[Rule],
+        mode: Mode,
+        owner: ResolvedSchema,
+        target: ResolvedSchema,
+        value: Any,
+        record: Record,
+        walk: Walk | None,
+    ) -> Any:
+        if not self._rules.enabled:
+            return value
+        rules = rules if mode.forth else rules[::-1]
+        replayed = _replayed(record)
+        for index, rule in enumerate(rules):
+            if not _is_for(rule, mode) or self._is_disabled(rule, owner) or rule.name == replayed:
+                continue
+            context = RuleContext(rule, mode, rules, index, record, target, walk)
+            executor = self._executor(rule.type.upper())
+            if executor is None:
+                self._act(context, value, context.fail(f"nothing runs rules of type {rule.type!r}"))
+                return value
+            value = self._step(executor, context, value)
+        return value
+
+    def _step(self, executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
+        rule = context.rule
+        try:
+            result = _attempt(executor, context, value)
+            if rule.kind == "CONDITION" and not result:
+                raise context.fail(refusal(rule))
+            if rule.kind != "CONDITION" and result is None:
+                raise context.fail("the result is nothing")
+        except RuleFailed as failure:
+            self._act(context, value, failure)
+            return value
+        value = result if rule.kind != "CONDITION" else value
+        self._act(context, value, None)
+        return value
+
+    def _act(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
+        override = self._rules.override(context.rule)
+        if failure is None:
+            own, default = override.on_success or context.rule.on_success, "NONE"
+        else:
+            own, default = override.on_failure or context.rule.on_failure, "ERROR"
+        name = _action_name(own or "", context) or default
+        action = self._action(name)
+        if action is None:
+            raise context.fail(f"there is no action {name!r}") from failure
+        action.run(context, value, failure)
+
+    def _is_disabled(self, rule: Rule, owner: ResolvedSchema) -> bool:
+        override = self._rules.override(rule).disabled
+        if override is not None:
+            return override
+        where = owner.rule_set.enable_at if owner.rule_set is not None else None
+        return rule.disabled or where not in {None, "", "ALL", "CLIENT"}
+
+    def _executor(self, name: str) -> RuleExecutor | None:
+        found = self._tool(name, self._executors, self._rules.executors)
+        return found if isinstance(found, RuleExecutor) else None
+
+    def _action(self, name: str) -> RuleAction | None:
+        found = self._tool(name, self._actions, {**BUILT_IN, **self._rules.actions})
+        return found if isinstance(found, RuleAction) else None
+
+    def _tool(self, name: str, made: dict[str, Tool | None], own: Mapping[str, type[Tool]]) -> Tool | None:
+        """The executor or action of a name, made once; None when there is none."""
+        with self._lock:
+            if name not in made:
+                found = own.get(name) or _plugged_in(name)
+                made[name] = found(self._tools) if found is not None else None
+            return made[name]
+
+
+def _attempt(executor: RuleExecutor, context: RuleContext, value: Any) -> Any:
+    """Run a rule; whatever it raises becomes its failure, but what is not installed is told as it is."""
+    try:
+        return executor.run(context, value)
+    except (RuleFailed, NotInstalled):
+        raise
+    except Exception as error:
+        raise context.fail(_told(error)) from error
+
+
+def _told(error: Exception) -> str:
+    text = str(error) if isinstance(error, SteleError) else f"{type(error).__name__}: {error}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+
+
+def _is_for(rule: Rule, mode: Mode) -> bool:
+    return rule.mode in {mode.value, mode.pair}
+
+
+def _action_name(own: str, context: RuleContext) -> str:
+    """`ERROR,NONE` names an action for each direction of a rule that has two."""
+    forth, comma, back = own.partition(",")
+    if not comma or context.rule.mode not in {"WRITEREAD", "UPDOWN"}:
+        return own.strip()
+    return (forth if context.mode.forth else back).strip()
+
+
+def _replayed(record: Record) -> str | None:
+    """Name of the rule a record failed before it came out of a dead letter topic; the last one counts."""
+    headers = record.headers
+    if not headers:
+        return None
+    pairs: Iterable[tuple[str, str | bytes | None]] = headers.items() if isinstance(headers, Mapping) else headers
+    found = [value for name, value in pairs if name == RULE_HEADER]
+    last = found[-1] if found else None
+    return last.decode(errors="replace") if isinstance(last, bytes) else last
+
+
+@cache
+def _points() -> dict[str, EntryPoint]:
+    """The first distribution to claim a name has it."""
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=GROUP):
+        points.setdefault(point.name, point)
+    return points
+
+
+def _plugged_in(name: str) -> type[Tool] | None:
+    """What a package installed under the name; raises `NotInstalled` where that lacks a library."""
+    point = _points().get(name)
+    loaded = point.load() if point is not None else None
+    return loaded if isinstance(loaded, type) and issubclass(loaded, Tool) else None

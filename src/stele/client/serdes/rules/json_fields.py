@@ -1,0 +1,194 @@
+"""The members of JSON values, for rules, as a JSON Schema describes them.
+
+Only members that a schema names are visited, below `properties`, `items`, combined schemas and references. Which branch
+of an `anyOf`, `oneOf` or list of types a value takes is found by trying.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+
+from stele.client.serdes.rules.model import FieldPlace, FieldType, RuleContext, Visit, Walk
+from stele.formats.jsonschema import text as jsontext
+from stele.formats.jsonschema.parsed import PATTERN_LIMITS, ParsedJsonSchema
+from stele.formats.jsonschema.resolve import ROOT_BASE, join
+
+TAGS = "confluent:tags"
+"""Keyword of a member's schema with its tags."""
+
+MAX_DEPTH = 200
+"""Schemas inside schemas that are followed into one value; a chain of references must end."""
+
+_TYPES = {
+    "array": FieldType.ARRAY,
+    "string": FieldType.STRING,
+    "integer": FieldType.INT,
+    "number": FieldType.DOUBLE,
+    "boolean": FieldType.BOOLEAN,
+    "null": FieldType.NULL,
+}
+_LEAVES = frozenset({FieldType.ENUM, FieldType.STRING, FieldType.INT, FieldType.DOUBLE, FieldType.BOOLEAN})
+
+
+class _At:
+    """A place in a walk: the schema's base address, the path of the value, the member it stands in."""
+
+    __slots__ = ("base", "depth", "field", "path")
+
+    def __init__(self, base: str, path: str, field: tuple[Any, str, frozenset[str]] | None, depth: int) -> None:
+        self.base = base
+        self.path = path
+        self.field = field
+        self.depth = depth
+
+    def deeper(self, base: str | None = None) -> _At:
+        return _At(base or self.base, self.path, self.field, self.depth + 1)
+
+    def member(self, message: Any, name: str, tags: frozenset[str]) -> _At:
+        return _At(self.base, f"{self.path}.{name}", (message, name, tags), self.depth + 1)
+
+
+def json_walk(schema: ParsedJsonSchema) -> Walk:
+    """Visits every string, number and truth value that stands in a named member of an object; nulls are not visited."""
+    branches = _Branches(schema)
+
+    def walk(context: RuleContext, visit: Visit, value: Any) -> Any:
+        return _Walker(schema, branches, context, visit).value(schema.root, value, _At(ROOT_BASE, "$", None, 0))
+
+    return walk
+
+
+class _Walker:
+    def __init__(self, schema: ParsedJsonSchema, branches: _Branches, context: RuleContext, visit: Visit) -> None:
+        self.schema = schema
+        self.branches = branches
+        self.context = context
+        self.visit = visit
+
+    def value(self, node: Any, value: Any, at: _At) -> Any:
+        if value is None or not isinstance(node, dict):
+            return value
+        if at.depth > MAX_DEPTH:
+            raise self.context.fail(f"{at.path}: schemas are nested deeper than {MAX_DEPTH} levels")
+        types = node.get("type")
+        if isinstance(types, list) and types:
+            narrowed = next((one for one in _narrowed(node) if self.branches.fits(one, value, at.base)), None)
+            if narrowed is not None:
+                return self.value(narrowed, value, at.deeper())
+        if any(node.get(word) is not None for word in ("allOf", "anyOf", "oneOf")):
+            return self._combined(node, value, at)
+        if node.get("items") is not None and isinstance(value, list):
+            return [self.value(node["items"], item, at.deeper()) for item in value]
+        if isinstance(node.get("$ref"), str):
+            return self._follow(node, value, at)
+        kind = type_of(node)
+        if kind is FieldType.RECORD:
+            return self._members(node, value, at)
+        return self._leaf(kind, value, at) if kind in _LEAVES else value
+
+    def _follow(self, node: dict[str, Any], value: Any, at: _At) -> Any:
+        target = self.schema.links.targets.get(id(node), True)
+        document = str(node["$ref"]).partition("#")[0]
+        return self.value(target, value, at.deeper(join(at.base, document) if document else None))
+
+    def _combined(self, node: dict[str, Any], value: Any, at: _At) -> Any:
+        chosen: list[Any] = node.get("allOf") or []
+        if not chosen:
+            choices: list[Any] = node.get("oneOf") or node.get("anyOf") or []
+            chosen = [one for one in choices if isinstance(one, dict) and self.branches.fits(one, value, at.base)]
+            chosen = chosen[:1] if node.get("oneOf") else chosen
+        for one in chosen:
+            value = self.value(one, value, at.deeper())
+        if node.get("properties") is not None:
+            value = self._members(node, value, at)
+        if node.get("items") is not None and isinstance(value, list):
+            value = [self.value(node["items"], item, at.deeper()) for item in value]
+        return value
+
+    def _members(self, node: dict[str, Any], value: Any, at: _At) -> Any:
+        if not isinstance(value, dict):
+            return value
+        copy = dict(value)
+        for name, member in (node.get("properties") or {}).items():
+            if isinstance(member, dict) and copy.get(name) is not None:
+                place = at.member(copy, name, frozenset(member.get(TAGS) or ()))
+                copy[name] = self.value(member, copy[name], place)
+        return copy
+
+    def _leaf(self, kind: FieldType, value: Any, at: _At) -> Any:
+        if at.field is None:
+            return value
+        message, name, inline = at.field
+        tags = self.context.tags_of(at.path, tuple(inline))
+        if not self.context.wants(tags):
+            return value
+        return self.visit(FieldPlace(message, at.path, name, kind, tags), value)
+
+
+class _Branches:
+    """Whether values fit parts of one schema."""
+
+    def __init__(self, schema: ParsedJsonSchema) -> None:
+        self._schema = schema
+        self._validators: dict[tuple[bytes, str], jsonschema_rs.Validator | None] = {}
+
+    def fits(self, part: dict[str, Any], value: Any, base: str) -> bool:
+        """Whether a value fits; a part that cannot stand by itself fits nothing."""
+        key = jsontext.write(part), base
+        if key not in self._validators:
+            self._validators[key] = self._compiled(part, base)
+        validator = self._validators[key]
+        try:
+            return validator is not None and validator.is_valid(value)
+        except (jsonschema_rs.ValidationError, ValueError, TypeError):
+            return False
+
+    def _compiled(self, part: dict[str, Any], base: str) -> jsonschema_rs.Validator | None:
+        schema = self._schema
+        documents = {ROOT_BASE: schema.root, **schema.links.documents}
+
+        def retrieve(uri: str) -> Any:
+            return jsontext.plain(documents.get(uri.partition("#")[0], True))
+
+        try:
+            return schema.draft.validator(
+                _absolute(jsontext.plain(part), base),
+                validate_formats=False,
+                base_uri=f"{ROOT_BASE}part",
+                retriever=retrieve,
+                pattern_options=PATTERN_LIMITS,
+            )
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
+            return None
+
+
+def _absolute(node: Any, base: str) -> Any:
+    """A copy of a part in which references say from which document they start."""
+    if isinstance(node, list):
+        return [_absolute(item, base) for item in node]
+    if not isinstance(node, dict):
+        return node
+    copy = {name: _absolute(item, base) for name, item in node.items()}
+    reference = node.get("$ref")
+    if isinstance(reference, str):
+        copy["$ref"] = base + reference if reference.startswith("#") else join(base, reference)
+    return copy
+
+
+def _narrowed(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """The schema once for each type of its list; references keep their targets, which are found by identity."""
+    return [{**node, "type": kind} for kind in node["type"]]
+
+
+def type_of(node: dict[str, Any]) -> FieldType:
+    """The type a schema gives its values."""
+    if node.get("const") is not None or node.get("enum") is not None:
+        return FieldType.ENUM
+    kind = node.get("type")
+    if kind == "object":
+        return FieldType.RECORD if node.get("properties") else FieldType.MAP
+    if isinstance(kind, str) and kind in _TYPES:
+        return _TYPES[kind]
+    return FieldType.RECORD if node.get("properties") is not None else FieldType.NULL

@@ -1,0 +1,55 @@
+"""Tags of fields by path, as the metadata of a schema gives them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+_KEPT = 16_384
+_TOKEN = re.compile(r"\*\*|.", re.DOTALL)
+
+
+def tags_at(full_name: str, tags: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """The tags of every pattern that matches a field's full name; see `matches`."""
+    return frozenset(tag for pattern, own in tags.items() if matches(pattern, full_name) for tag in own)
+
+
+@lru_cache(_KEPT)
+def matches(pattern: str, name: str) -> bool:
+    """Whether a dotted name fits a pattern.
+
+    `?` is one character other than a dot, `*` any number of them, `**` any number of any characters. Takes time in
+    proportion to pattern times name, whatever the pattern.
+    """
+    tokens = _TOKEN.findall(pattern.replace("**.*", "**"))
+    at = _skip(tokens, {0})
+    for character in name:
+        at = _skip(tokens, {state for spot in at for state in _after(tokens, spot, character)})
+        if not at:
+            return False
+    return len(tokens) in at
+
+
+def _skip(tokens: Sequence[str], at: set[int]) -> set[int]:
+    """All places in the pattern that are reached from these without a character."""
+    reached = set(at)
+    for spot in at:
+        while spot < len(tokens) and tokens[spot] in {"*", "**"}:
+            spot += 1  # noqa: PLW2901 - a star may stand for nothing
+            reached.add(spot)
+    return reached
+
+
+def _after(tokens: Sequence[str], spot: int, character: str) -> set[int]:
+    """Where a place leads with a character."""
+    match tokens[spot : spot + 1]:
+        case ["**"]:
+            return {spot}
+        case ["*"]:
+            return {spot} if character != "." else set()
+        case ["?"]:
+            return {spot + 1} if character != "." else set()
+        case [token]:
+            return {spot + 1} if token == character else set()
+    return set()

@@ -1,0 +1,27 @@
+"""RFC 5869 by the names of the package `hkdf`, which confluent-kafka's local KMS imports and which has no wheel."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from hashlib import sha512
+from typing import Any
+
+
+def hkdf_extract(salt: bytes | None, input_key_material: bytes, hash: Callable[..., Any]) -> bytes:  # noqa: A002 - theirs
+    """The first step: a key of the digest's length."""
+    return hmac.new(salt or bytes(hash().digest_size), input_key_material, hash).digest()
+
+
+def hkdf_expand(
+    pseudo_random_key: bytes,
+    info: bytes = b"",
+    length: int = 32,
+    hash: Callable[..., Any] = sha512,  # noqa: A002 - theirs
+) -> bytes:
+    """The second step: as many bytes as wanted."""
+    found = block = b""
+    while len(found) < length:
+        block = hmac.new(pseudo_random_key, block + info + bytes([len(found) // hash().digest_size + 1]), hash).digest()
+        found += block
+    return found[:length]

@@ -1,0 +1,203 @@
+"""What confluent-kafka writes by a rule set we read, and the other way round; both refuse the same values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
+from confluent_kafka.serialization import SerializationError
+from tests.interop.rule_cases import AVRO, PROTOBUF, Case, avro_case, json_case, protobuf_case
+
+from stele.client import ConfigUpdate, Kek, Metadata, Rule, SchemaRegistryClient
+from stele.client.serdes import RuleFailed
+
+ALGORITHMS = ["AES128_GCM", "AES256_GCM", "AES256_SIV"]
+
+
+@pytest.fixture(params=["AVRO", "JSON", "PROTOBUF"])
+def case(request: pytest.FixtureRequest, compile_proto: Callable[[dict[str, str]], list[ModuleType]]) -> Case:
+    """The record in each language."""
+    if request.param == "AVRO":
+        return avro_case()
+    if request.param == "JSON":
+        return json_case()
+    package = f"shop{uuid4().hex[:8]}"
+    plain = PROTOBUF.replace('import "confluent/meta.proto";', "").replace(' [(confluent.field_meta).tags = "PII"]', "")
+    module = compile_proto({f"{package}.proto": plain % package})[0]
+    return protobuf_case(module.Order, package)
+
+
+def encrypting(kek: str, **params: str) -> Rule:
+    """A rule that encrypts what is tagged PII, with the local KMS."""
+    return Rule(
+        "secret",
+        kind="TRANSFORM",
+        mode="WRITEREAD",
+        type="ENCRYPT",
+        tags=["PII"],
+        params={
+            "encrypt.kek.name": kek,
+            "encrypt.kms.type": "local-kms",
+            "encrypt.kms.key.id": "mykey",
+            **params,
+        },
+        on_failure="ERROR,NONE",
+    )
+
+
+def both_ways(
+    case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str, expected: dict[str, Any]
+) -> None:
+    """All four pairs of a writer and a reader agree on what is read."""
+    for data in (case.they_write(theirs, topic), case.we_write(ours, topic)):
+        assert case.they_read(theirs, topic, data) == expected
+        assert case.we_read(ours, topic, data) == expected
+
+
+def test_conditions(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """A CEL condition lets the same values through on both sides, and refuses the same."""
+    fits = Rule("fits", kind="CONDITION", mode="WRITE", type="CEL", expr="message.id < 10 && size(message.lines) == 2")
+    ours.register(f"{topic}-value", case.schema(fits))
+    both_ways(case, ours, theirs, topic, case.plain(case.value))
+    other = f"{topic}-2"
+    never = Rule("never", kind="CONDITION", mode="WRITE", type="CEL", expr="message.note == 'x'", doc="not x")
+    ours.register(f"{other}-value", case.schema(never))
+    with pytest.raises(SerializationError):
+        case.they_write(theirs, other)
+    with pytest.raises(RuleFailed, match="not x"):
+        case.we_write(ours, other)
+
+
+def test_fields(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """CEL_FIELD changes the same fields with the same variables, under a guard and by tags."""
+    named = Rule(
+        "shout",
+        kind="TRANSFORM",
+        mode="WRITE",
+        type="CEL_FIELD",
+        tags=["PII"],
+        expr="typeName == 'STRING' ; value + '/' + name + '/' + fullName + '/' + typeName + '/' + tags[0]",
+    )
+    checked = Rule("known", kind="CONDITION", mode="READ", type="CEL_FIELD", expr="name == 'id' ; value == 7")
+    ours.register(f"{topic}-value", case.schema(named, checked))
+    they, we = case.they_write(theirs, topic), case.we_write(ours, topic)
+    assert they == we
+    read = case.we_read(ours, topic, they)
+    assert read == case.they_read(theirs, topic, we)
+    assert read["note"].startswith("ring twice/note/")
+    assert read["lines"][1]["text"].endswith("/STRING/PII")
+
+
+def test_transformations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """A CEL transformation of the whole message gives equal bytes; what it leaves out is gone."""
+    whole = Rule(
+        "whole",
+        kind="TRANSFORM",
+        mode="WRITE",
+        type="CEL",
+        expr="{'id': message.id + 1, 'note': message.note + '!', 'lines': message.lines%s}"
+        % (", 'raw': message.raw" if case.name == "AVRO" else ""),
+    )
+    ours.register(f"{topic}-value", case.schema(whole))
+    they, we = case.they_write(theirs, topic), case.we_write(ours, topic)
+    assert they == we
+    read = case.we_read(ours, topic, they)
+    assert (int(read["id"]), read["note"]) == (8, "ring twice!")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_encryption(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str, algorithm: str) -> None:
+    """Tagged fields are encrypted under keys either side makes, and decrypted by the other."""
+    rule = encrypting(f"kek-{topic}", **{"encrypt.dek.algorithm": algorithm})
+    ours.register(f"{topic}-value", case.schema(rule))
+    plain = case.plain(case.value)
+    mine = case.we_write(ours, topic)
+    assert b"ring twice" not in mine
+    assert case.they_read(theirs, topic, mine) == plain
+    both_ways(case, ours, theirs, topic, plain)
+    other = f"{topic}-2"  # keys of a subject that they write to first
+    ours.register(f"{other}-value", case.schema(rule))
+    both_ways(case, ours, theirs, other, plain)
+    if algorithm == "AES256_SIV":
+        assert case.they_write(theirs, topic) == case.we_write(ours, topic) == mine
+
+
+def test_encryption_with_metadata_and_expiry(
+    case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str
+) -> None:
+    """Tags by path, parameters by property, and the version of the key in front of what is encrypted."""
+    path = {"AVRO": "shop.Order.n?t*", "JSON": "$.note", "PROTOBUF": "**.note"}[case.name]
+    rule = encrypting(f"kek-{topic}", **{"encrypt.dek.expiry.days": "30"})
+    rule = Rule("far", mode="WRITEREAD", type="ENCRYPT", tags=["FAR"], on_failure="ERROR,NONE", params=rule.params)
+    metadata = Metadata(tags={path: ["FAR"]}, properties={"encrypt.dek.algorithm": "AES128_GCM"})
+    ours.register(f"{topic}-value", case.schema(rule, metadata=metadata))
+    plain = case.plain(case.value)
+    both_ways(case, ours, theirs, topic, plain)
+    assert ours.dek_versions(f"kek-{topic}", f"{topic}-value", algorithm="AES128_GCM") == [1]
+
+
+def test_shared_keys(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """With a shared KEK the server makes the data key and hands it out, so that clients need no secret."""
+    ours.create_kek(Kek(f"kek-{topic}", "local-kms", "mykey", {"secret": "servers own"}, shared=True))
+    ours.register(f"{topic}-value", case.schema(encrypting(f"kek-{topic}")))
+    both_ways(case, ours, theirs, topic, case.plain(case.value))
+
+
+def test_payloads(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """ENCRYPT_PAYLOAD hides whole payloads, behind the id and the message indexes."""
+    rule = encrypting(f"kek-{topic}")
+    whole = Rule("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=rule.params)
+    ours.register(f"{topic}-value", case.schema(rule_set={"encoding_rules": [whole]}))
+    assert b"ring" not in case.we_write(ours, topic)
+    both_ways(case, ours, theirs, topic, case.plain(case.value))
+
+
+# --- migrations -------------------------------------------------------------------------------------------------------
+
+RENAME = "$merge([$sift($, function($v, $k) {{$k != '{0}'}}), {{'{1}': {0}}}])"
+
+
+def renaming(before: str, after: str) -> dict[str, list[Rule]]:
+    """Migration rules of a version that gave a field another name."""
+    up = Rule("up", mode="UPGRADE", type="JSONATA", expr=RENAME.format(before, after))
+    down = Rule("down", mode="DOWNGRADE", type="JSONATA", expr=RENAME.format(after, before))
+    return {"migration_rules": [up, down]}
+
+
+def named(case: Case, name: str) -> str:
+    """The schema with another name for the note, and without bytes: their JSONATA rules take no bytes."""
+    if case.name == "AVRO":
+        fields = [field for field in AVRO["fields"] if field["name"] != "raw"]
+        return json.dumps({**AVRO, "fields": fields}).replace('"note"', f'"{name}"')
+    return case.text.replace('"note"', f'"{name}"').replace("string note", f"string {name}")
+
+
+def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """Readers of the newest version see old records brought there by the rules of each version between, and readers
+    of an old version see new records brought back."""
+    subject = f"{topic}-value"
+    ours.set_config(ConfigUpdate(compatibility="NONE"), subject)
+    if case.name == "AVRO":
+        case.value.pop("raw")
+    ours.register(subject, case.schema(text=named(case, "note"), metadata=Metadata(properties={"mark": "first"})))
+    old = case.we_write(ours, topic)
+    for before, after in (("note", "remark"), ("remark", "word")):
+        mark = Metadata(properties={"mark": after})  # without, a version inherits those of the one before
+        ours.register(subject, case.schema(text=named(case, after), rule_set=renaming(before, after), metadata=mark))
+    mine = case.we_read(ours, topic, old, latest=True)
+    assert mine["word"] == "ring twice"
+    assert not {"note", "remark"} & set(mine)
+    assert case.they_read(theirs, topic, old, latest=True) == mine
+    if case.name == "PROTOBUF":  # the class at hand has the first version's field
+        new = case.we_write(ours, topic, {"id": 7, "word": "ring twice", "lines": [{"text": "one"}]})
+    else:
+        new = case.we_write(ours, topic, mine)
+    back = case.we_read(ours, topic, new, marked="first")
+    assert back["note"] == "ring twice"
+    assert "word" not in back
+    assert case.they_read(theirs, topic, new, marked="first") == back
