@@ -24,6 +24,7 @@ from stele.migrate import files, model
 from stele.migrate.lines import numbered
 from stele.migrate.model import Config, Dump, Version
 from stele.migrate.order import ordered
+from stele.migrate.reading import decoded
 
 VERSION = 1
 """Of the format. Readers refuse higher ones."""
@@ -130,15 +131,10 @@ def _read(file: BinaryIO, path: Path) -> Dump:
         place = f"{path}, line {number}"
         if end is not None:
             raise InvalidRequest(f"{place}: nothing may follow the end")
-        try:
-            if number == 1:
-                _check_header(_header.decode(line), place)
-            else:
-                end = reading.add(_line.decode(line), number)
-        except msgspec.MsgspecError as error:
-            raise InvalidRequest(f"{place}: {error}") from None
-        except RecursionError:
-            raise InvalidRequest(f"{place}: nested too deeply") from None
+        if number == 1:
+            _check_header(decoded(_header.decode, line, place), place)
+        else:
+            end = reading.add(decoded(_line.decode, line, place), number)
         if end is None:
             digest.update(line + b"\n")
         elif end != _Trailer(number - 1, digest.hexdigest()):

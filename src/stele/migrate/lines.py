@@ -17,6 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from stele.errors import InvalidRequest
+from stele.migrate.reading import decoded
 from stele.migrate.records import Record
 
 MAX_LINE = 64 * 1024 * 1024
@@ -71,13 +72,8 @@ def _record(line: bytes, place: str) -> Record:
         columns = _columns(line, place)
         if columns is not None:
             return columns
-    try:
-        said = _line.decode(line)
-        return Record(_bytes(said.key), _bytes(said.value) or _bytes(said.payload), said.offset, place)
-    except msgspec.MsgspecError as error:
-        raise InvalidRequest(f"{place}: neither JSON with key and value nor key, tab, value: {error}") from None
-    except RecursionError:
-        raise InvalidRequest(f"{place}: nested too deeply") from None
+    said = decoded(_line.decode, line, f"{place}: neither JSON with key and value nor key, tab, value")
+    return Record(_bytes(said.key, place), _bytes(said.value, place) or _bytes(said.payload, place), said.offset, place)
 
 
 def _columns(line: bytes, place: str) -> Record | None:
@@ -93,9 +89,9 @@ def _columns(line: bytes, place: str) -> Record | None:
     return Record(key, None if value.strip() in {b"null", b""} else value, offset, place)
 
 
-def _bytes(raw: msgspec.Raw) -> bytes | None:
+def _bytes(raw: msgspec.Raw, place: str) -> bytes | None:
     """JSON as it stands, or the JSON inside a string; null is no bytes."""
     data = bytes(raw).strip()
     if data == b"null":
         return None
-    return _string.decode(data).encode() if data.startswith(b'"') else data
+    return decoded(_string.decode, data, place).encode() if data.startswith(b'"') else data

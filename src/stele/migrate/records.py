@@ -13,6 +13,7 @@ import msgspec
 from stele.core.governance import Metadata, RuleSet
 from stele.errors import InvalidRequest
 from stele.migrate.model import Config, Reference
+from stele.migrate.reading import decoded
 
 T = TypeVar("T")
 
@@ -84,7 +85,7 @@ def read_key(record: Record) -> Key:
     """The key of a record. Raises `InvalidRequest` naming the record."""
     if record.key is None:
         raise InvalidRequest(f"{record.place}: the record has no key")
-    key: Key = _read(_key, record.key, record, "key")
+    key = decoded(_key.decode, record.key, f"{record.place}: the key is not what the format promises")
     if key.magic not in _MAGIC.get(key.keytype, {0}):
         raise InvalidRequest(f"{record.place}: a {key.keytype} key of an unknown generation, magic {key.magic}")
     if (key.seq is None) != (key.node is None):
@@ -95,17 +96,10 @@ def read_key(record: Record) -> Key:
 def read_value(record: Record, kind: type[T]) -> T:
     """The value of a record that has one. Raises `InvalidRequest` naming the record."""
     assert record.value is not None
-    value: T = _read(_decoders[kind], record.value, record, "value")
+    value: T = decoded(
+        _decoders[kind].decode, record.value, f"{record.place}: the value is not what the format promises"
+    )
     return value
-
-
-def _read(decoder: msgspec.json.Decoder[Any], data: bytes, record: Record, part: str) -> Any:
-    try:
-        return decoder.decode(data)
-    except msgspec.MsgspecError as error:
-        raise InvalidRequest(f"{record.place}: the {part} is not what the format promises: {error}") from None
-    except RecursionError:
-        raise InvalidRequest(f"{record.place}: the {part} is nested too deeply") from None
 
 
 def encode_json(members: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ import msgspec
 
 from stele.core.governance import Metadata
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Config, Dump, Version
+from stele.migrate.order import ordered
 from stele.migrate.records import Flavour, Record, encode_json
 
 RESERVED = "stele-reserved-ids"
@@ -102,7 +103,7 @@ def _for_karapace(dump: Dump) -> tuple[Dump, list[str]]:
         _lost(len(dump.configs) - len(configs), "settings of contexts"),
         _lost(len(dump.modes), "modes"),
     ]
-    fitting = Dump(tuple(bare), configs, {}, (DEFAULT_CONTEXT,), _of(dump.max_ids, DEFAULT_CONTEXT))
+    fitting = Dump(ordered(bare), configs, {}, (DEFAULT_CONTEXT,), _of(dump.max_ids, DEFAULT_CONTEXT))
     fitting, more = _without_attachments(fitting, lambda metadata: None)
     fitting, settings = _levels_only(fitting)
     return fitting, [loss for loss in (*losses, more, settings) if loss]

@@ -1,0 +1,24 @@
+"""JSON from files nobody vouches for: whatever is wrong with it becomes one error that names the place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from stele.errors import InvalidRequest
+
+T = TypeVar("T")
+
+
+def decoded(decode: Callable[[bytes], T], data: bytes, what: str) -> T:
+    """What a decoder of msgspec makes of data. Raises `InvalidRequest` beginning with what."""
+    try:
+        return decode(data)
+    except msgspec.MsgspecError as error:
+        raise InvalidRequest(f"{what}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidRequest(f"{what}: not UTF-8: {error.reason}") from None
+    except RecursionError:
+        raise InvalidRequest(f"{what}: nested too deeply") from None

@@ -1,0 +1,91 @@
+"""Registries for tests: small ones written out, and any by hypothesis."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from stele.core.governance import Metadata, Rule, RuleSet
+from stele.migrate import model
+from stele.migrate.model import Config, Dump, Reference, Version
+from stele.migrate.order import ordered
+
+
+def row(
+    subject: str, number: int, schema_id: int, text: str = "", *refers: tuple[str, int], deleted: bool = False
+) -> Version:
+    """A version; its text is its id unless given."""
+    references = [Reference(f"r{place}", target, version) for place, (target, version) in enumerate(refers)]
+    return model.version(subject, number, schema_id, text or f'"t{schema_id}"', references=references, deleted=deleted)
+
+
+def dump(*versions: Version, contexts: tuple[str, ...] = (".",)) -> Dump:
+    """A registry of versions alone."""
+    return Dump(ordered(versions), contexts=tuple(sorted({*contexts, *(version.context for version in versions)})))
+
+
+_texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8)
+_subjects = st.sampled_from(["a", "b", "", "é/ %", ":.t:a", ":.t:b", ":.u:c"])
+_metadata = st.none() | st.builds(
+    Metadata,
+    st.none() | st.dictionaries(_texts, st.lists(_texts, min_size=1, max_size=2).map(tuple), min_size=1, max_size=2),
+    st.none() | st.dictionaries(_texts, _texts, min_size=1, max_size=2),
+    st.none() | st.lists(_texts, min_size=1, max_size=2).map(tuple),
+)
+_rules = st.none() | st.lists(
+    st.builds(
+        Rule,
+        name=_texts,
+        doc=st.none() | _texts,
+        kind=st.sampled_from(["TRANSFORM", "CONDITION"]),
+        type=_texts,
+        tags=st.none() | st.lists(_texts, max_size=2).map(tuple),
+        params=st.none() | st.dictionaries(_texts, _texts, max_size=2),
+        disabled=st.booleans(),
+    ),
+    max_size=2,
+).map(tuple)
+_rule_sets = st.none() | st.builds(RuleSet, migration_rules=_rules, domain_rules=_rules, enable_at=st.none())
+_configs = st.builds(
+    Config,
+    compatibility_level=st.none() | st.sampled_from(["NONE", "FULL"]),
+    alias=st.none() | st.just("b"),
+    normalize=st.none() | st.booleans(),
+    default_metadata=_metadata,
+    override_rule_set=_rule_sets,
+).map(model.config)
+_levels = st.sampled_from(["", ":.__GLOBAL:", ":.t:", "a", ":.t:a"])
+
+
+def _absolute(subject: str) -> str:
+    return subject if subject.startswith(":.") else f":.:{subject}"
+
+
+@st.composite
+def dumps(draw: st.DrawFn) -> Dump:
+    """Any registry whose ids are its own: no two schemas of a context share one."""
+    versions: list[Version] = []
+    numbers = draw(st.lists(st.tuples(_subjects, st.integers(1, 5)), unique=True, max_size=8))
+    for schema_id, (subject, number) in enumerate(numbers, 1):
+        refers = draw(st.lists(st.sampled_from(versions), max_size=2)) if versions else []
+        versions.append(
+            model.version(
+                subject,
+                number,
+                schema_id,
+                draw(_texts),
+                schema_type=draw(st.sampled_from(["AVRO", "JSON", "PROTOBUF"])),
+                references=[Reference(draw(_texts), _absolute(target.subject), target.version) for target in refers],
+                metadata=draw(_metadata),
+                rule_set=draw(_rule_sets),
+                deleted=draw(st.booleans()),
+            )
+        )
+    contexts = {".", *draw(st.sets(st.sampled_from([".t", ".v"]))), *(version.context for version in versions)}
+    filled = sorted({version.context for version in versions})
+    return Dump(
+        ordered(versions),
+        dict(sorted(draw(st.dictionaries(_levels, _configs, max_size=3)).items())),
+        dict(sorted(draw(st.dictionaries(_levels, st.sampled_from(["READONLY", "IMPORT"]), max_size=3)).items())),
+        tuple(sorted(contexts)),
+        {context: 1000 + len(context) for context in filled if draw(st.booleans())},
+    )

@@ -1,0 +1,122 @@
+"""What is written is read back, and equal registries are written as equal bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.unit.migrate.samples import dumps
+
+from stele.errors import InvalidRequest
+from stele.migrate import archive, lines, topic, unfold
+from stele.migrate.model import Dump, Version
+from stele.migrate.records import Flavour, Record
+
+
+@given(dump=dumps())
+@settings(max_examples=60, deadline=None)
+def test_confluent_records_hold_everything(dump: Dump) -> None:
+    """Folding the records of a registry gives the registry."""
+    written = unfold.write(dump, Flavour.CONFLUENT)
+    assert written.losses == []
+    assert topic.read(written.records) == dump
+
+
+@given(dump=dumps(), flavour=st.sampled_from(Flavour))
+@settings(max_examples=60, deadline=None)
+def test_records_of_every_flavour_are_read_as_written(dump: Dump, flavour: Flavour) -> None:
+    """What a format has a place for survives: the second writing is the first, and loses nothing more."""
+    first = unfold.write(dump, flavour)
+    second = unfold.write(topic.read(first.records), flavour)
+    assert second.records == first.records
+    assert second.losses == []
+
+
+@given(dump=dumps(), flavour=st.sampled_from(Flavour))
+@settings(max_examples=40, deadline=None)
+def test_compaction_changes_nothing(dump: Dump, flavour: Flavour) -> None:
+    """A topic of which only the last record of each key is left says the same, but for ids that were given once."""
+    records = unfold.write(dump, flavour).records
+    last = {record.key: record for record in records}
+    compacted = sorted(last.values(), key=lambda record: record.offset or 0)
+    whole = topic.read(records)
+    assert topic.read(compacted) == replace(whole, max_ids={})
+
+
+@given(dump=dumps(), offsets=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_dump_files_of_both_kinds(dump: Dump, offsets: bool) -> None:
+    """Lines of JSON and lines with tabs hold the same records."""
+    records = unfold.write(dump, Flavour.REDPANDA).records
+    as_json = b"".join(lines.write(records))
+    columns = b"".join(
+        (b"Offset:%d\t" % (record.offset or 0) if offsets else b"")
+        + b"%b\t%b\n" % (record.key or b"", record.value or b"null")
+        for record in records
+    )
+    read = [record._replace(place="") for record in lines.read(io.BytesIO(as_json))]
+    assert read == [record._replace(place="") for record in records]
+    plain = [record._replace(place="") for record in lines.read(io.BytesIO(columns))]
+    assert plain == [record._replace(place="", offset=record.offset if offsets else None) for record in records]
+
+
+@given(dump=dumps(), packed=st.sampled_from(["a.gz", "a.zst"]))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_archives(tmp_path: Path, dump: Dump, packed: str) -> None:
+    """An archive holds everything, and two of one registry are the same bytes."""
+    path = tmp_path / packed
+    archive.write(dump, path)
+    first = path.read_bytes()
+    read = archive.read(path)
+    assert read == dump
+    archive.write(read, path)
+    assert path.read_bytes() == first
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+
+
+def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
+    """A shorter archive, one that goes on after its end, and one with another text are refused."""
+    path = tmp_path / "a.gz"
+    dump = Dump((Version("s", 1, 1, '"int"'),))
+    written = list(archive.lines(dump))
+    changed = [line.replace(b"int", b"long") for line in written]
+    cases = {
+        "has no end": written[:-1],
+        "nothing may follow": [*written, written[-1]],
+        "does not fit": changed,
+        "newer than this program": [written[0].replace(b'"version":1', b'"version":2'), *written[1:]],
+        "no archive of a registry": [b'{"archive":"other","version":1}\n', *written[1:]],
+        "line 2": [written[0], b"{nonsense\n", *written[2:]],
+        "nested too deeply": [written[0], b'{"x":' * 100_000, b"\n"],
+    }
+    for why, content in cases.items():
+        path.write_bytes(gzip.compress(b"".join(content)))
+        with pytest.raises(InvalidRequest, match=why):
+            archive.read(path)
+    path.write_bytes(gzip.compress(b"".join(written))[:-9])
+    with pytest.raises(InvalidRequest, match="damaged"):
+        archive.read(path)
+    path.write_bytes(b"something else")
+    with pytest.raises(InvalidRequest, match="neither gzip nor zstd"):
+        archive.read(path)
+
+
+def test_redpanda_records_lie_where_they_say() -> None:
+    """Every record but a tombstone names its own offset; that of a tombstone is the record it is for."""
+    dump = Dump((Version("s", 1, 1, '"int"'),), contexts=(".",), max_ids={".": 7})
+    records = unfold.write(dump, Flavour.REDPANDA).records
+    assert [record.offset for record in records] == list(range(len(records)))
+    assert [record.key for record in records] == [
+        b'{"keytype":"NOOP","magic":0,"seq":0,"node":0}',
+        b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1,"seq":1,"node":0}',
+        b'{"keytype":"SCHEMA","subject":"stele-reserved-ids","version":1,"magic":1,"seq":2,"node":0}',
+        b'{"keytype":"SCHEMA","subject":"stele-reserved-ids","version":1,"magic":1,"seq":2,"node":0}',
+    ]
+    assert records[-1].value is None
+    assert topic.read(records) == dump
+    assert topic.read([Record(r.key, r.value, (r.offset or 0) + 1) for r in records]).versions == ()

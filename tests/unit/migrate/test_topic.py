@@ -1,0 +1,185 @@
+"""Records of `_schemas` topics and what they come to, kind by kind; and files that are none."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from stele.errors import InvalidRequest
+from stele.migrate import lines, topic
+from stele.migrate.model import Dump
+from stele.migrate.records import Record
+
+BARE: dict[str, Any] = {"magic": 0}
+
+
+def schema_key(subject: str, version: int, **more: Any) -> dict[str, Any]:
+    """Key of a SCHEMA record."""
+    return {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1, **more}
+
+
+def schema(subject: str, version: int, schema_id: int, text: str = "", **more: Any) -> dict[str, Any]:
+    """Value of a SCHEMA record."""
+    named = {"subject": subject, "version": version, "id": schema_id, "schema": text or f'"t{schema_id}"'}
+    return {**named, "deleted": False, **more}
+
+
+def folded(*pairs: tuple[dict[str, Any], dict[str, Any] | None], shift: int = 0) -> Dump:
+    """The registry of these records, at offsets from shift."""
+    return topic.read(
+        Record(json.dumps(key).encode(), json.dumps(value).encode() if value is not None else None, place)
+        for place, (key, value) in enumerate(pairs, shift)
+    )
+
+
+def shown(dump: Dump) -> list[tuple[str, int, int, bool]]:
+    """Subject, number, id and whether it is deleted, of all versions."""
+    return sorted((row.subject, row.version, row.id, row.deleted) for row in dump.versions)
+
+
+def test_the_last_word_counts() -> None:
+    """A later record of a version replaces an earlier one; null takes the version away, and its highest id is kept."""
+    dump = folded(
+        ({"keytype": "NOOP", "magic": 0}, None),
+        (schema_key("s", 1), schema("s", 1, 1)),
+        (schema_key("s", 2), schema("s", 2, 2)),
+        (schema_key("s", 3), schema("s", 3, 3)),
+        (schema_key("s", 1), schema("s", 1, 1, deleted=True)),
+        (schema_key("s", 3), None),
+    )
+    assert shown(dump) == [("s", 1, 1, True), ("s", 2, 2, False)]
+    assert dump.max_ids == {".": 3}
+    assert dump.notes == ()
+
+
+def test_deleting_subjects() -> None:
+    """DELETE_SUBJECT hides the versions up to its own, CLEAR_SUBJECT drops what is hidden, later versions live."""
+    deletion = ({"keytype": "DELETE_SUBJECT", "subject": "s", "magic": 0}, {"subject": "s", "version": 2})
+    before = [(schema_key("s", n), schema("s", n, n)) for n in (1, 2, 3)]
+    assert shown(folded(*before, deletion)) == [("s", 1, 1, True), ("s", 2, 2, True), ("s", 3, 3, False)]
+    cleared = folded(*before, deletion, ({"keytype": "CLEAR_SUBJECT", "subject": "s", "magic": 0}, {"subject": "s"}))
+    assert shown(cleared) == [("s", 3, 3, False)]
+
+
+def test_ids_of_other_schemas() -> None:
+    """A record whose id stands for another text counts for nothing; once that is gone, the id is free."""
+    taken = (schema_key("b", 1), schema("b", 1, 1, "other"))
+    dump = folded((schema_key("a", 1), schema("a", 1, 1)), taken)
+    assert shown(dump) == [("a", 1, 1, False)]
+    assert dump.notes == ("1 versions whose id belongs to another schema count for nothing",)
+    freed = folded((schema_key("a", 1), schema("a", 1, 1)), (schema_key("a", 1), None), taken)
+    assert shown(freed) == [("b", 1, 1, False)]
+    replaced = folded((schema_key("a", 1), schema("a", 1, 1)), (schema_key("a", 1), schema("a", 1, 1, "new")))
+    assert replaced.versions[0].schema == "new"
+    in_contexts = folded((schema_key("a", 1), schema("a", 1, 1)), (schema_key(":.t:a", 1), schema(":.t:a", 1, 1, "x")))
+    assert len(in_contexts.versions) == 2
+
+
+def test_settings_modes_and_contexts() -> None:
+    """Keys without a subject, with null for one, and of old generations whose values do not repeat it."""
+    dump = folded(
+        ({"keytype": "CONFIG", "magic": 0}, {"compatibilityLevel": "full", "normalize": False, "unknown": 1}),
+        ({"keytype": "CONFIG", "subject": "s", "magic": 0}, {"compatibilityLevel": "NONE"}),
+        ({"keytype": "CONFIG", "subject": "gone", "magic": 0}, {"compatibilityLevel": "NONE"}),
+        ({"keytype": "CONFIG", "subject": "gone", "magic": 0}, None),
+        ({"keytype": "MODE", "subject": None, "magic": 0}, {"mode": "READWRITE"}),
+        ({"keytype": "MODE", "subject": ":.t:", "magic": 0}, {"subject": ":.t:", "mode": "READONLY"}),
+        ({"keytype": "CONTEXT", "tenant": "default", "context": ".t", "magic": 0}, {"context": ".t"}),
+        ({"keytype": "CONTEXT", "tenant": "default", "context": ".u", "magic": 0}, {"context": ".u"}),
+        ({"keytype": "CONTEXT", "tenant": "default", "context": ".u", "magic": 0}, None),
+    )
+    assert (dump.configs[""].compatibility_level, dump.configs[""].normalize) == ("FULL", False)
+    assert set(dump.configs) == {"", "s"}
+    assert dump.modes == {":.t:": "READONLY"}
+    assert dump.contexts == (".", ".t")
+
+
+def test_what_is_not_carried_over_is_told() -> None:
+    """Kinds this form does not have are counted by name."""
+    dump = folded(({"keytype": "ASSOC", "subject": "s", "magic": 0}, {"guid": "x"}), ({"keytype": "ASSOC"}, None))
+    assert dump.notes == ("2 records of kind ASSOC are not carried over",)
+
+
+def test_records_out_of_their_order() -> None:
+    """Of Redpanda's records those count that lie where they were meant to; of unknown offsets all do."""
+    pairs = [
+        (schema_key("s", 1, seq=5, node=0), schema("s", 1, 1)),
+        (schema_key("s", 2, seq=6, node=1), schema("s", 2, 2)),
+    ]
+    assert len(folded(*pairs, shift=5).versions) == 2
+    late = folded(*pairs, shift=6)
+    assert shown(late) == []
+    assert late.notes == ("2 records out of their order count for nothing",)
+    unknown = [Record(json.dumps(key).encode(), json.dumps(value).encode()) for key, value in pairs]
+    assert len(topic.read(unknown).versions) == 2
+
+
+def test_tombstones_of_earlier_records() -> None:
+    """A tombstone that names an earlier record than the one in force leaves that alone."""
+    old, new = {"seq": 0, "node": 0}, {"seq": 1, "node": 0}
+    config = {"keytype": "CONFIG", "subject": "s", "magic": 0}
+    pairs = [({**config, **old}, {"compatibilityLevel": "NONE"}), ({**config, **new}, {"compatibilityLevel": "FULL"})]
+    assert folded(*pairs, ({**config, **old}, None)).configs["s"].compatibility_level == "FULL"
+    assert folded(*pairs, ({**config, **new}, None)).configs == {}
+
+
+def test_other_member_orders_and_generations() -> None:
+    """Keys count by what they say, whatever the order of their members; generation 0 of schemas is read, too."""
+    text = b'{"magic":0,"keytype":"SCHEMA","version":1,"subject":"s"}'
+    read = topic.read([Record(text, json.dumps(schema("s", 1, 1)).encode())])
+    assert shown(read) == [("s", 1, 1, False)]
+
+
+WRONG = {
+    b"nonsense": "line 2: neither JSON with key and value nor key, tab, value",
+    b'{"key":{"keytype":"SCHEMA","subject":"s","version":1,"magic":1},"value":{"id":1}}': "line 2: the value is not",
+    b'{"key":null,"value":{}}': "line 2: the record has no key",
+    b'{"value":{}}': "line 2: neither",
+    b'{"key":"nonsense","value":null}': "line 2: the key is not",
+    b'{"key":{"keytype":"SCHEMA","subject":"s","magic":7},"value":null}': "magic 7",
+    b'{"key":{"keytype":"SCHEMA","subject":"s","magic":1},"value":null}': "line 2: the key of a schema needs",
+    b'{"key":{"keytype":"MODE","magic":0,"seq":1},"value":null}': "line 2: the key has one of seq and node",
+    b'{"key":{"keytype":"SCHEMA","subject":"s","version":1,"magic":1},"value":'
+    b'{"subject":"s","version":1,"id":0,"schema":"x"}}': "line 2: 0 is no id",
+    b'{"key":' + b'{"a":' * 100_000: "line 2: ",
+    b'{"keytype":"MODE","magic":0}\t{"x":' + b"[" * 100_000: "line 2: the value is not .*nested too deeply",
+    b'{"keytype":"MODE","magic":0}\t{"mode":"\xff"}': "line 2: the value is not",
+}
+
+
+@pytest.mark.parametrize("line", WRONG, ids=lambda line: line[:40].decode("latin-1"))
+def test_hostile_lines(line: bytes) -> None:
+    """A line that is no record is named by its number."""
+    file = io.BytesIO(b'{"keytype":"NOOP","magic":0}\tnull\n' + line + b"\n")
+    with pytest.raises(InvalidRequest, match="^.*" + WRONG[line].replace("(", r"\(")):
+        topic.read(lines.read(file))
+
+
+def test_endless_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line longer than any schema is refused before it is read whole."""
+    monkeypatch.setattr(lines, "MAX_LINE", 1024)
+    with pytest.raises(InvalidRequest, match="line 1 is longer"):
+        list(lines.read(io.BytesIO(b"x" * 1025)))
+
+
+def test_circles_name_their_line() -> None:
+    """Schemas that refer to each other are told by the line of one of them."""
+    first = schema("a", 1, 1, references=[{"name": "b", "subject": "b", "version": 1}])
+    second = schema("b", 1, 2, references=[{"name": "a", "subject": "a", "version": 1}])
+    text = "\n".join(json.dumps({"key": schema_key(row["subject"], 1), "value": row}) for row in (first, second))
+    with pytest.raises(InvalidRequest, match=r"line [12]: references go in a circle"):
+        topic.read(lines.read(io.BytesIO(text.encode())))
+
+
+def test_lines_as_other_tools_print_them() -> None:
+    """JSON inside strings, `payload` for value, columns before the key, empty lines and CRLF."""
+    key, value = json.dumps(schema_key("s", 1)), json.dumps(schema("s", 1, 1))
+    kcat = json.dumps({"topic": "_schemas", "partition": 0, "offset": 3, "key": key, "payload": value})
+    console = f"CreateTime:1700000000000\tPartition:0\tOffset:4\t{json.dumps(schema_key('s', 2))}\tnull"
+    read = list(lines.read(io.BytesIO(f"\n{kcat}\r\n\n{console}\r\n".encode())))
+    assert [(record.offset, record.place) for record in read] == [(3, "line 2"), (4, "line 4")]
+    assert (read[0].key, read[0].value) == (key.encode(), value.encode())
+    assert read[1].value is None
