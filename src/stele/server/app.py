@@ -11,7 +11,7 @@ import structlog
 from litestar import Litestar
 
 from stele import __version__
-from stele.apis import confluent, native, schema_repo
+from stele.apis import confluent, native, pravega, schema_repo
 from stele.core.findings import WhenUndecided
 from stele.server.front import App, Front, Message, Mount, Receive, Scope, Send
 from stele.server.metrics import Metrics
@@ -28,12 +28,13 @@ _CONFLUENT_SEGMENTS = (
     "mode",
     "contexts",
     "compatibility",
-    "v1",
+    "v1/metadata",
     "associations",
     "associations:batch",
     "associations:batchGet",
     "associations:batchMutate",
     "dek-registry",
+    "exporters",
     "confluent",
 )
 
@@ -128,6 +129,8 @@ def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App
     mounts = dict.fromkeys(_CONFLUENT_SEGMENTS, fallback) | {"api": own, "native": own}
     repo = _mount("schema-repo", schema_repo.application(registry, _schema_repo_options(settings)))
     mounts |= dict.fromkeys(schema_repo.SEGMENTS, repo)
+    words = pravega.PravegaOptions(max_request_bytes=settings.max_request_bytes)
+    mounts |= dict.fromkeys(pravega.SEGMENTS, _mount("pravega", pravega.application(registry, words)))
     return Front(mounts, fallback, metrics, hot=confluent.HotSchemas(registry, options).get)
 
 

@@ -47,7 +47,10 @@ HotAnswers = Callable[[str], tuple[Message, Message] | None]
 
 
 class Front:
-    """The outermost application. `mounts` maps first path segments to dialects; `fallback` takes the rest."""
+    """The outermost application. `mounts` maps beginnings of paths to dialects; `fallback` takes the rest.
+
+    A beginning is one segment or two (`v1`, `v1/metadata`); the longer one wins.
+    """
 
     def __init__(
         self,
@@ -83,11 +86,16 @@ class Front:
                 return
         await self._dispatch(scope, receive, send, principal, started)
 
+    def _mount_of(self, path: str) -> Mount:
+        segments = path[1:].split("/", 2)
+        first = self.mounts.get(segments[0], self._fallback)
+        return self.mounts.get("/".join(segments[:2]), first)
+
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send, principal: object, started: float) -> None:
         inner = dict(scope)
         inner["path"] = inner_path = _inner_path(scope)
         inner[PRINCIPAL] = principal
-        mount = self.mounts.get(_first_segment(inner_path), self._fallback)
+        mount = self._mount_of(inner_path)
         if inner_path.startswith("/_docs/"):
             mount = self.mounts.get(inner_path.split("/", 3)[2], mount)
         answer = _Answer(receive, send, _request_id(scope), head=scope["method"] == "HEAD")
@@ -160,10 +168,6 @@ def _inner_path(scope: Scope) -> str:
     """The decoded path, with slashes that belong to a name told apart from those between segments."""
     raw: bytes = scope.get("raw_path") or b""
     return routed(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
-
-
-def _first_segment(path: str) -> str:
-    return path[1:].split("/", 1)[0]
 
 
 def _request_id(scope: Scope) -> bytes:

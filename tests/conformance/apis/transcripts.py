@@ -1,20 +1,22 @@
 """Golden transcripts: requests and the answers they must get, one rule of a dialect after the other, as text.
 
-let A1 = {"type":"int"}                     a schema text; $A1 is it as a JSON string, $$A1 as it is
+let A1 = {"type":"int"}                     a text; $A1 is it as a JSON string, $=A1 in base64, $$A1 as it is
 == The rule, in a sentence.                 every rule starts on an empty registry
 POST /subjects/a/versions {"schema": $A1}   method, target, and a body that runs to the end of the line
 GET /subjects [accept: text/html]           headers in brackets before the body
   200 {"id": 1, ...}                        status and body; ... lets further members pass, "*" is any value
-  404 40401 Subject 'a' not found.          from 400 on: error code and sentence; … at its end lets anything follow
+  404 40401 Subject 'a' not found.          from 400 on, in the dialect's own way (see `Refusal`); for Confluent: error
+                                            code and sentence; … at its end lets anything follow
   200 <content-type: application/json> []   headers the answer must have, before the body
   7.9: 200 {"id": 1}                        the answer of another profile, where `in_profile` cannot tell it
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +25,9 @@ import httpx
 _REQUEST = re.compile(r"(GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS) (\S+)(?: \[([\w-]+:[^\]]*)\])?(?: (.*))?\Z")
 _ANSWER = re.compile(r"  (?:(\d\.\d): )?(\d{3})(?: <([^>]*)>)?(?: (.*))?\Z")
 _OPEN = "..."
+
+Refusal = Callable[[str, httpx.Response], bool]
+"""Whether an answer from 400 on is the one written in a transcript: how a dialect words its errors."""
 
 
 class Exchange(NamedTuple):
@@ -98,22 +103,55 @@ def _headers(text: str | None) -> dict[str, str]:
 
 def _filled(text: str, texts: dict[str, str]) -> str:
     text = re.sub(r"\$\$([A-Z]\w*)", lambda found: texts[found[1]], text)
+    text = re.sub(r"\$=([A-Z]\w*)", lambda found: json.dumps(_base64(texts[found[1]])), text)
     return re.sub(r"\$([A-Z]\w*)", lambda found: json.dumps(texts[found[1]]), text)
 
 
-async def play(client: httpx.AsyncClient, rule: Rule, profile: str = "8.1") -> None:
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def coded(expected: str, answer: httpx.Response) -> bool:
+    """The errors of the Confluent dialect: a code and a message."""
+    code, _, sentence = expected.partition(" ")
+    error = answer.json()
+    return (
+        set(error) == {"error_code", "message"}
+        and error["error_code"] == int(code)
+        and says(sentence, error["message"])
+    )
+
+
+def plain(expected: str, answer: httpx.Response) -> bool:
+    """Errors that are bare text."""
+    return answer.headers["content-type"].startswith("text/plain") and says(expected, answer.text)
+
+
+def says(sentence: str, message: str) -> bool:
+    """Whether a message is a sentence, or begins with it where it ends with an ellipsis; no sentence is any."""
+    return message.startswith(sentence[:-1]) if sentence.endswith("…") or not sentence else message == sentence
+
+
+async def play(
+    client: httpx.AsyncClient,
+    rule: Rule,
+    profile: str = "8.1",
+    *,
+    media_type: str = "application/vnd.schemaregistry.v1+json",
+    refused: Refusal = coded,
+) -> None:
     """Send the requests of a rule and compare the answers with those of the profile."""
     for written in rule.exchanges:
         exchange = in_profile(written, profile)
         headers = dict(exchange.headers)
         if exchange.body is not None:
-            headers.setdefault("content-type", "application/vnd.schemaregistry.v1+json")
+            headers.setdefault("content-type", media_type)
         answer = await client.request(exchange.method, exchange.target, content=exchange.body, headers=headers)
         place = f"{exchange.place}: {exchange.method} {exchange.target}"
         assert answer.status_code == exchange.status, f"{place}: {answer.status_code} {answer.text[:2000]}"
         for name, value in exchange.answered.items():
             assert answer.headers.get(name) == value, f"{place}: {name} is {answer.headers.get(name)}"
-        _compare(exchange, answer, place)
+        _compare(exchange, answer, place, refused)
 
 
 _REGISTERING = re.compile(r"POST (/contexts/[^/]+)?/subjects/[^/]+/versions(\?.*)?\Z")
@@ -149,22 +187,14 @@ def _without_newer(value: Any) -> Any:
     }
 
 
-def _compare(exchange: Exchange, answer: httpx.Response, place: str) -> None:
+def _compare(exchange: Exchange, answer: httpx.Response, place: str, refused: Refusal) -> None:
     if not exchange.expected:
         assert not answer.content, f"{place}: {answer.text[:2000]}"
     elif exchange.status < 400:
         expected, open_ended = _json(exchange.expected)
         assert matches(expected, answer.json(), open_ended=open_ended), f"{place}: {answer.text[:4000]}"
     else:
-        code, _, sentence = exchange.expected.partition(" ")
-        error = answer.json()
-        assert set(error) == {"error_code", "message"}, f"{place}: {error}"
-        assert error["error_code"] == int(code), f"{place}: {error}"
-        start = sentence.removesuffix("…")
-        same = (
-            error["message"].startswith(start) if sentence.endswith("…") or not sentence else error["message"] == start
-        )
-        assert same, f"{place}: {error}"
+        assert refused(exchange.expected, answer), f"{place}: {answer.text[:2000]}"
 
 
 def _json(text: str) -> tuple[Any, bool]:

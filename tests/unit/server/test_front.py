@@ -171,3 +171,28 @@ async def test_a_body_that_was_read_is_not_waited_for() -> None:
     client = Client(Front({}, Mount("big", reads_first), Metrics()))
     client.body = [b"a", b"b"]
     assert await client.ask("/", "POST") == 413
+
+
+async def test_the_longer_beginning_of_a_path_decides() -> None:
+    """A dialect can own `/v1/metadata` while another has the rest of `/v1`; what nobody has goes to the fallback."""
+
+    def named(name: str) -> Mount:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"app", name.encode())]})
+            await send({"type": "http.response.body", "body": b""})
+
+        return Mount(name, app)
+
+    mounts = {"v1": named("groups"), "v1/metadata": named("root")}
+    client = Client(Front(mounts, named("fallback"), Metrics()))
+    for path, app in {
+        "/v1": b"groups",
+        "/v1/groups/metadata": b"groups",
+        "/v1/metadata": b"root",
+        "/v1/metadata/id": b"root",
+        "/v1/metadatas": b"groups",
+        "/v2/metadata": b"fallback",
+        "/": b"fallback",
+    }.items():
+        await client.ask(path)
+        assert client.headers[b"app"] == app, path

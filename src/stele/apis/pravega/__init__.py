@@ -21,7 +21,10 @@ from stele.apis.pravega.options import PravegaOptions
 from stele.apis.web import actor_of, operation_id
 from stele.service.registry import Registry
 
-__all__ = ["PravegaOptions", "application"]
+__all__ = ["SEGMENTS", "PravegaOptions", "application"]
+
+SEGMENTS = ("v1", "ping", "pravega")
+"""First segments of the paths that are answered here; the last one is that of the OpenAPI document."""
 
 _RELEASE = "0.6.0"
 """Of the API this dialect follows."""
