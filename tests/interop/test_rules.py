@@ -127,18 +127,25 @@ def test_encryption(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
         assert case.they_write(theirs, topic) == case.we_write(ours, topic) == mine
 
 
-def test_encryption_with_metadata_and_expiry(
-    case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str
-) -> None:
-    """Tags by path, parameters by property, and the version of the key in front of what is encrypted."""
-    path = {"AVRO": "shop.Order.n?t*", "JSON": "$.note", "PROTOBUF": "**.note"}[case.name]
+def test_encryption_with_expiry(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """Parameters may stand in the metadata, and the version of the key in front of what is encrypted."""
     rule = encrypting(f"kek-{topic}", **{"encrypt.dek.expiry.days": "30"})
-    rule = Rule("far", mode="WRITEREAD", type="ENCRYPT", tags=["FAR"], on_failure="ERROR,NONE", params=rule.params)
-    metadata = Metadata(tags={path: ["FAR"]}, properties={"encrypt.dek.algorithm": "AES128_GCM"})
+    metadata = Metadata(properties={"encrypt.dek.algorithm": "AES128_GCM"})
     ours.register(f"{topic}-value", case.schema(rule, metadata=metadata))
-    plain = case.plain(case.value)
-    both_ways(case, ours, theirs, topic, plain)
+    both_ways(case, ours, theirs, topic, case.plain(case.value))
     assert ours.dek_versions(f"kek-{topic}", f"{topic}-value", algorithm="AES128_GCM") == [1]
+
+
+def test_tags_by_path(case: Case, ours: SchemaRegistryClient, topic: str) -> None:
+    """Tags the metadata gives by path count as well; confluent-kafka 2.16 cannot load schemas with such tags."""
+    path = {"AVRO": "shop.Order.n?t*", "JSON": "$.note", "PROTOBUF": "**.note"}[case.name]
+    given = encrypting(f"kek-{topic}").params
+    rule = Rule("far", mode="WRITEREAD", type="ENCRYPT", tags=["FAR"], params=given)
+    ours.register(f"{topic}-value", case.schema(rule, metadata=Metadata(tags={path: ["FAR"]})))
+    data = case.we_write(ours, topic)
+    assert b"ring twice" not in data
+    assert b"one" in data
+    assert case.we_read(ours, topic, data) == case.plain(case.value)
 
 
 def test_shared_keys(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
