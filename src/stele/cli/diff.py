@@ -13,9 +13,9 @@ from rich.table import Table
 from stele.cli.connect import registry
 from stele.cli.files import FormatOption, format_of, named_texts, read_text
 from stele.cli.output import Output, OutputOption, console, failures, print_finding, print_json
-from stele.core.findings import Verdict, WhenUndecided
+from stele.core.findings import Direction, Verdict, WhenUndecided
 from stele.errors import InvalidRequest
-from stele.service.changes import Change, ChangeKind, Direction
+from stele.service.changes import Change, ChangeKind
 from stele.service.check import Candidate, NamedText
 from stele.service.diff import DiffAnswer, DiffRequest
 from stele.service.diff import diff as run
@@ -154,7 +154,7 @@ def _cell(change: Change, direction: Direction, answer: DiffAnswer) -> str:
     fits = change.backward if direction is Direction.BACKWARD else change.forward
     if fits:
         return _CELLS[Verdict.COMPATIBLE]
-    own = Verdict.of(reason.finding for reason in change.findings if reason.direction is direction)
+    own = Verdict.of(reason for reason in change.findings if reason.direction is direction)
     return _CELLS[Verdict.UNDECIDED if own is Verdict.UNDECIDED else Verdict.INCOMPATIBLE]
 
 
@@ -162,7 +162,7 @@ def _print_findings(change: Change) -> None:
     """Why a change is none that everybody can read."""
     for reason in change.findings:
         reader = "new reads old" if reason.direction is Direction.BACKWARD else "old reads new"
-        print_finding(reason.finding, f", when {reader}")
+        print_finding(reason, f", when {reader}")
 
 
 def _short(text: str) -> str:

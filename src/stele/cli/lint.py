@@ -19,8 +19,8 @@ from stele.service.lint import LintRequest, all_rules
 from stele.service.lint import lint as run
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was found in one file; error says why it is no schema."""
+class Report(msgspec.Struct, frozen=True):
+    """What was found in one file; error says why it is no schema, else None."""
 
     file: str
     findings: tuple[Finding, ...]

@@ -79,7 +79,7 @@ def report(
 def _print(row: Row) -> None:
     name = f":.{row.space}:{row.subject}" if row.space else row.subject
     typer.echo(
-        f"{name} version {row.version}, {row.direction} against {row.against}: {row.now} by {row.ruleset_now}, "
+        f"{name} version {row.version}, {row.direction.value} against {row.against}: {row.now} by {row.ruleset_now}, "
         f"{row.then} by {row.ruleset_then}"
     )
     for finding in row.findings:

@@ -22,7 +22,7 @@ class Level(Enum):
     """No rule could decide. What is not known to be compatible is refused, unless who asks says otherwise."""
 
 
-class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+class Finding(msgspec.Struct, frozen=True):
     """One reason why data written with one schema cannot be read with another.
 
     rule     stable name of the rule, upper case (`READER_FIELD_MISSING_DEFAULT_VALUE`)
@@ -68,6 +68,15 @@ class WhenUndecided(Enum):
             msgspec.structs.replace(finding, level=Level.WARNING) if finding.level is Level.UNKNOWN else finding
             for finding in findings
         )
+
+
+class Direction(Enum):
+    """Who reads whose data."""
+
+    BACKWARD = "backward"
+    """The newer schema reads data of the older one."""
+    FORWARD = "forward"
+    """The older schema reads data of the newer one."""
 
 
 class Verdict(Enum):

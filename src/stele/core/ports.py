@@ -28,7 +28,7 @@ class Form(Enum):
     """Only what a reader of data needs (Avro: parsing canonical form). Source of fingerprints."""
 
 
-class Field(msgspec.Struct, frozen=True, omit_defaults=True):
+class Field(msgspec.Struct, frozen=True):
     """One field of a schema, at any depth.
 
     path is dotted from the root (`address.city`; `[]` enters an array, `{}` a map); type is the format's short word;

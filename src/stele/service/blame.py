@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from stele.core.findings import Finding
+from stele.core.findings import Direction, Finding
 from stele.formats.abilities import Place
-from stele.service.changes import Change, ChangeKind, Comparison, Direction, Reason, Tree
+from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
 
 MAX_SUSPECTS: Final = 64
 """Changes inside one declaration that are looked at for one finding."""
@@ -70,7 +70,7 @@ def blamed(comparison: Comparison, old: Locator, new: Locator, reasons: Iterable
             held[guilty[0]].append(reason)
         else:
             alone.append(_alone(reason))
-        if reason.finding.breaks:
+        if reason.breaks:
             for index in guilty:
                 broken[index].add(reason.direction)
     changes = [_with(change, held[index], broken[index]) for index, change in enumerate(comparison.changes)]
@@ -88,11 +88,10 @@ def _with(change: Change, reasons: Iterable[Reason], broken: Container[Direction
 
 def _alone(reason: Reason) -> Change:
     """A finding that belongs to no difference that shows."""
-    finding = reason.finding
-    sides = (finding.writer, finding.reader)
+    sides = (reason.writer, reason.reader)
     before, after = sides if reason.direction is Direction.BACKWARD else reversed(sides)
-    broken = {reason.direction} if finding.breaks else set()
-    return _with(Change(ChangeKind.CHANGED, finding.path or "/", finding.rule, before, after), [reason], broken)
+    broken = {reason.direction} if reason.breaks else set()
+    return _with(Change(ChangeKind.CHANGED, reason.path or "/", reason.rule, before, after), [reason], broken)
 
 
 class _Which(Enum):
@@ -132,9 +131,9 @@ class _Blame:
     def guilty(self, reason: Reason) -> list[int]:
         """Indexes of the changes the finding is about: the one it belongs to, then those its words point to as well."""
         which, place = self._place(reason)
-        words = _words(reason.finding)
+        words = _words(reason)
         for suspects, only in self._suspects(which, place.path):
-            scores = {index: self._score(self.changes[index], reason.finding, place, words) for index in suspects}
+            scores = {index: self._score(self.changes[index], reason, place, words) for index in suspects}
             best = max(scores.values(), default=0)
             if scores and (only or len(scores) == 1 or (best >= _TELLING and len(scores) < MAX_SUSPECTS)):
                 chosen = [index for index, score in scores.items() if score == best]
@@ -178,7 +177,7 @@ class _Blame:
         """Where the finding's path leads furthest: in the reader's schema, or in the writer's for what is gone."""
         backward = reason.direction is Direction.BACKWARD
         readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
-        found = [(which, self._located(which, reason.finding.path)) for which in readers_first]
+        found = [(which, self._located(which, reason.path)) for which in readers_first]
         return found[0] if not found[0][1].partial else max(found, key=lambda item: self._depth(*item))
 
     def _located(self, which: _Which, path: str) -> Place:

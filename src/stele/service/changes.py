@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from stele.core.findings import Finding
+from stele.core.findings import Direction, Finding
 from stele.formats.abilities import ANNOTATIONS, TRUNCATED, Node
 
 MAX_TEXT: Final = 200
@@ -38,20 +38,15 @@ class ChangeKind(Enum):
     MOVED = "moved"
 
 
-class Direction(Enum):
-    """Who reads whose data."""
-
-    BACKWARD = "backward"
-    """The new schema reads data of the old one."""
-    FORWARD = "forward"
-    """The old schema reads data of the new one."""
-
-
-class Reason(msgspec.Struct, frozen=True):
-    """A finding of the ruleset, and the direction it was found in."""
+class Reason(Finding, frozen=True, kw_only=True):
+    """A finding about a change, and the direction it was found in."""
 
     direction: Direction
-    finding: Finding
+
+    @classmethod
+    def of(cls, finding: Finding, direction: Direction) -> Reason:
+        """The finding with its direction."""
+        return cls(**msgspec.structs.asdict(finding), direction=direction)
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -62,7 +57,7 @@ class Change(msgspec.Struct, frozen=True):
                 changed), the attribute for CHANGED; the rule of a finding that belongs to no difference that shows
     before      what the old version says there; '' for nothing
     after       what the new version says there
-    was         path in the old version where that is another one
+    was         path in the old version where that is another one, else None
     annotation  only people see the difference: documentation, comments, titles
     backward    False when a breaking finding says that because of it the new schema cannot read data of the old one
     forward     False when one says that because of it the old schema cannot read data of the new one
@@ -74,7 +69,7 @@ class Change(msgspec.Struct, frozen=True):
     what: str
     before: str = ""
     after: str = ""
-    was: str = ""
+    was: str | None = None
     annotation: bool = False
     backward: bool = True
     forward: bool = True
@@ -217,7 +212,7 @@ class Comparison:
 
     def _pair(self, old: Node, new: Node) -> Iterator[Change]:
         """The changes of one declaration."""
-        was = "" if old.path == new.path else old.path
+        was = None if old.path == new.path else old.path
         if old.name and new.name and old.name != new.name:
             kind = new.kind if new.kind == old.kind else "declaration"
             yield Change(ChangeKind.RENAMED, new.path, kind, old.name, new.name, was)

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from stele.core.findings import WhenUndecided
+from stele.core.findings import Direction, WhenUndecided
 from stele.core.ports import Form, Format
 from stele.errors import SteleError
 from stele.formats import catalogue, rulesets
 from stele.formats.abilities import TRUNCATED, Locating, Node, Outlined
 from stele.service.blame import Locator, blamed, plain_locator
-from stele.service.changes import Change, ChangeKind, Comparison, Direction, Reason, Tree
+from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
 from stele.service.check import Adopted, Candidate, chosen_ruleset, read
 from stele.service.limits import Limits
 from stele.service.text_diff import unified
@@ -79,7 +79,7 @@ def diff(
     changes = blamed(comparison, _locator(fmt, old, comparison.old), _locator(fmt, new, comparison.new), reasons)
     if not comparison.changes and texts[0] != texts[1]:
         changes.insert(0, _text_change(fmt, old, new, texts))
-    broken = {reason.direction for reason in reasons if reason.finding.breaks}
+    broken = {reason.direction for reason in reasons if reason.breaks}
     return DiffAnswer(
         changes=tuple(changes),
         backward=Direction.BACKWARD not in broken if ruleset else None,
@@ -116,7 +116,7 @@ def _reasons(fmt: Format[Any], old: Any, new: Any, ruleset: str, undecided: When
     if ruleset:
         for direction, reader, writer in ((Direction.BACKWARD, new, old), (Direction.FORWARD, old, new)):
             for finding in undecided.weigh(rulesets.check(fmt, reader, writer, ruleset)):
-                yield Reason(direction, finding)
+                yield Reason.of(finding, direction)
 
 
 def _locator(fmt: Format[Any], parsed: Any, tree: Tree) -> Locator:

@@ -12,13 +12,13 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
 from stele.core import queries
 from stele.core.decide.compatibility import candidates
-from stele.core.findings import Finding, Verdict
+from stele.core.findings import Direction, Finding, Verdict
 from stele.core.model import Level, SubjectKey
 from stele.core.policy import Kind
 from stele.core.ports import Format
@@ -40,9 +40,6 @@ _PAUSE = 200
 """Subjects looked at before others get their turn on the event loop."""
 _FINDINGS = 20
 """Findings a row shows: a schema of a megabyte can have tens of thousands."""
-
-Direction = Literal["backward", "forward"]
-"""backward: the version reads what the one it is compared with wrote; forward: the other way round."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -74,9 +71,10 @@ class ReportRequest(msgspec.Struct, frozen=True):
     after: Place | None = None
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+class Row(msgspec.Struct, frozen=True):
     """A pair of versions whose verdict differs: by `ruleset_now` it is `now`, by `ruleset_then` it would be `then`.
 
+    direction says which of the two reads: the version (backward), or the one it is compared with (forward).
     Verdicts are compatible, incompatible, undecided, or error where one could not be reached. findings (20 at most) are
     those against the pair under whichever of the two finds it wanting, the other ruleset's if both do.
     """
@@ -200,8 +198,8 @@ def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> I
             own = own or _text(state, version.content.sha, version.schema.attachments.references)
             other = _text(state, older.content.sha, older.schema.attachments.references)
             directions: tuple[Direction, ...] = (
-                *(("backward",) if backward else ()),
-                *(("forward",) if forward else ()),
+                *((Direction.BACKWARD,) if backward else ()),
+                *((Direction.FORWARD,) if forward else ()),
             )
             yield _Pair(place, fmt, now, then, directions, own, other)
 
@@ -230,7 +228,7 @@ def _judged(schemas: Schemas, pairs: list[_Pair], until: float) -> list[list[Row
 
 def _row(schemas: Schemas, pair: _Pair, direction: Direction) -> Row | None:
     """The row of one direction, None where both rulesets agree."""
-    sides = (pair.version, pair.against) if direction == "backward" else (pair.against, pair.version)
+    sides = (pair.version, pair.against) if direction is Direction.BACKWARD else (pair.against, pair.version)
     (now, before), (then, after) = (_verdict(schemas, pair.format, sides, name) for name in (pair.now, pair.then))
     if now == then:
         return None

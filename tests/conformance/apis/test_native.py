@@ -48,7 +48,7 @@ async def test_compatible(client: httpx.AsyncClient) -> None:
     """No finding means compatible."""
     answer = await check(client, schema=OLD, against=[{"schema": NEW}])
     assert answer.status_code == 200
-    assert answer.json() == {"compatible": True, "findings": []}
+    assert answer.json() == {"compatible": True, "findings": [], "ruleset": "avro@1"}
 
 
 async def test_incompatible(client: httpx.AsyncClient) -> None:
@@ -93,7 +93,7 @@ async def test_references(client: httpx.AsyncClient) -> None:
         references=references,
         against=[{"schema": OLD}, {"schema": USES, "references": references}],
     )
-    assert answer.json() == {"compatible": True, "findings": []}
+    assert answer.json() == {"compatible": True, "findings": [], "ruleset": "avro@1"}
 
 
 async def test_other_formats(client: httpx.AsyncClient) -> None:
@@ -113,7 +113,7 @@ async def test_other_formats(client: httpx.AsyncClient) -> None:
 
 async def test_valid_alone(client: httpx.AsyncClient) -> None:
     """Against nothing, any schema passes."""
-    assert (await check(client, schema=OLD)).json() == {"compatible": True, "findings": []}
+    assert (await check(client, schema=OLD)).json() == {"compatible": True, "findings": [], "ruleset": ""}
     assert (await check(client, schema=OLD, against=[], name="r.avsc")).json()["compatible"] is True
 
 

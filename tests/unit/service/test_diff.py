@@ -62,9 +62,7 @@ def test_findings_stand_with_their_change() -> None:
     """A finding is listed once, at the change it is about, with the direction it was found in."""
     answer = compared("avro", RECORD % '{"name":"a","type":"int"}', RECORD % '{"name":"b","type":"string"}')
     found = [
-        (change.path, reason.direction.value, reason.finding.path)
-        for change in answer.changes
-        for reason in change.findings
+        (change.path, reason.direction.value, reason.path) for change in answer.changes for reason in change.findings
     ]
     assert found == [("R.a", "forward", "/fields/0"), ("R.b", "backward", "/fields/0")]
     assert (answer.backward, answer.forward, answer.ruleset) == (False, False, "avro@1")
@@ -85,7 +83,7 @@ def test_findings_of_no_change_stand_alone() -> None:
     old = '{"allOf":[{"maximum":9}],"minimum":1,"type":"integer"}'
     new = '{"anyOf":[{"maximum":9}],"maximum":30,"minimum":2,"type":"integer"}'
     answer = compared("json", old, new)
-    breaking = [reason.finding for change in answer.changes for reason in change.findings if reason.finding.breaks]
+    breaking = [reason for change in answer.changes for reason in change.findings if reason.breaks]
     assert len(breaking) == len({(finding.rule, finding.path) for finding in breaking})
     assert answer.backward is all(change.backward for change in answer.changes)
     assert answer.forward is all(change.forward for change in answer.changes)
@@ -99,7 +97,7 @@ def test_undecided_can_be_allowed() -> None:
     lenient = diff(replace(request, undecided=WhenUndecided.ALLOW))
     assert [change.path for change in strict.changes] == [change.path for change in lenient.changes]
     assert (strict.backward, lenient.backward) == (False, True)
-    assert {reason.finding.level for change in strict.changes for reason in change.findings} == {Level.UNKNOWN}
+    assert {reason.level for change in strict.changes for reason in change.findings} == {Level.UNKNOWN}
 
 
 # --- beyond outlines ------------------------------------------------------------------------------------------------

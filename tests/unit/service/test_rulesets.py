@@ -11,7 +11,7 @@ import pytest
 from stele.core import queries
 from stele.core.commands import ChangeSettings, Register
 from stele.core.events import RulesetAdopted
-from stele.core.findings import WhenUndecided
+from stele.core.findings import Direction, WhenUndecided
 from stele.core.model import PLAIN, Document, Level, SubjectKey
 from stele.core.policy import POLICIES
 from stele.errors import Incompatible, InvalidRequest, UnknownFormat, UnknownRuleset
@@ -71,7 +71,7 @@ async def test_an_upgrade_changes_no_verdict_until_somebody_adopts(install: Inst
     assert registry.state.rulesets == {}
     await put(registry, "a b c")
     (first, second) = await all_rows(registry)
-    assert (first.subject, first.version, first.against, first.direction) == ("s", 2, 1, "backward")
+    assert (first.subject, first.version, first.against, first.direction) == ("s", 2, 1, Direction.BACKWARD)
     assert (first.ruleset_now, first.ruleset_then, first.now, first.then) == (
         "words@1",
         "words@2",
@@ -235,8 +235,8 @@ async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: 
     install("NEW")
     rows = await all_rows(registry)
     assert [(row.space, row.version, row.against, row.direction) for row in rows] == [
-        ("ö", 2, 1, "backward"),
-        ("ö", 3, 2, "backward"),
+        ("ö", 2, 1, Direction.BACKWARD),
+        ("ö", 3, 2, Direction.BACKWARD),
     ]
     everything = await all_rows(registry, format="demo", ruleset="other@1", everywhere=True)
     assert everything == [msg_with(row, "other@1") for row in rows]
@@ -248,7 +248,7 @@ async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: 
     await registry.execute(ChangeSettings(Level(*KEY), {"policy": POLICIES["FULL_TRANSITIVE"]}))
     rows = await all_rows(registry, space="", format="demo")
     assert [(row.version, row.against) for row in rows] == [(2, 1), (3, 2), (3, 1)]
-    assert {row.direction for row in rows} == {"backward"}
+    assert {row.direction for row in rows} == {Direction.BACKWARD}
     await registry.close()
 
 

@@ -10,9 +10,8 @@ from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.native.faults import ERRORS
-from stele.apis.native.translate import CheckOut, check_out
 from stele.apis.web import documented, read_body
-from stele.service.check import CheckRequest, check
+from stele.service.check import CheckAnswer, CheckRequest, check
 from stele.service.registry import Registry
 from stele.service.rulesets import adopted
 
@@ -24,7 +23,7 @@ def checking(registry: Registry) -> HTTPRouteHandler:
     """The endpoint: within the registry's limits, by the versions of rulesets and the treatment of doubt it has."""
 
     @post("/api/check", status_code=200, operation_class=documented(CheckRequest), responses=ERRORS)
-    async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckOut]:
+    async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckAnswer]:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""
         asked = await read_body(request, CheckRequest)
@@ -32,6 +31,6 @@ def checking(registry: Registry) -> HTTPRouteHandler:
         decide = partial(check, asked, registry.limits, undecided=registry.judge.undecided, adopted=versions)
         answer = await asyncio.to_thread(decide)
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
-        return Response(check_out(answer), headers=headers)
+        return Response(answer, headers=headers)
 
     return check_schema

@@ -10,22 +10,22 @@ from litestar import Request, post
 from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.native.faults import ERRORS
-from stele.apis.native.translate import DiffOut, diff_out
 from stele.apis.web import documented, read_body
-from stele.service.diff import DiffRequest, diff
+from stele.service.diff import DiffAnswer, DiffRequest, diff
 from stele.service.registry import Registry
+from stele.service.rulesets import adopted
 
 
 def comparing(registry: Registry) -> HTTPRouteHandler:
     """The endpoint: within the registry's limits, by the versions of rulesets and the treatment of doubt it has."""
 
     @post("/api/diff", status_code=200, operation_class=documented(DiffRequest), responses=ERRORS)
-    async def diff_schemas(request: Request[Any, Any, Any]) -> DiffOut:
+    async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
         # POST /api/diff
         """List what changed between two schemas, each change with its verdict both ways, without registering any."""
         asked = await read_body(request, DiffRequest)
-        adopted = dict((await registry.current()).rulesets)
-        compare = partial(diff, asked, registry.limits, undecided=registry.judge.undecided, adopted=adopted)
-        return diff_out(await asyncio.to_thread(compare))
+        versions = await adopted(registry)
+        compare = partial(diff, asked, registry.limits, undecided=registry.judge.undecided, adopted=versions)
+        return await asyncio.to_thread(compare)
 
     return diff_schemas

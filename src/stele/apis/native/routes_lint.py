@@ -9,9 +9,8 @@ from litestar import Request, post
 from litestar.handlers import HTTPRouteHandler
 
 from stele.apis.native.faults import ERRORS
-from stele.apis.native.translate import LintOut, lint_out
 from stele.apis.web import documented, read_body
-from stele.service.lint import LintRequest, lint
+from stele.service.lint import LintAnswer, LintRequest, lint
 from stele.service.registry import Registry
 
 
@@ -19,10 +18,10 @@ def linting(registry: Registry) -> HTTPRouteHandler:
     """The endpoint, within the registry's limits."""
 
     @post("/api/lint", status_code=200, operation_class=documented(LintRequest), responses=ERRORS)
-    async def lint_schema(request: Request[Any, Any, Any]) -> LintOut:
+    async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
         # POST /api/lint
         """Advice on a schema that is valid, without registering anything."""
         asked = await read_body(request, LintRequest)
-        return lint_out(await asyncio.to_thread(lint, asked, registry.limits))
+        return await asyncio.to_thread(lint, asked, registry.limits)
 
     return lint_schema

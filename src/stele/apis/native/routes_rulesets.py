@@ -12,17 +12,22 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import PathParameter
 
 from stele.apis.native.faults import ERRORS, ErrorOut
-from stele.apis.native.translate import ReportOut, RulesetsOut, report_out
 from stele.apis.web import actor_of, documented, read_body
 from stele.core.rulesets import joined
 from stele.service.registry import Registry
-from stele.service.rejudging import ReportRequest, report
+from stele.service.rejudging import ReportPage, ReportRequest, report
 from stele.service.rulesets import RulesetInfo, adopt, adopted, found, listed
 
 FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
 RulesetName = Annotated[str, PathParameter(name="ruleset", description="bare name of a ruleset, `confluent`")]
 
 _REFUSED = ERRORS | {403: ResponseSpec(ErrorOut, description="The registry is read-only", generate_examples=False)}
+
+
+class RulesetsOut(msgspec.Struct, frozen=True):
+    """The rulesets of all installed formats, and which version of each is in force in this registry."""
+
+    rulesets: list[RulesetInfo]
 
 
 class Adoption(msgspec.Struct, frozen=True):
@@ -41,10 +46,10 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         return RulesetsOut(await asyncio.to_thread(listed, await adopted(registry)))
 
     @post("/api/rulesets/report", status_code=200, operation_class=documented(ReportRequest), responses=ERRORS)
-    async def report_differences(request: Request[Any, Any, Any]) -> ReportOut:
+    async def report_differences(request: Request[Any, Any, Any]) -> ReportPage:
         # POST /api/rulesets/report
         """Report which registered versions another ruleset or version would judge differently, page by page."""
-        return report_out(await report(registry, await read_body(request, ReportRequest)))
+        return await report(registry, await read_body(request, ReportRequest))
 
     @put("/api/rulesets/{format:str}/{ruleset:str}", operation_class=documented(Adoption), responses=_REFUSED)
     async def adopt_ruleset(request: Request[Any, Any, Any], format_name: FormatName, name: RulesetName) -> RulesetInfo:
