@@ -12,10 +12,10 @@ help: ## Print this list
 demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data (DEMO_EXIT=1: stop the server at the end)
 	@$(BIN)/python examples/flights/demo.py
 
-test: $(VENV)/dev.stamp $(VENV)/suites.stamp ## The tests that need only Python, a JDK and PyPI
+test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests that need only Python, a JDK and PyPI
 	$(BIN)/python -m pytest -q -m "not servers"
 
-test-servers: $(VENV)/dev.stamp ## The tests against real database, broker and Java clients
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp ## The tests against real database, broker and Java clients
 	@$(BIN)/python -m pytest -q -m servers; code=$$?; if [ $$code -eq 5 ]; then echo "No test needs a real server yet."; else exit $$code; fi
 
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
@@ -44,6 +44,8 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 	    pyproject.toml requirements/build.in --extra dev -c requirements/demo.lock -o requirements/dev.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    requirements/suites.in -c requirements/dev.lock -o requirements/suites.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --upgrade requirements/tools.in -o requirements/tools.lock
 
 bench: $(VENV)/dev.stamp ## Side-by-side benchmarks; results go to bench/results/
 	$(BIN)/python bench/run.py
@@ -76,4 +78,11 @@ $(VENV)/suites.stamp: $(VENV)/dev.stamp requirements/suites.lock
 	@$(BIN)/python -m pip download -q --disable-pip-version-check --no-deps --no-build-isolation \
 	    --no-binary jsonschema --require-hashes -r requirements/suites.lock -d $(VENV)/suites
 	@rm -f $(VENV)/suites/*.whl
+	@touch $@
+
+$(VENV)/tools.stamp: $(VENV)/uv.stamp requirements/tools.lock
+	@echo "Installing the foreign tools the interop tests drive (once) …"
+	@rm -rf $(VENV)/tools
+	@$(BIN)/uv venv -q --python $(BIN)/python $(VENV)/tools
+	@$(BIN)/uv pip install -q --python $(VENV)/tools/bin/python --require-hashes -r requirements/tools.lock
 	@touch $@

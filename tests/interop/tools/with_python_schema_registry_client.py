@@ -1,0 +1,75 @@
+"""python-schema-registry-client against a registry: sync and async clients, Avro and JSON messages. Argument: its URL."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from schema_registry.client import AsyncSchemaRegistryClient, SchemaRegistryClient
+from schema_registry.client.errors import ClientError
+from schema_registry.client.schema import AvroSchema, JsonSchema
+from schema_registry.serializers import AsyncAvroMessageSerializer, AvroMessageSerializer, JsonMessageSerializer
+
+ONE = AvroSchema({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})
+TWO = AvroSchema(
+    {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string", "default": ""}],
+    }
+)
+BAD = AvroSchema({"type": "record", "name": "R", "fields": [{"name": "a", "type": "string"}]})
+JSON = JsonSchema({"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False})
+
+
+def synchronous(url: str) -> None:
+    """Register, evolve, look up, check, encode, decode, delete."""
+    client = SchemaRegistryClient(url)
+    first = client.register("psrc", ONE)
+    second = client.register("psrc", TWO)
+    assert first != second
+    assert client.register("psrc", ONE) == first
+    assert client.get_versions("psrc") == [1, 2]
+    assert client.get_by_id(first).flat_schema == ONE.flat_schema
+    latest = client.get_schema("psrc")
+    assert (latest.schema_id, latest.version) == (second, 2)
+    assert client.check_version("psrc", ONE).version == 1
+    assert client.test_compatibility("psrc", TWO)
+    assert not client.test_compatibility("psrc", BAD)
+    try:
+        SchemaRegistryClient(url).register("psrc", BAD)
+    except ClientError as error:
+        assert error.http_code == 409, error
+    else:
+        raise AssertionError("an incompatible schema was taken")
+    assert client.update_compatibility("NONE", "psrc")
+    assert client.get_compatibility("psrc") == "NONE"
+    assert [(row.subject, row.version) for row in client.get_schema_subject_versions(second)] == [("psrc", 2)]
+    assert "psrc" in client.get_subjects()
+
+    avro = AvroMessageSerializer(client)
+    assert avro.decode_message(avro.encode_record_with_schema("psrc", TWO, {"a": 1, "b": "x"})) == {"a": 1, "b": "x"}
+    json = JsonMessageSerializer(client)
+    message = json.encode_record_with_schema("psrc-json", JSON, {"a": 3})
+    assert JsonMessageSerializer(SchemaRegistryClient(url)).decode_message(message) == {"a": 3}
+
+    assert client.delete_version("psrc", 1) == 1
+    assert client.delete_subject("psrc") == [2]
+    assert "psrc" not in client.get_subjects()
+
+
+async def asynchronous(url: str) -> None:
+    """The same with the awaited client."""
+    client = AsyncSchemaRegistryClient(url)
+    first = await client.register("psrc-async", ONE)
+    await client.register("psrc-async", TWO)
+    assert await client.get_versions("psrc-async") == [1, 2]
+    avro = AsyncAvroMessageSerializer(client)
+    message = await avro.encode_record_with_schema_id(first, {"a": 5})
+    assert await avro.decode_message(message) == {"a": 5}
+    assert await client.test_compatibility("psrc-async", TWO)
+    assert await client.delete_subject("psrc-async") == [1, 2]
+
+
+synchronous(sys.argv[1])
+asyncio.run(asynchronous(sys.argv[1]))
