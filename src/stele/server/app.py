@@ -35,6 +35,7 @@ _CONFLUENT_SEGMENTS = (
     "associations:batchMutate",
     "dek-registry",
     "exporters",
+    "security",
     "confluent",
 )
 

@@ -219,6 +219,14 @@ READS = [
     "/contexts/{}/subjects",
     "/contexts/{}/config/{}",
     "/contexts?contextPrefix={}",
+    "/schemas?lifecycle={}&associationType={}&resourceType={}",
+    "/dek-registry/v1/keks/{}?context={}",
+    "/dek-registry/v1/keks?subjectPrefix={}&context={}",
+    "/dek-registry/v1/keks/k/deks/{}/versions/{}?algorithm={}",
+    "/associations/subjects/{}?lifecycle={}",
+    "/associations/resources/{}/{}?associationType={}",
+    "/exporters/{}/status",
+    "/security/acls?principal={}",
     "/{}",
 ]
 WRITES = [
@@ -232,6 +240,13 @@ WRITES = [
     ("PUT", "/mode/{}", b'{"mode":"READWRITE"}'),
     ("DELETE", "/mode/{}", None),
     ("DELETE", "/contexts/{}", None),
+    ("POST", "/dek-registry/v1/keks?context={}", b'{"name":"k","kmsType":"x","kmsKeyId":"1"}'),
+    ("POST", "/dek-registry/v1/keks/k/deks/{}", b'{"encryptedKeyMaterial":"AA=="}'),
+    ("DELETE", "/dek-registry/v1/keks/k/deks/{}", None),
+    ("PUT", "/associations/resources/{}", b'{"resourceName":"t","resourceNamespace":"n","associations":[{}]}'),
+    ("DELETE", "/associations/resources/{}", None),
+    ("PUT", "/exporters/{}/config", b"{}"),
+    ("DELETE", "/exporters/{}", None),
 ]
 
 
@@ -332,5 +347,5 @@ async def test_transcripts_meet_every_error_code() -> None:
         for exchange in rule.exchanges
         if exchange.status >= 400 and exchange.expected
     }
-    elsewhere = {401, 403, 409, 500, 501, 50001, 50002, 42209, 40370, 40902, 40972, 42213}
+    elsewhere = {401, 403, 409, 500, 501, 50001, 50002, 42209, 40370, 40902, 40964, 40972, 42213}
     assert set(ERROR_CODES) <= met | elsewhere

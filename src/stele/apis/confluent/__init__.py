@@ -1,6 +1,6 @@
 """The Confluent and Redpanda dialect: the schema registry API most clients speak, at the root of the server.
 
-Source: reference notes on that API (releases 7.9 to 8.5). Exporters are not in it.
+Source: reference notes on that API (releases 7.9 to 8.5).
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele.apis.confluent import (
+    routes_acls,
     routes_associations,
     routes_deks,
+    routes_exporters,
     routes_keks,
     routes_root,
     routes_schemas,
@@ -54,6 +56,8 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         routes_associations,
         routes_keks,
         routes_deks,
+        routes_exporters,
+        routes_acls,
     )
     return Litestar(
         route_handlers=[handler for module in modules for handler in module.ROUTES],

@@ -17,6 +17,7 @@ from litestar.exceptions import HTTPException
 from stele import errors as err
 from stele.apis.confluent.entities import ErrorMessage
 from stele.apis.confluent.faults_associations import ASSOCIATION_FAULTS
+from stele.apis.confluent.faults_exporters import EXPORTER_FAULTS
 from stele.apis.confluent.faults_keys import KEY_FAULTS
 from stele.apis.confluent.names import InvalidContext, NoSuchResource, context_of, key_of, qualified, space_of
 from stele.apis.confluent.options import ConfluentOptions
@@ -175,6 +176,7 @@ FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
     err.SteleError: (500, 500, _plain),
     **KEY_FAULTS,
     **ASSOCIATION_FAULTS,
+    **EXPORTER_FAULTS,
 }
 """Status, code and wording by class."""
 

@@ -28,9 +28,7 @@ Context = Annotated[str, PathParameter(schema_extra=_NAME, description="`.contex
 Subject = Annotated[
     str, PathParameter(schema_extra=_NAME, description="a subject, `:.context:subject`, or `:.context:` alone")
 ]
-Version = Annotated[
-    str, PathParameter(schema_extra=_NAME, description="a number from 1, `latest`, or -1 for the same")
-]
+Version = Annotated[str, PathParameter(schema_extra=_NAME, description="a number from 1, `latest`, or -1 for the same")]
 SchemaId = Annotated[str, PathParameter(name="id", schema_extra=_INTEGER, description="id of a schema in its context")]
 Guid = Annotated[str, PathParameter(schema_extra=_NAME, description="UUID of a schema's content")]
 

@@ -10,6 +10,7 @@ from litestar.params import QueryParameter
 
 from stele.apis.confluent import entities_keys as api
 from stele.apis.confluent import keys
+from stele.apis.confluent.bodies import read_kept
 from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.faults_keys import InvalidKey
 from stele.apis.confluent.key_making import make, now, unwrapped
@@ -36,9 +37,9 @@ from stele.apis.confluent.parameters import (
     Version,
     everywhere,
 )
-from stele.apis.confluent.routes_keks import KEK, NO_CONTENT, InContext, Name, Permanent, bounded, kek_key
+from stele.apis.confluent.routes_keks import KEK, NO_CONTENT, InContext, Name, Permanent, kek_key
 from stele.apis.confluent.settings import alias_for_deks
-from stele.apis.web import documented, read_body
+from stele.apis.web import documented
 from stele.core.model import SubjectKey
 from stele.errors import InvalidName
 from stele.service.collections import Changes, Items
@@ -82,8 +83,7 @@ async def create_dek(
 ) -> api.Dek:
     # POST /dek-registry/v1/keks/{name}/deks
     """Store a DEK, or make one where the KEK is shared; the body names the subject."""
-    body = await read_body(request, api.CreateDekRequest)
-    await bounded(desk, request)
+    body = await read_kept(desk, request, api.CreateDekRequest)
     return await _create(desk, name, body.subject or "", context, body, rewrap)
 
 
@@ -98,8 +98,7 @@ async def create_dek_of_subject(
 ) -> api.Dek:
     # POST /dek-registry/v1/keks/{name}/deks/{subject}
     """Store a DEK, or make one where the KEK is shared."""
-    body = await read_body(request, api.CreateDekRequest)
-    await bounded(desk, request)
+    body = await read_kept(desk, request, api.CreateDekRequest)
     if body.subject and key_of(body.subject, context) != key_of(subject, context):
         raise InvalidKey("subject")
     return await _create(desk, name, subject, context, body, rewrap)

@@ -9,15 +9,14 @@ from litestar.params import PathParameter, QueryParameter
 
 from stele.apis.confluent import entities_keys as api
 from stele.apis.confluent import keys
-from stele.apis.confluent.desk import Desk
+from stele.apis.confluent.bodies import read_kept
 from stele.apis.confluent.key_making import now, probe
 from stele.apis.confluent.keys import KekKey
 from stele.apis.confluent.names import is_true, page, space_of, writable_key
 from stele.apis.confluent.parameters import READ, WRITE, AtDesk, Context, Flag, Limit, Offset, everywhere
 from stele.apis.paths import named
-from stele.apis.web import documented, read_body
+from stele.apis.web import documented
 from stele.core.model import SubjectKey
-from stele.errors import TooLarge
 from stele.service.collections import Changes, Items
 
 KEKS = "/dek-registry/v1/keks"
@@ -43,12 +42,6 @@ def kek_key(name: str, context: str, in_context: str) -> KekKey:
     space = space_of(context or in_context)
     writable_key(SubjectKey(space, ""))
     return keys.kek_key(space, named(name))
-
-
-async def bounded(desk: Desk, request: Request[Any, Any, Any]) -> None:
-    """Raises `TooLarge` for a body longer than a schema may be: it is going to be stored."""
-    if (size := len(await request.body())) > desk.registry.limits.schema_bytes:
-        raise TooLarge(f"the key has {size} bytes, more than a schema may have")
 
 
 @get(everywhere(KEKS), **READ)
@@ -79,8 +72,7 @@ async def create_kek(
 ) -> api.Kek:
     # POST /dek-registry/v1/keks
     """Make a KEK of a key of a KMS, or bring back a deleted one."""
-    body = await read_body(request, api.CreateKekRequest)
-    await bounded(desk, request)
+    body = await read_kept(desk, request, api.CreateKekRequest)
     key = kek_key(body.name or "", context, in_context)
     if is_true(test_sharing) and body.shared:
         await probe(keys.kek_in(body, now()))
@@ -110,8 +102,7 @@ async def update_kek(
 ) -> api.Kek:
     # PUT /dek-registry/v1/keks/{name}
     """Change a KEK's properties, its description, or whether the server may use it."""
-    body = await read_body(request, api.UpdateKekRequest)
-    await bounded(desk, request)
+    body = await read_kept(desk, request, api.UpdateKekRequest)
     key = kek_key(name, context, in_context)
     if is_true(test_sharing):
         _, changed = keys.updated(await desk.items(keys.COLLECTION), key, body, now())

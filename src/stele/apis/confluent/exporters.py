@@ -1,0 +1,173 @@
+"""Definitions of exporters: how they are stored, checked and changed. Pure, on the documents of one collection.
+
+A defined exporter is STARTING until something runs it, and PAUSED on wish; only then can it be changed or reset.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from stele.apis.confluent import entities_exporters as api
+from stele.apis.confluent.faults_exporters import (
+    ExporterExists,
+    ExporterNotFound,
+    ExporterNotPaused,
+    InvalidExporterConfig,
+    InvalidExporterName,
+    InvalidExporterSubjects,
+    TooManyExporters,
+)
+from stele.apis.confluent.names import space_of
+from stele.errors import InvalidRequest
+from stele.service.collections import Changes, Items
+
+COLLECTION: Final = "confluent.exporters"
+STARTING: Final = "STARTING"
+PAUSED: Final = "PAUSED"
+
+_CONTEXT_TYPES = ("AUTO", "CUSTOM", "NONE", "DEFAULT")
+_LONGEST_NAME = 256
+_MOST = 1000
+"""Exporters, at most."""
+_HIDDEN = "[hidden]"
+_SECRET = re.compile(r"(user\.info|token|password|secret|private\.key|credentials)\Z", re.IGNORECASE)
+"""Ends of the names of settings whose values are credentials."""
+
+
+class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A stored exporter; offset is the position in the log it has copied up to."""
+
+    name: str
+    context_type: str = "AUTO"
+    context: str = ""
+    subjects: tuple[str, ...] = ("*",)
+    subject_rename_format: str = ""
+    kek_rename_format: str = ""
+    config: dict[str, str] = {}
+    state: str = STARTING
+    offset: int = 0
+    ts: int = 0
+
+
+def read(items: Items, name: str) -> Stored:
+    """An exporter. Raises `ExporterNotFound`."""
+    data = items.get((name,))
+    if data is None:
+        raise ExporterNotFound(name)
+    return msgspec.json.decode(data, type=Stored)
+
+
+def created(items: Items, request: api.ExporterRequest, now: int) -> tuple[Changes, Stored]:
+    """An exporter defined. Raises `InvalidExporterName`, `ExporterExists`, `TooManyExporters` and what is invalid."""
+    name = request.name or ""
+    if not name or len(name) > _LONGEST_NAME or not all(char.isalnum() or char in "._-" for char in name):
+        raise InvalidExporterName
+    exporter = _checked(_with(Stored(name, ts=now), request))
+    if (name,) in items:
+        raise ExporterExists(name)
+    if len(items) >= _MOST:
+        raise TooManyExporters(_MOST)
+    return _written(exporter)
+
+
+def updated(items: Items, name: str, request: api.ExporterRequest, now: int) -> tuple[Changes, Stored]:
+    """A paused exporter changed. Raises `ExporterNotFound`, `ExporterNotPaused` and what is invalid."""
+    before = _paused(items, name)
+    if request.name not in (None, name):
+        raise InvalidExporterName
+    return _written(replace(_checked(_with(before, request)), ts=now))
+
+
+def configured(items: Items, name: str, config: dict[str, str], now: int) -> tuple[Changes, Stored]:
+    """The configuration of a paused exporter replaced. Raises as `updated` does."""
+    return updated(items, name, api.ExporterRequest(config=config), now)
+
+
+def turned(items: Items, name: str, state: str, now: int) -> tuple[Changes, Stored]:
+    """An exporter paused or resumed. Raises `ExporterNotFound`."""
+    before = read(items, name)
+    return _written(replace(before, state=state, ts=now)) if before.state != state else ({}, before)
+
+
+def rewound(items: Items, name: str, now: int) -> tuple[Changes, Stored]:
+    """A paused exporter set back to the beginning. Raises `ExporterNotFound`, `ExporterNotPaused`."""
+    return _written(replace(_paused(items, name), offset=0, ts=now))
+
+
+def removed(items: Items, name: str) -> tuple[Changes, Stored]:
+    """An exporter that is no more. Raises `ExporterNotFound`."""
+    before = read(items, name)
+    return {(name,): None}, before
+
+
+def _written(exporter: Stored) -> tuple[Changes, Stored]:
+    return {(exporter.name,): msgspec.json.encode(exporter)}, exporter
+
+
+def _paused(items: Items, name: str) -> Stored:
+    exporter = read(items, name)
+    if exporter.state != PAUSED:
+        raise ExporterNotPaused(name)
+    return exporter
+
+
+def _with(before: Stored, request: api.ExporterRequest) -> Stored:
+    """An exporter with the changes of a request; null brings the default back."""
+    plain = Stored(before.name)
+    changes: dict[str, Any] = {}
+    for name in ("context_type", "context", "subject_rename_format", "kek_rename_format"):
+        if (value := getattr(request, name)) is not UNSET:
+            changes[name] = value or getattr(plain, name)
+    if request.subjects is not UNSET:
+        changes["subjects"] = tuple(request.subjects or plain.subjects)
+    if request.config is not UNSET:
+        sent = request.config or {}
+        changes["config"] = {k: before.config.get(k, v) if v == _HIDDEN else v for k, v in sorted(sent.items())}
+    return replace(before, **changes)
+
+
+def _checked(exporter: Stored) -> Stored:
+    if exporter.context_type.upper() not in _CONTEXT_TYPES:
+        raise InvalidExporterConfig(f"contextType is one of {', '.join(_CONTEXT_TYPES)}")
+    exporter = replace(exporter, context_type=exporter.context_type.upper())
+    if (exporter.context_type == "CUSTOM") != bool(exporter.context):
+        raise InvalidExporterConfig("a context belongs to contextType CUSTOM, and to no other")
+    try:
+        space_of(exporter.context)
+    except InvalidRequest as error:
+        raise InvalidExporterConfig(str(error)) from None
+    for subject in exporter.subjects:
+        if not subject or any(char < " " or "\x7f" <= char < "\xa0" for char in subject):
+            raise InvalidExporterSubjects(subject)
+    return exporter
+
+
+# --- answers --------------------------------------------------------------------------------------------------------
+
+
+def shown(exporter: Stored) -> api.Exporter:
+    """An exporter as the API shows it."""
+    return api.Exporter(
+        name=exporter.name,
+        context_type=exporter.context_type,
+        context=exporter.context,
+        subjects=list(exporter.subjects),
+        subject_rename_format=exporter.subject_rename_format,
+        kek_rename_format=exporter.kek_rename_format,
+        config=config_shown(exporter),
+    )
+
+
+def config_shown(exporter: Stored) -> dict[str, str]:
+    """The configuration of an exporter; what is sent back with a hidden value keeps the one there is."""
+    return {name: _HIDDEN if _SECRET.search(name) else value for name, value in exporter.config.items()}
+
+
+def status(exporter: Stored) -> api.ExporterStatus:
+    """How far an exporter is."""
+    return api.ExporterStatus(exporter.name, exporter.state, exporter.offset, exporter.ts)
