@@ -21,11 +21,12 @@ from google.protobuf.message import Message
 from stele.client.serdes.rules.protobuf_fields import TIMESTAMP, descriptor_of
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import FieldDescriptor
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 _DAY_ZERO: Final = date(1970, 1, 1).toordinal()
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNSIGNED: Final = frozenset({4, 6, 7, 13})  # uint64, fixed64, fixed32, uint32
+_TEXTUAL: Final = {9: str, 12: bytes, 14: str}  # string, bytes, enum
 _WRAPPERS: Final = "google.protobuf."
 _WRAPPED: Final = frozenset(
     f"{_WRAPPERS}{kind}Value"
@@ -180,15 +181,38 @@ def _is_set(message: Message, field: FieldDescriptor) -> bool:
 
 
 def message_from(result: Any, like: Message) -> Message:
-    """A message of a kind from a map of its fields: what the map leaves out is not set.
+    """A message of a kind from a map of its fields: what the map leaves out is not set, names no field has are ignored.
 
-    Raises `google.protobuf.json_format.ParseError` where a value does not fit; names no field has are left out.
+    Raises TypeError and `google.protobuf.json_format.ParseError` where a value does not fit.
     """
-    if isinstance(result, Message):
-        return result
-    if not isinstance(result, dict):
-        raise TypeError(f"a transformation of messages returns a map, not {type(result).__name__}")
-    return json_format.ParseDict(_spelled(from_cel(result)), type(like)(), ignore_unknown_fields=True)
+    plain = from_cel(result)
+    _demand_types(descriptor_of(like), plain)
+    return json_format.ParseDict(_spelled(plain), type(like)(), ignore_unknown_fields=True)
+
+
+def _demand_types(kind: Descriptor, value: Any) -> None:
+    """Refuse what the JSON mapping would take and a rule cannot have meant: text for bytes, numbers or messages."""
+    if not isinstance(value, dict):
+        raise TypeError(f"a message of type {kind.full_name} is made of a map, not of {type(value).__name__}")
+    for name, item in value.items():
+        field = kind.fields_by_name.get(name) or kind.fields_by_camelcase_name.get(name)
+        if field is None or item is None:
+            continue
+        entry = field.message_type if field.is_repeated and isinstance(item, dict) else None
+        if entry is not None and entry.GetOptions().map_entry:
+            field, item = entry.fields_by_name["value"], list(item.values())  # noqa: PLW2901 - its values count
+        for one in item if isinstance(item, list) else (item,):
+            _demand_type(field, one)
+
+
+def _demand_type(field: FieldDescriptor, value: Any) -> None:
+    inner = field.message_type
+    if inner is not None and not inner.full_name.startswith("google.protobuf."):
+        _demand_types(inner, value)
+    elif inner is None and isinstance(value, str | bytes):
+        wanted = _TEXTUAL.get(field.type)
+        if wanted is None or not isinstance(value, wanted):
+            raise TypeError(f"{field.full_name} takes no {type(value).__name__}")
 
 
 def value_from(result: Any, before: Any) -> Any:

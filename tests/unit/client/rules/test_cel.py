@@ -1,0 +1,440 @@
+"""Expressions: what they see, what they may make, what they may cost."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from google.protobuf.message import Message
+
+from stele.client.serdes import (
+    AvroSerializer,
+    JsonDeserializer,
+    JsonSerializer,
+    ProtobufDeserializer,
+    ProtobufSerializer,
+    RuleFailed,
+    Rules,
+)
+from stele.client.serdes.rules import cel, cel_functions, cel_values
+from stele.client.types import Metadata, Rule, RuleSet
+from stele.formats import catalogue
+from tests.unit.client.rules.registry import RuledRegistry
+
+PROTO = """
+syntax = "proto3";
+package shop;
+import "confluent/meta.proto";
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/wrappers.proto";
+enum Kind { NONE = 0; SOME = 1; }
+message Order {
+  int64 id = 1;
+  string note = 2 [(confluent.field_meta).tags = "PII"];
+  optional string more = 3;
+  Line first = 4;
+  repeated Line lines = 5;
+  map<string, int32> counts = 6;
+  map<string, Line> by_name = 7;
+  google.protobuf.Timestamp at = 8;
+  google.protobuf.Duration took = 9;
+  google.protobuf.StringValue maybe = 10;
+  uint32 number = 11;
+  bytes raw = 12;
+  Kind kind = 13;
+  repeated string words = 14;
+  oneof choice { string left = 15; int32 right = 16; }
+  double price = 17;
+}
+message Line { string text = 1 [(confluent.field_meta).tags = "PII"]; }
+"""
+
+
+def run(text: str, kind: str, value: Any, *rules: Rule, metadata: Metadata | None = None) -> bytes:
+    """What a serializer writes by domain rules."""
+    registry = RuledRegistry()
+    more = {"schemaType": kind, "ruleSet": msgspec.to_builtins(RuleSet(domain_rules=list(rules)))}
+    if metadata is not None:
+        more["metadata"] = msgspec.to_builtins(metadata)
+    registry.add("t-value", text, **more)
+    kinds = {"AVRO": AvroSerializer, "JSON": JsonSerializer, "PROTOBUF": ProtobufSerializer}
+    data: bytes = kinds[kind](registry.client(), use_latest=True)(value, topic="t")  # type: ignore[operator]
+    return data[6 if kind == "PROTOBUF" else 5 :]
+
+
+def written(value: dict[str, Any], *rules: Rule, schema: dict[str, Any] | None = None) -> Any:
+    """What rules make of a JSON value."""
+    return json.loads(run(json.dumps(schema or {"type": "object"}), "JSON", value, *rules))
+
+
+def transform(expr: str, kind: str = "CEL", **more: Any) -> Rule:
+    """A rule that changes what is written."""
+    return Rule("r", kind="TRANSFORM", mode="WRITE", type=kind, expr=expr, **more)
+
+
+def condition(expr: str, kind: str = "CEL", **more: Any) -> Rule:
+    """A rule that lets records through."""
+    return Rule("r", kind="CONDITION", mode="WRITE", type=kind, expr=expr, **more)
+
+
+def proto(value: dict[str, Any], *rules: Rule) -> Any:
+    """The message rules make of a dict."""
+    parsed = catalogue.get("protobuf").parse(PROTO.encode(), {})
+    message = parsed.message_class("shop.Order")()
+    message.ParseFromString(run(PROTO, "PROTOBUF", value, *rules))
+    return message
+
+
+def holds(value: Any, expr: str) -> bool:
+    """Whether a condition lets a JSON value through."""
+    try:
+        written(value, condition(expr))
+    except RuleFailed:
+        return False
+    return True
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        7,
+        -(2**63),
+        0.5,
+        "ü",
+        b"\0",
+        [1, "a", None],
+        {"a": {"b": []}},
+        datetime(2026, 2, 3, 4, 5, 6, 789, UTC),
+        timedelta(days=-1, microseconds=5),
+    ],
+)
+def test_values_survive_the_way_there_and_back(value: Any) -> None:
+    """A value is the same, of the same plain type, after CEL has seen it."""
+    back = cel_values.from_cel(cel_values.to_cel(value))
+    assert back == value
+    assert type(back) is type(value)
+
+
+def test_values_cel_has_no_type_for() -> None:
+    """Dates are days since 1970, identifiers their text."""
+    assert cel_values.from_cel(cel_values.to_cel(date(1970, 1, 3))) == 2
+    assert cel_values.from_cel(cel_values.to_cel(UUID(int=1))) == str(UUID(int=1))
+
+
+# --- messages as a whole ----------------------------------------------------------------------------------------------
+
+
+def test_conditions_and_guards() -> None:
+    """A condition refuses; behind a guard that does not hold it refuses nothing."""
+    assert holds({"a": 1}, "message.a == 1 && size(message) == 1")
+    assert not holds({"a": 1}, "message.a == 2")
+    assert not holds({"a": 1}, "message.b == 2")
+    assert holds({"a": 1}, "message.a == 2 ; message.b == 2")
+    assert not holds({"a": 2}, "message.a == 2 ; message.a == 3")
+    assert holds({"a": 1}, " ; message.a == 1")
+    assert holds({}, "now > timestamp('2020-01-01T00:00:00Z')")
+    assert not holds({}, "")
+
+
+def test_transformations_replace_the_message() -> None:
+    """What the result does not name is gone; the value handed in is as it was."""
+    value = {"a": 1, "b": [1, 2], "c": None}
+    changed = written(value, transform("{'a': message.a + 1, 'b': message.b.map(x, x * 10), 'c': message.c}"))
+    assert changed == {"a": 2, "b": [10, 20], "c": None}
+    assert value == {"a": 1, "b": [1, 2], "c": None}
+    assert written(value, transform("message.a == 5 ; {}")) == value
+
+
+def test_validation_comes_after_rules() -> None:
+    """What rules make must fit the schema; what they mend may have been wrong before."""
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    assert written({"a": "5"}, transform("{'a': int(message.a)}"), schema=schema) == {"a": 5}
+    with pytest.raises(Exception, match="#/a"):
+        written({"a": 5}, transform("{'a': string(message.a)}"), schema=schema)
+    registry = RuledRegistry()
+    rule = Rule("r", mode="READ", type="CEL", expr="{'a': string(message.a)}")
+    registry.add(
+        "t-value", json.dumps(schema), schemaType="JSON", ruleSet=msgspec.to_builtins(RuleSet(domain_rules=[rule]))
+    )
+    data = b'\0\0\0\0\1{"a":5}'
+    assert JsonDeserializer(registry.client(), validate=False)(data, topic="t") == {"a": "5"}
+    with pytest.raises(Exception, match="#/a"):
+        JsonDeserializer(registry.client())(data, topic="t")
+    assert JsonDeserializer(registry.client(), rules=Rules(enabled=False))(data) == {"a": 5}
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "R",
+        "namespace": "n",
+        "fields": [
+            {"name": "s", "type": "string", "confluent:tags": ["PII"]},
+            {"name": "i", "type": "int"},
+            {"name": "u", "type": ["null", "string", {"type": "map", "values": "string"}]},
+            {"name": "l", "type": {"type": "array", "items": {"type": "enum", "name": "E", "symbols": ["A"]}}},
+            {"name": "b", "type": "bytes"},
+            {"name": "r", "type": ["null", "R"], "default": None},
+        ],
+    }
+)
+
+
+def avro(*rules: Rule, metadata: Metadata | None = None, **fields: Any) -> Any:
+    """What rules make of an Avro record."""
+    value = {"s": "x", "i": 1, "u": None, "l": ["A"], "b": b"b", **fields}
+    data = run(AVRO, "AVRO", value, *rules, metadata=metadata)
+    return catalogue.get("avro").codec(catalogue.get("avro").parse(AVRO.encode(), {})).decode(data)
+
+
+def test_fields_of_avro_records() -> None:
+    """Every primitive value in a field is visited, in maps, unions and records inside as well; enums are not."""
+    rule = transform("typeName == 'STRING' ; value + '.' + fullName", "CEL_FIELD")
+    inner = {"s": "y", "i": 1, "u": {"k": "v"}, "l": [], "b": b"", "r": None}
+    found = avro(rule, u="z", r=inner)
+    assert (found["s"], found["u"], found["l"]) == ("x.n.R.s", "z.n.R.u", ["A"])
+    assert (found["r"]["s"], found["r"]["u"]) == ("y.n.R.s", {"k": "v.n.R.u"})
+    assert inner["s"] == "y"
+    assert avro(transform("typeName == 'INT' && name == 'i' ; value + 1", "CEL_FIELD"))["i"] == 2
+    assert avro(transform("typeName == 'NULL' ; 'was null'", "CEL_FIELD"))["u"] == "was null"
+
+
+def test_tags_choose_fields() -> None:
+    """A rule with tags sees fields with one of them, by the schema's text or its metadata."""
+    rule = transform("value + '!'", "CEL_FIELD", tags=["PII", "OTHER"])
+    assert avro(rule, u="z") == {"s": "x!", "i": 1, "u": "z", "l": ["A"], "b": b"b", "r": None}
+    assert avro(rule, u="z", metadata=Metadata(tags={"n.R.u": ["OTHER"]}))["u"] == "z!"
+
+
+def test_later_rules_for_the_same_tags_are_left_out() -> None:
+    """Of two transformations of one type for the same tags the first alone runs; conditions all do."""
+    rule = transform("value + '!'", "CEL_FIELD", tags=["PII"])
+    assert avro(rule, rule)["s"] == "x!"
+    twice = transform("value + '!'", "CEL_FIELD")
+    assert avro(transform("typeName == 'STRING' ; value + '!'", "CEL_FIELD"), rule)["s"] == "x!!"
+    with pytest.raises(RuleFailed):
+        avro(twice)  # numbers take no text
+    with pytest.raises(RuleFailed, match=r"n\.R\.s"):
+        avro(condition("true", "CEL_FIELD", tags=["PII"]), condition("value == 'y'", "CEL_FIELD", tags=["PII"]))
+
+
+def test_the_branch_of_a_union_is_kept() -> None:
+    """A value that says its branch keeps it while it fits, and loses it when a rule makes another type of it."""
+    rule = transform("typeName == 'STRING' ; value + '!'", "CEL_FIELD")
+    assert avro(rule, u=("string", "z"))["u"] == "z!"
+    assert avro(transform("name == 'u' ; null", "CEL_FIELD"), u=("string", "z"))["u"] is None
+
+
+JSON_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "a": {"type": ["string", "null"], "confluent:tags": ["PII"]},
+        "b": {"type": "array", "items": {"type": "integer"}},
+        "c": {"$ref": "#/definitions/C"},
+        "d": {"oneOf": [{"type": "boolean"}, {"$ref": "#/definitions/C"}]},
+        "e": {"anyOf": [{"type": "number"}, {"type": "string"}]},
+        "f": {"allOf": [{"type": "object", "properties": {"g": {"enum": ["x", "y"]}}}]},
+    },
+    "definitions": {
+        "C": {
+            "type": "object",
+            "required": ["t"],
+            "properties": {"t": {"type": "string"}, "c": {"$ref": "#/definitions/C"}},
+        }
+    },
+}
+
+
+def test_fields_of_json_values() -> None:
+    """Members are visited below lists, references, and the branches of combined schemas a value takes."""
+    value = {
+        "a": "a",
+        "b": [1, 2],
+        "c": {"t": "t", "c": {"t": "u"}},
+        "d": {"t": "v"},
+        "e": 1.5,
+        "f": {"g": "x"},
+        "h": "unknown",
+    }
+    seen = condition("fullName != name", "CEL_FIELD")
+    named = transform("typeName == 'STRING' ; fullName", "CEL_FIELD")
+    found = written(value, seen, named, schema=JSON_SCHEMA)
+    assert found["a"] == "$.a"
+    assert found["c"] == {"t": "$.c.t", "c": {"t": "$.c.c.t"}}
+    assert found["d"] == {"t": "$.d.t"}
+    assert found["h"] == "unknown"
+    ints = transform("typeName == 'INT' ; value + 1", "CEL_FIELD")
+    assert written(value, ints, schema=JSON_SCHEMA)["b"] == [2, 3]
+    assert written({"a": None}, named, schema=JSON_SCHEMA) == {"a": None}
+    with pytest.raises(RuleFailed, match=r"\$\.b"):  # each item counts
+        written(value, condition("typeName != 'INT' || value < 2", "CEL_FIELD"), schema=JSON_SCHEMA)
+
+
+def test_endless_schemas_end() -> None:
+    """A reference that leads to itself, or values as deep as they are allowed, end in the rule's failure or well."""
+    rule = transform("typeName == 'STRING' ; value", "CEL_FIELD")
+    loop = {"properties": {"a": {"$ref": "#/definitions/A"}}, "definitions": {"A": {"allOf": [{"$ref": "#"}]}}}
+    assert written({"a": {"a": "x"}}, rule, schema=loop) == {"a": {"a": "x"}}
+    deep: Any = "x"
+    for _ in range(150):
+        deep = {"t": "t", "c": deep} if isinstance(deep, dict) else {"t": "t"}
+    with pytest.raises(RuleFailed, match="nested deeper"):
+        written({"c": deep}, rule, schema=JSON_SCHEMA)
+
+
+# --- Protobuf ---------------------------------------------------------------------------------------------------------
+
+ORDER: dict[str, Any] = {
+    "id": 7,
+    "note": "n",
+    "first": {"text": "f"},
+    "lines": [{"text": "a"}, {"text": "b"}],
+    "counts": {"k": 1},
+    "by_name": {"k": {"text": "m"}},
+    "at": "2026-01-02T03:04:05.000006Z",
+    "took": "1.500s",
+    "number": 4000000000,
+    "raw": "AP8=",
+    "kind": "SOME",
+    "words": ["u", "v"],
+    "right": 3,
+    "price": 0.5,
+}
+
+
+def test_messages_in_expressions() -> None:
+    """Fields have the types CEL has for them; what is not set reads as its default, and `has` tells."""
+    for expr in (
+        "message.id == 7 && message.number == 4000000000u && message.kind == 1 && message.price == 0.5",
+        "message.at == timestamp('2026-01-02T03:04:05.000006Z') && message.took == duration('1.5s')",
+        "message.lines.all(x, size(x.text) == 1) && message.counts['k'] == 1 && message.by_name['k'].text == 'm'",
+        "!has(message.more) && has(message.note) && !has(message.left) && has(message.right)",
+        "message.more == '' && message.maybe == null && message.raw == b'\\x00\\xff'",
+        "has(message.first) && message.first.text == 'f' && has(message.lines)",
+    ):
+        proto(ORDER, condition(expr))
+    with pytest.raises(RuleFailed):
+        proto(ORDER, condition("message.unknown == 1"))
+
+
+def test_transformations_of_messages() -> None:
+    """A map becomes the message: null and what is left out are not set, and nothing of another type is taken."""
+    expr = """{'id': message.id + 1, 'at': message.at + message.took, 'took': message.took, 'lines': message.lines,
+               'raw': message.raw, 'number': message.number, 'note': null, 'unknown': 1, 'kind': 1,
+               'counts': message.counts}"""
+    found = proto(ORDER, transform(expr))
+    assert (found.id, found.note, found.number, found.kind) == (8, "", 4000000000, 1)
+    assert found.at.ToJsonString() == "2026-01-02T03:04:06.500006Z"
+    assert found.took.ToJsonString() == "1.500s"
+    assert found.raw == b"\0\xff"
+    assert [line.text for line in found.lines] == ["a", "b"]
+    assert not found.HasField("first")
+    assert proto(ORDER, transform("message")) == proto(ORDER)
+    for wrong in (
+        "{'id': 1.5}",
+        "{'id': '1'}",
+        "{'note': 1}",
+        "{'first': 'x'}",
+        "{'raw': 'x'}",
+        "{'lines': ['x']}",
+        "1",
+    ):
+        with pytest.raises(RuleFailed):
+            proto(ORDER, transform(wrong))
+
+
+def test_fields_of_messages() -> None:
+    """Set fields are visited, elements of lists and maps one by one, timestamps whole."""
+    found = proto(ORDER, transform("typeName == 'STRING' ; value + '/' + fullName", "CEL_FIELD"))
+    assert found.note == "n/shop.Order.note"
+    assert found.first.text == "f/shop.Line.text"
+    assert [line.text for line in found.lines] == ["a/shop.Line.text", "b/shop.Line.text"]
+    assert list(found.words) == ["u/shop.Order.words", "v/shop.Order.words"]
+    assert found.by_name["k"].text == "m/shop.Line.text"
+    assert not found.HasField("more")
+    later = proto(ORDER, transform("name == 'at' ; value + duration('1s')", "CEL_FIELD"))
+    assert later.at.ToJsonString() == "2026-01-02T03:04:06.000006Z"
+    tagged = proto(ORDER, transform("'*'", "CEL_FIELD", tags=["PII"]))
+    assert (tagged.note, tagged.first.text, list(tagged.words)) == ("*", "*", ["u", "v"])
+
+
+def test_messages_handed_in_are_not_changed() -> None:
+    """Rules work on a copy."""
+    message: Message = proto(ORDER)
+    before = message.SerializeToString(deterministic=True)
+    proto(message, transform("'*'", "CEL_FIELD", tags=["PII"]))  # type: ignore[arg-type]
+    assert message.SerializeToString(deterministic=True) == before
+
+
+def test_messages_read() -> None:
+    """Rules for reading see the fields of what was read."""
+    registry = RuledRegistry()
+    rule = Rule("r", mode="READ", type="CEL_FIELD", tags=["PII"], expr="'*'")
+    registry.add("t-value", PROTO, schemaType="PROTOBUF", ruleSet=msgspec.to_builtins(RuleSet(domain_rules=[rule])))
+    data = ProtobufSerializer(registry.client(), use_latest=True)({"note": "n"}, topic="t")
+    assert ProtobufDeserializer(registry.client())(data, topic="t").note == "*"
+
+
+# --- functions and bounds ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "good", "bad"),
+    [
+        ("isEmail", ["a@b.example", "a.b+c@x-y.example"], ["a", "@b.c", "A <a@b.example>", "a@b@c", "a@-b.example"]),
+        ("isHostname", ["a", "a-b.example", "example.org."], ["", "-a", "a..b", "1.2.3.4", "a" * 64, "ä"]),
+        ("isIpv4", ["127.0.0.1"], ["127.0.0", "::1", "256.0.0.1"]),
+        ("isIpv6", ["::1", "fe80::1"], ["127.0.0.1", ":::"]),
+        ("isUri", ["https://a.example/b"], ["a/b", "https://", "http://[x"]),
+        ("isUriRef", ["https://a.example/b", "a/b"], ["#x"]),
+        ("isUuid", ["00000000-0000-0000-0000-000000000001"], ["x", ""]),
+    ],
+)
+def test_functions(function: str, good: list[str], bad: list[str]) -> None:
+    """The functions beside the standard ones, as methods and as functions."""
+    for text in good:
+        assert holds({"x": text}, f"message.x.{function}() && {function}(message.x)"), text
+    for text in bad:
+        assert holds({"x": text}, f"!message.x.{function}()"), text
+    assert not holds({"x": 1}, f"message.x.{function}()")
+    assert function in cel_functions.FUNCTIONS
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        "message.a +",
+        "(" * 5000 + "1" + ")" * 5000,
+        "!" * 15000 + "true",
+        "1" + " + 1" * 4000,
+        "x" * (cel.MAX_EXPRESSION + 1),
+        "message.a.matches('(a+)+$') && message.a.matches('[')",
+        "9223372036854775807 + 1 > 0",
+        "undefined(1)",
+    ],
+)
+def test_hostile_expressions_fail(expr: str) -> None:
+    """Whatever an expression is, it is its rule that fails, soon, and nothing else."""
+    with pytest.raises(RuleFailed):
+        written({"a": "a" * 200 + "!"}, condition(expr))
+
+
+def test_expressions_cost_no_more_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Macros inside macros multiply; the steps of all of them are counted."""
+    monkeypatch.setattr(cel, "MAX_STEPS", 2000)
+    nested = "message.l.all(a, message.l.all(b, message.l.all(c, a + b + c >= 0)))"
+    with pytest.raises(RuleFailed, match="more than 2000 steps"):
+        written({"l": list(range(20))}, condition(nested))
+    assert holds({"l": [1, 2]}, nested)

@@ -1,0 +1,232 @@
+"""Which rules run, in which order, and what comes after them."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+
+from stele.client.serdes import AvroDeserializer, AvroSerializer, DeadLetter, Deserializer, Override, RuleFailed, Rules
+from stele.client.serdes.rules import RuleAction, RuleContext, RuleExecutor, engine
+from stele.client.types import Rule, RuleSet
+from stele.errors import NotInstalled
+from tests.unit.client.rules.registry import RuledRegistry
+
+SCHEMA = '{"type":"record","name":"R","fields":[{"name":"s","type":"string","confluent:tags":["PII"]}]}'
+
+
+class Append(RuleExecutor):
+    """Appends its expression to s; fails for `fail`, returns nothing for `none`."""
+
+    def run(self, context: RuleContext, value: Any) -> Any:
+        if context.rule.expr == "fail":
+            raise ZeroDivisionError("boom")
+        if context.rule.kind == "CONDITION":
+            return context.rule.expr in value["s"]
+        return None if context.rule.expr == "none" else {**value, "s": value["s"] + context.rule.expr}
+
+
+class Note(RuleAction):
+    """Writes down what it saw."""
+
+    seen: list[tuple[str, Any, str | None]] = []  # noqa: RUF012 - shared on purpose
+
+    def run(self, context: RuleContext, value: Any, failure: RuleFailed | None) -> None:
+        self.seen.append((context.rule.name, value, failure and failure.why))
+
+
+RULES = Rules(executors={"APPEND": Append}, actions={"NOTE": Note})
+
+
+def rule(expr: str, mode: str = "WRITEREAD", **more: Any) -> Rule:
+    """A rule of the type APPEND, named by its expression."""
+    return Rule(**{"name": expr, "mode": mode, "type": "APPEND", "expr": expr, **more})
+
+
+def subject_with(*rules: Rule, enable_at: str | None = None) -> RuledRegistry:
+    """A registry with one version with these domain rules."""
+    registry = RuledRegistry()
+    rule_set = RuleSet(domain_rules=list(rules), enable_at=enable_at)
+    registry.add("t-value", SCHEMA, ruleSet=msgspec.to_builtins(rule_set))
+    return registry
+
+
+def written(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> str:
+    """What rules make of 'x' on the way out."""
+    data = AvroSerializer(registry.client(), use_latest=True, rules=rules)({"s": "x"}, topic="t", **call)
+    plain: str = AvroDeserializer(registry.client(), rules=Rules(enabled=False))(data)["s"]
+    return plain
+
+
+def read(registry: RuledRegistry, rules: Rules = RULES, **call: Any) -> str:
+    """What rules make of 'x' on the way in."""
+    data = AvroSerializer(registry.client(), use_latest=True, rules=Rules(enabled=False))({"s": "x"}, topic="t")
+    found: str = AvroDeserializer(registry.client(), rules=rules)(data, topic="t", **call)["s"]
+    return found
+
+
+def test_order_and_modes() -> None:
+    """Rules for writing run first to last, rules for reading last to first, and each only in its modes."""
+    registry = subject_with(rule("a"), rule("b", "WRITE"), rule("c", "READ"), rule("d"))
+    assert written(registry) == "xabd"
+    assert read(registry) == "xdca"
+
+
+def test_generic_deserializers_run_rules_too() -> None:
+    """The deserializer of any format runs the rules of each."""
+    registry = subject_with(rule("a", "READ"))
+    data = AvroSerializer(registry.client(), use_latest=True)({"s": "x"}, topic="t")
+    assert Deserializer(registry.client(), rules=RULES)(data, topic="t") == {"s": "xa"}
+
+
+@pytest.mark.parametrize("enable_at", ["SERVER", "GATEWAY"])
+def test_disabled(enable_at: str) -> None:
+    """Disabled rules do not run, nor those enabled elsewhere only; an override has the last word."""
+    assert written(subject_with(rule("a", disabled=True), rule("b"))) == "xb"
+    elsewhere = subject_with(rule("a"), enable_at=enable_at)
+    assert written(elsewhere) == "x"
+    here = Rules(executors={"APPEND": Append}, overrides={"APPEND": Override(disabled=False)})
+    assert written(elsewhere, here) == "xa"
+    off = Rules(executors={"APPEND": Append}, overrides={"a": Override(disabled=True)})
+    assert written(subject_with(rule("a"), rule("b"), enable_at="CLIENT"), off) == "xb"
+
+
+def test_failures() -> None:
+    """Whatever an executor raises becomes the failure of its rule, with its cause; nothing as a result is one too."""
+    with pytest.raises(RuleFailed, match="'fail' failed: ZeroDivisionError: boom") as caught:
+        written(subject_with(rule("fail")))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert pickle.loads(pickle.dumps(caught.value)).rule == "fail"
+    with pytest.raises(RuleFailed, match="nothing"):
+        written(subject_with(rule("none")))
+    with pytest.raises(RuleFailed, match="the condition does not hold: y"):
+        written(subject_with(rule("y", kind="CONDITION")))
+    with pytest.raises(RuleFailed, match="y, please"):
+        written(subject_with(rule("y", kind="CONDITION", doc="y, please")))
+
+
+def test_actions() -> None:
+    """NONE goes on with the value before the rule; a pair names an action for each direction; success has one too."""
+    registry = subject_with(rule("fail", on_failure="NONE,ERROR"), rule("b"))
+    assert written(registry) == "xb"
+    with pytest.raises(RuleFailed):
+        read(registry)
+    Note.seen.clear()
+    noted = subject_with(rule("a", on_success="NOTE"), rule("fail", on_failure="NOTE"))
+    assert written(noted) == "xa"
+    assert Note.seen == [("a", {"s": "xa"}, None), ("fail", {"s": "xa"}, "ZeroDivisionError: boom")]
+    with pytest.raises(RuleFailed, match="no action 'WHO'"):
+        written(subject_with(rule("a", on_success="WHO")))
+    quiet = Rules(executors={"APPEND": Append}, overrides={"fail": Override(on_failure="NONE")})
+    assert written(subject_with(rule("fail", on_failure="ERROR")), quiet) == "x"
+
+
+def test_unknown_types() -> None:
+    """A type nobody runs is a failure, after which no more rules run."""
+    with pytest.raises(RuleFailed, match="nothing runs rules of type 'WHO'"):
+        written(subject_with(rule("a", type="WHO")))
+    assert written(subject_with(rule("a", type="WHO", on_failure="NONE"), rule("b"))) == "x"
+
+
+def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing library is no failure of the rule, and no action hides it."""
+
+    class Missing:
+        def load(self) -> type:
+            raise NotInstalled("cel-python", "rules")
+
+    monkeypatch.setattr(engine, "_points", lambda: {"WHO": Missing()})
+    with pytest.raises(NotInstalled, match=r"stele-registry\[rules\]"):
+        written(subject_with(rule("a", type="WHO", on_failure="NONE")))
+
+
+def test_executors_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a package installs in the group `stele.rules` runs rules of its name."""
+
+    class Point:
+        def load(self) -> type:
+            return Append
+
+    monkeypatch.setattr(engine, "_points", lambda: {"ELSEWHERE": Point()})
+    assert written(subject_with(rule("a", type="elsewhere")), Rules()) == "xa"
+
+
+def test_dead_letters_when_reading() -> None:
+    """A record that cannot be read goes on as it came, with its story in headers, and the reader hears of it."""
+    letters: list[DeadLetter] = []
+    rules = Rules({"dlq.topic": "dead"}, executors={"APPEND": Append}, dead_letters=letters.append)
+    registry = subject_with(rule("fail", "READ", on_failure="DLQ"))
+    with pytest.raises(RuleFailed):
+        read(registry, rules, headers=[("own", b"1")])
+    (letter,) = letters
+    assert letter.topic == "dead"
+    assert letter.key is None
+    assert letter.value == b"\0\0\0\0\1\2x"
+    headers = dict(letter.headers)
+    assert headers["own"] == b"1"
+    assert headers["__rule.name"] == b"fail"
+    assert headers["__rule.mode"] == b"READ"
+    assert headers["__rule.subject"] == b"t-value"
+    assert headers["__rule.topic"] == b"t"
+    assert b"boom" in (headers["__rule.exception"] or b"")
+    assert read(registry, rules, headers=letter.headers) == "x"  # read again, the rule is left out
+
+
+def test_dead_letters_when_writing() -> None:
+    """A value goes as JSON, without what would have been encrypted; the topic may be a parameter of the rule."""
+    letters: list[DeadLetter] = []
+    rules = Rules(executors={"APPEND": Append}, dead_letters=letters.append)
+    secret = Rule("secret", mode="WRITE", type="ENCRYPT", tags=["PII"])
+    registry = subject_with(rule("fail", on_failure="DLQ", params={"dlq.topic": "p"}), secret)
+    with pytest.raises(RuleFailed):
+        written(registry, rules)
+    assert (letters[0].topic, letters[0].value) == ("p", b'{"s": "<REDACTED>"}')
+    with pytest.raises(RuleFailed, match="nobody takes dead letters"):
+        written(registry)
+    with pytest.raises(RuleFailed, match="no topic"):
+        written(subject_with(rule("fail", on_failure="DLQ")), rules)
+
+
+def test_keys_as_dead_letters() -> None:
+    """The key that failed is the key of its dead letter."""
+    letters: list[DeadLetter] = []
+    rules = Rules({"dlq.topic": "dead"}, executors={"APPEND": Append}, dead_letters=letters.append)
+    registry = RuledRegistry()
+    rule_set = RuleSet(domain_rules=[rule("fail", on_failure="DLQ")])
+    registry.add("t-key", SCHEMA, ruleSet=msgspec.to_builtins(rule_set))
+    with pytest.raises(RuleFailed):
+        AvroSerializer(registry.client(), use_latest=True, rules=rules)({"s": "x"}, topic="t", field="key")
+    assert (letters[0].key, letters[0].value) == (b'{"s": "x"}', None)
+
+
+def test_registered_schemas_bring_their_rules() -> None:
+    """A schema given as text runs the rules of the version it was found as."""
+    registry = subject_with(rule("a", "WRITE"))
+    data = AvroSerializer(registry.client(), SCHEMA, rules=RULES)({"s": "x"}, topic="t")
+    assert AvroDeserializer(registry.client())(data) == {"s": "xa"}
+
+
+def test_versions_by_metadata_and_id() -> None:
+    """A serializer may choose its version by properties or by id, a deserializer its reader's by properties."""
+    registry = RuledRegistry()
+    for mark in ("one", "two"):
+        rule_set = RuleSet(domain_rules=[rule(mark)])
+        properties = {"properties": {"mark": mark}}
+        registry.add("t-value", SCHEMA, ruleSet=msgspec.to_builtins(rule_set), metadata=properties)
+    client = registry.client()
+    first = AvroSerializer(client, use_metadata={"mark": "one"}, rules=RULES)({"s": "x"}, topic="t")
+    assert first == AvroSerializer(client, use_id=1, rules=RULES)({"s": "x"}, topic="t")
+    assert first is not None
+    assert first[4] == 1
+    assert AvroDeserializer(client, use_metadata={"mark": "two"}, rules=RULES)(first, topic="t") == {"s": "xonetwo"}
+
+
+def test_deserializers_with_rules_can_be_pickled() -> None:
+    """A copy in another process runs the same rules."""
+    registry = subject_with(rule("a", "READ"))
+    data = AvroSerializer(registry.client(), use_latest=True, rules=RULES)({"s": "x"}, topic="t")
+    snapshot = registry.client().snapshot(ids=[1])
+    copy = pickle.loads(pickle.dumps(AvroDeserializer(snapshot, rules=RULES)))
+    assert copy(data, topic="t") == {"s": "xa"}
