@@ -164,8 +164,8 @@ def _reserves(source: Dump, target: Dump) -> Iterator[Difference]:
     filled = {row.context for row in source.versions}
     for context in source.contexts:
         most = source.max_ids.get(context)
-        # Of a context that is there and empty nobody can see which ids it gave.
-        visible = context not in target.contexts or any(row.context == context for row in target.versions)
+        # Of a context that is there and stays empty nobody can see which ids it gave.
+        visible = context in filled or context not in target.contexts
         if most is not None and visible and most > max(target.max_ids.get(context, 0), _highest(target, context)):
             yield Difference(Kind.RESERVE, context, id=most, why=f"ids up to {most} were given")
         elif context not in target.contexts and context not in filled:

@@ -18,7 +18,7 @@ def crawl(http: httpx.Client, *, beside: Iterable[str] = ()) -> dict[str, Any]:
 
     def get(target: str) -> Any:
         response = http.get(target)
-        body = response.text if target.split("?")[0].endswith("/schema") else response.json()
+        body = response.text if target.split("?", maxsplit=1)[0].endswith("/schema") else response.json()
         answers[target] = (response.status_code, _without_time(body))
         return body
 

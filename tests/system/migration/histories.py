@@ -126,7 +126,9 @@ def _registration(draw: st.DrawFn) -> Step:
         return register(subject, record("R", *draw(_FIELDS)), **more)
     more["references"] = [{"name": "R", "subject": target[0], "version": target[1]}]
     name = draw(st.sampled_from(["Q", "S"]))
-    return register(subject, json.dumps({"type": "record", "name": name, "fields": [{"name": "r", "type": "R"}]}), **more)
+    return register(
+        subject, json.dumps({"type": "record", "name": name, "fields": [{"name": "r", "type": "R"}]}), **more
+    )
 
 
 @st.composite

@@ -26,14 +26,6 @@ def pair() -> Iterator[tuple[Box, Box]]:
         yield one, other
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _quiet() -> None:
-    """Requests are not logged."""
-    from stele.server.logs import configure_logs
-
-    configure_logs("error", "json")
-
-
 def through_http(dump: Dump, folder: Path) -> Dump:
     """As it was read."""
     return dump

@@ -1,0 +1,133 @@
+"""`stele import` and `stele export` as a user types them, against real servers and stores, killed ones too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+from tests.running import serving
+from tests.system.migration.crawl import crawl, differences
+from tests.system.migration.histories import EVERYTHING, Step, play, register
+
+KILLER = Path(__file__).with_name("kill_import.py")
+
+
+class Source(NamedTuple):
+    """A server with something of everything, and its archive."""
+
+    url: str
+    http: httpx.Client
+    archive: Path
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
+    """The registry that is moved."""
+    folder = tmp_path_factory.mktemp("source")
+    with serving("--store", "memory:", folder=folder) as server, httpx.Client(base_url=server.url, timeout=60) as http:
+        play(http, EVERYTHING)
+        assert stele("export", "a.gz", "--url", server.url, folder=folder).returncode == 0
+        yield Source(server.url, http, folder / "a.gz")
+
+
+def stele(*words: str, folder: Path, standard_input: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run the command."""
+    command = [sys.executable, "-m", "stele.cli", *words]
+    return subprocess.run(command, cwd=folder, input=standard_input, capture_output=True, timeout=300, check=False)
+
+
+def assert_same(source: Source, url: str) -> None:
+    """A server answers every GET as the source does."""
+    with httpx.Client(base_url=url, timeout=60) as http:
+        assert differences(crawl(source.http, beside=["nobody"]), crawl(http, beside=["nobody"])) == []
+
+
+def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Path) -> None:
+    """Dry run, import, proof, and a second import, each with its exit code and its report."""
+    with serving("--store", "sqlite:///t.db", folder=tmp_path) as target:
+        words = ["import", "confluent", "--url", source.url, "--to", target.url]
+        planned = stele(*words, "--dry-run", "-o", "json", folder=tmp_path)
+        assert planned.returncode == 0, planned.stderr
+        assert json.loads(planned.stdout)["counts"] == {"register": 20, "reserve ids": 2, "config": 6, "mode": 4}
+        before = stele(*words, "--verify", folder=tmp_path)
+        assert (before.returncode, b"0 of 20 versions are there" in before.stdout) == (1, True)
+        done = stele(*words, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (0, b"20 of 20 versions are there; no difference\n"), done.stderr
+        assert_same(source, target.url)
+        again = stele(*words, "--output", "json", folder=tmp_path)
+        report = {"versions": 20, "same": 20, "counts": {}, "differences": [], "refused": [], "notes": []}
+        assert (again.returncode, json.loads(again.stdout)) == (0, report)
+
+
+@pytest.mark.parametrize("steps", [1, 7, 21, 25, 32])
+def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path, steps: int) -> None:
+    """Killed at any step, nothing is lost, and the same command again brings the rest."""
+    killed = subprocess.run(
+        [sys.executable, str(KILLER), str(source.archive), "sqlite:///t.db", str(steps)],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert killed.returncode == -9, killed.stderr
+    half = stele("import", str(source.archive), "--store", "sqlite:///t.db", "--verify", "-o", "json", folder=tmp_path)
+    assert (half.returncode, json.loads(half.stdout)["same"]) == (1, min(steps, 20)), half.stderr
+    done = stele("import", str(source.archive), "--store", "sqlite:///t.db", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with serving("--store", "sqlite:///t.db", folder=tmp_path) as target:
+        assert_same(source, target.url)
+
+
+def test_topics_and_archives_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
+    """Every way out is a way in, `-` is standard input and output, and equal registries have equal archives."""
+    written = stele("export", "topic", "-", "--url", source.url, folder=tmp_path)
+    assert written.returncode == 0, written.stderr
+    store = ["--store", "sqlite:///t.db"]
+    read = stele("import", "topic", "-", *store, folder=tmp_path, standard_input=written.stdout)
+    assert read.returncode == 0, read.stderr
+    assert stele("export", "b.gz", *store, "--level", "nobody", folder=tmp_path).returncode == 0
+    assert (tmp_path / "b.gz").read_bytes() == source.archive.read_bytes()
+    piped = stele("import", "-", *store, "--verify", folder=tmp_path, standard_input=source.archive.read_bytes())
+    assert piped.returncode == 0, piped.stderr
+
+
+def test_poorer_formats_say_what_they_lose(source: Source, tmp_path: Path) -> None:
+    """An export that leaves something out ends with 1 and says what; the file is there all the same."""
+    words = ["export", "topic", "k.jsonl", "--flavour", "karapace", "--url", source.url, "-o", "json"]
+    done = stele(*words, folder=tmp_path)
+    assert done.returncode == 1
+    assert any("modes" in loss for loss in json.loads(done.stdout)["losses"])
+    assert (tmp_path / "k.jsonl").read_bytes().count(b"\n") > 5
+
+
+def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
+    """What cannot be read is 2 with a sentence, what contradicts is 1 with a table, and neither changes anything."""
+    store = ["--store", "sqlite:///t.db"]
+    (tmp_path / "bad.jsonl").write_bytes(b'{"keytype":"NOOP","magic":0}\tnull\nnonsense\n')
+    for words, why in (
+        (["import", "topic", "bad.jsonl", *store], b"line 2"),
+        (["import", "topic", *store], b"name a dump file or a broker"),
+        (["import", "absent.gz", *store], b"absent.gz: No such file"),
+        (["import", "bad.jsonl", *store], b"neither gzip nor zstd"),
+        (["import", "confluent", "--url", "ftp://x", *store], b"no address of a registry"),
+        (["export", "x.gz", "--url", "http://127.0.0.1:9"], b"no registry answered"),
+    ):
+        done = stele(*words, folder=tmp_path)
+        assert done.returncode == 2, (words, done.stderr)
+        assert why in b" ".join(done.stderr.split()), (words, done.stderr)
+        assert b"Traceback" not in done.stderr
+    assert not (tmp_path / "x.gz").exists()
+    with serving(*store, folder=tmp_path) as target:
+        with httpx.Client(base_url=target.url) as http:
+            play(http, [register("orders", '"string"'), Step("PUT", "/mode", {"mode": "READONLY"})])
+        done = stele("import", str(source.archive), "--to", target.url, "-o", "json", folder=tmp_path)
+        report = json.loads(done.stdout)
+        assert (done.returncode, report["counts"]["number taken"]) == (1, 1)
+        assert b"nothing was changed" in done.stderr
+        assert httpx.get(f"{target.url}/mode").json() == {"mode": "READONLY"}

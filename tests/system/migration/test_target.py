@@ -1,0 +1,173 @@
+"""What an import does to a target that has something already, refuses something, or goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from msgspec.structs import replace
+from tests.system.migration.boxes import Box, box
+from tests.system.migration.histories import Step, play, record, register
+from tests.unit.migrate.samples import dump, row
+
+from stele.client import Retry, SchemaRegistryClient
+from stele.migrate import source, target
+from stele.migrate.compare import Kind, compare
+from stele.migrate.model import Config
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Box]:
+    """A registry for all tests."""
+    with box() as registry:
+        yield registry
+
+
+@pytest.fixture
+def there(store: Box) -> Box:
+    """An empty registry."""
+    store.empty()
+    return store
+
+
+TWO = dump(row("s", 1, 1, '"int"'), row("s", 2, 2, '"long"'))
+
+
+def kinds(differences: object) -> list[Kind]:
+    """Their kinds."""
+    return [difference.kind for difference in differences]  # type: ignore[attr-defined]  # a tuple of them
+
+
+def test_a_plan_changes_nothing(there: Box) -> None:
+    """The plan tells all that is missing and leaves the target as it was."""
+    comparison = target.plan(TWO, there.client)
+    assert comparison.counts == {"register": 2}
+    assert there.client.subjects(deleted=True) == []
+    assert there.client.mode() == "READWRITE"
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (register("s", '"string"'), Kind.NUMBER_TAKEN),
+        (register("other", '"string"'), Kind.ID_TAKEN),
+    ],
+)
+def test_contradictions_stop_everything(there: Box, step: Step, kind: Kind) -> None:
+    """A number or id that is taken by something else is told, and not even a mode is changed."""
+    play(there.http, [step])
+    with pytest.raises(target.Contradicted, match="nothing was changed") as caught:
+        target.apply(TWO, there.client)
+    assert kinds(caught.value.comparison.conflicts) == [kind]
+    assert len(source.read(there.client).versions) == 1
+    assert there.client.mode() == "READWRITE"
+
+
+def test_a_source_that_contradicts_itself() -> None:
+    """One id for two schemas of a context cannot be moved; in two contexts it can."""
+    two = dump(row("a", 1, 1, '"int"'), row("b", 1, 1, '"long"'))
+    assert kinds(compare(two, dump()).conflicts) == [Kind.ID_TAKEN]
+    apart = dump(row("a", 1, 1, '"int"'), row(":.t:b", 1, 1, '"long"'))
+    assert compare(apart, dump()).conflicts == ()
+
+
+def test_what_is_there_already_stays(there: Box) -> None:
+    """What the target has of the source is left alone, what else it has is shown where the source has the subject."""
+    play(there.http, [register("s", '"int"'), register("mine", '"int"')])
+    assert target.apply(TWO, there.client) == []
+    assert target.plan(TWO, there.client).differences == ()
+    play(there.http, [Step("PUT", "/config", {"compatibility": "NONE"}), register("s", '"string"')])
+    left = target.plan(replace(TWO, configs={"": Config("NONE")}), there.client)
+    assert [(row.kind, row.version) for row in left.differences] == [(Kind.EXTRA, 3)]
+
+
+def test_life_and_death_are_brought_along(there: Box) -> None:
+    """A version deleted at the target only comes back, one deleted at the source only goes."""
+    play(there.http, [register("s", '"int"'), register("s", '"long"'), Step("DELETE", "/subjects/s/versions/1")])
+    wanted = dump(row("s", 1, 1, '"int"'), row("s", 2, 2, '"long"', deleted=True))
+    assert sorted(kinds(target.plan(wanted, there.client).differences)) == [Kind.DELETE, Kind.REGISTER]
+    assert target.apply(wanted, there.client) == []
+    assert target.plan(wanted, there.client).differences == ()
+
+
+def test_refusals_are_told_and_the_rest_goes_on(there: Box) -> None:
+    """A text that is no schema, and what refers to it, is refused by name; everything else arrives."""
+    broken = dump(
+        row("bad", 1, 1, "{nonsense"),
+        row("uses-bad", 1, 2, record("U", "a"), ("bad", 1)),
+        row("good", 1, 3, '"int"'),
+    )
+    refused = target.apply(broken, there.client)
+    assert [refusal.name for refusal in refused] == ["bad", "uses-bad"]
+    assert there.client.subjects() == ["good"]
+    assert target.plan(broken, there.client).counts == {"register": 2}
+    assert there.client.mode() == "READWRITE"
+
+
+def test_closed_doors_are_opened(there: Box) -> None:
+    """Modes of the target that forbid writing give way, and in the end there are those of the source."""
+    closing = [
+        register("s", '"int"'),
+        Step("PUT", "/config/s", {"alias": "elsewhere"}),
+        Step("PUT", "/mode/s", {"mode": "READONLY"}),
+        Step("PUT", "/mode", {"mode": "READONLY"}),
+        Step("PUT", "/mode/:.__GLOBAL:", {"mode": "READONLY_OVERRIDE"}),
+    ]
+    play(there.http, closing)
+    wanted = replace(TWO, configs={"s": Config("FULL", alias="other"), "": Config("NONE")}, modes={"s": "IMPORT"})
+    assert target.apply(wanted, there.client) == []
+    assert target.plan(wanted, there.client).differences == ()
+    assert [row.subject for row in source.read(there.client).versions] == ["s", "s"]
+    assert there.client.mode() == "READWRITE"
+    assert there.client.mode("s") == "IMPORT"
+
+
+def test_modes_may_be_left_behind(there: Box) -> None:
+    """A source that was closed for the move need not leave the target closed."""
+    closed = replace(TWO, modes={"": "READONLY", "s": "READONLY"})
+    assert target.apply(closed, there.client, modes=False) == []
+    assert target.plan(closed, there.client, modes=False).differences == ()
+    assert there.client.mode() == "READWRITE"
+
+
+def test_ids_are_not_given_again(there: Box) -> None:
+    """The highest id the source ever gave stays given, and leaves no version behind."""
+    wanted = replace(TWO, max_ids={".": 40})
+    assert target.apply(wanted, there.client) == []
+    assert target.plan(wanted, there.client).differences == ()
+    assert there.client.subjects(deleted=True) == ["s"]
+    assert there.http.post("/subjects/new/versions", json={"schema": '"string"'}).json()["id"] == 41
+
+
+class _Dying(httpx.BaseTransport):
+    """A registry that is gone after some writes."""
+
+    def __init__(self, registry: Box, writes: int) -> None:
+        self._registry = registry
+        self._writes = writes
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method != "GET":
+            self._writes -= 1
+            if self._writes < 0:
+                raise httpx.ConnectError("gone")
+        return self._registry.transport.handle_request(request)
+
+
+MANY = dump(*(row(f"s{place}", 1, place, record(f"R{place}", "a"), deleted=place % 3 == 0) for place in range(1, 9)))
+
+
+@pytest.mark.parametrize("writes", range(0, 16, 3))
+def test_an_import_that_is_cut_off_can_be_finished(there: Box, writes: int) -> None:
+    """Wherever the target goes away, the error says what is left open, and the next run does only what is missing."""
+    wanted = replace(MANY, configs={"": Config("FULL")}, modes={"s1": "READONLY"}, max_ids={".": 30})
+    dying = SchemaRegistryClient("http://x", transport=_Dying(there, writes), retry=Retry(rounds=1))
+    with pytest.raises(target.Unfinished, match="Run the same import again"):
+        target.apply(wanted, dying)
+    arrived = len(source.read(there.client).versions)
+    assert arrived <= max(writes - 1, 0)
+    assert there.client.mode() == ("IMPORT" if writes else "READWRITE")
+    assert target.apply(wanted, there.client) == []
+    assert target.plan(wanted, there.client).differences == ()
+    assert there.client.mode() == "READWRITE"
