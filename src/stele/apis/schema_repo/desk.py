@@ -14,10 +14,9 @@ from litestar.di import NamedDependency
 
 from stele.apis.schema_repo.ids import IdIndex, id_of, named_once, new_id
 from stele.apis.schema_repo.options import Ids, SchemaRepoOptions
-from stele.apis.schema_repo.translate import DIALECT, VALIDATORS, config_in, policy_of
+from stele.apis.schema_repo.translate import DIALECT, VALIDATORS, config_in, config_out, policy_of
 from stele.core import queries
 from stele.core.commands import (
-    ChangeSettings,
     ChangeSubject,
     Check,
     Command,
@@ -96,6 +95,10 @@ class Desk:
         state = await self.registry.current()
         return state, _shown(state, name)
 
+    async def config(self, name: str) -> dict[str, str]:
+        """The config of a subject, with the policy in force. Raises `SubjectNotFound`."""
+        return config_out(*await self.subject(name), self.options)
+
     async def rows(self, name: str) -> list[tuple[str, str]]:
         """(id, text) of all schemas of a subject, in the order of registration. Raises `SubjectNotFound`."""
         state, subject = await self.subject(name)
@@ -165,15 +168,14 @@ class Desk:
         if size > self.registry.limits.schema_bytes:
             raise TooLarge(f"the config has {size} bytes, more than a schema may have")
         policy = config_in(config, self.options)
+        ready = (await self.registry.current()).settings_at(Level(*key))
+        if VALIDATORS not in config and ready is not None and ready.policy is not None:
+            policy = ready.policy  # Another dialect had one ready for a subject of this name.
         try:
             defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy)
             await self.execute(CreateSubject(key, defaults, ext={DIALECT: config}))
         except AlreadyExists:
             await self._revive(key)
-            return
-        if VALIDATORS in config and queries.policy_for(self.registry.state, key) != policy:
-            # Another dialect had a policy ready for a subject of this name.
-            await self.execute(ChangeSettings(Level(*key), {"policy": policy}))
 
     async def _revive(self, key: SubjectKey) -> None:
         """Show a subject again, empty and under the policy it has, if all it had was deleted in another dialect."""

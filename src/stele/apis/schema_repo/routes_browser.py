@@ -17,8 +17,7 @@ from stele.apis.schema_repo.options import SchemaRepoOptions
 from stele.apis.schema_repo.pages import HEADERS, schemas_page, subjects_page, text_page
 from stele.apis.schema_repo.renderings import properties
 from stele.apis.schema_repo.routes_subjects import CONFIG_TITLE, SchemaId, SubjectName
-from stele.apis.schema_repo.translate import config_out
-from stele.errors import StoreError
+from stele.errors import ContentNotFound, StoreError
 
 _READ: dict[str, Any] = {"media_type": MediaType.HTML, "responses": ERRORS}
 _TEXT: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERRORS}
@@ -53,14 +52,18 @@ async def browse_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: 
     # GET /schema-repo-browser/{subject}/latest
     """The newest schema of a subject."""
     name = named(subject)
-    return _page(schemas_page(_root(request), name, [await desk.latest(name)]))
+    try:
+        rows = [await desk.latest(name)]
+    except ContentNotFound:
+        rows = []
+    return _page(schemas_page(_root(request), name, rows))
 
 
 @get(_at("/{subject:str}/config"), **_READ)
 async def browse_config(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> Response[str]:
     # GET /schema-repo-browser/{subject}/config
     """The config of a subject."""
-    text = properties(CONFIG_TITLE, config_out(*await desk.subject(named(subject))), time.time())
+    text = properties(CONFIG_TITLE, await desk.config(named(subject)), time.time())
     return _page(text_page(_root(request), named(subject), text))
 
 

@@ -14,7 +14,6 @@ from stele.apis.schema_repo.desk import AtDesk
 from stele.apis.schema_repo.faults import ERRORS
 from stele.apis.schema_repo.options import Ids
 from stele.apis.schema_repo.renderings import entries, entries_json, entry, lines, names_json, properties
-from stele.apis.schema_repo.translate import config_out
 from stele.apis.web import documented
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject")]
@@ -72,7 +71,7 @@ async def get_config(desk: AtDesk, request: Request[Any, Any, Any], subject: Sub
     # GET /schema-repo/{subject}/config
     """The config of a subject as Java properties."""
     rendering(request, TEXT)
-    return properties(CONFIG_TITLE, config_out(*await desk.subject(named(subject))), time.time())
+    return properties(CONFIG_TITLE, await desk.config(named(subject)), time.time())
 
 
 @get(_at("/{subject:str}/latest"), **_READ)

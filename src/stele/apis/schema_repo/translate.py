@@ -110,13 +110,20 @@ def config_in(form: Mapping[str, str], options: SchemaRepoOptions) -> Policy:
     return policy_of(words, options.models)
 
 
-def config_out(state: State, subject: Subject) -> dict[str, str]:
+def config_out(state: State, subject: Subject, options: SchemaRepoOptions) -> dict[str, str]:
     """The config of a subject: as it was sent, but for a policy that was changed since or comes from elsewhere."""
     sent: dict[str, str] | None = (subject.ext or {}).get(DIALECT)
     policy = queries.policy_for(state, subject.key)
     config = dict(sent or {})
-    if sent is None or policy != subject.default_policy:
+    if sent is None or not _means(sent, policy, options):
         config[VALIDATORS] = ",".join(words_of(policy))
         if (exact := exact_words(policy)) is not None:
             config[EXACT] = exact
     return config
+
+
+def _means(config: Mapping[str, str], policy: Policy, options: SchemaRepoOptions) -> bool:
+    try:
+        return config_in(config, options) == policy
+    except UnknownPolicy:  # A model or validator that has gone since.
+        return False
