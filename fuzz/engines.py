@@ -65,7 +65,7 @@ def atheris(chosen: Target, execute: Execute, seed: int) -> None:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         for index, data in enumerate(chosen.seeds):
             (Path(folder) / f"{index:04}").write_bytes(data)
-        flags = [f"-seed={seed or 1}", f"-max_len={MAX_SIZE}", "-timeout=0", "-rss_limit_mb=0", "-verbosity=0"]
+        flags = [f"-seed={seed or 1}", f"-max_len={MAX_SIZE}", "-timeout=86400", "-rss_limit_mb=0", "-verbosity=0"]
         engine.Setup([sys.argv[0], *flags, folder], one, custom_mutator=mutated)
         engine.Fuzz()
 

@@ -52,7 +52,7 @@ class Slot:
         self.optional = field.requiredness is Requiredness.OPTIONAL or struct.kind == "union"
         self.fits = field.id in I16
         self._unit = unit
-        self._default = field.default if _is_default(unit, field, self.kind) else None
+        self._default = field.default if self.fits and _is_default(unit, field, self.kind) else None
         self.has_default = self._default is not None
 
     def default(self) -> Any:

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from stele.errors import MalformedSchema
 from stele.formats.thrift.lexer import Kind, Token, fault, tokens
-from stele.formats.thrift.numbers import I32, double, integer
+from stele.formats.thrift.numbers import I32, I64, double, integer
 from stele.formats.thrift.syntax import (
     BASE_TYPES,
     Annotation,
@@ -283,7 +283,7 @@ class _Parser:
                 number = integer(self.text, head)
                 self.need_symbol(":")
             if number <= 0:
-                following = number - 1
+                following = max(number - 1, I64.start)
             return self.field(head, number, implicit=implicit)
 
         return self.many(one, end)

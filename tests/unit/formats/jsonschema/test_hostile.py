@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from stele.core.findings import Level
+from stele.errors import CannotConvert
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 
@@ -27,6 +28,9 @@ def parse(schema: Any, *, strict: bool = True) -> ParsedJsonSchema:
         {"properties": {"a": {"type": [["string"]]}}, "required": 1},
         {"required": 1},
         {"properties": [], "required": {"a": 1}, "type": 3},
+        {"required": 4},
+        {"type": True},
+        {"type": 4},
     ],
 )
 def test_keywords_of_wrong_types(schema: Any) -> None:
@@ -37,6 +41,8 @@ def test_keywords_of_wrong_types(schema: Any) -> None:
             JSON_SCHEMA.check(parsed, other, ruleset)
             JSON_SCHEMA.check(other, parsed, ruleset)
     JSON_SCHEMA.fields(parsed)
+    with pytest.raises(CannotConvert, match="not valid"):
+        JSON_SCHEMA.to_model(parsed)
     assert JSON_SCHEMA.arrow_schema(parsed) is not None
 
 

@@ -173,7 +173,7 @@ def test_data_in_a_circle() -> None:
 
 def test_ids_that_no_data_can_hold() -> None:
     """A field id beyond 16 bits, read leniently, is left out of examples and refused when it is written."""
-    codec = THRIFT.codec(THRIFT.parse(b"struct S { 71992: i32 z, 1: i32 a }", {}, strict=False))
+    codec = THRIFT.codec(THRIFT.parse(b"struct S { 71992: i32 z, 1: i32 a, 50912: i32 y = 2 }", {}, strict=False))
     assert codec.example() == {"a": 1}
     with pytest.raises(EncodeError, match="16 bits"):
         codec.encode({"z": 1})
@@ -182,6 +182,12 @@ def test_ids_that_no_data_can_hold() -> None:
         required.example()
     union = THRIFT.codec(THRIFT.parse(b"union U { 71992: i32 z, 1: i32 a }", {}, strict=False))
     assert union.example() == {"a": 1}
+
+
+def test_no_id_below_the_smallest() -> None:
+    """A field without an id has none left after the smallest integer of 64 bits."""
+    with pytest.raises(MalformedSchema, match="-9223372036854775808"):
+        THRIFT.parse(b"struct S { -9223372036854775808: required i32 r, i32 a }", {}, strict=False)
 
 
 def test_defaults_that_are_none() -> None:

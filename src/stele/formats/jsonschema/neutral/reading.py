@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from stele.errors import CannotConvert, TooLarge
+from stele.errors import CannotConvert, MalformedSchema, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
@@ -86,7 +86,14 @@ class Place(NamedTuple):
 
 
 def to_model(parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
-    """The model, and what it cannot say. Raises `CannotConvert` for a schema no datum fits, and `TooLarge`."""
+    """The model, and what it cannot say. Raises `CannotConvert` for a schema no datum fits, and `TooLarge`.
+
+    What is no valid schema, and was read leniently only, is not converted: raises `CannotConvert` too.
+    """
+    try:
+        _ = parsed.validator
+    except MalformedSchema as error:
+        raise CannotConvert(f"the schema is not valid: {error}") from None
     if parsed.root is False:
         raise CannotConvert("no datum fits the schema `false`")
     reader = _Reader(parsed)
