@@ -1,6 +1,7 @@
 """Golden transcripts: requests and the answers they must get, one rule of a dialect after the other, as text.
 
-let A1 = {"type":"int"}                     a text; $A1 is it as a JSON string, $=A1 in base64, $$A1 as it is
+let A1 = {"type":"int"}                     a text; $A1 is it as a JSON string, $=A1 in base64, $$A1 as it is;
+                                            another text may use it in the same way
 == The rule, in a sentence.                 every rule starts on an empty registry
 POST /subjects/a/versions {"schema": $A1}   method, target, and a body that runs to the end of the line
 GET /subjects [accept: text/html]           headers in brackets before the body
@@ -68,7 +69,7 @@ def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
             continue
         if line.startswith("let "):
             name, _, text = line[4:].partition(" = ")
-            texts[name] = text
+            texts[name] = _filled(text, texts)
         elif line.startswith("== "):
             if rule is not None:
                 yield rule

@@ -1,0 +1,223 @@
+"""The Pravega dialect answers as its transcripts say, whose rules have the numbers of its must-have behaviours."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from stele.apis.pravega import PravegaOptions, application
+from stele.apis.pravega.access import Permission
+from stele.errors import Unauthenticated
+from stele.server.front import App, Front, Mount
+from stele.server.metrics import Metrics
+from stele.service.access import Authenticator, Headers, Principal, anyone
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+from .transcripts import Rule, plain, play, read_rules
+
+RULES = read_rules(*sorted((Path(__file__).parent / "pravega").glob("*.txt")))
+STORES = ("memory", "sqlite")
+AVRO = {"serializationFormat": "Avro"}
+PROTOBUF = {"serializationFormat": {"serializationFormat": "Protobuf"}}
+IN_PYTHON = {26, 27, 28, 30}
+"""Behaviours that take more than requests and answers: below, and in the tests of the wire format."""
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """One node, given a new log for every test: building an application takes longer than playing a rule."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the dialect over that node, behind the server's front."""
+    async with client_of(fronted(registry)) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=STORES)
+async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
+    """A fresh log below the node, of every kind."""
+    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
+    await registry.reset(log)
+    yield request.param
+    await registry.reset(await open_log("memory:"))
+    await log.close()
+
+
+def fronted(registry: Registry, authenticate: Authenticator = anyone, options: PravegaOptions | None = None) -> App:
+    """The dialect behind the server's front."""
+    return Front({}, Mount("pravega", application(registry, options)), Metrics(), authenticate=authenticate)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
+async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
+    """Every request of a transcript gets the answer written below it."""
+    await play(client, rule, media_type="application/json", refused=plain)
+
+
+def test_every_must_have_behaviour_is_a_test() -> None:
+    """Each of the thirty numbered behaviours has a rule, or a test where requests and answers are not enough."""
+    numbers = {int(found[1]) for rule in RULES if (found := re.match(r"(\d+)", rule.sentence))}
+    assert numbers | IN_PYTHON == set(range(1, 31))
+
+
+# --- what a transcript cannot say -----------------------------------------------------------------------------------
+
+
+def properties(**more: Any) -> dict[str, Any]:
+    """Of a group for Avro schemas of any kind."""
+    return {"serializationFormat": AVRO, "compatibility": {"policy": "AllowAny"}, "allowMultipleTypes": True, **more}
+
+
+def schema(text: str, type_name: str = "", **more: Any) -> dict[str, Any]:
+    """A schema as requests have it."""
+    data = base64.b64encode(text.encode()).decode()
+    return {"type": type_name, "serializationFormat": AVRO, "schemaData": data, **more}
+
+
+def record(name: str, field: str = "a") -> str:
+    """An Avro record with one field."""
+    return f'{{"type":"record","name":"{name}","fields":[{{"name":"{field}","type":"int"}}]}}'
+
+
+async def created(client: httpx.AsyncClient, group: str, headers: dict[str, str] | None = None, **more: Any) -> None:
+    """Create a group."""
+    body = {"groupName": group, "groupProperties": properties(**more)}
+    answer = await client.post("/v1/groups", json=body, headers=headers)
+    assert answer.status_code == 201, answer.text
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_03_pages_cover_every_group(store: str, client: httpx.AsyncClient) -> None:
+    """3: a client that asks on until a page is empty sees every group once, also while others come and go."""
+    names = [f"group {number:03}" for number in range(25)]
+    for name in names:
+        await created(client, name)
+    seen: list[str] = []
+    token = ""
+    while True:
+        page = (await client.get("/v1/groups", params={"limit": 4, "continuationToken": token})).json()
+        if not page["groups"]:
+            break
+        seen += page["groups"]
+        token = page["continuationToken"]
+        await client.delete(f"/v1/groups/{seen[-1]}")
+        await created(client, f"a late {len(seen)}")
+    assert seen == names
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_23_protobuf_history_is_shown_as_json(store: str, client: httpx.AsyncClient) -> None:
+    """23: the text of a Protobuf schema in the history is its descriptor set as JSON, with the names of its fields."""
+    await created(client, "g", serializationFormat={"serializationFormat": "Protobuf"})
+    data = "CikKB2EucHJvdG8SAXAiEwoBTRIJCgFhGAEgASgFGgMKAU5iBnByb3RvMw=="
+    await client.post("/v1/groups/g/schemas", json=schema("", "p.M") | PROTOBUF | {"schemaData": data})
+    (row,) = (await client.get("/v1/groups/g/history")).json()["history"]
+    (file,) = json.loads(row["schemaString"])["file"]
+    assert file["package"] == "p"
+    assert file["message_type"][0]["nested_type"] == [{"name": "N"}]
+    assert row["schemaInfo"]["schemaData"] == data
+    assert row["timestamp"] > 1_700_000_000_000
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_27_ids_are_dense_and_unique_under_concurrency(store: str, client: httpx.AsyncClient) -> None:
+    """27: schemas added at once get dense, unique ids and versions that count within their type; one schema, one id."""
+    await created(client, "g")
+    bodies = [schema(record(f"R{number % 3}", f"f{number}")) for number in range(15)]
+    answers = await asyncio.gather(*(client.post("/v1/groups/g/schemas", json=body) for body in bodies))
+    infos = [answer.json() for answer in answers]
+    assert sorted(info["id"] for info in infos) == list(range(15))
+    for name in ("R0", "R1", "R2"):
+        own = sorted((info["id"], info["version"]) for info in infos if info["type"] == name)
+        assert [version for _, version in own] == list(range(5))
+    same = await asyncio.gather(*(client.post("/v1/groups/g/schemas", json=schema(record("Same"))) for _ in range(10)))
+    assert {answer.json()["id"] for answer in same} == {15}
+
+
+def _authenticated(headers: Headers) -> Principal:
+    name = dict(headers).get(b"authorization", b"").decode()
+    if not name:
+        raise Unauthenticated("who are you?")
+    return Principal(name)
+
+
+def _authorized(caller: str, resource: str, permission: Permission) -> bool:
+    """The admin may do everything, others read what begins with their name and register there."""
+    if caller == "admin":
+        return True
+    own = f"prn::/namespace:/group:{caller}"
+    return resource.startswith(own) and (permission is Permission.READ or resource.endswith("/schemas:*"))
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_28_who_may_do_what(store: str, registry: Registry) -> None:
+    """28: nobody gets 401, somebody who may not gets 403, and lists have only the groups he may read."""
+    app = fronted(registry, _authenticated, PravegaOptions(authorize=_authorized))
+    admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
+    async with client_of(app) as client:
+        assert (await client.get("/ping")).status_code == 401
+        assert (await client.get("/v1/groups/ann")).status_code == 401
+        for name in ("ann", "ann%2F2", "bob", "cid"):
+            await created(client, name.replace("%2F", "/"), admin)
+        for method, path, body, status in (
+            ("GET", "/v1/groups/ann", None, 200),
+            ("GET", "/v1/groups/ann%2F2", None, 200),
+            ("GET", "/v1/groups/bob", None, 403),
+            ("GET", "/v1/groups/nobody", None, 403),
+            ("POST", "/v1/groups", {"groupName": "ann3", "groupProperties": properties()}, 403),
+            ("POST", "/v1/groups/ann/schemas", schema(record("R")), 201),
+            ("POST", "/v1/groups/bob/schemas", schema(record("R")), 403),
+            ("PUT", "/v1/groups/ann/compatibility", {"compatibility": {"policy": "DenyAll"}}, 403),
+            ("POST", "/v1/groups/ann/codecTypes", {"name": "c"}, 403),
+            ("DELETE", "/v1/groups/ann/schemas/schema/0", None, 403),
+            ("DELETE", "/v1/groups/ann/schemas/format/Avro/type/R/versions/0", None, 204),
+            ("DELETE", "/v1/groups/ann", None, 403),
+            ("POST", "/v1/schemas/addedTo", schema(record("R")), 403),
+        ):
+            answer = await client.request(method, path, json=body, headers=ann)
+            assert answer.status_code == status, (method, path, answer.text)
+        page = (await client.get("/v1/groups?limit=1", headers=ann)).json()
+        assert list(page["groups"]) == ["ann"]
+        page = (await client.get("/v1/groups", headers=ann)).json()
+        assert list(page["groups"]) == ["ann", "ann/2"]
+        assert len((await client.get("/v1/groups", headers=admin)).json()["groups"]) == 4
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_30_limits(store: str, client: httpx.AsyncClient) -> None:
+    """30: 8 MiB of schema, 100 properties and 200 bytes of one are the most; beyond is 400 and nothing is stored."""
+    long, many = {"k": "v" * 201}, {str(number): "" for number in range(101)}
+    for wrong in (long, many, {"k" * 201: ""}, {"ä" * 101: ""}):
+        body = {"groupName": "g", "groupProperties": properties(properties=wrong)}
+        assert (await client.post("/v1/groups", json=body)).status_code == 400
+    await created(client, "g", properties={str(number): "v" * 200 for number in range(100)})
+    for wrong in (long, many):
+        answer = await client.post("/v1/groups/g/schemas", json=schema(record("R"), properties=wrong))
+        assert answer.status_code == 400, answer.text
+    large = {"type": "b", "serializationFormat": {"serializationFormat": "Custom", "fullTypeName": "x"}}
+    await created(client, "x", serializationFormat={"serializationFormat": "Any"})
+    for size in (8 * 1024 * 1024 + 1, 16 * 1024 * 1024):
+        body = {**large, "schemaData": base64.b64encode(bytes(size)).decode()}
+        assert (await client.post("/v1/groups/x/schemas", json=body)).status_code == 400
+    codec = {"name": "c", "properties": {"p": "x" * 900 * 1024}}
+    assert (await client.post("/v1/groups/g/codecTypes", json=codec)).status_code == 400
+    for group in ("g", "x"):
+        assert (await client.get(f"/v1/groups/{group}/schemas/versions")).json() == {"schemas": []}
+    assert (await client.get("/v1/groups/g/codecTypes")).json() == {"codecTypes": []}
