@@ -40,7 +40,7 @@ class RuledRegistry:
         parts = [httpx.URL(f"http://x/{part}").path[1:] for part in request.url.path.strip("/").split("/")]
         if parts[0] == "dek-registry":
             self.key_requests += 1
-            return httpx.Response(503) if self.down else self._keys(request, parts[3:])
+            return httpx.Response(503) if self.down else self._keys(request, parts[2:])
         match request.method, parts:
             case "GET", ["schemas", "ids", schema_id]:
                 return self._one(lambda found: found["id"] == int(schema_id))

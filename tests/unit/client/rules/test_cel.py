@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 import pytest
 from google.protobuf.message import Message
+from tests.unit.client.rules.registry import RuledRegistry
 
 from stele.client.serdes import (
     AvroSerializer,
@@ -23,7 +24,6 @@ from stele.client.serdes import (
 from stele.client.serdes.rules import cel, cel_functions, cel_values
 from stele.client.types import Metadata, Rule, RuleSet
 from stele.formats import catalogue
-from tests.unit.client.rules.registry import RuledRegistry
 
 PROTO = """
 syntax = "proto3";

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.unit.client.rules.registry import RuledRegistry
 
 from stele.client.serdes import AvroDeserializer, AvroSerializer, DeadLetter, Deserializer, Override, RuleFailed, Rules
 from stele.client.serdes.rules import RuleAction, RuleContext, RuleExecutor, engine
 from stele.client.types import Rule, RuleSet
 from stele.errors import NotInstalled
-from tests.unit.client.rules.registry import RuledRegistry
 
 SCHEMA = '{"type":"record","name":"R","fields":[{"name":"s","type":"string","confluent:tags":["PII"]}]}'
 
