@@ -19,18 +19,18 @@ from stele.apis.confluent.faults import MEDIA_TYPE
 
 _FLAG = {"type": "boolean"}
 _INTEGER = {"type": "integer"}
-_NAME = {"minLength": 1}
+NAMED = {"minLength": 1}
 """Of path parameters: the path without the name is another one."""
 
 AtDesk = NamedDependency[Desk]
 
-Context = Annotated[str, PathParameter(schema_extra=_NAME, description="`.context`, or the default one")]
+Context = Annotated[str, PathParameter(schema_extra=NAMED, description="`.context`, or the default one")]
 Subject = Annotated[
-    str, PathParameter(schema_extra=_NAME, description="a subject, `:.context:subject`, or `:.context:` alone")
+    str, PathParameter(schema_extra=NAMED, description="a subject, `:.context:subject`, or `:.context:` alone")
 ]
-Version = Annotated[str, PathParameter(schema_extra=_NAME, description="a number from 1, `latest`, or -1 for the same")]
+Version = Annotated[str, PathParameter(schema_extra=NAMED, description="a number from 1, `latest`, or -1 for the same")]
 SchemaId = Annotated[str, PathParameter(name="id", schema_extra=_INTEGER, description="id of a schema in its context")]
-Guid = Annotated[str, PathParameter(schema_extra=_NAME, description="UUID of a schema's content")]
+Guid = Annotated[str, PathParameter(schema_extra=NAMED, description="UUID of a schema's content")]
 
 Flag = Annotated[str, QueryParameter(schema_extra=_FLAG, description="`true` sets it")]
 Offset = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="how many to leave out")]

@@ -18,6 +18,7 @@ from stele.apis.confluent.faults import Asking, fault_of
 from stele.apis.confluent.faults_associations import BatchTooLarge, InvalidAssociation
 from stele.apis.confluent.names import NoSuchResource, context_of, is_true, key_of, page, space_of
 from stele.apis.confluent.parameters import (
+    NAMED,
     READ,
     WRITE,
     AssociationTypes,
@@ -41,9 +42,13 @@ _MOST_REQUESTS = 1000
 _BODY = documented(api.AssociationCreateOrUpdateRequest)
 _MULTI_STATUS = {**WRITE, "status_code": 207}
 
-_Id = Annotated[str, PathParameter(name="resourceId", description="id of a resource")]
-_Namespace = Annotated[str, PathParameter(name="resourceNamespace", description="id of a cluster; `-` is any")]
-_Name = Annotated[str, PathParameter(name="resourceName", description="name of a resource; `-` is any")]
+_Id = Annotated[str, PathParameter(name="resourceId", schema_extra=NAMED, description="id of a resource")]
+_Namespace = Annotated[
+    str, PathParameter(name="resourceNamespace", schema_extra=NAMED, description="id of a cluster; `-` is any")
+]
+_Name = Annotated[
+    str, PathParameter(name="resourceName", schema_extra=NAMED, description="name of a resource; `-` is any")
+]
 _InContext = Annotated[str, QueryParameter(name="context", description="context of subjects that do not say theirs")]
 _DryRun = Annotated[
     str,

@@ -15,7 +15,7 @@ from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.exporters import COLLECTION, PAUSED, STARTING, Stored
 from stele.apis.confluent.key_making import now
 from stele.apis.confluent.names import page
-from stele.apis.confluent.parameters import READ, WRITE, AtDesk, Limit, Offset
+from stele.apis.confluent.parameters import NAMED, READ, WRITE, AtDesk, Limit, Offset
 from stele.apis.paths import named
 from stele.apis.web import documented
 from stele.service.collections import Changes, Items
@@ -23,7 +23,7 @@ from stele.service.collections import Changes, Items
 _EXPORTER = "/exporters/{name:str}"
 _BODY = documented(api.ExporterRequest)
 _CONFIG = dict[str, str | dict[str, str]]
-_Name = Annotated[str, PathParameter(description="name of an exporter")]
+_Name = Annotated[str, PathParameter(schema_extra=NAMED, description="name of an exporter")]
 
 
 @get("/exporters", **READ)

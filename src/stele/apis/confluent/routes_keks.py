@@ -13,7 +13,7 @@ from stele.apis.confluent.bodies import read_kept
 from stele.apis.confluent.key_making import now, probe
 from stele.apis.confluent.keys import KekKey
 from stele.apis.confluent.names import is_true, page, space_of, writable_key
-from stele.apis.confluent.parameters import READ, WRITE, AtDesk, Context, Flag, Limit, Offset, everywhere
+from stele.apis.confluent.parameters import NAMED, READ, WRITE, AtDesk, Context, Flag, Limit, Offset, everywhere
 from stele.apis.paths import named
 from stele.apis.web import documented
 from stele.core.model import SubjectKey
@@ -22,7 +22,7 @@ from stele.service.collections import Changes, Items
 KEKS = "/dek-registry/v1/keks"
 KEK = f"{KEKS}/{{name:str}}"
 
-Name = Annotated[str, PathParameter(description="name of a KEK: letters, digits, _ and -")]
+Name = Annotated[str, PathParameter(schema_extra=NAMED, description="name of a KEK: letters, digits, _ and -")]
 InContext = Annotated[str, QueryParameter(name="context", description="the KEK's context, if the path names none")]
 Permanent = Annotated[str, QueryParameter(schema_extra={"type": "boolean"}, description="`true`: for good")]
 _Test = Annotated[
