@@ -12,8 +12,11 @@ from typing import NamedTuple
 import httpx
 import pytest
 from tests.running import serving
+from tests.system.migration.boxes import box
 from tests.system.migration.crawl import crawl, differences
 from tests.system.migration.histories import EVERYTHING, Step, play, register
+
+from stele.migrate import archive, target
 
 KILLER = Path(__file__).with_name("kill_import.py")
 
@@ -50,8 +53,8 @@ def assert_same(source: Source, url: str) -> None:
 
 def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Path) -> None:
     """Dry run, import, proof, and a second import, each with its exit code and its report."""
-    with serving("--store", "sqlite:///t.db", folder=tmp_path) as target:
-        words = ["import", "confluent", "--url", source.url, "--to", target.url]
+    with serving("--store", "sqlite:///t.db", folder=tmp_path) as server:
+        words = ["import", "confluent", "--url", source.url, "--to", server.url]
         planned = stele(*words, "--dry-run", "-o", "json", folder=tmp_path)
         assert planned.returncode == 0, planned.stderr
         assert json.loads(planned.stdout)["counts"] == {"register": 20, "reserve ids": 2, "config": 6, "mode": 4}
@@ -59,15 +62,15 @@ def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Pat
         assert (before.returncode, b"0 of 20 versions are there" in before.stdout) == (1, True)
         done = stele(*words, folder=tmp_path)
         assert (done.returncode, done.stdout) == (0, b"20 of 20 versions are there; no difference\n"), done.stderr
-        assert_same(source, target.url)
+        assert_same(source, server.url)
         again = stele(*words, "--output", "json", folder=tmp_path)
         report = {"versions": 20, "same": 20, "counts": {}, "differences": [], "refused": [], "notes": []}
         assert (again.returncode, json.loads(again.stdout)) == (0, report)
 
 
-@pytest.mark.parametrize("steps", [1, 7, 21, 25, 32])
+@pytest.mark.parametrize("steps", [1, 21, 32])
 def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path, steps: int) -> None:
-    """Killed at any step, nothing is lost, and the same command again brings the rest."""
+    """Killed at any step, nothing is lost, and the same import again brings the rest."""
     killed = subprocess.run(
         [sys.executable, str(KILLER), str(source.archive), "sqlite:///t.db", str(steps)],
         cwd=tmp_path,
@@ -76,12 +79,14 @@ def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path,
         check=False,
     )
     assert killed.returncode == -9, killed.stderr
-    half = stele("import", str(source.archive), "--store", "sqlite:///t.db", "--verify", "-o", "json", folder=tmp_path)
-    assert (half.returncode, json.loads(half.stdout)["same"]) == (1, min(steps, 20)), half.stderr
-    done = stele("import", str(source.archive), "--store", "sqlite:///t.db", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    with serving("--store", "sqlite:///t.db", folder=tmp_path) as target:
-        assert_same(source, target.url)
+    dump = archive.read(source.archive)
+    with box(f"sqlite:///{tmp_path / 't.db'}") as there:
+        half = target.plan(dump, there.client)
+        assert half.same == min(steps, 20)
+        assert half.differences
+        assert target.apply(dump, there.client) == []
+        assert target.plan(dump, there.client).differences == ()
+        assert differences(crawl(source.http, beside=["nobody"]), crawl(there.http, beside=["nobody"])) == []
 
 
 def test_topics_and_archives_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
@@ -123,11 +128,11 @@ def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
         assert why in b" ".join(done.stderr.split()), (words, done.stderr)
         assert b"Traceback" not in done.stderr
     assert not (tmp_path / "x.gz").exists()
-    with serving(*store, folder=tmp_path) as target:
-        with httpx.Client(base_url=target.url) as http:
+    with serving(*store, folder=tmp_path) as server:
+        with httpx.Client(base_url=server.url) as http:
             play(http, [register("orders", '"string"'), Step("PUT", "/mode", {"mode": "READONLY"})])
-        done = stele("import", str(source.archive), "--to", target.url, "-o", "json", folder=tmp_path)
+        done = stele("import", str(source.archive), "--to", server.url, "-o", "json", folder=tmp_path)
         report = json.loads(done.stdout)
         assert (done.returncode, report["counts"]["number taken"]) == (1, 1)
         assert b"nothing was changed" in done.stderr
-        assert httpx.get(f"{target.url}/mode").json() == {"mode": "READONLY"}
+        assert httpx.get(f"{server.url}/mode").json() == {"mode": "READONLY"}
