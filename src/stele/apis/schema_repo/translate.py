@@ -77,18 +77,24 @@ def _sum(one: Policy, other: Policy) -> Policy:
 
 def words_of(policy: Policy) -> tuple[str, ...]:
     """A policy in words that `policy_of` reads, the nearest stricter ones where there are no exact ones."""
-    base = "deny" if policy.kind is Kind.DENY_ALL else policy.nearest_name.lower()
-    return policy.checkers if base == "none" else (base, *policy.checkers)
+    return (*_base(policy), *policy.checkers)
+
+
+def _base(policy: Policy) -> tuple[str, ...]:
+    if policy.kind is Kind.DENY_ALL:
+        return ("deny",)
+    halves = (Policy(backward=policy.backward), Policy(forward=policy.forward))
+    words = tuple(half.nearest_name.lower() for half in halves if half != Policy())
+    common = policy_of(words, {}).exact_name
+    return (common.lower(),) if len(words) == 2 and common is not None else words
 
 
 def exact_words(policy: Policy) -> str | None:
     """What a policy is exactly, when `words_of` had to be stricter; else None."""
-    plain = replace(policy, checkers=())
-    if plain in _WORDS.values():
+    directions = (("backward", policy.backward), ("forward", policy.forward))
+    if all(extent.reach is not Reach.SINCE for _, extent in directions):
         return None
-    directions = (("backward", plain.backward), ("forward", plain.forward))
-    told = [f"{name} {_reach(extent)}" for name, extent in directions if extent.reach is not Reach.NONE]
-    return ", ".join(told) or None
+    return ", ".join(f"{name} {_reach(extent)}" for name, extent in directions if extent.reach is not Reach.NONE)
 
 
 def _reach(extent: Extent) -> str:

@@ -143,7 +143,8 @@ async def test_subjects_of_the_other_dialect_are_shown_with_their_policy(
     ("policy", "words", "exact"),
     [
         (Policy(backward=Extent(Reach.SINCE, 2)), "backward_transitive", "backward since 2"),
-        (Policy(backward=LATEST, forward=ALL), "full_transitive", "backward latest, forward all"),
+        (Policy(backward=LATEST, forward=ALL), "backward,forward_transitive", None),
+        (Policy(backward=Extent(Reach.SINCE, 2), forward=ALL), "full_transitive", "backward since 2, forward all"),
         (Policy(backward=ALL, checkers=("lint",)), "backward_transitive,lint", None),
         (Policy(forward=Extent(Reach.SINCE, 1), checkers=("lint",)), "forward_transitive,lint", "forward since 1"),
     ],

@@ -1,0 +1,172 @@
+"""Words and policies, configs and properties: pure translations of AVRO-1124 and schema-repo."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
+from stele.apis.schema_repo.renderings import entries, entries_json, properties
+from stele.apis.schema_repo.translate import config_in, exact_words, policy_of, words_of
+from stele.core.policy import ALL, ALLOW_ANY, DENY_ALL, LATEST, POLICIES, Extent, Kind, Policy, Reach
+from stele.errors import InvalidRequest, UnknownPolicy
+
+CHECKERS = ("lint", "lint:NAMING", "ruleset:avro", "repo.reject")
+extents = st.sampled_from([Extent(), LATEST, ALL, Extent(Reach.SINCE, 2), Extent(Reach.SINCE, 5)])
+policies = st.builds(
+    Policy,
+    kind=st.sampled_from(Kind),
+    backward=extents,
+    forward=extents,
+    checkers=st.lists(st.sampled_from(CHECKERS), unique=True, max_size=3).map(tuple),
+).map(lambda row: row if row.kind is Kind.DIRECTIONAL else Policy(row.kind, checkers=row.checkers))
+words = st.lists(st.sampled_from([*(name.lower() for name in POLICIES), "deny", "noop", *CHECKERS]), max_size=4)
+
+
+def at_least(strict: Policy, lax: Policy) -> bool:
+    """Whether a policy refuses all that another refuses."""
+    if not set(lax.checkers) <= set(strict.checkers):
+        return False
+    if strict.kind is Kind.DENY_ALL or lax.kind is Kind.ALLOW_ANY:
+        return True
+    return lax.kind is not Kind.DENY_ALL and strict.backward.covers(lax.backward) and strict.forward.covers(lax.forward)
+
+
+@given(words)
+def test_words_are_told_as_words_of_the_same_policy(asked: list[str]) -> None:
+    """What a list of words adds up to is shown in words that add up to it, and needs no extension."""
+    policy = policy_of(asked, {})
+    assert policy_of(words_of(policy), {}) == policy
+    assert exact_words(policy) is None
+
+
+@given(words, words)
+def test_more_words_never_let_in_more(some: list[str], others: list[str]) -> None:
+    """A longer list refuses all that a part of it refuses."""
+    assert at_least(policy_of([*some, *others], {}), policy_of(some, {}))
+    assert at_least(policy_of([*some, *others], {}), policy_of(others, {}))
+
+
+@given(policies)
+def test_no_policy_is_shown_as_a_laxer_one(policy: Policy) -> None:
+    """The words of any policy are as strict, and where they are stricter the exact policy is told beside them."""
+    shown = policy_of(words_of(policy), {})
+    assert at_least(shown, policy)
+    assert (exact_words(policy) is None) == at_least(policy, shown)
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (Policy(backward=Extent(Reach.SINCE, 3)), "backward since 3"),
+        (Policy(backward=LATEST, forward=Extent(Reach.SINCE, 7)), "backward latest, forward since 7"),
+        (Policy(), None),
+        (DENY_ALL, None),
+        (ALLOW_ANY, None),
+    ],
+)
+def test_exact_policies_are_told_in_a_sentence(policy: Policy, told: str | None) -> None:
+    """Only what the words cannot say is told."""
+    assert exact_words(policy) == told
+
+
+def test_words_of_the_operators_own() -> None:
+    """A configured name stands for its words, also among others; it may shadow a built-in one."""
+    models = models_in(" db = full , lint ; noop=none;; all = backward_transitive,forward_transitive")
+    assert models == {
+        "db": ("full", "lint"),
+        "noop": ("none",),
+        "all": ("backward_transitive", "forward_transitive"),
+    }
+    assert policy_of(["db", "repo.reject"], models) == Policy(
+        backward=LATEST, forward=LATEST, checkers=("lint", "repo.reject")
+    )
+    assert policy_of(["all"], models) == POLICIES["FULL_TRANSITIVE"]
+    for wrong in ("db", "=full", "a,b=full"):
+        with pytest.raises(InvalidRequest):
+            models_in(wrong)
+
+
+@pytest.mark.parametrize("word", ["backwards", "lint:", "ruleset:", "ruleset", "repo.accept", ""])
+def test_unknown_words_are_refused(word: str) -> None:
+    """A word that is neither policy nor validator is an error that lists what there is."""
+    with pytest.raises(UnknownPolicy, match="full_transitive"):
+        policy_of([word], {})
+
+
+def test_configs_have_one_reserved_key() -> None:
+    """Without validators the server's are meant, an empty list means none; other reserved keys are refused."""
+    options = SchemaRepoOptions(default_validators=("full",))
+    assert config_in({"owner": "ann"}, options) == POLICIES["FULL"]
+    assert config_in({"repo.validators": " , "}, options) == ALLOW_ANY
+    assert config_in({"repo.validators": "noop, lint,"}, options) == Policy(Kind.ALLOW_ANY, checkers=("lint",))
+    with pytest.raises(InvalidRequest, match=r"repo\.owner"):
+        config_in({"repo.owner": "ann"}, options)
+    assert words_in(" a,,b ") == ("a", "b")
+
+
+# --- properties -----------------------------------------------------------------------------------------------------
+
+
+def loaded(text: str) -> dict[str, str]:
+    """What `java.util.Properties.load` reads, by its documentation."""
+    found = {}
+    for line in text.split("\n"):
+        if not line or line[0] in "#!":
+            continue
+        key, value = _halves(line)
+        found[_plain(key)] = _plain(value)
+    return found
+
+
+def _halves(line: str) -> tuple[str, str]:
+    position = 0
+    while position < len(line) and line[position] not in "=: \t\f":
+        position += 2 if line[position] == "\\" else 1
+    rest = line[position:].lstrip(" \t\f")
+    if rest[:1] in {"=", ":"}:
+        rest = rest[1:].lstrip(" \t\f")
+    return line[:position], rest
+
+
+def _plain(text: str) -> str:
+    units, position = bytearray(), 0
+    while position < len(text):
+        char = text[position]
+        if char != "\\":
+            units += char.encode("utf-16-be")
+            position += 1
+        elif text[position + 1] == "u":
+            units += bytes.fromhex(text[position + 2 : position + 6])
+            position += 6
+        else:
+            escaped = text[position + 1]
+            units += {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(escaped, escaped).encode("utf-16-be")
+            position += 2
+    return units.decode("utf-16-be")
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \\=:#!\t\n\r\f\v\x85u"), max_size=12)
+
+
+@given(st.dictionaries(texts, texts, max_size=5))
+def test_java_reads_back_every_config(members: dict[str, str]) -> None:
+    """Whatever keys and values have in them, Java's reader finds the same; the text is pure ASCII in lines."""
+    told = properties("title", members, 0.0)
+    assert told.isascii()
+    assert told.splitlines()[:2] == ["#title", "#Thu Jan 01 00:00:00 UTC 1970"]
+    assert len(told.split("\n")) == len(members) + 3
+    assert loaded(told) == members
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------
+
+
+def test_lists_of_schemas() -> None:
+    """Lines where they can be told apart, a warning before them where not; JSON keeps every byte."""
+    assert entries([]) == ""
+    assert entries([("1", "b"), ("0", "a")]) == "1\tb\n0\ta\n"
+    assert entries([("0", "a\rb")]).splitlines()[0].startswith("ERROR: ")
+    assert entries_json([]) == b"[]"
+    assert b'"a\\nb\xc3\xa9"' in entries_json([("0", "a\nbé")])
