@@ -1,0 +1,85 @@
+"""Calls of the DEK registry: what is asked, what answers mean, and one life of keys against our own server."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+from tests.running import serving
+
+from stele.client import AsyncSchemaRegistryClient, Dek, Kek, KekUpdate, SchemaRegistryClient, keys
+from stele.client.request import Effect, Lifetime
+from stele.errors import Conflict, DecodeError, NotFound, SteleError
+
+
+def test_requests() -> None:
+    """Names are data in addresses, contexts and flags are parameters, and only what may change little is kept."""
+    asked = keys.kek("a/b", context=".c", deleted=True)
+    assert asked.target == "/dek-registry/v1/keks/a%2Fb?context=.c&deleted=true"
+    assert asked.lifetime is Lifetime.WHILE
+    assert keys.keks(subject_prefixes=("a b", "c"), limit=3).target == (
+        "/dek-registry/v1/keks?subjectPrefix=a%20b&subjectPrefix=c&limit=3"
+    )
+    assert keys.dek("k", ":.c:s", "latest").target == (
+        "/dek-registry/v1/keks/k/deks/%3A.c%3As/versions/-1?algorithm=AES256_GCM"
+    )
+    made = keys.create_dek("k", "s", b"\0", version=2, algorithm="AES256_SIV")
+    assert made.body == b'{"subject":"s","version":2,"algorithm":"AES256_SIV","encryptedKeyMaterial":"AA=="}'
+    assert made.effect is Effect.WRITE
+    assert b"Material" not in (keys.create_dek("k", "s").body or b"")
+    assert keys.delete_dek("k", "s", permanent=True).effect is Effect.DELETE
+    assert keys.update_kek("k", KekUpdate(doc=None)).body == b'{"doc":null}'
+
+
+def test_material() -> None:
+    """Keys travel in base64; anything else is an error, and no representation shows one."""
+    dek = Dek("k", "s", encrypted_key_material=b64encode(b"wrapped").decode(), key_material="AA==")
+    assert (dek.wrapped(), dek.plain(), Dek().plain()) == (b"wrapped", b"\0", None)
+    assert "AA==" not in repr(dek)
+    with pytest.raises(DecodeError):
+        Dek(key_material="é").plain()
+
+
+def test_a_life_of_keys(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Made, found, changed, hidden, brought back, removed: as our server does it."""
+    with (
+        serving("--store", "memory:", folder=tmp_path_factory.mktemp("keys")) as server,
+        SchemaRegistryClient(server.url) as client,
+    ):
+        kek = client.create_kek(Kek("k", "local-kms", "key", {"secret": "s"}, "why", shared=True), test=True)
+        assert (kek.kms_type, kek.doc, kek.shared) == ("local-kms", "why", True)
+        assert kek.ts > 0
+        with pytest.raises(Conflict):
+            client.create_kek(Kek("k", "local-kms", "key"))
+        assert client.try_kek("k").name == "k"
+        assert client.update_kek("k", KekUpdate(doc="because"), test=True).doc == "because"
+        assert client.keks() == ["k"]
+        dek = client.create_dek("k", "s-value")
+        assert (dek.version, dek.subject) == (1, "s-value")
+        assert client.dek("k", "s-value").plain()
+        assert client.create_dek("k", "s-value", version=2).version == 2
+        assert client.dek("k", "s-value", "latest").version == 2
+        assert (client.dek_subjects("k"), client.dek_versions("k", "s-value")) == (["s-value"], [1, 2])
+        client.delete_dek("k", "s-value", 2)
+        assert client.dek_versions("k", "s-value") == [1]
+        client.undelete_dek("k", "s-value", 2)
+        client.delete_dek("k", "s-value")
+        client.undelete_dek("k", "s-value")
+        with pytest.raises(SteleError):
+            client.delete_kek("k")
+        for permanent in (False, True):
+            client.delete_dek("k", "s-value", permanent=permanent)
+        client.delete_kek("k")
+        with pytest.raises(NotFound):
+            client.kek("k")
+        client.undelete_kek("k")
+        for permanent in (False, True):
+            client.delete_kek("k", permanent=permanent)
+        assert client.keks(deleted=True) == []
+
+
+async def test_awaited() -> None:
+    """The same calls are methods of the client for asyncio."""
+    async with AsyncSchemaRegistryClient("http://nowhere.invalid") as client:
+        assert client.create_dek.__doc__ == client.create_dek.__wrapped__.__doc__  # type: ignore[attr-defined]
+        assert AsyncSchemaRegistryClient.kek.__doc__ == keys.kek.__doc__
