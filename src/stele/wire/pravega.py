@@ -1,0 +1,114 @@
+"""The Pravega wire format.
+
+    01 | encoding id, int32 big-endian | payload
+
+An encoding id stands for a version with a codec, within one group: a reader has to know the group. The payload is the
+serialized datum after the codec; Protobuf has no message indexes, since the encoding names the type.
+
+| codec                         | payload                                                        |
+|-------------------------------|----------------------------------------------------------------|
+| `''`                          | as it is                                                       |
+| `application/x-gzip`          | gzip (RFC 1952)                                                |
+| `application/x-snappy-framed` | one raw block of Snappy, without the framing its name speaks of |
+
+Writers in Java may compress more of a buffer than they filled, so a decompressed payload may end with zero bytes.
+
+Source: reference notes on Pravega's schema registry, section 4; for Snappy its format description.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from stele.errors import FrameError
+from stele.wire import snappy
+
+MAGIC: Final = 0x01
+"""First byte of every frame."""
+MAX_ID: Final = 2**31 - 1
+"""Largest encoding id: a signed 32-bit integer for the JVM clients."""
+NONE: Final = ""
+GZIP: Final = "application/x-gzip"
+SNAPPY: Final = "application/x-snappy-framed"
+CODECS: Final = (NONE, GZIP, SNAPPY)
+"""The codecs with a meaning here; a group may have others, whose payloads only their authors can read."""
+MAX_PAYLOAD: Final = 64 * 1024 * 1024
+"""Bytes a decompressed payload may have, unless the caller says otherwise."""
+
+_HEADER = 5
+_MAX_MEMBERS = 100  # of one gzip payload; writers make one, and each more costs a copy of all that follow
+_GZIP = 31  # window bits of zlib that mean: gzip, largest window
+
+
+def frame(encoding_id: int, payload: bytes | memoryview) -> bytes:
+    """One datum with its encoding id in front; payload is what the codec made. Raises `FrameError` for a bad id."""
+    if not 0 <= encoding_id <= MAX_ID:
+        raise FrameError(f"{encoding_id} is no encoding id: it must lie between 0 and {MAX_ID}")
+    return b"".join((bytes((MAGIC,)), encoding_id.to_bytes(4, "big"), payload))
+
+
+def unframe(data: bytes | memoryview) -> tuple[int, memoryview]:
+    """Encoding id and payload of a frame. Raises `FrameError` for anything else."""
+    view = memoryview(data)
+    if len(view) < _HEADER:
+        raise FrameError(f"{len(view)} bytes are too few for a frame: magic byte and encoding id take {_HEADER}")
+    if view[0] != MAGIC:
+        raise FrameError(f"the first byte is {view[0]:#04x}, not the magic byte {MAGIC:#04x} of an encoding id")
+    encoding_id = int.from_bytes(view[1:_HEADER], "big")
+    if encoding_id > MAX_ID:
+        raise FrameError(f"{encoding_id} is no encoding id: it must lie between 0 and {MAX_ID}")
+    return encoding_id, view[_HEADER:]
+
+
+def compress(codec: str, serialized: bytes | memoryview) -> bytes:
+    """The payload of a serialized datum. Raises `FrameError` for a codec that is not one of `CODECS`."""
+    if codec == NONE:
+        return bytes(serialized)
+    if codec == GZIP:
+        packer = zlib.compressobj(wbits=_GZIP)
+        return packer.compress(serialized) + packer.flush()
+    if codec == SNAPPY:
+        return snappy.compress(bytes(serialized))
+    raise _unknown(codec)
+
+
+def decompress(codec: str, payload: bytes | memoryview, *, max_bytes: int = MAX_PAYLOAD) -> bytes:
+    """The serialized datum of a payload, perhaps with zero bytes behind it (see above).
+
+    Never makes more than max_bytes. Raises `FrameError` for more, for corrupt payloads, and for a codec that is not one
+    of `CODECS`.
+    """
+    if codec == NONE:
+        return bytes(payload)
+    if codec == GZIP:
+        return _gunzip(bytes(payload), max_bytes)
+    if codec == SNAPPY:
+        return snappy.decompress(bytes(payload), max_bytes=max_bytes)
+    raise _unknown(codec)
+
+
+def _gunzip(data: bytes, max_bytes: int) -> bytes:
+    """All members of a gzip file, as Java reads them; zero bytes may follow the last."""
+    parts: list[bytes] = []
+    left = max_bytes
+    for _ in range(_MAX_MEMBERS):
+        unpacker = zlib.decompressobj(wbits=_GZIP)
+        try:
+            part = unpacker.decompress(data, left + 1)
+        except zlib.error as error:
+            raise FrameError(f"the payload is not gzip: {error}") from None
+        if len(part) > left:
+            raise FrameError(f"the payload has more than {max_bytes} bytes when decompressed")
+        if not unpacker.eof:
+            raise FrameError("the payload ends within its gzip data")
+        parts.append(part)
+        left -= len(part)
+        data = unpacker.unused_data
+        if not data.strip(b"\0"):
+            return b"".join(parts)
+    raise FrameError(f"the payload has more than {_MAX_MEMBERS} gzip members")
+
+
+def _unknown(codec: str) -> FrameError:
+    return FrameError(f"nobody here knows the codec {codec!r}; known: {', '.join(map(repr, CODECS))}")
