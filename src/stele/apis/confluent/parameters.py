@@ -78,7 +78,7 @@ def everywhere(path: str) -> list[str]:
 
 
 def raw(text: str) -> Response[bytes]:
-    """A schema's text as the whole answer."""
+    """A schema's text as the whole answer: any JSON, or Protobuf, whatever the type the answer is said to have."""
     return Response(text.encode(), media_type=MEDIA_TYPE)
 
 

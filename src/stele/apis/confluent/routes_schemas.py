@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from litestar import Response, get
@@ -119,7 +120,7 @@ async def get_schema_text(
     context: Context = "",
     subject: Text = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
-) -> Response[bytes]:
+) -> Response[Any]:
     # GET /schemas/ids/{id}/schema
     """A schema's text by its id."""
     state, schema, _ = await _find(desk, gid, subject, context)

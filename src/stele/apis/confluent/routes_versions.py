@@ -68,7 +68,7 @@ async def get_version_text(
     context: Context = "",
     format: Shape = "",  # noqa: A002 - the parameter's name in the API
     deleted: Flag = "",
-) -> Response[bytes]:
+) -> Response[Any]:
     # GET /subjects/{subject}/versions/{version}/schema
     """The text of one version."""
     state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
