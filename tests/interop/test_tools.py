@@ -1,4 +1,4 @@
-"""Tools of others, unmodified, in environments of their own: each script below `tools/` and `node/` is one client's story."""
+"""Clients of others, unmodified, in environments of their own: each script below `tools/` and `node/` tells of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests.running import serving
 
 HERE = Path(__file__).parent
