@@ -119,6 +119,7 @@ bindings = st.builds(
     st.just("value"),
     keys,
     st.none() | ordinals,
+    resource_id=st.sampled_from(["", "1", "2"]),
 )
 adoptions = st.lists(
     st.tuples(st.sampled_from(["avro", "json"]), st.sampled_from(["strict", "loose"]), st.integers(0, 3)), max_size=3

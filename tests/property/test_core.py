@@ -110,6 +110,19 @@ class Observer:
                     assert state.text(version.content) in TEXTS
 
 
+def check_places(state: State) -> None:
+    """Bindings are found at their subjects and resources, and nowhere else."""
+    bound = set(state.bindings.values())
+    subjects = {row.subject for row in bound} | {SubjectKey("", "nobody's")}
+    for subject in subjects:
+        assert queries.bindings_of(state, [subject]) == {row for row in bound if row.subject == subject}
+    for name in {row.resource_id for row in bound if row.resource_id}:
+        assert queries.bindings_of_resource(state, "topic", name) == {row for row in bound if row.resource_id == name}
+    assert state.by_place is not None
+    assert all(state.by_place.values()), "nothing empty is left behind"
+    assert {row for rows in state.by_place.values() for row in rows} == bound
+
+
 def check_indexes(state: State) -> None:
     """Indexes and links say what the rows say."""
     rows = [row for subject in all_subjects(state) for row in subject.versions]
@@ -129,6 +142,7 @@ def check_indexes(state: State) -> None:
     )
     assert referring == sorted((key, row.uid) for key, uses in state.referrers.items() for row in uses)
     assert all(state.referrers.values()), "nothing empty is left behind"
+    check_places(state)
     for target in state.referrers:
         assert queries.version(state, SubjectKey(*target[:2]), target[2], queries.KEPT).ordinal == target[2]
     for content in state.contents.values():
@@ -356,6 +370,7 @@ def test_a_draft_taken_back_leaves_no_trace(
     if indexed:
         queries.by_uid(state, 1)
         queries.by_digest(state, "print", b"")
+        queries.bindings_of(state, [SubjectKey("", "s")])
     before = facts(state)
     state.begin()
     for number, command in enumerate(draft, 1000):

@@ -64,12 +64,29 @@ def encoding_assigned(state: State, event: ev.EncodingAssigned, stamp: ev.Stamp,
 
 def bound(state: State, event: ev.Bound, stamp: ev.Stamp, seq: int) -> None:
     """A binding, perhaps in the place of another."""
+    _unplace(state, event.binding.key)
+    if state.by_place is not None:
+        for place in event.binding.places:
+            state.put(state.by_place, place, (*state.by_place.get(place, ()), event.binding))
     state.put(state.bindings, event.binding.key, event.binding)
 
 
 def unbound(state: State, event: ev.Unbound, stamp: ev.Stamp, seq: int) -> None:
     """The end of a binding."""
+    _unplace(state, event.key)
     state.drop(state.bindings, event.key)
+
+
+def _unplace(state: State, key: tuple[str, str, str, str]) -> None:
+    known = state.bindings.get(key)
+    if known is None or state.by_place is None:
+        return
+    for place in known.places:
+        left = tuple(row for row in state.by_place.get(place, ()) if row.key != key)
+        if left:
+            state.put(state.by_place, place, left)
+        else:
+            state.drop(state.by_place, place)
 
 
 def items_changed(state: State, event: ev.ItemsChanged, stamp: ev.Stamp, seq: int) -> None:

@@ -271,6 +271,14 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     ext: dict[str, Any] | None = None
 
 
+class BindingPlace(NamedTuple):
+    """Where bindings are looked for: kind '' has space and name of a subject, `id` type and id of a resource."""
+
+    kind: str
+    first: str
+    second: str
+
+
 class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     """A resource of a data system bound to a subject. ordinal None follows the latest version.
 
@@ -293,6 +301,14 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     def key(self) -> tuple[str, str, str, str]:
         """What is unique: (cluster, resource type, resource, role)."""
         return self.cluster, self.resource_type, self.resource, self.role
+
+    @property
+    def places(self) -> tuple[BindingPlace, ...]:
+        """Where it is looked for: at its subject, and at its resource's id if it has one."""
+        of_subject = BindingPlace("", *self.subject)
+        if not self.resource_id:
+            return (of_subject,)
+        return of_subject, BindingPlace("id", self.resource_type, self.resource_id)
 
 
 class Collection(msgspec.Struct):

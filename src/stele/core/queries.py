@@ -14,6 +14,7 @@ from stele.core.model import (
     REGISTRY,
     Attachments,
     Binding,
+    BindingPlace,
     Content,
     GlobalId,
     Lane,
@@ -207,21 +208,31 @@ def encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
 
 def bindings_of(state: State, subjects: Iterable[SubjectKey]) -> frozenset[Binding]:
     """All bindings to any of these subjects."""
-    keys = set(subjects)
-    return frozenset(binding for binding in state.bindings.values() if binding.subject in keys)
+    return frozenset(row for key in subjects for row in _placed(state, BindingPlace("", *key)))
+
+
+def bindings_of_resource(state: State, resource_type: str, resource_id: str) -> frozenset[Binding]:
+    """All bindings of the resource of that id."""
+    return frozenset(_placed(state, BindingPlace("id", resource_type, resource_id)))
+
+
+def _placed(state: State, place: BindingPlace) -> tuple[Binding, ...]:
+    return state.index("by_place", _places).get(place, ())
+
+
+def _places(state: State) -> dict[BindingPlace, tuple[Binding, ...]]:
+    index: dict[BindingPlace, list[Binding]] = {}
+    for binding in state.bindings.values():
+        for place in binding.places:
+            index.setdefault(place, []).append(binding)
+    return {place: tuple(rows) for place, rows in index.items()}
 
 
 def bindings_around(state: State, bindings: Iterable[Binding]) -> frozenset[Binding]:
     """All bindings to the subjects of these ones, or of the resources they are of by type and id, or by key."""
     near = list(bindings)
-    subjects = {binding.subject for binding in near}
-    resources = {(binding.resource_type, binding.resource_id) for binding in near if binding.resource_id}
-    keys = {binding.key for binding in near}
-    return frozenset(
-        row
-        for key, row in state.bindings.items()
-        if row.subject in subjects or (row.resource_type, row.resource_id) in resources or key in keys
-    )
+    same = (state.bindings[row.key] for row in near if row.key in state.bindings)
+    return frozenset((*same, *(found for row in near for place in row.places for found in _placed(state, place))))
 
 
 # --- references -----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import msgspec
 from stele.core.model import (
     DEFAULT_SPACE,
     Binding,
+    BindingPlace,
     Collection,
     Content,
     Level,
@@ -66,6 +67,7 @@ class State:
         self.interned: dict[Any, Any] = {}
         self.by_uid: dict[int, Version] | None = None
         self.by_digest: dict[bytes, tuple[Content, ...]] | None = None
+        self.by_place: dict[BindingPlace, tuple[Binding, ...]] | None = None
         """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
         self.purges = 0
         """How many gids went away: what caches of answers by id watch."""

@@ -221,9 +221,7 @@ class Filter(NamedTuple):
 
 def by_resource_id(state: State, resource_id: str, resource_type: str) -> list[Binding]:
     """Bindings of the resource of that id."""
-    return [
-        row for row in state.bindings.values() if row.resource_id == resource_id and row.resource_type == resource_type
-    ]
+    return sorted(queries.bindings_of_resource(state, resource_type, resource_id), key=lambda row: row.key)
 
 
 def by_name(state: State, cluster: str, resource: str) -> list[Binding]:

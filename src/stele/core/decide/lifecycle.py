@@ -68,11 +68,7 @@ def purged(state: State, subject: Subject, ordinals: tuple[int, ...]) -> tuple[E
 
 def _unbound(state: State, key: SubjectKey, ordinals: tuple[int, ...] | None) -> tuple[Event, ...]:
     """Ends of the bindings to a subject, or only of those to these versions of it."""
-    ending = [
-        name
-        for name, binding in state.bindings.items()
-        if binding.subject == key and (ordinals is None or binding.ordinal in ordinals)
-    ]
+    ending = [row.key for row in queries.bindings_of(state, [key]) if ordinals is None or row.ordinal in ordinals]
     return tuple(Unbound(name) for name in sorted(ending))
 
 
