@@ -1,12 +1,17 @@
-"""Registries of these tests log trouble alone."""
+"""Registries of these tests log trouble alone, and leave no trace in how the others log."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+import structlog
 
 from stele.server.logs import configure_logs
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> None:
+def _quiet() -> Iterator[None]:
     configure_logs("error", "json")
+    yield
+    structlog.reset_defaults()

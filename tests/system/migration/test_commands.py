@@ -15,9 +15,12 @@ from tests.running import serving
 from tests.system.migration.boxes import box
 from tests.system.migration.crawl import crawl, differences
 from tests.system.migration.histories import EVERYTHING, Step, play, register
+from typer.testing import CliRunner
 
+from stele.cli.app import app
 from stele.migrate import archive, target
 
+RUN = CliRunner()
 KILLER = Path(__file__).with_name("kill_import.py")
 
 
@@ -29,20 +32,35 @@ class Source(NamedTuple):
     archive: Path
 
 
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands are run in a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
     """The registry that is moved."""
     folder = tmp_path_factory.mktemp("source")
     with serving("--store", "memory:", folder=folder) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         play(http, EVERYTHING)
-        assert stele("export", "a.gz", "--url", server.url, folder=folder).returncode == 0
+        assert stele("export", str(folder / "a.gz"), "--url", server.url).returncode == 0
         yield Source(server.url, http, folder / "a.gz")
 
 
-def stele(*words: str, folder: Path, standard_input: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run the command."""
-    command = [sys.executable, "-m", "stele.cli", *words]
-    return subprocess.run(command, cwd=folder, input=standard_input, capture_output=True, timeout=300, check=False)
+class Done(NamedTuple):
+    """What came of a command."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+def stele(*words: str, standard_input: bytes | None = None) -> Done:
+    """Run the command in the present folder."""
+    result = RUN.invoke(app, words, input=standard_input)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return Done(result.exit_code, result.stdout_bytes, result.stderr_bytes)
 
 
 def assert_same(source: Source, url: str) -> None:
@@ -55,15 +73,15 @@ def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Pat
     """Dry run, import, proof, and a second import, each with its exit code and its report."""
     with serving("--store", "sqlite:///t.db", folder=tmp_path) as server:
         words = ["import", "confluent", "--url", source.url, "--to", server.url]
-        planned = stele(*words, "--dry-run", "-o", "json", folder=tmp_path)
+        planned = stele(*words, "--dry-run", "-o", "json")
         assert planned.returncode == 0, planned.stderr
         assert json.loads(planned.stdout)["counts"] == {"register": 20, "reserve ids": 2, "config": 6, "mode": 4}
-        before = stele(*words, "--verify", folder=tmp_path)
+        before = stele(*words, "--verify")
         assert (before.returncode, b"0 of 20 versions are there" in before.stdout) == (1, True)
-        done = stele(*words, folder=tmp_path)
+        done = stele(*words)
         assert (done.returncode, done.stdout) == (0, b"20 of 20 versions are there; no difference\n"), done.stderr
         assert_same(source, server.url)
-        again = stele(*words, "--output", "json", folder=tmp_path)
+        again = stele(*words, "--output", "json")
         report = {"versions": 20, "same": 20, "counts": {}, "differences": [], "refused": [], "notes": []}
         assert (again.returncode, json.loads(again.stdout)) == (0, report)
 
@@ -91,21 +109,21 @@ def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path,
 
 def test_topics_and_archives_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
     """Every way out is a way in, `-` is standard input and output, and equal registries have equal archives."""
-    written = stele("export", "topic", "-", "--url", source.url, folder=tmp_path)
+    written = stele("export", "topic", "-", "--url", source.url)
     assert written.returncode == 0, written.stderr
     store = ["--store", "sqlite:///t.db"]
-    read = stele("import", "topic", "-", *store, folder=tmp_path, standard_input=written.stdout)
+    read = stele("import", "topic", "-", *store, standard_input=written.stdout)
     assert read.returncode == 0, read.stderr
-    assert stele("export", "b.gz", *store, "--level", "nobody", folder=tmp_path).returncode == 0
+    assert stele("export", "b.gz", *store, "--level", "nobody").returncode == 0
     assert (tmp_path / "b.gz").read_bytes() == source.archive.read_bytes()
-    piped = stele("import", "-", *store, "--verify", folder=tmp_path, standard_input=source.archive.read_bytes())
+    piped = stele("import", "-", *store, "--verify", standard_input=source.archive.read_bytes())
     assert piped.returncode == 0, piped.stderr
 
 
 def test_poorer_formats_say_what_they_lose(source: Source, tmp_path: Path) -> None:
     """An export that leaves something out ends with 1 and says what; the file is there all the same."""
     words = ["export", "topic", "k.jsonl", "--flavour", "karapace", "--url", source.url, "-o", "json"]
-    done = stele(*words, folder=tmp_path)
+    done = stele(*words)
     assert done.returncode == 1
     assert any("modes" in loss for loss in json.loads(done.stdout)["losses"])
     assert (tmp_path / "k.jsonl").read_bytes().count(b"\n") > 5
@@ -123,7 +141,7 @@ def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
         (["import", "confluent", "--url", "ftp://x", *store], b"no address of a registry"),
         (["export", "x.gz", "--url", "http://127.0.0.1:9"], b"no registry answered"),
     ):
-        done = stele(*words, folder=tmp_path)
+        done = stele(*words)
         assert done.returncode == 2, (words, done.stderr)
         assert why in b" ".join(done.stderr.split()), (words, done.stderr)
         assert b"Traceback" not in done.stderr
@@ -131,7 +149,7 @@ def test_errors_and_contradictions(source: Source, tmp_path: Path) -> None:
     with serving(*store, folder=tmp_path) as server:
         with httpx.Client(base_url=server.url) as http:
             play(http, [register("orders", '"string"'), Step("PUT", "/mode", {"mode": "READONLY"})])
-        done = stele("import", str(source.archive), "--to", server.url, "-o", "json", folder=tmp_path)
+        done = stele("import", str(source.archive), "--to", server.url, "-o", "json")
         report = json.loads(done.stdout)
         assert (done.returncode, report["counts"]["number taken"]) == (1, 1)
         assert b"nothing was changed" in done.stderr
