@@ -1,0 +1,171 @@
+"""One registry, two tongues: what is done through the Pravega dialect holds in the Confluent dialect, and back."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest_asyncio
+
+from stele.server.app import build_front
+from stele.server.metrics import Metrics
+from stele.server.settings import Settings
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+
+A1 = '{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":"int"}]}'
+A2 = A1.replace("]}", ',{"name":"b","type":"string","default":""}]}')
+A3 = A1.replace("]}", ',{"name":"b","type":"string"}]}')
+OTHER = A1.replace('"R"', '"S"')
+PROTO = 'syntax = "proto3";\npackage p;\n\nmessage M {\n  int32 a = 1;\n}\n'
+
+
+@pytest_asyncio.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the whole server over an empty registry."""
+    registry = await Registry.open(await open_log("memory:"))
+    async with client_of(build_front(registry, Settings(), Metrics())) as made:
+        yield made
+    await registry.close()
+
+
+async def put(client: httpx.AsyncClient, path: str, body: Any, status: int = 200) -> Any:
+    """PUT, and what it answers."""
+    return _checked(await client.put(path, json=body), status)
+
+
+async def post(client: httpx.AsyncClient, path: str, body: Any, status: int = 200) -> Any:
+    """POST, and what it answers."""
+    return _checked(await client.post(path, json=body), status)
+
+
+async def get(client: httpx.AsyncClient, path: str, status: int = 200) -> Any:
+    """GET, and what it answers."""
+    return _checked(await client.get(path), status)
+
+
+def _checked(answer: httpx.Response, status: int) -> Any:
+    assert answer.status_code == status, f"{answer.status_code} {answer.text}"
+    return answer.json() if answer.content and "json" in answer.headers["content-type"] else answer.text
+
+
+async def group(client: httpx.AsyncClient, policy: str, *, several: bool = True) -> None:
+    """Create the group `g` for Avro schemas."""
+    properties = {
+        "serializationFormat": {"serializationFormat": "Avro"},
+        "compatibility": {"policy": policy},
+        "allowMultipleTypes": several,
+    }
+    await post(client, "/v1/groups", {"groupName": "g", "groupProperties": properties}, 201)
+
+
+def info(text: str, format_name: str = "Avro", type_name: str = "") -> dict[str, Any]:
+    """A schema as the Pravega API takes it."""
+    data = base64.b64encode(text.encode()).decode()
+    return {"type": type_name, "serializationFormat": {"serializationFormat": format_name}, "schemaData": data}
+
+
+async def test_policies_of_groups_hold_for_subjects(client: httpx.AsyncClient) -> None:
+    """What a group refuses its subject refuses; a policy with no name there is shown as the nearest stricter one."""
+    await group(client, "DenyAll")
+    await post(client, "/subjects/g/versions", {"schema": A1})
+    await post(client, "/subjects/g/versions", {"schema": A2}, 409)
+    assert (await get(client, "/config/g?defaultToGlobal=true"))["compatibilityLevel"] == "FULL_TRANSITIVE"
+    await put(client, "/v1/groups/g/compatibility", {"compatibility": {"policy": "Backward"}})
+    await post(client, "/subjects/g/versions", {"schema": A3}, 409)
+    assert (await post(client, "/subjects/g/versions", {"schema": A2}))["version"] == 2
+    till = {"backwardPolicy": {"backwardPolicy": {"name": "BackwardTill", "versionInfo": _version("n.R", 1)}}}
+    await put(client, "/v1/groups/g/compatibility", {"compatibility": {"policy": "Advanced", "advanced": till}})
+    assert (await get(client, "/config/g"))["compatibilityLevel"] == "BACKWARD_TRANSITIVE"
+    history = (await get(client, "/v1/groups/g/history"))["history"]
+    assert [row["compatibility"]["policy"] for row in history] == ["DenyAll", "Backward"]
+
+
+async def test_settings_of_subjects_hold_for_groups(client: httpx.AsyncClient) -> None:
+    """A level set for a subject is the policy of its group, to conditional updates too; without one the group's own."""
+    await group(client, "AllowAny")
+    await put(client, "/config/g", {"compatibility": "FORWARD"})
+    assert (await get(client, "/v1/groups/g"))["compatibility"] == {"policy": "Forward"}
+    await post(client, "/v1/groups/g/schemas", info(A3), 201)
+    await post(client, "/v1/groups/g/schemas", info(A1), 409)
+    change = {"compatibility": {"policy": "DenyAll"}, "previousCompatibility": {"policy": "AllowAny"}}
+    await put(client, "/v1/groups/g/compatibility", change, 409)
+    change["previousCompatibility"] = {"policy": "Forward"}
+    await put(client, "/v1/groups/g/compatibility", change)
+    await client.delete("/config/g")
+    assert (await get(client, "/v1/groups/g"))["compatibility"] == {"policy": "AllowAny"}
+    await post(client, "/v1/groups/g/schemas", info(A1), 201)
+
+
+async def test_a_group_of_one_type_is_one_for_all(client: httpx.AsyncClient) -> None:
+    """A second type is refused through the other dialect as well, whatever level was set there."""
+    await group(client, "AllowAny", several=False)
+    await post(client, "/subjects/g/versions", {"schema": A1})
+    await put(client, "/config/g", {"compatibility": "NONE"})
+    assert "TYPE_CHANGED" in str(await post(client, "/subjects/g/versions", {"schema": OTHER}, 409))
+    await post(client, "/subjects/g/versions", {"schema": A3})
+
+
+async def test_the_format_of_a_group_holds_for_its_subject(client: httpx.AsyncClient) -> None:
+    """A JSON schema does not enter an Avro group by the other door."""
+    await group(client, "AllowAny")
+    await post(client, "/subjects/g/versions", {"schema": "{}", "schemaType": "JSON"}, 422)
+    await post(client, "/subjects/g/versions", {"schema": A1})
+
+
+async def test_subjects_are_groups_with_the_right_numbers(client: httpx.AsyncClient) -> None:
+    """A subject is a group of any format; ids and versions are one less, data the same, and both go on counting."""
+    await post(client, "/subjects/s%2F1/versions", {"schema": A1})
+    assert await get(client, "/v1/groups/s%2F1") == {
+        "serializationFormat": {"serializationFormat": "Any", "fullTypeName": "Any"},
+        "compatibility": {"policy": "Backward"},
+        "allowMultipleTypes": False,
+        "properties": {},
+    }
+    assert list((await get(client, "/v1/groups"))["groups"]) == ["s/1"]
+    assert base64.b64decode((await get(client, "/v1/groups/s%2F1/schemas/schema/0"))["schemaData"]).decode() == A1
+    assert await post(client, "/v1/groups/s%2F1/schemas", info(A1), 201) == _version("n.R", 0)
+    assert await post(client, "/v1/groups/s%2F1/schemas", info(A2), 201) == _version("n.R", 1)
+    found = await get(client, "/subjects/s%2F1/versions/2")
+    assert (found["schema"], found["version"]) == (A2, 2)
+    assert (await post(client, "/v1/schemas/addedTo", info(A1)))["groups"] == {"s/1": _version("n.R", 0)}
+    await client.delete("/subjects/s%2F1/versions/1")
+    listed = (await get(client, "/v1/groups/s%2F1/schemas/versions"))["schemas"]
+    assert [row["versionInfo"]["id"] for row in listed] == [1]
+    await get(client, "/v1/groups/s%2F1/schemas/schema/0")
+    await client.delete("/v1/groups/s%2F1")
+    await get(client, "/subjects/s%2F1/versions", 404)
+
+
+async def test_what_the_other_dialect_kept_apart_arrives_whole(client: httpx.AsyncClient) -> None:
+    """References are resolved, Protobuf sources compiled: a client of Pravega can read what it gets."""
+    enum = '{"type":"enum","name":"E","symbols":["X"]}'
+    await post(client, "/subjects/e/versions", {"schema": enum})
+    user = '{"type":"record","name":"U","fields":[{"name":"e","type":"E"}]}'
+    reference = {"name": "E", "subject": "e", "version": 1}
+    await post(client, "/subjects/u/versions", {"schema": user, "references": [reference]})
+    data = base64.b64decode((await get(client, "/v1/groups/u/schemas/schema/0"))["schemaData"])
+    assert json.loads(data)["fields"][0]["type"] == json.loads(enum)
+    await post(client, "/subjects/p/versions", {"schema": PROTO, "schemaType": "PROTOBUF"})
+    shown = await get(client, "/v1/groups/p/schemas/schema/0")
+    assert shown["type"] == "p.M"
+    assert b"proto3" in base64.b64decode(shown["schemaData"])
+    assert await post(client, "/v1/groups/p/schemas", shown, 201) == _version("p.M", 0, "Protobuf")
+
+
+async def test_both_own_something_below_v1(client: httpx.AsyncClient) -> None:
+    """`/v1/metadata` is the Confluent dialect's, the rest of `/v1` the Pravega dialect's; each in its own words."""
+    assert "scope" in await get(client, "/v1/metadata/id")
+    assert (await get(client, "/v1/metadata/nothing", 404))["error_code"] == 404
+    assert await get(client, "/v1/nothing", 404) == "Not Found"
+    assert (await get(client, "/ping")) == ""
+    assert "/v1/groups" in (await get(client, "/_docs/pravega/openapi.json"))["paths"]
+
+
+def _version(type_name: str, number: int, format_name: str = "Avro") -> dict[str, Any]:
+    return {"type": type_name, "serializationFormat": format_name, "version": number, "id": number}
