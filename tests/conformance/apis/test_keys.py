@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import httpx
 import pytest
@@ -81,6 +82,27 @@ async def test_racing_creations(client: httpx.AsyncClient) -> None:
     assert sorted(answer.status_code for answer in made) == [200] + [409] * 7
     winner = next(answer for answer in made if answer.status_code == 200)
     assert (await client.get(f"{KEKS}/a/deks/s")).json() == winner.json()
+
+
+async def test_nodes_that_share_a_log(tmp_path: Path) -> None:
+    """Of nodes that make the same data key at once one does, and the others hand out that one."""
+    store = f"sqlite://{tmp_path}/registry.db"
+    nodes = [await Registry.open(await open_log(store)) for _ in range(2)]
+    async with client_of(application(nodes[0])) as first, client_of(application(nodes[1])) as second:
+        assert (await first.post(KEKS, json={"name": "a", **LOCAL})).status_code == 200
+        made = await asyncio.gather(
+            *(client.post(f"{KEKS}/a/deks", json={"subject": "s"}) for client in (first, second) for _ in range(4))
+        )
+        assert sorted(answer.status_code for answer in made) == [200] + [409] * 7
+        winner = next(answer for answer in made if answer.status_code == 200).json()
+        for client in (first, second):
+            assert (await client.get(f"{KEKS}/a/deks/s")).json() == winner
+        rewrapped = await asyncio.gather(
+            *(client.post(f"{KEKS}/a/deks/s?rewrap=true", json={}) for client in (first, second))
+        )
+        assert {answer.json()["keyMaterial"] for answer in rewrapped} == {winner["keyMaterial"]}
+    for node in nodes:
+        await node.close()
 
 
 async def test_secrets_stay_out_of_answers_and_logs(client: httpx.AsyncClient) -> None:
