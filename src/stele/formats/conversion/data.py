@@ -27,7 +27,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from stele.errors import DataError, EncodeError
-from stele.formats.conversion import texts
+from stele.formats.conversion import parts, texts
 from stele.formats.conversion.fit import fits
 from stele.formats.conversion.model import (
     ABSENT,
@@ -79,9 +79,9 @@ _DAY_ZERO: Final = date(1970, 1, 1).toordinal()
 def plain(model: Model, datum: Any, kind: Type | None = None) -> Any:
     """The JSON value of a datum of the model's root (or of kind, a type of the model).
 
-    Takes the Python types of all codecs, raw values of logical types among them (days as int, a decimal as bytes), and
-    a branch chosen as `(name, datum)`. What does not fit the model is written as Python has it.
-    Raises `DataError` for what has no JSON value.
+    Takes the Python types of all codecs, raw values of logical types among them (a day as int or as year, month and
+    day, a decimal as bytes), and a branch chosen as `(name, datum)`. What does not fit the model is written as Python
+    has it. Raises `DataError` for what has no JSON value.
     """
     try:
         return _Plain(model).value(kind or model.root, datum, 0)
@@ -92,8 +92,8 @@ def plain(model: Model, datum: Any, kind: Type | None = None) -> Any:
 def datum(model: Model, value: Any, kind: Type | None = None) -> Any:
     """The Python value a JSON value stands for; the way back from `plain`.
 
-    date, time, datetime, UUID, Decimal and bytes where the model says so; days and units as int where Python's types do
-    not reach. Raises `EncodeError` when the value is none of the type.
+    date, time, datetime, UUID, Decimal and bytes where the model says so; days and units as int, nanoseconds as
+    `Nanos`, where Python's types do not reach. Raises `EncodeError` when the value is none of the type.
     """
     try:
         return _Datum(model).value(kind or model.root, value, 0)
@@ -190,7 +190,7 @@ def _text(kind: Type, datum: Any) -> str | None:
             return texts.decimal_text(Number(datum), kind.scale if kind.precision is not None else None)
         case Scalar(Kind.UUID) if isinstance(datum, bytes):
             return str(UUID(bytes=datum))
-    return None
+    return parts.text_of(kind, datum)
 
 
 def _bare(value: Any, depth: int) -> Any:
@@ -310,13 +310,15 @@ def _read(kind: Type, text: str) -> Any:
             case Time(unit):
                 count = texts.time_of(text, unit)
                 day = range(86_400 * 10 ** texts.DIGITS[unit])
-                return count if unit is Unit.NANO or count not in day else (_MIDNIGHT + _span(count, unit)).time()
+                if unit is Unit.NANO:
+                    return parts.Nanos(count)
+                return (_MIDNIGHT + _span(count, unit)).time() if count in day else count
             case Timestamp(unit, utc):
                 return _moment(texts.moment_of(text, unit, utc=utc), unit, utc=utc)
             case Duration(unit, calendar):
                 if calendar:
                     return b"".join(part.to_bytes(4, "little") for part in texts.calendar_of(text))
-                return texts.span_of(text, unit)
+                return parts.Nanos(texts.span_of(text, unit)) if unit is Unit.NANO else texts.span_of(text, unit)
     except (ValueError, ArithmeticError) as error:
         raise _Misfit(str(error)) from None
     raise AssertionError(kind)
@@ -325,7 +327,7 @@ def _read(kind: Type, text: str) -> Any:
 def _moment(count: int, unit: Unit, *, utc: bool) -> datetime | int:
     """Python's own type where it holds the value, else the count."""
     if unit is Unit.NANO:
-        return count
+        return parts.Nanos(count)
     try:
         return (_EPOCH if utc else _MIDNIGHT) + _span(count, unit)
     except OverflowError:

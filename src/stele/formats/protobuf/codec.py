@@ -21,6 +21,7 @@ from stele.formats.protobuf.kinds import (
     map_parts,
 )
 from stele.formats.protobuf.native import MAX_DEPTH, Writer, to_native
+from stele.formats.protobuf.whole import EXAMPLES
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -132,6 +133,8 @@ class _Example:
             return _scalar(WRAPPERS[name], field)
         if name in JSON_VALUES:
             return ["text"] if name.endswith("ListValue") else {"key": "text"}
+        if name in EXAMPLES and set(EXAMPLES[name]) <= set(field.message_type.fields_by_name):
+            return dict(EXAMPLES[name])
         return _TEXTS[name] if name in _TEXTS else self.message(field.message_type, above)
 
 

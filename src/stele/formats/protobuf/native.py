@@ -9,7 +9,10 @@
 | enum | the name; the number when the schema has no name for it | the number |
 | message, group | dict by field name | JSON name instead of the field's; a Message of that type |
 | repeated, map | list, dict | any sequence but text, any mapping |
-| Timestamp, Duration, FieldMask | JSON text (`2026-01-31T00:00:00.5Z`, `1.5s`, `a,b`) | datetime, timedelta |
+| Timestamp, Duration | JSON text (`2026-01-31T00:00:00.5Z`, `1.5s`) | datetime, timedelta, `Nanos` |
+| FieldMask | JSON text (`a,b`) | – |
+| google.type.Date, TimeOfDay, DateTime | dict by field name | date; time, datetime, `Nanos` |
+| google.type.Decimal, confluent.type.Decimal | dict by field name | Decimal |
 | wrappers | the scalar | – |
 | Struct, Value, ListValue | JSON data | – |
 | extension | under `[pkg.name]` | – |
@@ -30,6 +33,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 
+from stele.formats.conversion.parts import Nanos
 from stele.formats.protobuf.kinds import (
     DURATION,
     TIMESTAMP,
@@ -42,6 +46,7 @@ from stele.formats.protobuf.kinds import (
     set_fields,
     type_text,
 )
+from stele.formats.protobuf.whole import fields_of
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -116,10 +121,23 @@ class Writer:
             self._put(message, descriptor.fields_by_name["value"], datum, path)
         elif descriptor.full_name in WELL_KNOWN:
             self._well_known(message, datum, path)
-        elif not isinstance(datum, Mapping):
-            self._bad(path, f"{_kind(datum)} is no message {descriptor.full_name}")
-        else:
+        elif isinstance(datum, Mapping):
             self._fields(message, datum, path, depth)
+        else:
+            self._whole(message, datum, path, depth)
+
+    def _whole(self, message: Message, datum: Any, path: str, depth: int) -> None:
+        """A message from a value of another type that it stands for."""
+        name = message.DESCRIPTOR.full_name
+        try:
+            fields = fields_of(name, datum)
+        except ValueError as error:
+            self._bad(path, f"{_kind(datum)} is no {name}: {error}")
+            return
+        if fields is None:
+            self._bad(path, f"{_kind(datum)} is no message {name}")
+        else:
+            self._fields(message, fields, path, depth)
 
     def _fields(self, message: Message, datum: Mapping[Any, Any], path: str, depth: int) -> None:
         oneofs: dict[str, str] = {}
@@ -211,6 +229,9 @@ class Writer:
                 message.FromDatetime(datum)  # type: ignore[attr-defined]  # mixed in by name
             elif name == DURATION and isinstance(datum, dt.timedelta):
                 message.FromTimedelta(datum)  # type: ignore[attr-defined]  # mixed in by name
+            elif name in (TIMESTAMP, DURATION) and isinstance(datum, Nanos):
+                message.FromNanoseconds(datum)  # type: ignore[attr-defined]  # mixed in by name
+                message.ToJsonString()  # type: ignore[attr-defined]  # refuses what is out of range
             else:
                 json_format.ParseDict(datum, message, max_recursion_depth=MAX_DEPTH)
         except (json_format.ParseError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:

@@ -1,0 +1,99 @@
+"""Dates, times and decimals in parts, as languages without such types have them.
+
+Protobuf writes a day as a message of year, month and day (`google.type.Date`), a decimal as a message of bytes and
+scale (`confluent.type.Decimal`), and a span as text of its own (`1.5s`). Here they get their neutral text, and back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal as Number
+from typing import Any, Final
+
+from stele.formats.conversion import texts
+from stele.formats.conversion.model import Decimal, Duration, Kind, Scalar, Time, Timestamp, Type, Unit
+
+_SPAN: Final = re.compile(r"(-?)([0-9]+(?:\.[0-9]{1,9})?)s")
+_DAY_NANOS: Final = 86_400 * 10**9
+
+
+class Nanos(int):
+    """Nanoseconds, which Python's own types do not hold: of a day, since 1970, or of a span.
+
+    A codec that takes them tells them from a count in some other unit.
+    """
+
+
+def text_of(kind: Type, parts: Any) -> str | None:
+    """The neutral text of a value in parts; None for parts that make no value of the type, such as a day 0."""
+    try:
+        match kind:
+            case Duration(unit, False) if isinstance(parts, str) and (found := _SPAN.fullmatch(parts)):
+                return texts.span_text(texts.span_of(f"{found[1]}PT{found[2]}S", unit), unit)
+            case Scalar(Kind.DATE) if isinstance(parts, Mapping):
+                return texts.day_text(_day(parts))
+            case Time(Unit.NANO) if isinstance(parts, Mapping):
+                return texts.time_text(_nanos(parts), Unit.NANO)
+            case Timestamp(Unit.NANO, False) if isinstance(parts, Mapping):
+                return texts.moment_text(_day(parts) * _DAY_NANOS + _nanos(parts), Unit.NANO, utc=False)
+            case Decimal() if isinstance(parts, Mapping):
+                return texts.decimal_text(_number(parts), None)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        pass
+    return None
+
+
+def day_parts(days: int) -> dict[str, int]:
+    """Year, month and day, from days since 1970-01-01. ValueError for a day before the year 1 or after 9999."""
+    try:
+        found = date.fromordinal(date(1970, 1, 1).toordinal() + days)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
+    return {"year": found.year, "month": found.month, "day": found.day}
+
+
+def time_parts(nanos: int) -> dict[str, int]:
+    """Hours, minutes, seconds and nanos, from nanoseconds since midnight. ValueError beyond a day."""
+    if not 0 <= nanos < _DAY_NANOS:
+        raise ValueError(f"{nanos} ns are no time of day")
+    seconds, rest = divmod(nanos, 10**9)
+    return {"hours": seconds // 3600, "minutes": seconds // 60 % 60, "seconds": seconds % 60, "nanos": rest}
+
+
+def moment_parts(nanos: int) -> dict[str, int]:
+    """A day and a time of day, from nanoseconds since 1970-01-01T00:00:00. ValueError as `day_parts`."""
+    days, rest = divmod(nanos, _DAY_NANOS)
+    return day_parts(days) | time_parts(rest)
+
+
+def number_parts(number: Number) -> dict[str, Any]:
+    """Unscaled value (big-endian two's complement), precision and scale. ValueError for what is not finite."""
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{number} is no decimal number")
+    scale = max(0, -exponent)
+    unscaled = int(number.scaleb(scale, texts.EXACT))
+    size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    precision = max(len(digits) + max(0, exponent), scale)
+    return {"value": unscaled.to_bytes(size, "big", signed=True), "precision": precision, "scale": scale}
+
+
+def _day(parts: Mapping[str, Any]) -> int:
+    return date(parts["year"], parts["month"], parts["day"]).toordinal() - date(1970, 1, 1).toordinal()
+
+
+def _nanos(parts: Mapping[str, Any]) -> int:
+    hours, minutes, seconds, nanos = (parts[name] for name in ("hours", "minutes", "seconds", "nanos"))
+    if not (0 <= hours < 24 and 0 <= minutes < 60 and 0 <= seconds < 60 and 0 <= nanos < 10**9):
+        raise ValueError("no time of day")
+    total: int = ((hours * 60 + minutes) * 60 + seconds) * 10**9 + nanos
+    return total
+
+
+def _number(parts: Mapping[str, Any]) -> Number:
+    value = parts["value"]
+    if isinstance(value, str):
+        return Number(value)
+    return texts.scaled(int.from_bytes(value, "big", signed=True), parts["scale"])

@@ -1,0 +1,137 @@
+"""Dates, times, spans and decimals go through Protobuf in the notation every other language has for them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stele.errors import EncodeError
+from stele.formats.conversion.convert import convert
+from stele.formats.conversion.data import datum, plain
+from stele.formats.conversion.model import Decimal as DecimalType
+from stele.formats.conversion.model import Kind, Scalar
+from stele.formats.conversion.parts import Nanos, day_parts, number_parts, text_of
+from stele.formats.jsonschema import JSON_SCHEMA
+from stele.formats.protobuf import ProtobufFormat
+
+FEW = settings(max_examples=50, deadline=None)
+SOURCE = b"""
+syntax = "proto3";
+import "confluent/type/decimal.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/timestamp.proto";
+import "google/type/date.proto";
+import "google/type/datetime.proto";
+import "google/type/decimal.proto";
+import "google/type/timeofday.proto";
+message M {
+  google.protobuf.Timestamp at = 1;
+  google.protobuf.Duration span = 2;
+  google.type.Date day = 3;
+  google.type.TimeOfDay time = 4;
+  google.type.DateTime local = 5;
+  google.type.Decimal number = 6;
+  confluent.type.Decimal price = 7;
+}
+"""
+FORMAT = ProtobufFormat()
+SCHEMA = FORMAT.parse(SOURCE, {})
+MODEL = FORMAT.to_model(SCHEMA)[0]
+CODEC = FORMAT.codec(SCHEMA)
+FULL = {
+    "at": "2024-02-29T12:00:00.123456789Z",
+    "span": "-PT1.5S",
+    "day": "2024-02-29",
+    "time": "23:59:59.000000001",
+    "local": "0001-01-01T00:00:00",
+    "number": "-12.50",
+    "price": "-0.001",
+}
+
+
+def through(value: Any) -> Any:
+    """A JSON value, written as bytes and read again."""
+    return plain(MODEL, CODEC.decode(CODEC.encode(datum(MODEL, value))))
+
+
+def test_neutral_text_there_and_back() -> None:
+    """What the neutral notation says is what is written, and what is read is in the neutral notation."""
+    assert through(FULL) == FULL
+
+
+def test_data_are_valid_under_the_converted_schema() -> None:
+    """The JSON Schema made from the messages describes their data, as an independent validator sees it."""
+    document = json.loads(convert(FORMAT, SCHEMA, JSON_SCHEMA).text)
+    validator = jsonschema.Draft202012Validator(document)
+    for value in (CODEC.decode(CODEC.encode(datum(MODEL, FULL))), CODEC.example()):
+        assert list(validator.iter_errors(plain(MODEL, value))) == []
+
+
+@FEW
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "at": st.datetimes(timezones=st.just(dt.UTC)),
+            "span": st.timedeltas(dt.timedelta(days=-3_000_000), dt.timedelta(days=3_000_000)),
+            "day": st.dates(),
+            "time": st.times(),
+            "local": st.datetimes(),
+            "number": st.decimals(allow_nan=False, allow_infinity=False, places=3),
+            "price": st.decimals(allow_nan=False, allow_infinity=False, places=5),
+        },
+    )
+)
+def test_python_types_are_taken(value: dict[str, Any]) -> None:
+    """Each of Python's types says the same as its neutral text."""
+    read = plain(MODEL, CODEC.decode(CODEC.encode(value)))
+    assert read == through(plain(MODEL, value))
+    assert set(value) == set(read)
+
+
+@FEW
+@given(st.decimals(allow_nan=False, allow_infinity=False))
+def test_decimals_in_parts(number: Decimal) -> None:
+    """A decimal in parts has the same value, in the fewest bytes, and digits enough for it."""
+    parts = number_parts(number)
+    text = text_of(DecimalType(None), parts)
+    assert text is None or Decimal(text) == number
+    raw = parts["value"]
+    assert len(raw) == 1 or int.from_bytes(raw[1:], "big", signed=True) != int.from_bytes(raw, "big", signed=True)
+    assert len(str(abs(int.from_bytes(raw, "big", signed=True)))) <= max(parts["precision"], 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"at": Nanos(10**30)},
+        {"span": Nanos(10**30)},
+        {"at": 1_700_000_000},
+        {"time": Nanos(-1)},
+        {"time": Nanos(86_400 * 10**9)},
+        {"local": Nanos(10**30)},
+        {"local": 1_700_000_000},
+        {"number": Decimal("NaN")},
+        {"price": Decimal("Infinity")},
+        {"day": dt.datetime(2024, 1, 1, tzinfo=dt.UTC)},
+        {"day": "2024-01-01"},
+    ],
+)
+def test_what_no_message_holds(value: dict[str, Any]) -> None:
+    """Values beyond the range of a message, counts of no unit, and other types are refused with the path."""
+    with pytest.raises(EncodeError, match=next(iter(value))):
+        CODEC.encode(value)
+
+
+def test_partial_dates_stay_in_parts() -> None:
+    """A date whose day is unknown is no calendar day: it is shown as it is."""
+    value = {"day": {"year": 2024, "month": 2, "day": 0}}
+    assert plain(MODEL, CODEC.decode(CODEC.encode(value)))["day"] == value["day"]
+    assert text_of(Scalar(Kind.DATE), day_parts(0)) == "1970-01-01"
