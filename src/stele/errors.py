@@ -27,7 +27,7 @@ tree, so a new error gets the answer of its nearest ancestor until it has one of
     │   ├── StoreError · StoreTimeout
     │   └── RegistryUnreachable           a client could not reach any server
     ├── DataError                         bytes or a datum do not fit a schema
-    │   └── EncodeError · DecodeError · FrameError
+    │   └── EncodeError · DecodeError · FrameError · RuleFailed
     └── NotInstalled                      an optional part is missing; says what to install
 """
 
@@ -348,6 +348,18 @@ class DecodeError(DataError):
 
 class FrameError(DataError):
     """The bytes carry no schema id in the expected wire format."""
+
+
+class RuleFailed(DataError):
+    """A data rule refused a record, or could not be run; `rule` is its name, `why` what went wrong."""
+
+    def __init__(self, rule: str, why: str) -> None:
+        super().__init__(f"the rule {rule!r} failed: {why}")
+        self.rule = rule
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[RuleFailed], tuple[str, str]]:
+        return RuleFailed, (self.rule, self.why)
 
 
 class NotInstalled(SteleError):

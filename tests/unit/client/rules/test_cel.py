@@ -413,6 +413,29 @@ def test_functions(function: str, good: list[str], bad: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        ("'%s-%d%%'.format([message.t, 5])", "ü-5%"),
+        ("'%.2f %e %f'.format([1.005, 1.5, 2])", "1.00 1.500000e+00 2"),
+        ("'%x %X %x %x'.format([255, 255u, 'a', b'b'])", "ff FF 61 62"),
+        ("'%o %b %b'.format([8, 5, true])", "10 101 1"),
+        ("'%s %s'.format([[1, 'a', [b'b']], 1.5])", '[1, "a", [62]] 1.5'),
+    ],
+)
+def test_format(expr: str, text: str) -> None:
+    """Values in text, by the letters of printf."""
+    assert written({"t": "ü"}, transform(f"{{'t': {expr}}}")) == {"t": text}
+
+
+@pytest.mark.parametrize(
+    "expr", ["'%s'.format([])", "'%'.format([])", "'%q'.format([1])", "'%d'.format(['1'])", "''.format([1])"]
+)
+def test_format_refuses(expr: str) -> None:
+    """Too few values, too many, and letters that are none or not for the value."""
+    assert not holds({}, f"{expr} == ''")
+
+
+@pytest.mark.parametrize(
     "expr",
     [
         "message.a +",

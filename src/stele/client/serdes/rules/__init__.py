@@ -22,11 +22,11 @@ from stele.client.serdes.rules.model import (
     RuleAction,
     RuleContext,
     RuleExecutor,
-    RuleFailed,
     Tools,
     Visit,
     Walk,
 )
+from stele.errors import RuleFailed
 
 __all__ = [
     "GROUP",

@@ -18,9 +18,9 @@ from stele.client.serdes.rules.model import (
     FieldType,
     RuleAction,
     RuleContext,
-    RuleFailed,
 )
 from stele.client.types import Rule
+from stele.errors import RuleFailed
 
 RULE_HEADER: Final = "__rule.name"
 """Header of dead letters with the name of the rule that failed."""

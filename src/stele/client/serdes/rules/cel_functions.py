@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Callable, Mapping
 from email.utils import parseaddr
@@ -54,6 +55,76 @@ def is_uuid(text: str) -> bool:
     return _parses(UUID, text)
 
 
+def format_text(pattern: str, values: list[Any]) -> Any:
+    """`format`: `%s %d %f %e %x %X %o %b %%`, as many as there are values; `%.2f` has two digits after the point.
+
+    Raises ValueError for anything else, TypeError for a value the letter is not for.
+    """
+    rest = list(values)
+
+    def shown(found: re.Match[str]) -> str:
+        digits, letter = found.groups()
+        if letter is None:
+            return "%"
+        if not rest:
+            raise ValueError("fewer values than the pattern asks for")
+        return _VERBS[letter](rest.pop(0), int(digits) if digits else 6)
+
+    if "%" in _PLACEHOLDER.sub("", pattern):
+        raise ValueError("the pattern has a % that stands for nothing")
+    text = _PLACEHOLDER.sub(shown, pattern)
+    if rest:
+        raise ValueError("more values than the pattern asks for")
+    return celtypes.StringType(text)
+
+
+_PLACEHOLDER: Final = re.compile(r"%(?:%|(?:\.([0-9]{1,3}))?([sdfexXob]))")
+_NUMBERS: Final = (celtypes.IntType, celtypes.UintType)
+
+
+def _plain(value: Any, _: int) -> str:
+    match value:
+        case celtypes.BytesType():
+            return value.hex()
+        case list():
+            quoted = (
+                json.dumps(str(one), ensure_ascii=False) if isinstance(one, str) else _plain(one, 0) for one in value
+            )
+            return f"[{', '.join(quoted)}]"
+    return str(celtypes.StringType(value))
+
+
+def _hex(value: Any, _: int) -> str:
+    if isinstance(value, str | bytes):
+        return (value.encode() if isinstance(value, str) else bytes(value)).hex()
+    return f"{_number(value):x}"
+
+
+def _float(letter: str) -> Callable[[Any, int], str]:
+    def shown(value: Any, digits: int) -> str:
+        return f"{float(value):.{digits}{letter}}" if isinstance(value, celtypes.DoubleType) else str(_number(value))
+
+    return shown
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, _NUMBERS):
+        raise TypeError(f"{type(value).__name__} is no integer")
+    return int(value)
+
+
+_VERBS: Final[Mapping[str, Callable[[Any, int], str]]] = {
+    "s": _plain,
+    "d": lambda value, _: str(_number(value)),
+    "f": _float("f"),
+    "e": _float("e"),
+    "x": _hex,
+    "X": lambda value, _: _hex(value, 0).upper(),
+    "o": lambda value, _: f"{_number(value):o}",
+    "b": lambda value, _: f"{int(value) if isinstance(value, celtypes.BoolType) else _number(value):b}",
+}
+
+
 def _parses(kind: Callable[[Any], object], text: str | bytes) -> bool:
     try:
         kind(bytes(text) if isinstance(text, bytes) else str(text))
@@ -74,7 +145,8 @@ def _verdict(test: Callable[[Any], bool], *kinds: type) -> Callable[[Any], Any]:
     return function
 
 
-FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "format": format_text,
     "isEmail": _verdict(is_email, str),
     "isHostname": _verdict(is_hostname, str),
     "isIpv4": _verdict(is_ipv4, str, bytes),
@@ -83,4 +155,4 @@ FUNCTIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "isUriRef": _verdict(is_uri_reference, str),
     "isUuid": _verdict(is_uuid, str),
 }
-"""Functions by name; each takes the value it is called on."""
+"""Functions by name; each takes the value it is called on, and what stands in parentheses."""

@@ -19,13 +19,12 @@ from stele.client.serdes.rules.model import (
     RuleAction,
     RuleContext,
     RuleExecutor,
-    RuleFailed,
     Tools,
     Walk,
     refusal,
 )
 from stele.client.types import Rule
-from stele.errors import NotInstalled, SteleError
+from stele.errors import NotInstalled, RuleFailed, SteleError
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema

@@ -17,25 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from stele.client.serdes.rules.tags import tags_at
 from stele.client.types import Rule, RuleSet
-from stele.errors import DataError
+from stele.errors import RuleFailed
 from stele.wire.confluent import RecordField
 
 if TYPE_CHECKING:
     from stele.client.serdes.framing import SeenHeaders
     from stele.client.snapshot import ResolvedSchema
     from stele.client.sync import SchemaRegistryClient
-
-
-class RuleFailed(DataError):
-    """A rule refused a record, or could not be run; `rule` is its name, the cause what went wrong inside."""
-
-    def __init__(self, rule: str, why: str) -> None:
-        super().__init__(f"the rule {rule!r} failed: {why}")
-        self.rule = rule
-        self.why = why
-
-    def __reduce__(self) -> tuple[type[RuleFailed], tuple[str, str]]:
-        return RuleFailed, (self.rule, self.why)
 
 
 class Mode(Enum):
