@@ -158,6 +158,37 @@ async def test_what_the_other_dialect_kept_apart_arrives_whole(client: httpx.Asy
     assert await post(client, "/v1/groups/p/schemas", shown, 201) == _version("p.M", 0, "Protobuf")
 
 
+async def test_descriptors_are_shown_as_sources(client: httpx.AsyncClient) -> None:
+    """A Protobuf schema that came as a descriptor set is `.proto` text for the other dialect, by id and by version."""
+    properties = {
+        "serializationFormat": {"serializationFormat": "Protobuf"},
+        "compatibility": {"policy": "Backward"},
+        "allowMultipleTypes": False,
+    }
+    await post(client, "/v1/groups", {"groupName": "g", "groupProperties": properties}, 201)
+    sent = {**info("", "Protobuf", "p.M"), "schemaData": "CikKB2EucHJvdG8SAXAiEwoBTRIJCgFhGAEgASgFGgMKAU5iBnByb3RvMw=="}
+    await post(client, "/v1/groups/g/schemas", sent, 201)
+    text = (await get(client, "/subjects/g/versions/1"))["schema"]
+    assert text.startswith('syntax = "proto3";')
+    assert (await get(client, "/schemas/ids/1"))["schema"] == text
+    assert (await client.get("/subjects/g/versions/1/schema")).text == text
+    assert [row["schema"] for row in await get(client, "/schemas")] == [text]
+    more = text.replace("int32 a = 1;", "int32 a = 1; int32 b = 2;")
+    assert (await post(client, "/subjects/g/versions", {"schema": more, "schemaType": "PROTOBUF"}))["version"] == 2
+    changed = text.replace("int32 a = 1;", "string a = 1;")
+    await post(client, "/subjects/g/versions", {"schema": changed, "schemaType": "PROTOBUF"}, 409)
+
+
+async def test_modes_forbid_what_both_write(client: httpx.AsyncClient) -> None:
+    """A subject that is read-only takes no schema as a group either, and still finds what it has."""
+    await group(client, "AllowAny")
+    await post(client, "/v1/groups/g/schemas", info(A1), 201)
+    await put(client, "/mode/g", {"mode": "READONLY"})
+    await post(client, "/v1/groups/g/schemas", info(A2), 403)
+    await post(client, "/v1/groups/g/schemas", info(A1), 201)
+    await put(client, "/v1/groups/g/compatibility", {"compatibility": {"policy": "DenyAll"}}, 403)
+
+
 async def test_both_own_something_below_v1(client: httpx.AsyncClient) -> None:
     """`/v1/metadata` is the Confluent dialect's, the rest of `/v1` the Pravega dialect's; each in its own words."""
     assert "scope" in await get(client, "/v1/metadata/id")

@@ -17,7 +17,7 @@ from stele.apis.confluent.faults import RefusedText
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.names import Asked, key_of, qualified, subject_of, version_of
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.confluent.translate import Style, format_of, is_descriptor, references_in, rule_set_in
+from stele.apis.confluent.translate import Style, format_of, is_compiled, is_descriptor, references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
 from stele.core.chains import uses_of
@@ -113,13 +113,16 @@ class Desk:
         return await self.rendered_schema(state, version.schema, style)
 
     async def rendered_schema(self, state: State, schema: GlobalId, style: str) -> str | None:
-        """As `rendered`, of a schema."""
-        if style in {"", "default"}:
+        """As `rendered`, of a schema; what is stored without a text is printed."""
+        default = style in {"", "default"}
+        if default and not is_compiled(state, schema):
             return None
         content = schema.content
         fmt, parsed = await self.registry.schemas.parsed_schema(
             state, content.format, content.sha, schema.attachments.references
         )
+        if default:
+            return (await asyncio.to_thread(fmt.canonical, parsed, Form.PRINTED)).decode()
         return await asyncio.to_thread(fmt.render, parsed, style)
 
     # --- drafting ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import msgspec
 
 from stele.apis.confluent.faults import MEDIA_TYPE
 from stele.apis.confluent.options import ConfluentOptions
-from stele.apis.confluent.translate import Style, schema_out
+from stele.apis.confluent.translate import Style, is_compiled, schema_out
 from stele.core.model import DEFAULT_SPACE, MAX_INT32
 from stele.service.registry import Registry
 
@@ -66,7 +66,7 @@ class HotSchemas:
             return None
         state = self._registry.state
         schema = state.spaces[DEFAULT_SPACE].gids.get(gid)
-        if schema is None:
+        if schema is None or is_compiled(state, schema):
             return None
         # The encoder returns an oversized buffer; the copy is exact.
         body = bytes(memoryview(_encode(schema_out(state, schema, self._style))))

@@ -81,7 +81,9 @@ async def list_schemas(
     known = lists.aliases(state) if is_true(aliases) else {}
     style = desk.style()
     return [
-        lists.extended(version_out(state, row, style), known.get(row.subject.key, []), bound)
+        lists.extended(
+            version_out(state, row, style, await desk.rendered(state, row, "")), known.get(row.subject.key, []), bound
+        )
         for row, bound in page(lists.associated(state, rows, wanted), offset, limit, desk.options.max_schemas)
     ]
 

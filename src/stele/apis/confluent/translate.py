@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,8 @@ from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import GlobalId, Life, Reference, Version
 from stele.core.state import State
 from stele.errors import UnknownFormat
+
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 AVRO = "AVRO"
 SCHEMA_TYPES = ("JSON", "PROTOBUF", "AVRO")
@@ -94,6 +97,11 @@ def _rule_in(rule: api.Rule) -> Rule:
 def text_of(state: State, schema: GlobalId) -> str:
     """The stored text; bytes that are no UTF-8, which only other dialects take, are replaced."""
     return state.text(schema.content).decode("utf-8", "replace")
+
+
+def is_compiled(state: State, schema: GlobalId) -> bool:
+    """Whether a Protobuf schema is stored as serialized descriptors, which other dialects take: no text to be shown."""
+    return schema.content.format == "protobuf" and _BINARY.search(state.text(schema.content)) is not None
 
 
 def references_out(schema: GlobalId, style: Style) -> list[api.SchemaReference]:

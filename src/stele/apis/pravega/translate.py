@@ -129,8 +129,10 @@ def _names(messages: Iterable[_Message], prefix: str) -> Iterable[str]:
 
 def type_in(given: str, described: Sequence[str], first: str) -> str:
     """The full name a type means among those a schema describes; '' is the first. Raises `MalformedSchema`."""
+    if not described:
+        raise MalformedSchema("the schema describes no type")
     if not given:
-        return first or next(iter(described), "")
+        return first or described[0]
     found = [name for name in described if name == given] or [
         name for name in described if name.rpartition(".")[2] == given
     ]
