@@ -21,6 +21,7 @@ from stele.migrate.model import (
     effective_level,
     is_context,
     level_rank,
+    placeholder,
 )
 
 
@@ -161,12 +162,16 @@ def _extra(source: Dump, there: dict[tuple[str, int], Version]) -> Iterator[Diff
 
 
 def _reserves(source: Dump, target: Dump) -> Iterator[Difference]:
-    filled = {row.context for row in source.versions}
+    filled, own = {row.context for row in source.versions}, {row.key for row in source.versions}
+    present = {row.key: row for row in target.versions}
     for context in source.contexts:
         most = source.max_ids.get(context)
+        left = present.get(placeholder(context, 0).key)
         # Of a context that is there and stays empty nobody can see which ids it gave.
         visible = context in filled or context not in target.contexts
-        if most is not None and visible and most > max(target.max_ids.get(context, 0), _highest(target, context)):
+        if left is not None and left.key not in own:
+            yield Difference(Kind.RESERVE, context, id=left.id, why="begun by an import that was cut off")
+        elif most is not None and visible and most > max(target.max_ids.get(context, 0), _highest(target, context)):
             yield Difference(Kind.RESERVE, context, id=most, why=f"ids up to {most} were given")
         elif context not in target.contexts and context not in filled:
             yield Difference(Kind.RESERVE, context, why="not at the target")

@@ -21,6 +21,8 @@ REGISTRY_LEVEL = ":.__GLOBAL:"
 """What stands above all contexts."""
 DEFAULT_CONTEXT = "."
 
+_PLACEHOLDER = "stele-reserved-ids"
+
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -169,6 +171,11 @@ def context_of(subject: str) -> str:
 def context_level(context: str) -> str:
     """The level a context is."""
     return DEFAULT_LEVEL if context == DEFAULT_CONTEXT else f":{context}:"
+
+
+def placeholder(context: str, schema_id: int) -> Version:
+    """A version that is there for a moment, so that its context exists and never gives the id again."""
+    return Version(f"{'' if context == DEFAULT_CONTEXT else f':{context}:'}{_PLACEHOLDER}", 1, schema_id, '"null"')
 
 
 def is_context(level: str) -> bool:

@@ -14,9 +14,10 @@ from uuid import uuid4
 import msgspec
 
 from stele.client import SchemaRegistryClient
+from stele.client.names import split
 from stele.client.request import ParamValue, Request, decoder, path, query
 from stele.core.governance import Metadata, RuleSet
-from stele.errors import NotFound, SteleError
+from stele.errors import InvalidRequest, NotFound, SteleError
 from stele.migrate import model
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, REGISTRY_LEVEL, Config, Dump, Reference, Version
 from stele.migrate.order import ordered
@@ -152,6 +153,8 @@ def _one_by_one(client: SchemaRegistryClient, subjects: list[str], progress: Pro
 def _version(client: SchemaRegistryClient, subject: str, number: int, *, deleted: bool) -> Version:
     route = path("subjects", subject_path(subject), "versions", number)
     found = client.send(Request("GET", route, _shown, query({"deleted": True}), subject=subject, version=str(number)))
+    if split(found.subject or subject) != split(subject):
+        raise InvalidRequest(f"{subject} stands for {found.subject}; its own versions show once that alias is removed")
     return msgspec.structs.replace(found, subject=subject, version=number).read(deleted=deleted)
 
 

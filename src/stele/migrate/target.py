@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stele.client import SchemaRegistryClient, qualify
+from stele.client import SchemaRegistryClient
 from stele.client.request import Effect, Request, encode, nothing, path
 from stele.errors import AlreadyRetired, Conflict, Invalid, NotFound, Refused, SteleError
 from stele.migrate.compare import Comparison, Kind, compare
@@ -25,14 +25,12 @@ from stele.migrate.model import (
     context_of,
     is_context,
     level_rank,
+    placeholder,
 )
 from stele.migrate.progress import Progress, quiet
 from stele.migrate.source import config_path, read, subject_path
 
 IMPORT = "IMPORT"
-RESERVED = "stele-reserved-ids"
-"""Subject that holds an id for a moment, so that its context exists and never gives the id again."""
-_PLACEHOLDER = '"null"'
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -198,7 +196,7 @@ def _bring(row: Version, kind: Kind) -> Iterator[Request[Any]]:
 
 def _reserve(context: str, schema_id: int) -> Iterator[Request[Any]]:
     """Let a context give that id to something that goes again at once."""
-    row = Version(qualify(RESERVED, context.removeprefix(".")), 1, schema_id, _PLACEHOLDER)
+    row = placeholder(context, schema_id)
     yield _registration(row)
     yield _deletion(row.subject, 1)
     yield _deletion(row.subject, 1, query="permanent=true")

@@ -8,12 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stele.core.governance import Metadata
-from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Config, Dump, Version
+from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Config, Dump, Version, placeholder
 from stele.migrate.order import ordered
 from stele.migrate.records import Flavour, Record, encode_json
-
-RESERVED = "stele-reserved-ids"
-"""Subject of a schema written and removed at once, so that its id is never given again."""
 
 _Pair = tuple[dict[str, Any], dict[str, Any] | None]
 
@@ -50,8 +47,7 @@ def _pairs(dump: Dump, flavour: Flavour) -> Iterator[_Pair]:
     for row in dump.versions:
         yield _schema_key(row), _schema_value(row, flavour)
     for context, most in sorted(dump.max_ids.items()):
-        subject = RESERVED if context == DEFAULT_CONTEXT else f":{context}:{RESERVED}"
-        row = Version(subject, 1, most, '"null"')
+        row = placeholder(context, most)
         yield _schema_key(row), _schema_value(row, flavour)
         yield _schema_key(row), None
     for level, mode in sorted(dump.modes.items()):

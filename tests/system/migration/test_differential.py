@@ -12,6 +12,7 @@ from tests.system.migration.boxes import Box, box
 from tests.system.migration.crawl import crawl, differences
 from tests.system.migration.histories import EVERYTHING, Step, histories, play
 
+from stele.errors import InvalidRequest, NotFound
 from stele.migrate import archive, lines, source, target, topic, unfold
 from stele.migrate.model import Dump
 from stele.migrate.records import Flavour
@@ -104,3 +105,35 @@ def test_poorer_formats_move_what_they_hold(pair: tuple[Box, Box], flavour: Flav
             known = there[row.key]
             shown = (known.id, known.schema, known.schema_type, known.references, known.deleted)
             assert shown == (row.id, row.schema, row.schema_type, row.references, row.deleted)
+
+
+@pytest.mark.parametrize("profile", ["7.9", "8.2"])
+def test_every_release_is_read_alike(pair: tuple[Box, Box], profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that show neither deletions nor the type of Avro schemas tell the same as newer ones."""
+    pair[0].empty()
+    play(pair[0].http, EVERYTHING)
+    monkeypatch.setenv("STELE_CONFLUENT_PROFILE", profile)
+    with box() as other:
+        play(other.http, EVERYTHING)
+        assert source.read(other.client) == source.read(pair[0].client)
+
+
+def test_one_version_after_the_other(pair: tuple[Box, Box], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry without a list of schemas is read in full, too; only an alias hides what is behind it."""
+
+    def unserved(*_: object, **__: object) -> list[object]:
+        raise NotFound("HTTP 404 Not Found")
+
+    one = pair[0]
+    one.empty()
+    play(one.http, EVERYTHING)
+    whole = source.read(one.client)
+    monkeypatch.setattr(source, "_listing", unserved)
+    with pytest.raises(InvalidRequest, match="aa-user stands for zz-base"):
+        source.read(one.client)
+    play(one.http, [Step("PUT", "/mode", {"mode": "READWRITE"}), Step("PUT", "/config/aa-user", {"alias": None})])
+    monkeypatch.undo()
+    listed = source.read(one.client)
+    monkeypatch.setattr(source, "_listing", unserved)
+    assert source.read(one.client, levels=BESIDE) == listed
+    assert listed.versions == whole.versions
