@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from litestar import Request, Response, delete, get, post
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
 from stele.apis.confluent.bodies import read_kept
-from stele.apis.confluent.parameters import READ, WRITE, AtDesk
+from stele.apis.confluent.parameters import ERRORS, READ, WRITE, AtDesk
 from stele.apis.web import documented
 from stele.errors import TooLarge
 from stele.service.collections import Changes, Items, Key
@@ -73,7 +74,14 @@ async def list_acls(
     return [row for row in rows if all(not value or getattr(row, name) == value for name, value in wanted.items())]
 
 
-@post("/security/acls", operation_class=_BODY, **{**WRITE, "status_code": 201})
+_ADDED = ResponseSpec(None, description="Added; the answer is empty", generate_examples=False)
+
+
+@post(
+    "/security/acls",
+    operation_class=_BODY,
+    **{**WRITE, "status_code": 201, "responses": {**ERRORS, 201: _ADDED}},
+)
 async def create_acls(desk: AtDesk, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /security/acls
     """Add access control entries; those that are there stay."""
