@@ -1,0 +1,175 @@
+"""The words of the Pravega dialect: formats, types, policies, tokens; and every error its answer."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from litestar.exceptions import NotFoundException
+
+from stele import errors as err
+from stele.apis.pravega import access, faults, translate
+from stele.apis.pravega import entities as api
+from stele.apis.pravega.parameters import limit_of, name_in, number_of, token_of
+from stele.core.findings import Finding
+from stele.core.model import Scope, Subject, SubjectKey
+from stele.core.policy import ALL, ALLOW_ANY, DENY_ALL, LATEST, NOTHING, Extent, Kind, Policy, Reach
+
+SUBJECT = Subject(SubjectKey("", "g"), uid=1, serial=1, incarnation=1, at=0)
+extents = st.sampled_from([NOTHING, LATEST, ALL]) | st.integers(1, 9).map(lambda since: Extent(Reach.SINCE, since))
+checkers = st.lists(st.sampled_from(["lint", "repo.reject"]), max_size=2).map(tuple)
+policies = st.builds(
+    Policy, st.just(Kind.DIRECTIONAL), backward=extents, forward=extents, checkers=checkers
+) | st.sampled_from([ALLOW_ANY, DENY_ALL])
+
+
+def sent(shown: Any) -> Any:
+    """An object as it arrives after a client got it and sent it back."""
+    return msgspec.json.decode(msgspec.json.encode(shown), type=type(shown))
+
+
+@given(policies)
+@settings(deadline=None)
+def test_every_policy_survives_the_way_out_and_in(policy: Policy) -> None:
+    """What is shown of a policy means that policy; one that asks for nothing means to allow everything."""
+    back = translate.compatibility_in(sent(translate.compatibility_out(policy, SUBJECT)))
+    assert back == policy or (not translate.directional(policy) and back.kind is Kind.ALLOW_ANY)
+    assert back.checkers == policy.checkers
+
+
+def test_what_was_sent_is_shown_while_it_is_in_force() -> None:
+    """An Advanced policy comes back as it was sent, until another one is in force."""
+    advanced = api.BackwardAndForward(api.BackwardPolicy(api.Stretch("Backward")))
+    given_ = api.Compatibility("Advanced", advanced)
+    saved = translate.kept(given_)
+    policy = translate.compatibility_in(given_)
+    assert translate.compatibility_out(policy, SUBJECT, saved) == given_
+    assert translate.compatibility_out(DENY_ALL, SUBJECT, saved) == api.Compatibility("DenyAll")
+    assert translate.kept(api.Compatibility("Backward")) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["AllowAny", "ALLOW_ANY", "DENY_ALL", "Backward", "BACKWARD_TRANSITIVE", "forward", "FULL", "FullTransitive"],
+)
+def test_policies_in_both_spellings(name: str) -> None:
+    """Names are taken as the API has them and as the design document has them."""
+    shown = translate.compatibility_out(translate.compatibility_in(api.Compatibility(name)), SUBJECT)
+    assert shown.policy.lower() == name.replace("_", "").lower()
+
+
+@pytest.mark.parametrize("name", ["None", "Disabled", "", "Advanced", "BACKWARD_TILL"])
+def test_unknown_policies_are_refused(name: str) -> None:
+    """The words of the design document that changed their meaning are not guessed; an Advanced one asks something."""
+    with pytest.raises(err.UnknownPolicy):
+        translate.compatibility_in(api.Compatibility(name))
+
+
+def test_formats() -> None:
+    """Built-in formats by their names, custom ones by theirs; one installed under that name is used."""
+    for name in ("Avro", "Protobuf", "Json", "Any"):
+        language = translate.language_in(api.SerializationFormat(name.upper()))
+        assert translate.format_out(language) == api.SerializationFormat(name, name)
+    custom = translate.language_in(api.SerializationFormat("Custom", "thrift"))
+    assert custom == translate.Language("opaque", "thrift")
+    assert translate.takes_its_name(custom, ["thrift", "avro"]) == translate.Language("thrift")
+    for language in (custom, translate.Language("thrift")):
+        assert translate.format_out(language) == api.SerializationFormat("Custom", "thrift")
+    avro = translate.language_in(api.SerializationFormat("Custom", "avro"))
+    assert translate.takes_its_name(avro, ["thrift", "avro"]) == avro
+    with pytest.raises(err.UnknownFormat):
+        translate.language_in(api.SerializationFormat("Thrift"))
+
+
+def test_types_of_avro_and_protobuf() -> None:
+    """All names a schema describes: the branches of a union, the messages of all files and those inside them."""
+    union = b'["null",{"name":"n.R","type":"record","fields":[]},{"type":"array","items":"int"}]'
+    assert translate.avro_types(union) == ["null", "n.R", "array"]
+    assert translate.avro_types(b'"int"') == ["int"]
+    files = '{"file":[{"name":"a","message_type":[{"name":"A"}]},{"package":"p","message_type":[{"name":"M","nested_type":[{"name":"N"}]}]}]}'  # noqa: E501 - one document
+    assert translate.protobuf_types(files) == ["A", "p.M", "p.M.N"]
+
+
+def test_a_type_is_completed_or_refused() -> None:
+    """A short name gets its namespace, a full one wins over a short one, '' is the first."""
+    assert translate.type_in("R", ["n.S", "n.R"], "") == "n.R"
+    assert translate.type_in("R", ["n.R", "R"], "") == "R"
+    assert translate.type_in("", ["n.R", "R"], "") == "n.R"
+    assert translate.type_in("", ["n.R", "R"], "R") == "R"
+    for wrong, described in (("n.X", ["n.R"]), ("x.R", ["n.R"]), ("", [])):
+        with pytest.raises(err.MalformedSchema):
+            translate.type_in(wrong, described, "")
+
+
+def test_scopes() -> None:
+    """One type or several."""
+    assert (translate.scope_in(True), translate.scope_in(False)) == (Scope.LANE, Scope.ONE_TYPE)
+
+
+@given(st.text())
+@settings(deadline=None)
+def test_tokens_are_names(name: str) -> None:
+    """A token leads to where the page before ended, whatever the group is called."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return
+    assert name_in(token_of(name)) == name
+
+
+@given(st.text(max_size=12))
+@settings(deadline=None)
+def test_any_text_is_a_token_a_number_or_an_error_of_ours(text: str) -> None:
+    """Tokens, limits and numbers that are none are refused in the words of the dialect."""
+    for read in (name_in, limit_of, number_of):
+        try:
+            read(text)
+        except (err.InvalidRequest, err.NotFound):
+            continue
+
+
+def test_resources_are_encoded() -> None:
+    """A name cannot pretend to be another resource."""
+    assert access.group_resource("", "g") == "prn::/namespace:/group:g"
+    assert access.schemas_resource("n/s", "g/schemas:*") == "prn::/namespace:n%2Fs/group:g%2Fschemas%3A%2A/schemas:*"
+    assert access.codecs_resource("n", "g").startswith(access.group_resource("n", "g") + "/")
+
+
+def test_every_error_has_an_answer() -> None:
+    """Each class of the error tree finds a status that is meant for it."""
+    for cls in vars(err).values():
+        if inspect.isclass(cls) and issubclass(cls, err.SteleError):
+            nearest = next(base for base in cls.__mro__ if base in faults.FAULTS)
+            assert nearest is not err.SteleError or issubclass(cls, err.DataError) or cls is err.SteleError, cls
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (err.FormatMismatch("Avro"), 417, "Avro"),
+        (err.CodecNotFound("c"), 412, "c"),
+        (err.EncodingNotFound("e"), 404, "e"),
+        (err.PreconditionFailed("p"), 409, "p"),
+        (err.TooLarge("t"), 400, "t"),
+        (err.Forbidden("f"), 403, "f"),
+        (err.Unauthenticated("u"), 401, "u"),
+        (err.StoreTimeout("s"), 500, "s"),
+        (NotFoundException(), 404, "Not Found"),
+        (ValueError("secret"), 500, "the registry failed; its log says how"),
+    ],
+)
+def test_answers(error: Exception, status: int, text: str) -> None:
+    """Status and text of the errors clients meet; what is a defect tells nothing about the inside."""
+    assert faults.fault_of(error) == (status, text)
+
+
+def test_a_refusal_says_why() -> None:
+    """The body of a refused schema has the findings, one a line."""
+    finding = Finding("R", "/fields/0", why="no default")
+    fault = faults.fault_of(err.Incompatible("g", [finding], against=1))
+    assert fault.status == 409
+    assert fault.text.endswith("version 1\n/fields/0: no default")
