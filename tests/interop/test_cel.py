@@ -67,8 +67,9 @@ message · {'id': message.id + 1} · {'note': null, 'lines': message.lines} · {
 {'at': message.at, 'took': message.took, 'raw': message.raw} · {'first': message.second}
 {'at': message.at + message.took}
 has(message.more) · has(message.note) · has(message.first) · has(message.second) · has(message.left)
-has(message.right) · has(message.lines) · has(message.maybe) · message.more == '' · message.maybe == null · message.second.text == ''
-message.number == 7u · message.lines.all(x, x.text != '') · message.counts['k'] == 1 · message.zzz == 1
+has(message.right) · has(message.lines) · has(message.maybe) · message.more == '' · message.maybe == null
+message.second.text == '' · message.number == 7u
+message.lines.all(x, x.text != '') · message.counts['k'] == 1 · message.zzz == 1
 {'id': 1.5} · {'id': '1'} · {'note': 1} · {'raw': 'x'} · {'first': 'x'} · {'left': 'a'} · {'number': message.number}
 message.took < duration('2s') · message.at.getFullYear() == 2026 · size(message.raw) == 2 · {'maybe': 'x'}
 """

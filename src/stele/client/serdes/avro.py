@@ -57,10 +57,11 @@ class AvroDeserializer(BaseDeserializer):
 
     def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
         """See `BaseDeserializer`. What migrations make is not checked against the reader's schema."""
+        type_name = str(ready(schema).parsed.type_name)
         parsed = ready(reader or schema).parsed
         walk = avro_walk(parsed)
         return Stages(
-            type_name=lambda _: str(ready(schema).parsed.type_name),
+            type_name=lambda _: type_name,
             read=self.decoder(schema, None if migrating else reader),
             land=lambda _, value: value,
             walk=lambda _: walk,

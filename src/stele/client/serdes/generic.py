@@ -43,8 +43,9 @@ class Deserializer(BaseDeserializer):
         kind = _KINDS.get(schema.schema_type)
         if kind is not None:
             return kind(self._source).stages(schema, reader, migrating=migrating)
+        type_name = str(ready(schema).parsed.type_name)
         return Stages(
-            type_name=lambda _: str(ready(schema).parsed.type_name),
+            type_name=lambda _: type_name,
             read=self.decoder(schema, None if migrating else reader),
             land=lambda _, value: value,
             walk=lambda _: None,

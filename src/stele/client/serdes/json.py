@@ -108,6 +108,7 @@ class JsonDeserializer(BaseDeserializer):
         """See `BaseDeserializer`. Raises `FormatMismatch` for a record of another format."""
         demand(schema, self.schema_type)
         del migrating  # values are read by no schema in any case
+        type_name = str(ready(schema).parsed.type_name)
         wanted = ready(reader or schema)
         codec = wanted.format.codec(wanted.parsed)
         walk = json_walk(wanted.parsed)
@@ -119,7 +120,7 @@ class JsonDeserializer(BaseDeserializer):
             return value
 
         return Stages(
-            type_name=lambda _: str(ready(schema).parsed.type_name),
+            type_name=lambda _: type_name,
             read=_decode,
             land=lambda _, value: value,
             walk=lambda _: walk,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from stele.client.keys import Algorithm, Dek, DekVersion, Kek
@@ -88,7 +88,7 @@ class PayloadExecutor(RuleExecutor):
 
     def run(self, context: RuleContext, value: bytes) -> bytes:
         """See `RuleExecutor`."""
-        return self._keys.turned(context, Plan.of(context), value)
+        return self._keys.turner(context, Plan.of(context))(value)
 
 
 class FieldEncryptor(FieldExecutor):
@@ -100,28 +100,30 @@ class FieldEncryptor(FieldExecutor):
 
     def visit(self, context: RuleContext) -> Visit:
         """See `FieldExecutor`."""
-        plan = Plan.of(context)
+        crypt = self._keys.turner(context, Plan.of(context))
 
         def turn(place: FieldPlace, value: object) -> object:
             if value is None:
                 return None
             if place.type is FieldType.STRING and isinstance(value, str):
-                return self._text(context, plan, place, value)
+                return _text(context, crypt, place, value)
             if place.type is FieldType.BYTES and isinstance(value, bytes):
-                return self._keys.turned(context, plan, value)
+                return crypt(value)
             if context.mode is Mode.WRITE:
                 raise context.fail(f"{place.full_name}: only text and bytes can be encrypted, not {place.type.value}")
             return value
 
         return turn
 
-    def _text(self, context: RuleContext, plan: Plan, place: FieldPlace, value: str) -> str:
-        if context.mode is Mode.WRITE:
-            return b64encode(self._keys.turned(context, plan, value.encode())).decode()
-        try:
-            return self._keys.turned(context, plan, b64decode(value)).decode()
-        except ValueError as error:
-            raise context.fail(f"{place.full_name}: not encrypted text: {error}") from error
+
+def _text(context: RuleContext, crypt: Callable[[bytes], bytes], place: FieldPlace, value: str) -> str:
+    """Text, encrypted to base64 or back."""
+    if context.mode is Mode.WRITE:
+        return b64encode(crypt(value.encode())).decode()
+    try:
+        return crypt(b64decode(value)).decode()
+    except ValueError as error:
+        raise context.fail(f"{place.full_name}: not encrypted text: {error}") from error
 
 
 class DataKeys:
@@ -132,18 +134,33 @@ class DataKeys:
         self._cipher = lru_cache(_KEPT)(cipher)
         self._unwrapped = lru_cache(_KEPT)(_unwrap)
 
-    def turned(self, context: RuleContext, plan: Plan, data: bytes) -> bytes:
-        """Data encrypted when writing, decrypted when reading."""
-        match context.mode:
-            case Mode.WRITE:
-                dek = self._to_write(context, plan)
-                found = self._cipher_of(context, plan, dek).encrypt(data)
-                return b"\0" + dek.version.to_bytes(4, "big") + found if plan.days else found
-            case Mode.READ:
-                version, data = _versioned(data) if plan.days else (1, data)
-                dek = self._to_read(context, plan, version)
-                return self._cipher_of(context, plan, dek).decrypt(data)
-        raise context.fail(f"nothing is encrypted on {context.mode.value}")
+    def turner(self, context: RuleContext, plan: Plan) -> Callable[[bytes], bytes]:
+        """What encrypts when writing, and decrypts when reading, the fields of one record: keys are looked up once."""
+        if context.mode is Mode.WRITE:
+            return self._encrypting(context, plan)
+        if context.mode is not Mode.READ:
+            raise context.fail(f"nothing is encrypted on {context.mode.value}")
+        known: dict[int, Cipher] = {}
+
+        def decrypt(data: bytes) -> bytes:
+            version, data = _versioned(data) if plan.days else (1, data)
+            if version not in known:
+                known[version] = self._cipher_of(context, plan, self._to_read(context, plan, version))
+            return known[version].decrypt(data)
+
+        return decrypt
+
+    def _encrypting(self, context: RuleContext, plan: Plan) -> Callable[[bytes], bytes]:
+        @cache
+        def key() -> tuple[bytes, Cipher]:
+            dek = self._to_write(context, plan)
+            return b"\0" + dek.version.to_bytes(4, "big") if plan.days else b"", self._cipher_of(context, plan, dek)
+
+        def encrypt(data: bytes) -> bytes:
+            front, found = key()
+            return front + found.encrypt(data)
+
+        return encrypt
 
     # --- keys to encrypt keys
 
