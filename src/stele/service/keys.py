@@ -13,8 +13,9 @@ SECRETS: Final = kms.SECRETS
 
 KmsError = kms.KmsError
 KmsDenied = kms.KmsDenied
+UnknownKms = kms.UnknownKms
 
-__all__ = ["ALGORITHMS", "SECRETS", "KmsDenied", "KmsError", "new_material", "unwrap", "wrap"]
+__all__ = ["ALGORITHMS", "SECRETS", "KmsDenied", "KmsError", "UnknownKms", "new_material", "unwrap", "wrap"]
 
 new_material = kms.new_material
 

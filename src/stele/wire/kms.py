@@ -46,6 +46,10 @@ class KmsError(SteleError):
     """The KMS did not wrap or unwrap a key, or there is no driver for it."""
 
 
+class UnknownKms(KmsError):
+    """No driver takes the KMS type."""
+
+
 class KmsDenied(KmsError):
     """The KMS refuses its key to this server."""
 
@@ -93,10 +97,10 @@ def _first(kms_type: str, key_id: str, properties: Mapping[str, str], use: Calla
 
 
 def open_key(kms_type: str, key_id: str, properties: Mapping[str, str]) -> KeyManager:
-    """A key of a KMS. Raises `KmsError` when no driver takes the type, and what the driver raises."""
+    """A key of a KMS. Raises `UnknownKms`, and what the driver raises."""
     point = _drivers().get(kms_type)
     if point is None:
-        raise KmsError(
+        raise UnknownKms(
             f"no driver for the KMS type '{kms_type}' is installed; there are {', '.join(sorted(_drivers()))}"
         )
     try:

@@ -45,8 +45,8 @@ class TooManyKeys(err.Conflict):
 class InvalidKey(err.Invalid):
     """A field of a key is missing or wrong."""
 
-    def __init__(self, field: str) -> None:
-        super().__init__(f"Invalid or missing value for field '{field}' of key")
+    def __init__(self, field: str, why: str = "") -> None:
+        super().__init__(f"Invalid or missing value for field '{field}' of key{': ' if why else ''}{why}")
 
 
 class KeyInUse(err.Conflict):

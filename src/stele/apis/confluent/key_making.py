@@ -16,9 +16,9 @@ from stele.apis.confluent.keys import Dek, DekKey, Kek, KekKey
 from stele.apis.confluent.names import qualified
 from stele.core import queries
 from stele.core.model import Level, Mode
-from stele.errors import NotInstalled
+from stele.errors import NotInstalled, SteleError
 from stele.service.collections import Changes, Items
-from stele.service.keys import KmsDenied, KmsError, new_material, unwrap, wrap
+from stele.service.keys import KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap
 
 _TEST_SUBJECT = "__TEST"
 
@@ -119,7 +119,10 @@ async def probe(kek: Kek) -> None:
         raise _failed(f"Could not generate encrypted dek for {_TEST_SUBJECT}", error) from None
 
 
-def _failed(what: str, error: Exception) -> KeyGenerationFailed | KeyGenerationRefused:
+def _failed(what: str, error: Exception) -> SteleError:
+    """What the failure of a KMS means to who asked: a type nobody knows is his own fault."""
+    if isinstance(error, UnknownKms):
+        return InvalidKey("kmsType", str(error))
     words = f"{what}: {error}"
     return KeyGenerationRefused(words) if isinstance(error, KmsDenied) else KeyGenerationFailed(words)
 
