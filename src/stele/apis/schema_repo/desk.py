@@ -110,22 +110,22 @@ class Desk:
         state, subject = await self.subject(name)
         return [told for told, _ in named_once(self.options.ids, self._custom.first, state, queries.versions(subject))]
 
-    async def latest(self, name: str) -> tuple[str, str]:
-        """(id, text) of the newest schema. Raises `SubjectNotFound`, `ContentNotFound`."""
+    async def latest(self, name: str) -> tuple[str, bytes]:
+        """(id, bytes) of the newest schema. Raises `SubjectNotFound`, `ContentNotFound`."""
         state, subject = await self.subject(name)
         row = queries.latest(subject)
         if row is None:
             raise ContentNotFound("latest")
-        return self._id(state, row), _text(state, row)
+        return self._id(state, row), state.text(row.content)
 
-    async def schema(self, name: str, asked: str) -> str:
-        """The text an id stands for. Raises `SubjectNotFound`, `ContentNotFound`."""
+    async def schema(self, name: str, asked: str) -> bytes:
+        """The bytes an id stands for. Raises `SubjectNotFound`, `ContentNotFound`."""
 
-        def look(state: State) -> str:
+        def look(state: State) -> bytes:
             row = self._ids.find(state, _shown(state, name), asked, self._custom.first)
             if row is None:
                 raise ContentNotFound(asked)
-            return _text(state, row)
+            return state.text(row.content)
 
         return await self.registry.find(look)
 
@@ -252,20 +252,22 @@ class Desk:
 
     async def _prepared(self, state: State, subject: Subject | None, text: bytes, *, opaque: bool) -> Prepared:
         """A text as a schema: of the language the subject has, else Avro; with opaque, as anything at all."""
-        schemas = self.registry.schemas
-        attempts = partial(schemas.prepare, state, _language(subject), text, strict=not opaque)
+        newest, prepare = queries.latest(subject), self.registry.schemas.prepare
+        language = _language(subject, newest)
+        parse = partial(prepare, state, language, text, strict=not opaque)
         try:
             try:
-                return await attempts()
+                prepared = await parse()
             except UnresolvedReference:
-                newest = queries.latest(subject)
                 if newest is None or not newest.schema.attachments.references:
                     raise
-                return await attempts(newest.schema.attachments.references)
+                prepared = await parse(newest.schema.attachments.references)
         except MalformedSchema:
             if not opaque:
                 raise
-            return await schemas.prepare(state, _OPAQUE, text)
+            prepared = await prepare(state, _OPAQUE, text)
+        variety = newest.lane.variety if newest is not None and language == _OPAQUE else ""
+        return prepared._replace(document=msgspec.structs.replace(prepared.document, variety=variety))
 
 
 AtDesk = NamedDependency[Desk]
@@ -289,13 +291,13 @@ def _is_shown(subject: Subject) -> bool:
     return not subject.versions or DIALECT in (subject.ext or {}) or queries.latest(subject) is not None
 
 
-def _language(subject: Subject | None) -> str:
-    newest = queries.latest(subject)
-    if newest is not None and newest.lane.format != _OPAQUE:
+def _language(subject: Subject | None, newest: Version | None) -> str:
+    """The format a subject has; what was kept unread here does not count, a language of another dialect does."""
+    if newest is not None and (newest.lane.format != _OPAQUE or newest.lane.variety):
         return newest.lane.format
     return (subject.format if subject is not None else "") or _AVRO
 
 
 def _text(state: State, row: Version) -> str:
-    """The text of a version; bytes that are no UTF-8 can only come from another dialect."""
+    """The text of a version; bytes that are no UTF-8 can only come from another dialect, and read badly in a list."""
     return state.text(row.content).decode("utf-8", "replace")

@@ -17,7 +17,7 @@ from stele.apis.schema_repo.desk import AtDesk
 from stele.apis.schema_repo.faults import ERRORS
 from stele.apis.schema_repo.options import words_in
 from stele.apis.schema_repo.renderings import lines
-from stele.apis.schema_repo.translate import EXACT, exact_words, words_of
+from stele.apis.schema_repo.translate import exact_words, words_of
 from stele.apis.web import documented
 from stele.core import queries
 from stele.errors import InvalidRequest
@@ -55,19 +55,20 @@ async def list_ids(desk: AtDesk, group: Group = "groups") -> Response[str]:
     ids = await desk.ids(name)
     state, subject = await desk.subject(name)
     policy = queries.policy_for(state, subject.key)
-    headers = {"X-Compatibility-Model": ",".join(words_of(policy)) or "none"}
+    words = ",".join(words_of(policy)) or "none"
+    headers = {"X-Compatibility-Model": words.encode("ascii", "backslashreplace").decode()}
     if (exact := exact_words(policy)) is not None:
-        headers[f"X-{EXACT.replace('.', '-').title()}"] = exact
+        headers["X-Stele-Policy"] = exact
     return Response(lines(ids), headers=headers, media_type=MediaType.TEXT)
 
 
 @get([f"{_ROOT}/{{group:str}}/{{id:str}}", f"{_ROOT}/groups/{{id:str}}"], **_READ)
-async def get_schema(desk: AtDesk, schema_id: Id, group: Group = "groups") -> str:
+async def get_schema(desk: AtDesk, schema_id: Id, group: Group = "groups") -> Response[bytes]:
     # GET /avro1124/schemas/{group}/{id}
     """The text of a schema; `latest` is the last one registered."""
-    if schema_id == _LATEST:
-        return (await desk.latest(named(group)))[1]
-    return await desk.schema(named(group), named(schema_id))
+    name = named(group)
+    text = (await desk.latest(name))[1] if schema_id == _LATEST else await desk.schema(name, named(schema_id))
+    return Response(text, media_type=MediaType.TEXT)
 
 
 @post(

@@ -53,7 +53,8 @@ async def browse_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: 
     """The newest schema of a subject."""
     name = named(subject)
     try:
-        rows = [await desk.latest(name)]
+        schema_id, text = await desk.latest(name)
+        rows = [(schema_id, text.decode("utf-8", "replace"))]
     except ContentNotFound:
         rows = []
     return _page(schemas_page(_root(request), name, rows))
@@ -74,7 +75,8 @@ async def browse_schema(
     # GET /schema-repo-browser/{subject}/id/{id}
     """One schema."""
     name, asked = named(subject), named(schema_id)
-    return _page(text_page(_root(request), f"{name} {asked}", await desk.schema(name, asked)))
+    text = (await desk.schema(name, asked)).decode("utf-8", "replace")
+    return _page(text_page(_root(request), f"{name} {asked}", text))
 
 
 @get(["/avro1124/status", "/schema-repo-admin/status"], **_TEXT)

@@ -75,19 +75,22 @@ async def get_config(desk: AtDesk, request: Request[Any, Any, Any], subject: Sub
 
 
 @get(_at("/{subject:str}/latest"), **_READ)
-async def get_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> str:
+async def get_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> Response[Any]:
     # GET /schema-repo/{subject}/latest
     """The newest schema, after its id and a tab."""
     rendering(request, TEXT)
-    return entry(*await desk.latest(named(subject)))
+    schema_id, text = await desk.latest(named(subject))
+    return _told(entry(schema_id, "").encode() + text, TEXT)
 
 
 @get(_at("/{subject:str}/id/{id:str}"), **_READ)
-async def get_schema(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName, schema_id: SchemaId) -> str:
+async def get_schema(
+    desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName, schema_id: SchemaId
+) -> Response[Any]:
     # GET /schema-repo/{subject}/id/{id}
     """The text of a schema."""
     rendering(request, TEXT)
-    return await desk.schema(named(subject), named(schema_id))
+    return _told(await desk.schema(named(subject), named(schema_id)), TEXT)
 
 
 @get(_at("/{subject:str}/integral"), **_READ)

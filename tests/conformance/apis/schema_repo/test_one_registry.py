@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from stele.apis.schema_repo.translate import policy_of
 from stele.core import events as ev
 from stele.core import queries
-from stele.core.commands import ChangeSettings, CreateSubject, SubjectDefaults
-from stele.core.model import Level, SubjectKey
+from stele.core.commands import ChangeSettings, CreateSubject, Register, SubjectDefaults
+from stele.core.model import Document, Level, Scope, SubjectKey
 from stele.core.policy import ALL, ALLOW_ANY, BACKWARD, LATEST, Extent, Policy, Reach
 from stele.service.registry import Registry
 
@@ -244,3 +245,18 @@ async def test_schemas_are_found_in_whichever_dialect_they_came(
     assert (await put(client, spaced)).text == "1"
     again = (await tell(plain, spaced)).json()
     assert again["version"] == 2, "one schema in two spellings is registered once"
+
+
+async def test_a_language_nobody_knows_stays_what_it_is(client: httpx.AsyncClient, node: Registry) -> None:
+    """A subject of another dialect with a language of its own gets versions of that, bytes as they are."""
+    first = Document(b"\xffodd", hashlib.sha256(b"\xffodd").digest(), "opaque", variety="cobol")
+    await node.execute(Register(S, first, defaults=SubjectDefaults(scope=Scope.ONE_TYPE, policy=ALLOW_ANY)))
+    assert (await put(client, INT)).text == "1"
+    newest = queries.latest((await node.current()).subject(S))
+    assert newest is not None
+    assert (newest.lane.format, newest.lane.variety) == ("opaque", "cobol")
+    assert (await client.get("/schema-repo/s/id/0")).content == b"\xffodd"
+    assert (await client.get("/avro1124/schemas/s/1")).content == b"\xffodd"
+    assert (await client.get("/schema-repo/s/all")).text == '1\t"int"\n0\t\ufffdodd\n'
+    await node.execute(ChangeSettings(Level(*S), {"policy": Policy(checkers=("ünknown",))}))
+    assert await model(client) == "\\xfcnknown"
