@@ -9,6 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from confluent_kafka.schema_registry import Metadata as TheirMetadata
+from confluent_kafka.schema_registry import MetadataProperties, RuleKind, RuleMode
+from confluent_kafka.schema_registry import Rule as TheirRule
+from confluent_kafka.schema_registry import RuleSet as TheirRuleSet
+from confluent_kafka.schema_registry import Schema as TheirSchema
 from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from confluent_kafka.serialization import SerializationError
 from tests.interop.rule_cases import AVRO, PROTOBUF, Case, avro_case, json_case, protobuf_case
@@ -208,3 +213,17 @@ def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
     assert back["note"] == "ring twice"
     assert "word" not in back
     assert case.they_read(theirs, topic, new, marked="first") == back
+
+
+def test_rule_sets_registered_by_their_client(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """A rule set they register, with all they leave open, is the rule set we run."""
+    rule = TheirRule(
+        "shout", None, RuleKind.TRANSFORM, RuleMode.WRITE, "CEL_FIELD", None, None, "value + '!'", None, None, False
+    )
+    metadata = TheirMetadata(None, MetadataProperties({"team": "a"}), None)
+    text = '{"type":"record","name":"R","fields":[{"name":"s","type":"string"}]}'
+    rule_set = TheirRuleSet(None, [rule])
+    theirs.register_schema(f"{topic}-value", TheirSchema(text, "AVRO", [], metadata, rule_set))
+    case = Case("AVRO", text, {"s": "x"}, dict)
+    assert case.we_write(ours, topic) == case.they_write(theirs, topic)
+    assert case.we_read(ours, topic, case.we_write(ours, topic)) == {"s": "x!"}
