@@ -22,7 +22,7 @@ _WORDS = {
 
 
 def check(
-    schema: Annotated[Path, typer.Argument(help="File with the new schema.")],
+    schema: Annotated[Path, typer.Argument(help="File with the new schema; - for standard input.")],
     against: Annotated[
         list[Path] | None, typer.Option(help="File with an earlier version; repeat it, oldest first.")
     ] = None,

@@ -25,7 +25,7 @@ StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 1 when s
 
 
 def convert(
-    file: Annotated[Path, typer.Argument(help="File with the schema.")],
+    file: Annotated[Path, typer.Argument(help="File with the schema; - for standard input.")],
     to: Annotated[str, typer.Option(help="Format to convert to: json, avro, protobuf …")],
     out: OutOption = None,
     schema_format: FormatOption = None,
@@ -69,7 +69,7 @@ def infer(
 
 
 def example(
-    file: Annotated[Path, typer.Argument(help="File with the schema.")],
+    file: Annotated[Path, typer.Argument(help="File with the schema; - for standard input.")],
     schema_format: FormatOption = None,
     reference: ReferenceOption = None,
     output: OutputOption = Output.TEXT,
@@ -84,7 +84,7 @@ def example(
 
 
 def fields(
-    file: Annotated[Path, typer.Argument(help="File with the schema.")],
+    file: Annotated[Path, typer.Argument(help="File with the schema; - for standard input.")],
     schema_format: FormatOption = None,
     reference: ReferenceOption = None,
     output: OutputOption = Output.TEXT,
@@ -98,8 +98,8 @@ def fields(
     if output is Output.JSON:
         print_json(answer)
         return
-    blank = {"default": "", "doc": ""}
-    print_rows(output, ("path", "type", "default", "doc"), [{**blank, **to_builtins(field)} for field in answer.fields])
+    rows = [to_builtins(field) | {"default": field.default or ""} for field in answer.fields]
+    print_rows(output, ("path", "type", "default", "doc"), rows)
 
 
 def _request(file: Path, schema_format: str | None, reference: list[str] | None) -> SchemaRequest:

@@ -50,7 +50,9 @@ def test_messages_are_no_markup(folder: Path) -> None:
 def test_standard_input() -> None:
     """A hyphen reads the schema from standard input; its format has to be said."""
     done = RUN.invoke(app, ["fields", "-", "--format", "avro", "--output", "json"], input=RECORD)
-    assert [field["path"] for field in json.loads(done.stdout)["fields"]] == ["id"]
+    assert json.loads(done.stdout)["fields"] == [{"path": "id", "type": "long", "default": None, "doc": ""}]
+    done = RUN.invoke(app, ["fields", "-", "--format", "avro"], input=RECORD)
+    assert [line.split() for line in done.stdout.splitlines()][1:] == [["id", "long"]]
     done = RUN.invoke(app, ["fields", "-"], input=RECORD)
     assert (done.exit_code, "give --format" in done.stderr) == (2, True)
 

@@ -127,7 +127,7 @@ class Places:
         if any(tuple(made[: len(taken)]) == taken for taken in _TAKEN[1:]) or tuple(made) == _TAKEN[0]:
             made[0] += "_"
         if made != root.name.split(".")[:-1]:
-            self.losses.append(Loss("", "NAMESPACE", f"{root.name!r} is declared in the package {'.'.join(made)!r}."))
+            self.losses.append(Loss("", "NAMESPACE", f"{root.name!r} is declared {_where('.'.join(made))}."))
         self._start = f"{'.'.join(parts)}." if parts else ""
         return ".".join(made)
 
@@ -142,7 +142,7 @@ class Places:
             return (last,)
         self._moved.add(name)
         if around:
-            self._lose(name, "NAMESPACE", f"{name!r} is declared in the package {self.package!r}, as {last!r}.")
+            self._lose(name, "NAMESPACE", f"{name!r} is declared {_where(self.package)}, as {last!r}.")
         return (last,)
 
     def _holds(self, name: str) -> bool:
@@ -260,3 +260,7 @@ def names_in(kind: Type, path: str) -> Iterator[tuple[str, str]]:
                 todo.append((current.values, f"{at}{{}}", depth + 1))
             case Union():
                 todo += [(option.type, at, depth + 1) for option in reversed(current.options)]
+
+
+def _where(package: str) -> str:
+    return f"in the package {package!r}" if package else "without a package"
