@@ -135,6 +135,8 @@ class _Plain:
                 return self.value(option.type, datum, depth + 1) if option else _bare(datum, depth)
             case Named() if isinstance(datum, Mapping):
                 return self._record(self.types[kind.name], datum, depth)
+            case Named("google.protobuf.FieldMask") if isinstance(datum, str):
+                return {"paths": parts.mask_paths(datum)}
             case Array() if isinstance(datum, list | tuple):
                 return [self.value(kind.items, item, depth + 1) for item in datum]
             case Map() if isinstance(datum, Mapping):

@@ -16,6 +16,7 @@ from stele.formats.conversion import texts
 from stele.formats.conversion.model import Decimal, Duration, Kind, Scalar, Time, Timestamp, Type, Unit
 
 _SPAN: Final = re.compile(r"(-?)([0-9]+(?:\.[0-9]{1,9})?)s")
+_CAPITAL: Final = re.compile("[A-Z]")
 _DAY_NANOS: Final = 86_400 * 10**9
 
 
@@ -43,6 +44,11 @@ def text_of(kind: Type, parts: Any) -> str | None:
     except (KeyError, TypeError, ValueError, ArithmeticError):
         pass
     return None
+
+
+def mask_paths(text: str) -> list[str]:
+    """The paths of a field mask in Protobuf's JSON notation: `a.fooBar,b` is a.foo_bar and b."""
+    return [_CAPITAL.sub(lambda found: f"_{found[0].lower()}", path) for path in text.split(",")] if text else []
 
 
 def day_parts(days: int) -> dict[str, int]:

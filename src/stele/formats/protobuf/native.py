@@ -10,7 +10,7 @@
 | message, group | dict by field name | JSON name instead of the field's; a Message of that type |
 | repeated, map | list, dict | any sequence but text, any mapping |
 | Timestamp, Duration | JSON text (`2026-01-31T00:00:00.5Z`, `1.5s`) | datetime, timedelta, `Nanos` |
-| FieldMask | JSON text (`a,b`) | – |
+| FieldMask | JSON text (`a,b`) | a dict with its `paths` |
 | google.type.Date, TimeOfDay, DateTime | dict by field name | date; time, datetime, `Nanos` |
 | google.type.Decimal, confluent.type.Decimal | dict by field name | Decimal |
 | wrappers | the scalar | – |
@@ -36,6 +36,7 @@ from google.protobuf.message import Message
 from stele.formats.conversion.parts import Nanos
 from stele.formats.protobuf.kinds import (
     DURATION,
+    FIELD_MASK,
     TIMESTAMP,
     WELL_KNOWN,
     WRAPPERS,
@@ -119,6 +120,8 @@ class Writer:
             self._copy(message, datum, path)
         elif descriptor.full_name in WRAPPERS:
             self._put(message, descriptor.fields_by_name["value"], datum, path)
+        elif descriptor.full_name == FIELD_MASK and isinstance(datum, Mapping):
+            self._fields(message, datum, path, depth)
         elif descriptor.full_name in WELL_KNOWN:
             self._well_known(message, datum, path)
         elif isinstance(datum, Mapping):

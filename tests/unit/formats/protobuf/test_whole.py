@@ -26,6 +26,7 @@ SOURCE = b"""
 syntax = "proto3";
 import "confluent/type/decimal.proto";
 import "google/protobuf/duration.proto";
+import "google/protobuf/field_mask.proto";
 import "google/protobuf/timestamp.proto";
 import "google/type/date.proto";
 import "google/type/datetime.proto";
@@ -39,6 +40,7 @@ message M {
   google.type.DateTime local = 5;
   google.type.Decimal number = 6;
   confluent.type.Decimal price = 7;
+  google.protobuf.FieldMask mask = 8;
 }
 """
 FORMAT = ProtobufFormat()
@@ -53,6 +55,7 @@ FULL = {
     "local": "0001-01-01T00:00:00",
     "number": "-12.50",
     "price": "-0.001",
+    "mask": {"paths": ["a.foo_bar", "b"]},
 }
 
 
