@@ -12,6 +12,7 @@ import pytest
 from google.protobuf.message import Message
 from tests.unit.client.rules.registry import RuledRegistry
 
+from stele.client import ResolvedSchema
 from stele.client.serdes import (
     AvroSerializer,
     JsonDeserializer,
@@ -21,7 +22,7 @@ from stele.client.serdes import (
     RuleFailed,
     Rules,
 )
-from stele.client.serdes.rules import cel, cel_functions, cel_values
+from stele.client.serdes.rules import Mode, Record, RuleContext, cel, cel_functions, cel_values, json_fields
 from stele.client.types import Metadata, Rule, RuleSet
 from stele.formats import catalogue
 
@@ -292,6 +293,18 @@ def test_endless_schemas_end() -> None:
         deep = {"t": "t", "c": deep} if isinstance(deep, dict) else {"t": "t"}
     with pytest.raises(RuleFailed, match="nested deeper"):
         written({"c": deep}, rule, schema=JSON_SCHEMA)
+
+
+def test_schemas_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of forty schemas refers to the next one twice: what is looked at is counted."""
+    monkeypatch.setattr(json_fields, "MAX_STEPS", 20_000)
+    twice = {f"S{at}": {"allOf": [{"$ref": f"#/definitions/S{at + 1}"}] * 2} for at in range(40)}
+    definitions = {**twice, "S40": {"type": "object", "properties": {"a": {"type": "string"}}}}
+    text = json.dumps({"$ref": "#/definitions/S0", "definitions": definitions})
+    parsed = catalogue.get("json").parse(text.encode(), {}, strict=False)  # as serdes read what registries have
+    context = RuleContext(Rule("r"), Mode.WRITE, (), 0, Record("s"), ResolvedSchema("{}"))
+    with pytest.raises(RuleFailed, match="more than 20000 times"):
+        json_fields.json_walk(parsed)(context, lambda _, value: value, {"a": "x"})
 
 
 # --- Protobuf ---------------------------------------------------------------------------------------------------------

@@ -21,6 +21,9 @@ TAGS = "confluent:tags"
 MAX_DEPTH = 200
 """Schemas inside schemas that are followed into one value; a chain of references must end."""
 
+MAX_STEPS = 1_000_000
+"""Schemas looked at for one value: references may lead to the same place in exponentially many ways."""
+
 _TYPES = {
     "array": FieldType.ARRAY,
     "string": FieldType.STRING,
@@ -66,10 +69,14 @@ class _Walker:
         self.branches = branches
         self.context = context
         self.visit = visit
+        self.steps = MAX_STEPS
 
     def value(self, node: Any, value: Any, at: _At) -> Any:
         if value is None or not isinstance(node, dict):
             return value
+        self.steps -= 1
+        if self.steps < 0:
+            raise self.context.fail(f"{at.path}: the schema is looked at more than {MAX_STEPS} times")
         if at.depth > MAX_DEPTH:
             raise self.context.fail(f"{at.path}: schemas are nested deeper than {MAX_DEPTH} levels")
         types = node.get("type")

@@ -1,0 +1,82 @@
+"""Taking rules to fields: a rule that changes nothing leaves every value as it is, and never the one handed in."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from tests.property.avro_strategies import schemas
+
+from stele.client import ResolvedSchema, Rule
+from stele.client.serdes.rules import FieldPlace, Mode, Record, RuleContext
+from stele.client.serdes.rules.avro_fields import avro_walk
+from stele.client.serdes.rules.json_fields import json_walk
+from stele.errors import SteleError
+from stele.formats import catalogue
+
+CONTEXT = RuleContext(Rule("r"), Mode.WRITE, (), 0, Record("s"), ResolvedSchema("{}"))
+SLOW = settings(
+    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None
+)
+
+
+@given(schema=schemas())
+@SLOW
+def test_identity_on_avro_data(schema: Any) -> None:
+    """Whatever the schema, data it takes come back as they were, and encode to the same bytes."""
+    avro = catalogue.get("avro")
+    try:
+        parsed = avro.parse(json.dumps(schema).encode(), {})
+        value = avro.codec(parsed).example()
+    except SteleError:
+        assume(False)
+    before = deepcopy(value)
+    visited: list[FieldPlace] = []
+
+    def visit(place: FieldPlace, found: Any) -> Any:
+        visited.append(place)
+        return found
+
+    after = avro_walk(parsed)(CONTEXT, visit, value)
+    assert after == value == before
+    assert avro.codec(parsed).encode(after) == avro.codec(parsed).encode(before)
+    assert all(place.full_name.endswith(f".{place.name}") for place in visited)
+
+
+MEMBERS = st.sampled_from(["a", "b", "c"])
+JSON_SCHEMAS = st.recursive(
+    st.sampled_from([{"type": "string"}, {"type": "integer"}, {"type": ["string", "null"]}, {"$ref": "#"}, {}, True]),
+    lambda inner: st.one_of(
+        st.builds(lambda members: {"type": "object", "properties": members}, st.dictionaries(MEMBERS, inner)),
+        st.builds(lambda item: {"type": "array", "items": item}, inner),
+        st.builds(
+            lambda word, parts: {word: parts}, st.sampled_from(["anyOf", "oneOf", "allOf"]), st.lists(inner, min_size=1)
+        ),
+    ),
+    max_leaves=8,
+)
+JSON_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(MEMBERS, inner)),
+    max_leaves=10,
+)
+
+
+@given(members=st.dictionaries(MEMBERS, JSON_SCHEMAS), value=JSON_VALUES)
+@SLOW
+def test_identity_on_json_values(members: Any, value: Any) -> None:
+    """Any value, whether or not the schema takes it, comes back as it was, or a loop of references is refused."""
+    schema = {"type": "object", "properties": members}
+    try:
+        parsed = catalogue.get("json").parse(json.dumps(schema).encode(), {})
+    except SteleError:
+        assume(False)
+    before = deepcopy(value)
+    try:
+        after = json_walk(parsed)(CONTEXT, lambda _, found: found, value)
+    except SteleError as error:
+        after = value if "nested deeper" in str(error) else error
+    assert after == value == before
