@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
+from confluent_kafka.schema_registry import dual_schema_id_deserializer
 from confluent_kafka.schema_registry.avro import AvroDeserializer as TheirAvroDeserializer
 from confluent_kafka.schema_registry.avro import AvroSerializer as TheirAvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer as TheirJsonDeserializer
@@ -39,6 +40,7 @@ from stele.client.serdes import (
     ProtobufSerializer,
     Rules,
 )
+from stele.client.serdes.framing import SeenHeaders
 
 SECRET = "open sesame"
 AVRO = {
@@ -134,10 +136,19 @@ class Case:
         return data
 
     def they_read(
-        self, client: TheirClient, topic: str, data: bytes, *, latest: bool = False, marked: str = ""
+        self,
+        client: TheirClient,
+        topic: str,
+        data: bytes,
+        *,
+        latest: bool = False,
+        marked: str = "",
+        headers: SeenHeaders = None,
     ) -> dict[str, Any]:
         """What confluent-kafka makes of it, as readers of the newest version, or the newest with a property `mark`."""
         conf = {"use.latest.version": latest, **(self.their_options or {})}
+        if headers:
+            conf["schema.id.deserializer"] = dual_schema_id_deserializer
         if marked:
             conf["use.latest.with.metadata"] = {"mark": marked}
         arguments: dict[str, Any] = {"conf": conf, "rule_conf": {"secret": SECRET}, "rule_registry": their_rules()}
@@ -149,7 +160,7 @@ class Case:
             case _:
                 deserializer = TheirProtobufDeserializer(self.message, schema_registry_client=client, **arguments)
         try:
-            return self.plain(deserializer(data, _context(topic)))
+            return self.plain(deserializer(data, _context(topic, headers)))
         finally:
             deserializer.close()
 
@@ -163,13 +174,20 @@ class Case:
         return data
 
     def we_read(
-        self, client: SchemaRegistryClient, topic: str, data: bytes, *, latest: bool = False, marked: str = ""
+        self,
+        client: SchemaRegistryClient,
+        topic: str,
+        data: bytes,
+        *,
+        latest: bool = False,
+        marked: str = "",
+        headers: SeenHeaders = None,
     ) -> dict[str, Any]:
         """What we make of it, likewise."""
         chosen = {"mark": marked} if marked else None
         kind = {"AVRO": AvroDeserializer, "JSON": JsonDeserializer, "PROTOBUF": ProtobufDeserializer}[self.name]
         deserializer: Any = kind(client, use_latest=latest, use_metadata=chosen, rules=Rules({"secret": SECRET}))
-        return self.plain(deserializer(data, topic=topic))
+        return self.plain(deserializer(data, topic=topic, headers=headers))
 
 
 def avro_case() -> Case:
@@ -199,5 +217,5 @@ def _shown(message: Message) -> dict[str, Any]:
     return shown
 
 
-def _context(topic: str) -> SerializationContext:
-    return SerializationContext(topic, MessageField.VALUE, [])
+def _context(topic: str, headers: SeenHeaders = None) -> SerializationContext:
+    return SerializationContext(topic, MessageField.VALUE, headers or [])

@@ -16,10 +16,18 @@ from confluent_kafka.schema_registry import RuleSet as TheirRuleSet
 from confluent_kafka.schema_registry import Schema as TheirSchema
 from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from confluent_kafka.serialization import SerializationError
-from tests.interop.rule_cases import AVRO, PROTOBUF, Case, avro_case, json_case, protobuf_case
+from tests.interop.rule_cases import AVRO, PROTOBUF, SECRET, Case, avro_case, json_case, protobuf_case
 
 from stele.client import ConfigUpdate, Kek, Metadata, Rule, SchemaRegistryClient
-from stele.client.serdes import RuleFailed
+from stele.client.serdes import (
+    AvroSerializer,
+    Headers,
+    IdPlace,
+    JsonSerializer,
+    ProtobufSerializer,
+    RuleFailed,
+    Rules,
+)
 
 ALGORITHMS = ["AES128_GCM", "AES256_GCM", "AES256_SIV"]
 
@@ -213,6 +221,26 @@ def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
     assert back["note"] == "ring twice"
     assert "word" not in back
     assert case.they_read(theirs, topic, new, marked="first") == back
+
+
+def test_identity_in_a_header(case: Case, ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
+    """Encrypted payloads and migrations, where the record's header has the schema's identity."""
+    whole = Rule("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=encrypting(f"kek-{topic}").params)
+    subject = f"{topic}-value"
+    ours.set_config(ConfigUpdate(compatibility="NONE"), subject)
+    if case.name == "AVRO":
+        case.value.pop("raw")
+    ours.register(subject, case.schema(text=named(case, "note"), rule_set={"encoding_rules": [whole]}))
+    kind = {"AVRO": AvroSerializer, "JSON": JsonSerializer, "PROTOBUF": ProtobufSerializer}[case.name]
+    headers: Headers = []
+    serializer: Any = kind(ours, use_latest=True, id_in=IdPlace.HEADER, rules=Rules({"secret": SECRET}))
+    data = serializer(case.value, topic=topic, headers=headers)
+    assert b"ring twice" not in data
+    assert case.they_read(theirs, topic, data, headers=headers) == case.plain(case.value)
+    assert case.we_read(ours, topic, data, headers=headers) == case.plain(case.value)
+    more = {"encoding_rules": [whole], **renaming("note", "word")}
+    ours.register(subject, case.schema(text=named(case, "word"), rule_set=more))
+    assert case.we_read(ours, topic, data, headers=headers, latest=True)["word"] == "ring twice"
 
 
 def test_rule_sets_registered_by_their_client(ours: SchemaRegistryClient, theirs: TheirClient, topic: str) -> None:
