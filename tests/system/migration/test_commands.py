@@ -86,7 +86,7 @@ def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Pat
         assert (again.returncode, json.loads(again.stdout)) == (0, report)
 
 
-@pytest.mark.parametrize("steps", [1, 21, 32])
+@pytest.mark.parametrize("steps", [9, 21])
 def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path, steps: int) -> None:
     """Killed at any step, nothing is lost, and the same import again brings the rest."""
     killed = subprocess.run(
