@@ -105,7 +105,7 @@ def _not_retired(error: err.NotRetired, asking: Asking) -> str:
 
 
 def _in_use(error: err.InUse, asking: Asking) -> str:
-    schema = f"{{magic=1,keytype=SCHEMA,subject={asking.subject},version={error.version}}}"
+    schema = f"{{magic=1,keytype=SCHEMA,subject={asking.subject or error.subject},version={error.version}}}"
     return f"One or more references exist to the schema {schema}."
 
 

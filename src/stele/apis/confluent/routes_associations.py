@@ -128,7 +128,10 @@ async def create(
     dry_run: _DryRun = "",
 ) -> api.AssociationResponse:
     # POST /associations
-    """Associate a resource with subjects, and register their schemas; what is there is not changed."""
+    """Associate a resource with subjects, and register their schemas; what is there is not changed.
+
+    The query's `context` is that of subjects which do not say theirs.
+    """
     body = await read_body(request, api.AssociationCreateOrUpdateRequest)
     dry = is_true(dry_run)
     wishes = checked(body, _context(context, in_context), dry_run=dry)

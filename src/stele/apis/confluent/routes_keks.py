@@ -22,7 +22,9 @@ from stele.service.collections import Changes, Items
 KEKS = "/dek-registry/v1/keks"
 KEK = f"{KEKS}/{{name:str}}"
 
-Name = Annotated[str, PathParameter(schema_extra=NAMED, description="name of a KEK: letters, digits, _ and -")]
+Name = Annotated[
+    str, PathParameter(schema_extra=NAMED, description="name of a KEK; the query's `context` says which context's")
+]
 InContext = Annotated[str, QueryParameter(name="context", description="the KEK's context, if the path names none")]
 Permanent = Annotated[str, QueryParameter(schema_extra={"type": "boolean"}, description="`true`: for good")]
 _Test = Annotated[
