@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import msgspec
@@ -230,3 +232,24 @@ def test_deserializers_with_rules_can_be_pickled() -> None:
     snapshot = registry.client().snapshot(ids=[1])
     copy = pickle.loads(pickle.dumps(AvroDeserializer(snapshot, rules=RULES)))
     assert copy(data, topic="t") == {"s": "xa"}
+
+
+def test_without_the_extra() -> None:
+    """Serdes work without the libraries for rules; the first rule that needs one says what to install."""
+    code = """
+import sys
+for name in ("celpy", "lark", "jsonata", "cryptography"):
+    sys.modules[name] = None
+import stele.client.serdes
+from stele.client.serdes.rules import engine
+from stele.errors import NotInstalled
+for name in ("CEL", "CEL_FIELD", "JSONATA", "ENCRYPT", "ENCRYPT_PAYLOAD"):
+    try:
+        engine._plugged_in(name)
+    except NotInstalled as missing:
+        assert "stele-registry[rules]" in str(missing)
+    else:
+        raise AssertionError(name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
