@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from tests.running import serving
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200)]
 PROJECT = Path(__file__).parent / "java"
-SECONDS = 280  # the first run downloads what the project needs
+SECONDS = 580  # the first run downloads what the project needs
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.servers
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("script", ["kafkajs.mjs", "confluent.mjs"])
 def test_node(script: str, node: Path, url: str) -> None:
     """A Node client from npm registers, evolves, encodes, decodes and deletes."""
