@@ -1,0 +1,268 @@
+"""AVRO-1124, schema-repo and Confluent on one registry: random operations through all three, compared with a model.
+
+And whatever is sent to the two dialects, they answer in their own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conformance.apis.in_process import client_of
+
+from stele.apis import confluent, schema_repo
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog
+
+NAMES = ("a", "b/c")
+TEXTS = ('"int"', '"long"', '"string"', '{"type":"array","items":"int"}')
+TEXT = {"content-type": "text/plain"}
+
+
+class Op(NamedTuple):
+    """An operation: through which door, on which subject, with which text, number or id."""
+
+    door: str
+    name: str
+    text: str
+    number: int
+
+
+ops = st.builds(
+    Op,
+    st.sampled_from(["post", "tell", *["register", "after", "create"] * 2, *["drop"] * 3]),
+    st.sampled_from([*NAMES, *[NAMES[0]] * 3]),
+    st.sampled_from(TEXTS),
+    st.sampled_from([0, 1, 1, 1, 2, 2, 3, 4]),
+)
+
+
+class Row(NamedTuple):
+    """A version: its text, and whether it is there."""
+
+    text: str
+    live: bool
+
+
+class Model:
+    """What must be there, by the rules of the reference: (rows by ordinal, created with PUT) by subject."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[Row]] = {}
+        self.created: set[str] = set()
+
+    def live(self, name: str) -> dict[int, str]:
+        """Texts of what is there, by ordinal."""
+        rows = self.rows.get(name, [])
+        return {number: row.text for number, row in enumerate(rows, 1) if row.live}
+
+    def shown(self, name: str) -> bool:
+        """Whether the two dialects show the subject."""
+        return name in self.rows and (not self.rows[name] or name in self.created or bool(self.live(name)))
+
+    def registered(self, name: str, text: str) -> int:
+        """The ordinal a text has or gets."""
+        for number, known in self.live(name).items():
+            if known == text:
+                return number
+        self.rows.setdefault(name, []).append(Row(text, live=True))
+        return len(self.rows[name])
+
+    def expected(self, op: Op) -> tuple[int, str]:
+        """Status and, where it is an id or a name, body of the answer; the model is as after it."""
+        match op.door:
+            case "post":
+                return 200, str(self.registered(op.name, op.text))
+            case "register":
+                return (404, "") if op.name not in self.rows else (200, str(self.registered(op.name, op.text) - 1))
+            case "after":
+                return self._after(op)
+            case "tell":
+                self.registered(op.name, op.text)
+                return 200, ""
+            case "drop":
+                return self._dropped(op)
+            case _:
+                if not self.shown(op.name):
+                    self.rows.setdefault(op.name, [])
+                    self.created.add(op.name)
+                return 200, op.name
+
+    def _after(self, op: Op) -> tuple[int, str]:
+        live = self.live(op.name)
+        if not self.shown(op.name) or (op.number and op.number not in live):
+            return 404, ""
+        if op.number != max(live, default=0):
+            return 409, ""
+        return 200, str(self.registered(op.name, op.text) - 1)
+
+    def _dropped(self, op: Op) -> tuple[int, str]:
+        live = self.live(op.name)
+        if op.number not in live:
+            return 404, ""
+        self.rows[op.name][op.number - 1] = Row(live[op.number], live=False)
+        return 200, ""
+
+
+class World:
+    """Clients of all three dialects on one node in memory."""
+
+    def __init__(self, node: Registry, repo: httpx.AsyncClient, plain: httpx.AsyncClient) -> None:
+        self.node = node
+        self.repo = repo
+        self.plain = plain
+
+    async def done(self, op: Op) -> tuple[int, str]:
+        """Status and body of an operation."""
+        name = op.name.replace("/", "%2F")
+        after = str(op.number - 1) if op.number else ""
+        match op.door:
+            case "post":
+                answer = await self.repo.post(f"/avro1124/schemas/groups/{name}", data={"schema": op.text})
+            case "register":
+                answer = await self.repo.put(f"/schema-repo/{name}/register", content=op.text, headers=TEXT)
+            case "after":
+                path = f"/schema-repo/{name}/register_if_latest/{after}"
+                answer = await self.repo.put(path, content=op.text, headers=TEXT)
+            case "tell":
+                answer = await self.plain.post(f"/subjects/{name}/versions", json={"schema": op.text})
+            case "drop":
+                answer = await self.plain.delete(f"/subjects/{name}/versions/{op.number or 99}")
+            case _:
+                answer = await self.repo.put(f"/schema-repo/{name}", data={"owner": "ann"})
+        return answer.status_code, answer.text
+
+    async def agrees(self, model: Model, name: str) -> None:
+        """Every read of a subject says what the model says."""
+        live, path = model.live(name), name.replace("/", "%2F")
+        shown = 200 if model.shown(name) else 404
+        listed = await self.repo.get(f"/avro1124/schemas/{path}")
+        assert listed.status_code == shown
+        rows = await self.repo.get(f"/schema-repo/{path}/all", headers={"accept": "application/json"})
+        assert rows.status_code == shown
+        if shown == 200:
+            assert listed.text == "".join(f"{number}\n" for number in live)
+            assert rows.json() == [{"id": str(n - 1), "schema": text} for n, text in reversed(live.items())]
+        newest = await self.repo.get(f"/schema-repo/{path}/latest")
+        assert newest.status_code == (200 if live else 404)
+        assert not live or newest.text == f"{max(live) - 1}\t{live[max(live)]}"
+        for number in range(1, len(model.rows.get(name, [])) + 2):
+            found = await self.repo.get(f"/schema-repo/{path}/id/{number - 1}")
+            assert (
+                (found.status_code, found.text) == (200, live[number]) if number in live else found.status_code == 404
+            )
+        versions = await self.plain.get(f"/subjects/{path}/versions")
+        assert (versions.json() == list(live)) if live else versions.status_code == 404
+
+
+Run = Callable[[Awaitable[None]], None]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[tuple[World, Run]]:
+    """The three clients, and how to run something with them."""
+
+    async def opened() -> World:
+        node = await Registry.open(MemoryLog())
+        stack.push_async_callback(node.close)
+        repo = await stack.enter_async_context(client_of(schema_repo.application(node)))
+        plain = await stack.enter_async_context(client_of(confluent.application(node)))
+        return World(node, repo, plain)
+
+    stack = AsyncExitStack()
+    with asyncio.Runner() as runner:
+        yield runner.run(opened()), runner.run  # type: ignore[misc]  # takes any awaitable a coroutine function gives
+        runner.run(stack.aclose())
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(ops, min_size=8, max_size=24))
+def test_three_dialects_tell_of_one_registry(world: tuple[World, Run], drawn: list[Op]) -> None:
+    """Whatever is done through any of them, answers and all reads through all of them are those of the model."""
+    there, run = world
+
+    async def played() -> None:
+        await there.node.reset(MemoryLog())
+        assert (await there.plain.put("/config", json={"compatibility": "NONE"})).status_code == 200
+        model = Model()
+        for op in drawn:
+            status, body = model.expected(op)
+            told = await there.done(op)
+            assert told[0] == status, (op, told)
+            assert not body or told[1] == body, (op, told)
+            await there.agrees(model, op.name)
+        groups = "".join(f"{name}\n" for name in sorted(model.rows) if model.shown(name))
+        assert (await there.repo.get("/avro1124/schemas")).text == groups
+        assert (await there.repo.get("/schema-repo")).text == groups
+
+    run(played())
+
+
+_SEGMENTS = (
+    "avro1124 schemas groups schema-repo schema-repo-browser s all latest register config register_if_latest id 0 "
+    "status schema integral %2F %00 %FF%FE %ED%A0%80 .."
+)
+segments = st.sampled_from(["", *_SEGMENTS.split()])
+headers = st.fixed_dictionaries(
+    {},
+    optional={
+        "accept": st.sampled_from(["*", "text/plain", "application/json", "text/html", ",;=,", "x/y", "*/*;q=x", "é"]),
+        "content-type": st.sampled_from(
+            [
+                "text/plain",
+                "application/x-www-form-urlencoded",
+                "text/plain;charset=utf-16",
+                "x",
+                "text/plain;charset=é",
+            ]
+        ),
+    },
+)
+bodies = st.sampled_from(
+    [
+        b"",
+        b'"int"',
+        b"\xff\xfe",
+        b"schema=%22int%22",
+        b"schema=%ff",
+        b"schema=" + b"%5B" * 3000,
+        b"&&==&",
+        b"repo.validators=%00",
+        b"repo.validators=" + b"lint:X," * 50,
+        b"a=\x00&b=%E2%98%83",
+        b"a=1&" * 1500,
+        b"[" * 50_000,
+        b"%",
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["GET", "PUT", "POST", "DELETE", "PATCH"]),
+    st.lists(segments, min_size=1, max_size=6),
+    headers,
+    bodies,
+)
+def test_anything_is_answered(
+    world: tuple[World, Run], method: str, path: list[str], sent: dict[str, Any], body: bytes
+) -> None:
+    """No request is a defect: the answer is one of the dialects' own, and an error says in text what is wrong."""
+    there, run = world
+
+    async def asked() -> None:
+        encoded = {name: value.encode("latin-1") for name, value in sent.items()}
+        answer = await there.repo.request(method, "/" + "/".join(path), headers=encoded, content=body)
+        assert answer.status_code < 500, answer.text
+        if answer.status_code >= 400:
+            assert answer.headers["content-type"].startswith("text/plain")
+            assert answer.text.startswith("ERROR: ")
+            assert answer.text.endswith("\n")
+
+    run(asked())
