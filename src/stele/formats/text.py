@@ -15,6 +15,14 @@ MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 400
 """Deepest nesting of objects and arrays; keeps recursive walks over a document far from the interpreter's limit."""
 
+_EXPECTED = {
+    "unexpected end of data": "the rest of the document",
+    "unexpected content after document": "one document",
+    "trailing comma is not allowed": "another item, or no comma before the end",
+    "number with leading zero is not allowed": "a number without leading zeros",
+}
+"""By what the parser says, what it does not say."""
+
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -53,13 +61,15 @@ def _fault(text: bytes) -> MalformedSchema:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
         line, column = position(text, error.start)
-        return MalformedSchema("the document is not UTF-8", line=line, column=column)
+        return MalformedSchema("the document is not UTF-8", line=line, column=column, expected="UTF-8")
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if "depth limit" in error.msg:
             return _too_deep(MAX_DEPTH)
-        return MalformedSchema(f"not valid JSON: {error.msg}", line=error.lineno, column=error.colno)
+        why, _, expected = error.msg.partition(", expected ")
+        expected = expected or _EXPECTED.get(why, "JSON")
+        return MalformedSchema(f"not valid JSON: {why}", line=error.lineno, column=error.colno, expected=expected)
     return _too_deep(MAX_DEPTH)
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
+import msgspec
+
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.avro.defaults import default_fault
 from stele.formats.avro.logical import decimal_fault, read_logical
@@ -38,6 +40,7 @@ from stele.formats.text import decode_json
 MAX_NESTING: Final = 200
 """Types inside types, written out in one document."""
 
+_NAME_RULE: Final = "letters, digits and _, not starting with a digit"
 _DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NAMED_KINDS: Final = frozenset({"record", "error", "enum", "fixed"})
 _RESERVED_NAMES: Final = frozenset({*PRIMITIVES, *_NAMED_KINDS, "array", "map", "union", "request", "error_union"})
@@ -194,10 +197,10 @@ class _Parser:
             except _Fault as fault:
                 raise fault.within(index) from None
             if branch.kind == "union":
-                raise _Fault("a union may not directly contain a union", at=str(index))
+                raise _Fault("a union may not directly contain a union", "its branches here", at=str(index))
             label = branch.name if isinstance(branch, Named) else branch.kind
             if label in seen:
-                raise _Fault(f"the union contains {label!r} twice", at=str(index))
+                raise _Fault(f"the union contains {label!r} twice", "each type once", at=str(index))
             seen.add(label)
             branches.append(branch)
         return Union(tuple(branches))
@@ -233,7 +236,7 @@ class _Parser:
             own = None
         full = _qualified(name, space if own is None else own)
         if not full or (self.strict and not _DOTTED.fullmatch(full)):
-            raise _Fault(f"{full!r} is not a valid name", "letters, digits and _, not starting with a digit", at="name")
+            raise _Fault(f"{full!r} is not a valid name", _NAME_RULE, at="name")
         if full in (_RESERVED_NAMES if self.strict else PRIMITIVES):
             raise _Fault(f"{full!r} is the name of a built-in type", "another name", at="name")
         return full
@@ -246,7 +249,7 @@ class _Parser:
         if self.strict:
             for index, alias in enumerate(full):
                 if not _DOTTED.fullmatch(alias):
-                    raise _Fault(f"{alias!r} is not a valid name", at=str(index)).within("aliases")
+                    raise _Fault(f"{alias!r} is not a valid name", _NAME_RULE, at=str(index)).within("aliases")
         return full
 
     def _enum(self, name: str, doc: str | None, aliases: tuple[str, ...], node: dict[str, Any]) -> EnumType:
@@ -257,14 +260,15 @@ class _Parser:
             raise _Fault("the enum has no symbols", "at least one", at="symbols")
         if len(set(symbols)) != len(symbols):
             twice = next(symbol for symbol in symbols if symbols.count(symbol) > 1)
-            raise _Fault(f"the enum has the symbol {twice!r} twice", at="symbols")
+            again = len(symbols) - 1 - symbols[::-1].index(twice)
+            raise _Fault(f"the enum has the symbol {twice!r} twice", "each once", at=str(again)).within("symbols")
         default = node.get("default")
         if self.strict:
             for index, symbol in enumerate(symbols):
                 if not _is_name(symbol):
-                    raise _Fault(f"{symbol!r} is not a valid symbol", at=str(index)).within("symbols")
+                    raise _Fault(f"{symbol!r} is not a valid symbol", _NAME_RULE, at=str(index)).within("symbols")
             if "default" in node and default not in symbols:
-                raise _Fault(f"the default {_shown(default)} is none of the symbols", at="default")
+                raise _Fault(f"the default {_shown(default)} is none of the symbols", "one of them", at="default")
         default = default if type(default) is str and default in symbols else None
         enum = EnumType(name, symbols, default, doc, aliases, _props(node, _ENUM_KEYS))
         self.names[name] = enum
@@ -282,7 +286,8 @@ class _Parser:
     def _fields(self, record: Record, node: dict[str, Any]) -> dict[str, RecordField]:
         items = node.get("fields")
         if type(items) is not list:
-            raise _Fault("the record has no fields", "an array of fields", at="fields")
+            why = "the 'fields' of the record are no array" if "fields" in node else "the record has no fields"
+            raise _Fault(why, "an array of fields", at="fields")
         space = namespace(record.name)
         fields: dict[str, RecordField] = {}
         for index, item in enumerate(items):
@@ -291,7 +296,8 @@ class _Parser:
             except _Fault as fault:
                 raise fault.within("fields", index) from None
             if field.name in fields:
-                raise _Fault(f"the record {record.name!r} has the field {field.name!r} twice").within("fields", index)
+                why = f"the record {record.name!r} has the field {field.name!r} twice"
+                raise _Fault(why, "another name", at="name").within("fields", index)
             fields[field.name] = field
         return fields
 
@@ -302,7 +308,7 @@ class _Parser:
         if type(name) is not str or not name:
             raise _Fault("the field has no name", "a string", at="name")
         if self.strict and not _is_name(name):
-            raise _Fault(f"{name!r} is not a valid name", "letters, digits and _, not starting with a digit", at="name")
+            raise _Fault(f"{name!r} is not a valid name", _NAME_RULE, at="name")
         word = node.get("type")
         kind = (PRIMITIVES.get(word) if type(word) is str else None) or self._inner_of_field(node, name, space)
         if len(node) == 2:
@@ -332,7 +338,7 @@ class _Parser:
         if self.strict:
             for index, alias in enumerate(aliases):
                 if not _is_name(alias):
-                    raise _Fault(f"{alias!r} is not a valid name", at=str(index)).within("aliases")
+                    raise _Fault(f"{alias!r} is not a valid name", _NAME_RULE, at=str(index)).within("aliases")
         return aliases
 
     def _order(self, value: Any) -> str:
@@ -363,7 +369,7 @@ def _strings(node: dict[str, Any], key: str) -> tuple[str, ...]:
         raise _Fault(f"{key!r} is not an array", "an array of strings", at=key)
     for index, item in enumerate(items):
         if type(item) is not str:
-            raise _Fault(f"{_shown(item)} is not a string", at=str(index)).within(key)
+            raise _Fault(f"{_shown(item)} is not a string", "a string", at=str(index)).within(key)
     return tuple(items)
 
 
@@ -374,5 +380,5 @@ def _props(node: dict[str, Any], known: frozenset[str]) -> Props:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value) if isinstance(value, str) else str(value)
+    text = repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= 60 else text[:59] + "…"

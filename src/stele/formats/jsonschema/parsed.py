@@ -38,6 +38,12 @@ _EXPECTED = {
     "anyOf": "a list of at least one schema",
     "oneOf": "a list of at least one schema",
 }
+_EXPECTED_INSIDE = {
+    "dependencies": "a schema or a list of property names",
+    "dependentRequired": "a list of property names",
+    **dict.fromkeys(("properties", "patternProperties", "definitions", "$defs", "dependentSchemas"), "a schema"),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), "a schema"),
+}
 _MESSAGE_LIMIT = 300
 _MAX_FORGIVEN = 100
 
@@ -246,6 +252,13 @@ def _explain(error: jsonschema_rs.ValidationError, draft: Draft) -> MalformedSch
         expected = " or ".join(error.kind.types)
     elif isinstance(error.kind, kinds.Format):
         expected = "a regular expression" if error.kind.format == "regex" else f"a {error.kind.format}"
+    elif isinstance(error.kind, kinds.Minimum):
+        expected = f"a number of at least {error.kind.limit}"
+    elif isinstance(error.kind, kinds.ExclusiveMinimum):
+        expected = f"a number above {error.kind.limit}"
+    elif expected is None:
+        parent = next((part for part in reversed(error.instance_path[:-1]) if isinstance(part, str)), "")
+        expected = _EXPECTED_INSIDE.get(parent)
     message = error.message
     if isinstance(error.kind, kinds.AnyOf):
         message = f"{_short(str(jsontext.write(error.instance), 'utf-8'))} is not allowed here"

@@ -66,12 +66,31 @@ def read(text: bytes, *, strict: bool = True) -> Json:
             object_pairs_hook=_unique if strict else None,
         )
     except json.JSONDecodeError as error:
-        raise MalformedSchema(error.msg, line=error.lineno, column=error.colno, expected="JSON") from None
+        why, expected = _SYNTAX.get(error.msg, (error.msg, "JSON"))
+        raise MalformedSchema(
+            f"not valid JSON: {why}", line=error.lineno, column=error.colno, expected=expected
+        ) from None
     except RecursionError:
         raise MalformedSchema(f"nested deeper than {MAX_DEPTH} levels") from None
     if "\\ud" in source or "\\uD" in source:
         _refuse_lone_surrogates(value)
     return value
+
+
+_SYNTAX = {
+    "Expecting value": ("no value", "a value"),
+    "Expecting ',' delimiter": ("a comma or the end is missing", "',' or the closing bracket"),
+    "Expecting ':' delimiter": ("a colon is missing", "':' and a value"),
+    "Expecting property name enclosed in double quotes": ("no member name", 'a member name between "quotes"'),
+    "Illegal trailing comma before end of object": ("a comma before the end", 'a member name between "quotes"'),
+    "Illegal trailing comma before end of array": ("a comma before the end", "a value"),
+    "Invalid control character at": ("a control character inside a string", r"an escape such as \n or \t"),
+    "Extra data": ("something follows the document", "one document"),
+    "Unterminated string starting at": ("a string without an end", 'a closing "'),
+    "Invalid \\escape": ("an unknown escape", r"one of \" \\ \/ \b \f \n \r \t \u"),
+    "Invalid \\uXXXX escape": ("a bad escape", "four hexadecimal digits"),
+}
+"""What the parser says in other words, and what it expected."""
 
 
 def write(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:

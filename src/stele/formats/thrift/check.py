@@ -53,7 +53,7 @@ class _Check:
                 case Struct():
                     self._struct(definition)
                 case EnumType():
-                    self._once((value.name for value in definition.values), definition.at, "the value")
+                    self._once(((value.name, definition.at) for value in definition.values), "the value")
                 case Service():
                     self._service(definition)
 
@@ -68,9 +68,9 @@ class _Check:
                 raise self.fault(definition.at, f"{definition.name} is defined twice", "a new name")
             seen.add(key)
 
-    def _once(self, found: Iterable[object], at: int, what: str) -> None:
+    def _once(self, found: Iterable[tuple[object, int]], what: str) -> None:
         seen: set[object] = set()
-        for name in found:
+        for name, at in found:
             if name in seen:
                 raise self.fault(at, f"{what} {name} is there twice", "each one once")
             seen.add(name)
@@ -101,14 +101,14 @@ class _Check:
     # --- members ----------------------------------------------------------------------------------------------------
 
     def _struct(self, struct: Struct) -> None:
-        self._fields(struct.fields, struct.at)
+        self._fields(struct.fields)
         defaults = [field for field in struct.fields if field.default is not None]
         if struct.kind == "union" and len(defaults) > 1 and self.strict:
             raise self.fault(defaults[1].at, f"the union {struct.name} has more than one default", "one at most")
 
-    def _fields(self, fields: tuple[Field, ...], at: int) -> None:
-        self._once((field.name for field in fields), at, "the field")
-        self._once((field.id for field in fields), at, "the field id")
+    def _fields(self, fields: tuple[Field, ...]) -> None:
+        self._once(((field.name, field.at) for field in fields), "the field")
+        self._once(((field.id, field.at) for field in fields), "the field id")
         for field in fields:
             if self.strict and field.id not in I16:
                 raise self.fault(field.at, f"the field id {field.id} is out of range", "a number of 16 bits")
@@ -116,20 +116,20 @@ class _Check:
             if field.default is not None:
                 self._value(field.default, field.type, field.at)
             if field.xsd_attrs is not None:
-                self._fields(field.xsd_attrs, field.at)
+                self._fields(field.xsd_attrs)
 
     def _service(self, service: Service) -> None:
         if service.extends and self.unit.service(service.extends) is None:
             raise self._unresolved(service.extends, service.at, "service")
-        self._once((function.name for function in service.functions), service.at, "the function")
+        self._once(((function.name, service.at) for function in service.functions), "the function")
         for function in service.functions:
             self._function(function, service.at)
 
     def _function(self, function: Function, at: int) -> None:
         if function.returns is not None:
             self._type(function.returns, at)
-        self._fields(function.arguments, at)
-        self._fields(function.throws, at)
+        self._fields(function.arguments)
+        self._fields(function.throws)
         for field in function.throws:
             thrown = self.unit.resolve(field.type).node
             if not (isinstance(thrown, Struct) and thrown.kind == "exception"):

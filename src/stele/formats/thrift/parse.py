@@ -92,7 +92,9 @@ def _unit(name: str, text: bytes) -> Unit:
         return Unit(name, decoded, parse_document(decoded))
     except UnicodeDecodeError as error:
         line, column = position(text, error.start)
-        raise _in(name, MalformedSchema("the document is not UTF-8", line=line, column=column)) from None
+        raise _in(
+            name, MalformedSchema("the document is not UTF-8", line=line, column=column, expected="UTF-8")
+        ) from None
     except MalformedSchema as error:
         raise _in(name, error) from None
 

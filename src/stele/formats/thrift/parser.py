@@ -94,7 +94,7 @@ class _Parser:
     def wrong(self, expected: str) -> MalformedSchema:
         """The error that something else should stand here."""
         token = self.now
-        shown = f"{token.text[:40]!r}" if token.kind is not Kind.END else "the end of the document"
+        shown = f"{token.text[:40]!r}" if token.kind is not Kind.END else "end of the document"
         return fault(self.text, token.at, f"unexpected {shown}", expected)
 
     def at_symbol(self, symbol: str) -> bool:

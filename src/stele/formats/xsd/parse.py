@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import MalformedSchema, NotInstalled, UnresolvedReference
+from stele.formats.xsd.diagnostics import advice
 from stele.formats.xsd.text import Places, read_schema
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def _explain(error: Any, places: Places) -> MalformedSchema:
     element = getattr(error, "elem", None)
     message = _short((getattr(error, "message", None) or str(error)).partition("Schema component:")[0])
     twin = None if element is None else places.twin(getattr(error, "source", None), element)
-    return MalformedSchema(message) if twin is None else places.fault(twin, message)
+    why, expected = advice(message)
+    return MalformedSchema(why, expected=expected) if twin is None else places.fault(twin, why, expected)
 
 
 def _short(message: str) -> str:

@@ -43,16 +43,28 @@ class _Scan:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._depth = 0
+        self._open: list[str] = []
         self._stop = stop
         self._count = 0
         self.place: tuple[int, int] | None = None
         try:
             self._parser.Parse(text, True)
         except expat.ExpatError as error:
-            reason = expat.ErrorString(error.code)
-            raise NotXml(f"not well-formed: {reason}", error.lineno, error.offset + 1) from None
+            raise NotXml(self._explained(error.code), error.lineno, error.offset + 1) from None
         except (ValueError, LookupError) as error:
             raise error if isinstance(error, NotXml) else NotXml(f"not readable: {error}", 1, 1) from None
+
+    def _explained(self, code: int) -> str:
+        """What is wrong, and in which element."""
+        reason = expat.ErrorString(code).removeprefix("not well-formed ").strip("()")
+        inside = f" inside <{self._open[-1][:100]}>" if self._open else ""
+        if reason == "mismatched tag":
+            return (
+                f"not well-formed: this is no end of the innermost open element: </{self._open[-1][:100]}> is expected"
+            )
+        if reason == "no element found":
+            return f"not well-formed: the document ends{inside}" if inside else "there is no XML element"
+        return f"not well-formed: {reason}{inside}"
 
     def _refuse(self, why: str) -> NotXml:
         return NotXml(why, self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
@@ -60,8 +72,9 @@ class _Scan:
     def _doctype(self, *_declaration: object) -> None:
         raise self._refuse("a document type declaration (DTD) is not allowed: it could define entities")
 
-    def _start(self, _name: str, attributes: dict[str, str]) -> None:
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
+        self._open.append(name)
         if self._count == self._stop:
             self.place = (self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
         self._count += 1
@@ -74,6 +87,7 @@ class _Scan:
 
     def _end(self, _name: str) -> None:
         self._depth -= 1
+        self._open.pop()
 
 
 def read(text: bytes) -> etree._Element:

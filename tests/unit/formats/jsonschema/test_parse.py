@@ -46,7 +46,7 @@ def test_the_draft_is_that_of_schema_else_seven(schema: Any, draft: Draft) -> No
 @pytest.mark.parametrize(
     ("text", "line", "column", "words"),
     [
-        (b'{"a":\n 1,}', 2, 4, "property name"),
+        (b'{"a":\n 1,}', 2, 4, "member name"),
         (b"", 1, 1, "empty"),
         (b" \n ", 1, 1, "empty"),
         (b'{"a": "NaN",\n "b": NaN}', 2, 7, "NaN"),
@@ -54,7 +54,7 @@ def test_the_draft_is_that_of_schema_else_seven(schema: Any, draft: Draft) -> No
         (b"\xef\xbb\xbf{}", 1, 1, "byte order mark"),
         ("{}".encode("utf-16"), 1, 1, "byte order mark"),
         (b'{"a":\n"\xe9"}', 2, 2, "UTF-8"),
-        (b"{} {}", 1, 4, "Extra data"),
+        (b"{} {}", 1, 4, "one document"),
     ],
 )
 def test_broken_texts_are_refused_with_line_and_column(text: bytes, line: int, column: int, words: str) -> None:
