@@ -28,7 +28,10 @@ about a tenth.)
 MAX_ALL_DECLARATIONS = 90_000
 """Limit for a file together with what it imports."""
 CACHE_BYTES = 64 << 20
-"""How many bytes of sources and descriptors the cache of parsed schemas may hold."""
+"""About how much memory the cache of parsed schemas may hold, in bytes."""
+_SCHEMA_BYTES = 16 << 10
+_BYTES_PER_BYTE = 24
+"""Measured: so much memory takes a schema of its own, and each byte of its serialized descriptors and positions."""
 
 _SAFE_NAME = re.compile(r"(?!.*(^|/)\.{0,2}(/|$))[^\x00-\x1f\x7f\\:]{1,512}")
 
@@ -61,7 +64,8 @@ class _Cache:
 
     @staticmethod
     def _cost(key: _Key, schema: ProtobufSchema) -> int:
-        return 2048 + len(key[0]) + sum(len(text) for _, text in key[2]) + 4 * schema.size
+        texts = len(key[0]) + sum(len(text) for _, text in key[2])
+        return _SCHEMA_BYTES + texts + _BYTES_PER_BYTE * schema.size
 
 
 _CACHE = _Cache(CACHE_BYTES)
@@ -163,5 +167,5 @@ def _compile(main: str, texts: Mapping[str, bytes], known: Sequence[FileDescript
     if outcome is None:
         raise MalformedSchema(f"the Protobuf compiler gave up on the schema, or needed more than {DEADLINE:g} s")
     if not outcome.ok:
-        raise error_of(outcome.messages, main)
+        raise error_of(outcome.messages, main, texts.get(main, b""))
     return list(FileDescriptorSet.FromString(outcome.descriptors).file)

@@ -7,7 +7,7 @@ import pytest
 from stele.core.ports import Form
 from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF
-from stele.formats.protobuf.parse import MAX_DECLARATIONS
+from stele.formats.protobuf.parse import MAX_DECLARATIONS, _Cache
 
 
 def test_comments_that_are_no_text() -> None:
@@ -41,3 +41,14 @@ def test_many_declarations_in_imports() -> None:
     imports = "".join(f'import "{name}.proto";' for name in "abcd")
     with pytest.raises(MalformedSchema, match="and its imports"):
         PROTOBUF.parse(f'syntax="proto3"; {imports} message X {{}}'.encode(), texts)
+
+
+def test_the_cache_counts_what_schemas_take() -> None:
+    """A small schema takes tens of kilobytes of memory, and the cache counts them: it holds no more than it may."""
+    cache = _Cache(1 << 20)
+    schema = PROTOBUF.parse(b'syntax="proto3"; message M { string a = 1; }', {})
+    for number in range(200):
+        cache.put((b"%d" % number, "", ()), schema)
+    held = sum(cache.get((b"%d" % number, "", ())) is not None for number in range(200))
+    assert 10 < held < 64
+    assert cache.get((b"199", "", ())) is schema
