@@ -21,9 +21,9 @@ SECONDS = 20.0
 @pytest.fixture(autouse=True)
 def _soon() -> Iterator[None]:
     """Whatever happens, it happens soon."""
-    start = time.perf_counter()
+    start = time.process_time()
     yield
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < SECONDS
 
 
 def parse(value: Any) -> AvroSchema:
@@ -205,22 +205,22 @@ def wide(kind: str, width: int) -> list[dict[str, object]]:
 
 def test_wide_unions_cost_their_width() -> None:
     """A thousand records in a union are compared by name, not each with each: the answer is exact and soon there."""
-    started = time.perf_counter()
+    started = time.process_time()
     assert AVRO.check(parse(wide("long", 1000)), parse(wide("int", 1000))) == []
     found = AVRO.check(parse(wide("string", 1000)), parse(wide("int", 1000)))
     assert {(finding.rule, finding.level) for finding in found} == {("MISSING_UNION_BRANCH", Level.ERROR)}
     assert len(found) == 1000
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_undecided_is_refused() -> None:
     """Where aliases make every pair count, there is a limit; beyond it nothing passes as compatible."""
-    started = time.perf_counter()
+    started = time.process_time()
     renamed = {"type": "record", "name": "X", "fields": [{"name": "g", "type": "int", "aliases": ["h"]}]}
     (finding,) = AVRO.check(parse([renamed, *wide("string", 300)]), parse(wide("int", 300)))
     assert finding.rule == "TOO_COMPLEX"
     assert finding.breaks
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_a_message_is_short_however_long_the_name() -> None:

@@ -18,9 +18,9 @@ SECONDS = 30.0
 @pytest.fixture(autouse=True)
 def _soon() -> Iterator[None]:
     """Whatever happens, it happens soon."""
-    start = time.perf_counter()
+    start = time.process_time()
     yield
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < SECONDS
 
 
 def parse(text: str) -> ThriftSchema:

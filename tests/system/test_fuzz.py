@@ -1,0 +1,109 @@
+"""The fuzzer itself: it runs every target, and it finds what is there to be found."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fuzz import judge
+from fuzz.mutate import Mutator
+from fuzz.parts import Parts, split
+from fuzz.steps import Broken, Steps
+from fuzz.targets import TARGETS, Target, target
+
+RUNS = 60
+SLOW_RUNS = {"xsd": 15}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few seeds, and mutations of them that are the same in every run, do nothing they must not do."""
+    monkeypatch.setattr(judge, "FOUND", tmp_path)
+    chosen = target(name)
+    seen = judge.Judge(name, chosen, lambda _: False)
+    rng = random.Random(1)
+    mutate = Mutator(chosen.edit, chosen.seeds)
+    for _ in range(SLOW_RUNS.get(name, RUNS)):
+        seen(mutate(rng.choice(chosen.seeds), 8_000, rng))
+    assert seen.failures == {}
+    assert 0 < seen.accepted < seen.executions
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_mutations_repeat(name: str) -> None:
+    """The same seed gives the same inputs, none longer than asked for."""
+    chosen = target(name)
+    first, second = (
+        [Mutator(chosen.edit, chosen.seeds)(seed, 3_000, random.Random(7)) for seed in chosen.seeds[:30]]
+        for _ in range(2)
+    )
+    assert first == second
+    assert first != list(chosen.seeds[:30])
+    assert all(len(data) <= 3_000 for data in first)
+
+
+def planted(data: Parts, steps: Steps) -> None:
+    """A target with two faults in it."""
+    if b"bang" in data.document:
+        steps.take("parse document", lambda: 1 // 0)
+    if b"lie" in data.other:
+        raise Broken("an example does not fit")
+    steps.accepted += 1
+
+
+@pytest.mark.parametrize(("data", "kind", "small"), [
+    (b"x" * 500 + b"bang" + b"y" * 500, "crash ZeroDivisionError parse document", b"bang"),
+    (Parts(b"long" * 90, b"a lie").joined(), "crash Broken", Parts(b"", b"lie").joined()),
+])  # fmt: skip
+def test_faults_are_kept(data: bytes, kind: str, small: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure is counted by its kind, made small, and written with the command that repeats it."""
+    monkeypatch.setattr(judge, "FOUND", tmp_path)
+    seen = judge.Judge("avro", Target(planted, lambda data, _: data, [data]), lambda _: False)
+    seen(data)
+    (found,) = seen.failures
+    assert found.startswith(kind)
+    kept = [path for path in tmp_path.glob("avro-*") if not path.suffix]
+    assert [path.read_bytes() for path in kept] == [small]
+    assert f"--reproduce fuzz/found/{kept[0].name}" in kept[0].with_suffix(".txt").read_text()
+
+
+def test_slow_inputs_are_kept_when_they_really_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step beyond the limit on the wall clock is a failure only when a closer look says so."""
+    monkeypatch.setattr(judge, "FOUND", tmp_path)
+    monkeypatch.setattr(judge, "HANG", -1.0)
+
+    def run(data: Parts, steps: Steps) -> None:
+        steps.take("check x", len, data.document)
+
+    def failures(suspect: Callable[[bytes], bool]) -> list[str]:
+        seen = judge.Judge("avro", Target(run, lambda data, _: data, [b"x"]), suspect)
+        seen(b"x")
+        return list(seen.failures)
+
+    assert failures(lambda _: True) == ["slow check x"]
+    assert failures(lambda _: False) == []
+
+
+def test_parts() -> None:
+    """Parts are found again in what they were joined to; all that follows the third separator is data."""
+    whole = Parts(b"a", b"", b"c", b"d\n\x00\xfe\x00\ne")
+    assert split(whole.joined()) == whole
+    assert split(b"only") == Parts(b"only")
+    assert split(b"") == Parts(b"")
+
+
+def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The supervisor starts a worker, adds up its figures and prints them; nothing found ends with 0."""
+    from fuzz import run
+
+    assert run.main(["--target", "wire", "--seconds", "1", "--engine", "own"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["executions"] > 10
+    assert figures["failures"] == {}
+    monkeypatch.setattr(judge, "FOUND", tmp_path)
+    (tmp_path / "input").write_bytes(b"\x00\x00\x00\x00\x07abc")
+    assert run.main(["--target", "wire", "--reproduce", str(tmp_path / "input")]) == 0
+    assert "no failure" in capsys.readouterr().out
