@@ -8,6 +8,7 @@ see what might yet be lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -73,6 +74,8 @@ class State:
         """How many gids went away: what caches of answers by id watch."""
         self.erased: list[Erased] = []
         """Contents purged since somebody last emptied this list: their texts may be left in the log."""
+        self._measured = (0, 0)
+        """How many of the loose contents were measured, and the bytes of their texts."""
         self._undo: list[Callable[[], object]] | None = None
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -196,7 +199,7 @@ class State:
 
     def pack(self, *, rest: bool = False) -> None:
         """Move loose texts into compressed blocks; only full blocks unless rest is set. Never within a draft."""
-        if self._undo is not None:
+        if self._undo is not None or not (rest or self._fills_a_block()):
             return
         block: list[Content] = []
         texts: list[bytes] = []
@@ -215,6 +218,16 @@ class State:
             self._pack_block(block, texts)
             block = []
         self.loose[:] = block
+        self._measured = (0, 0)
+
+    def _fills_a_block(self) -> bool:
+        """Whether the loose texts may be enough for a block; looks only at those it has not seen before."""
+        count, size = self._measured if self._measured[0] <= len(self.loose) else (0, 0)
+        for content in islice(self.loose, count, None):
+            held = content.held
+            size += 0 if isinstance(held, int) else len(held.text or b"")
+        self._measured = (len(self.loose), size)
+        return size >= BLOCK_BYTES
 
     def _pack_block(self, block: list[Content], texts: list[bytes]) -> None:
         tags = [self.digests(content) + self.seq_of(content).to_bytes(_SEQ_BYTES, "big") for content in block]
