@@ -114,6 +114,12 @@ def operation_id(handler: HTTPRouteHandler, method: str, path: Sequence[str | Pa
     return "_".join([method.lower(), *names]).replace("-", "_")
 
 
+def allowed(error: Exception) -> dict[str, str]:
+    """The Allow header an answer to an error must have: of a 405, the methods the path takes (RFC 9110, 15.5.6)."""
+    headers = dict(getattr(error, "headers", None) or {})
+    return {name: ", ".join(sorted(value.split(", "))) for name, value in headers.items() if name.lower() == "allow"}
+
+
 # --- media types ----------------------------------------------------------------------------------------------------
 
 

@@ -173,3 +173,9 @@ async def test_description_of_the_api(client: httpx.AsyncClient) -> None:
     operation = (await client.get("/_docs/native/openapi.json")).json()["paths"]["/api/check"]["post"]
     assert "against" in json.dumps(operation["requestBody"])
     assert {"200", "400", "413", "422"} <= set(operation["responses"])
+
+
+async def test_other_methods(client: httpx.AsyncClient) -> None:
+    """A method a path does not take is refused, and the answer names those it does."""
+    answer = await client.get("/api/check")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "OPTIONS, POST")

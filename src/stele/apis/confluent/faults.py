@@ -22,7 +22,7 @@ from stele.apis.confluent.faults_keys import KEY_FAULTS
 from stele.apis.confluent.names import InvalidContext, NoSuchResource, context_of, key_of, qualified, space_of
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.paths import named
-from stele.apis.web import NotJson, WrongShape
+from stele.apis.web import NotJson, WrongShape, allowed
 from stele.core.findings import Finding
 from stele.core.model import SubjectKey
 
@@ -222,12 +222,11 @@ def answer(options: ConfluentOptions) -> Callable[[Request[Any, Any, Any], Excep
         fault = fault_of(error, _asking(request, options))
         if fault.status >= 500:
             _logger.error("failed", path=request.scope["path"], exc_info=error)
-        headers = dict(getattr(error, "headers", None) or {})
-        headers = {
-            name: ", ".join(sorted(value.split(", "))) for name, value in headers.items() if name.lower() == "allow"
-        }
         return Response(
-            ErrorMessage(fault.code, fault.message), status_code=fault.status, media_type=MEDIA_TYPE, headers=headers
+            ErrorMessage(fault.code, fault.message),
+            status_code=fault.status,
+            media_type=MEDIA_TYPE,
+            headers=allowed(error),
         )
 
     return handle

@@ -17,7 +17,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.web import NotJson
+from stele.apis.web import NotJson, allowed
 
 _logger = structlog.get_logger("stele.native")
 
@@ -94,4 +94,6 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorO
     status = status_of(error)
     if status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    return Response(ErrorOut(problem_of(error)), status_code=status, media_type="application/json")
+    return Response(
+        ErrorOut(problem_of(error)), status_code=status, media_type="application/json", headers=allowed(error)
+    )
