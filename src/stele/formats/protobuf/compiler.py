@@ -24,7 +24,7 @@ from stele.formats.protobuf import worker
 from stele.formats.protobuf.builtin import builtin_sources, compiler_folder
 
 DEADLINE = 10.0
-"""Seconds one schema may take."""
+"""Seconds one schema may take on the wall clock; `worker.PROCESSOR_LIMIT` ends what is busy all the time before."""
 PROCESSES = min(4, os.cpu_count() or 1)
 """At most so many compilers run at a time in one Python process; they are started when needed."""
 RETIRE_ABOVE = 1 << 20

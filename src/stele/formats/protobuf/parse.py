@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from stele.errors import MalformedSchema
-from stele.formats.protobuf.compiler import DEADLINE, Compiler
+from stele.formats.protobuf.compiler import Compiler
 from stele.formats.protobuf.diagnostics import error_of
 from stele.formats.protobuf.model import ProtobufSchema
 from stele.formats.protobuf.source import read_descriptors
+from stele.formats.protobuf.worker import PROCESSOR_LIMIT
 
 DEFAULT_NAME = "default.proto"
 """Import path of a document that was not given one."""
@@ -165,7 +166,8 @@ def _compile(main: str, texts: Mapping[str, bytes], known: Sequence[FileDescript
     given = FileDescriptorSet(file=known).SerializeToString() if known else b""
     outcome = _COMPILER.run(main, list(texts.items()), given)
     if outcome is None:
-        raise MalformedSchema(f"the Protobuf compiler gave up on the schema, or needed more than {DEADLINE:g} s")
+        why = f"the Protobuf compiler gave up on the schema, or needed more than {PROCESSOR_LIMIT:g} s"
+        raise MalformedSchema(why, expected="less, or less that is there twice")
     if not outcome.ok:
         raise error_of(outcome.messages, main, texts.get(main, b""))
     return list(FileDescriptorSet.FromString(outcome.descriptors).file)

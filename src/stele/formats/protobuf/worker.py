@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import struct
 import sys
 import tempfile
@@ -17,6 +18,12 @@ from typing import BinaryIO
 
 MEMORY_LIMIT = 3 << 30
 """Address space of one compiler process, in bytes: a schema that needs more kills the process, not the machine."""
+PROCESSOR_LIMIT = 1.75
+"""Seconds of processor time one job may take; a process that takes more is ended by the system.
+
+Independent of what else the machine is doing. A megabyte of honest source takes half a second; what takes longer is the
+compiler's search for duplicate numbers, whose time grows with the square of their count.
+"""
 STDERR_LIMIT = 64 << 10
 """How much of the compiler's messages is kept, in bytes; a bad file can produce megabytes of them."""
 
@@ -131,7 +138,17 @@ def main(jobs: BinaryIO, answers: BinaryIO) -> None:
         builtins = _precompile(root, read_message(jobs))
         write_message(answers, [root])
         while True:
-            write_message(answers, _compile(root, builtins, read_message(jobs)))
+            job = read_message(jobs)
+            _limit_time(PROCESSOR_LIMIT)
+            answer = _compile(root, builtins, job)
+            _limit_time(0)
+            write_message(answers, answer)
+
+
+def _limit_time(seconds: float) -> None:
+    """Let the system end this process after some seconds of processor time; 0 takes that back."""
+    with contextlib.suppress(AttributeError):  # POSIX only
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _limit_memory() -> None:

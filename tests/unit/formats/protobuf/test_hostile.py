@@ -52,3 +52,15 @@ def test_the_cache_counts_what_schemas_take() -> None:
     held = sum(cache.get((b"%d" % number, "", ())) is not None for number in range(200))
     assert 10 < held < 64
     assert cache.get((b"199", "", ())) is schema
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["int32 f = 1; " * 40_000, "".join(f"reserved {2 * n + 1}; " for n in range(60_000))],
+    ids=["duplicates", "reserved"],
+)
+def test_what_keeps_the_compiler_busy(body: str) -> None:
+    """Work that grows with the square of the input is ended after less than two seconds of processor time."""
+    with pytest.raises(MalformedSchema):
+        PROTOBUF.parse(f'syntax="proto3"; message M {{ {body} }}'.encode(), {})
+    assert PROTOBUF.parse(b'syntax="proto3"; message After {}', {}).type_name == "After"
