@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -16,9 +16,11 @@ import msgspec
 import typer.main
 from litestar.routes import HTTPRoute
 
-from stele.apis import confluent, native
+from stele.apis import confluent, native, pravega, schema_repo
 from stele.apis.confluent.faults import FAULTS as CONFLUENT_FAULTS
 from stele.apis.native.faults import STATUSES as NATIVE_STATUSES
+from stele.apis.pravega.faults import FAULTS as PRAVEGA_FAULTS
+from stele.apis.schema_repo.faults import FAULTS as REPO_FAULTS
 from stele.cli.app import app as command_line
 from stele.formats import catalogue, lint, rulesets
 from stele.server.metrics import Metrics
@@ -99,7 +101,13 @@ def routes_page() -> str:
     """Every route of every dialect."""
     registry = Registry(MemoryLog())
     parts = ["# Routes\n"]
-    for name, app in (("Confluent", confluent.application(registry)), ("Stele's own", native.application(registry))):
+    dialects = (
+        ("Confluent", confluent.application(registry)),
+        ("Pravega", pravega.application(registry)),
+        ("AVRO-1124 and schema-repo", schema_repo.application(registry)),
+        ("Stele's own", native.application(registry)),
+    )
+    for name, app in dialects:
         # A handler of several methods keeps them in a set, whose order changes from run to run.
         rows = sorted(
             (route.path_format, method, _first_line(handler.fn.__doc__))
@@ -112,8 +120,8 @@ def routes_page() -> str:
         parts.append(f"\n## {name}\n\n{table(('method', 'path', 'what it does'), *shown)}")
     parts.append(
         "\nEvery Confluent path also exists below `/contexts/{context}`. `GET /health/live`, `/health/ready` and "
-        "`/metrics` belong to the server; HEAD works wherever GET does. OpenAPI 3.1: `/_docs/confluent/openapi.json`, "
-        "`/_docs/native/openapi.json`.\n"
+        "`/metrics` belong to the server; HEAD works wherever GET does. OpenAPI 3.1: "
+        "`/_docs/{confluent,pravega,schema-repo,native}/openapi.json`.\n"
     )
     return "".join(parts)
 
@@ -132,16 +140,25 @@ def errors_page() -> str:
         (f"`{cls.__name__}`", str(status), str(code), _first_line(cls.__doc__))
         for cls, (status, code, _) in sorted(CONFLUENT_FAULTS.items(), key=lambda item: (item[1][1], item[0].__name__))
     ]
-    own = [("error", "HTTP", "meaning")]
-    own += [(f"`{cls.__name__}`", str(status), _first_line(cls.__doc__)) for cls, status in NATIVE_STATUSES.items()]
+    plain = [
+        f"\n## {name}\n\nBody: plain text.\n\n" + table(*_statuses({cls: row[0] for cls, row in faults.items()}))
+        for name, faults in (("Pravega", PRAVEGA_FAULTS), ("AVRO-1124 and schema-repo", REPO_FAULTS))
+    ]
     return (
         "# Errors\n\nAn error without a row of its own gets the answer of its nearest ancestor in "
         '`stele.errors`.\n\n## Confluent\n\nBody: `{"error_code": …, "message": …}`. A refused schema answers '
         "409 up to profile 8.1 and 40901 from 8.2 on, unless `confluent_incompatible_code` says which.\n\n"
         + table(*rows)
+        + "".join(plain)
         + "\n## Stele's own\n\nBody: "
-        '`{"error": {"kind", "message", "line", "column", "path", "expected"}}`.\n\n' + table(*own)
+        '`{"error": {"kind", "message", "line", "column", "path", "expected"}}`.\n\n'
+        + table(*_statuses(NATIVE_STATUSES))
     )
+
+
+def _statuses(statuses: Mapping[type[Exception], int]) -> list[tuple[str, ...]]:
+    rows = [(f"`{cls.__name__}`", str(status), _first_line(cls.__doc__)) for cls, status in statuses.items()]
+    return [("error", "HTTP", "meaning"), *rows]
 
 
 def rulesets_page() -> str:
