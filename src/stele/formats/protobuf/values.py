@@ -21,8 +21,10 @@ _ESCAPES = {
 }
 
 
-def quoted(text: str) -> str:
-    """A string literal; characters beyond ASCII stay readable."""
+def quoted(text: str | bytes) -> str:
+    """A string literal; characters beyond ASCII stay readable. The library hands over bytes for what is no UTF-8."""
+    if not isinstance(text, str):
+        return quoted_bytes(text)
     return '"' + "".join(_ESCAPES.get(ord(char), char) if ord(char) < 128 else char for char in text) + '"'
 
 

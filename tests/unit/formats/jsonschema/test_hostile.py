@@ -77,8 +77,16 @@ def test_sums_of_long_enums() -> None:
             )
             for word in ("oneOf", "allOf")
         ),
+        (
+            {"patternProperties": {f"^f{n}$": {"type": "integer"} for n in range(5_000)}},
+            {"patternProperties": {f"^g{n}$": {"type": "integer"} for n in range(5_000)}},
+        ),
+        (
+            {"properties": {f"p{n}": {"type": "integer"} for n in range(40_000)}},
+            {"properties": {f"p{n}": {"type": "string"} for n in range(40_000)}},
+        ),
     ],
-    ids=["required", "oneOf", "allOf"],
+    ids=["required", "oneOf", "allOf", "patternProperties", "megabytes"],
 )
 def test_the_search_ends_in_time(reader: Any, writer: Any) -> None:
     """Looking for a counter-example among thousands of names or branches ends within its time, and never says yes."""

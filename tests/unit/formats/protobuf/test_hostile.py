@@ -64,3 +64,11 @@ def test_what_keeps_the_compiler_busy(body: str) -> None:
     with pytest.raises(MalformedSchema):
         PROTOBUF.parse(f'syntax="proto3"; message M {{ {body} }}'.encode(), {})
     assert PROTOBUF.parse(b'syntax="proto3"; message After {}', {}).type_name == "After"
+
+
+def test_reserved_names_that_are_no_text() -> None:
+    """A string of a descriptor that is not UTF-8 is printed with escapes, and read again as the same bytes."""
+    schema = PROTOBUF.parse(b'syntax="proto3"; message M { string e = 1; reserved "\xf6"; }', {})
+    printed = PROTOBUF.canonical(schema, Form.PRINTED)
+    assert b'reserved "\\366";' in printed
+    assert PROTOBUF.canonical(PROTOBUF.parse(printed, {}), Form.PRINTED) == printed

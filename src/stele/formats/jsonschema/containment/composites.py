@@ -20,7 +20,8 @@ _PAIRED = 5
 MAX_LOOKS = 50_000
 """Names times schemas: choosing a value for a member looks at every schema of its place."""
 
-_FEWEST_NAMES = 50
+_FEWEST_NAMES = 10
+_MAX_PATTERNS = 50
 _LONGEST_NAME = 200
 _FRESH = ("other", "x", "X-1", "", "é")
 
@@ -60,7 +61,8 @@ class _Objects:
         self._own = own
         self._everything = everything
         self._choices = choices
-        self._most = max(_FEWEST_NAMES, MAX_LOOKS // (len(own) + len(everything) or 1))
+        looks = sum(1 + len(part.get("patternProperties", ())) for part in (*own, *everything))
+        self._most = max(_FEWEST_NAMES, MAX_LOOKS // (looks or 1))
         self.names = self._names()[: self._most]
         self._needs: dict[str, list[str]] = {}
         for part in own:
@@ -76,7 +78,7 @@ class _Objects:
             found.update((name, None) for given, wanted in needs(part) for name in (given, *wanted))
             found.update(dict.fromkeys(part.get("dependentSchemas", ())))
         for part in self._everything:
-            for pattern in part.get("patternProperties", ()):
+            for pattern in islice(part.get("patternProperties", ()), _MAX_PATTERNS):
                 found.update(dict.fromkeys(samples(pattern)[:3]))
             found.update(dict.fromkeys(_names_by_schema(part.get("propertyNames"))))
         found.update(dict.fromkeys(_FRESH))

@@ -26,6 +26,7 @@ class Doubt(Enum):
 
     NEITHER = "neither proof nor counter-example"
     MALFORMED = "a schema no validator takes"
+    TOO_LARGE = "schemas too large to be looked at"
 
 
 class _Advice(NamedTuple):
@@ -131,6 +132,9 @@ def undecided(doubt: Doubt, level: Level, detail: str = "") -> Finding:
     if doubt is Doubt.MALFORMED:
         why = f"One of the two schemas is malformed, so no document can be checked against it: {_short(detail)}."
         fix = "Mend the schema, or compare with the ruleset confluent, which looks at the texts only."
+    elif doubt is Doubt.TOO_LARGE:
+        why = "The schemas are too large for a proof or a search in reasonable time."
+        fix = "Split the schema, or compare with the ruleset confluent."
     else:
         why = (
             "It could neither be proved that the reader's schema allows every document the writer's does, "

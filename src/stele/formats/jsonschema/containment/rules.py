@@ -40,6 +40,10 @@ _BROKEN_PATTERN = (
 )
 
 
+MAX_TEXT = 500_000
+"""Bytes of both schemas together; beyond, nothing but equal texts is compared."""
+
+
 class _Reading(NamedTuple):
     """The two schemas under one reading of `format`: an annotation, or (before 2019-09 both are usual) an assertion."""
 
@@ -60,6 +64,8 @@ def findings(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level
         return [undecided(Doubt.MALFORMED, undecided_level, str(error))]
     if _same_text(reader, writer):
         return []
+    if len(reader.printed) + len(writer.printed) > MAX_TEXT:
+        return [undecided(Doubt.TOO_LARGE, undecided_level)]
     for reading in readings:
         comparison = _Comparison(reader, writer, reading)
         follows = comparison.follows()
