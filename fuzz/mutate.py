@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -245,9 +246,9 @@ def _edit_element(node: Any, other: Any, words: Sequence[str], rng: random.Rando
             parent.remove(node)
         case 1 if parent is not None:
             for _ in range(rng.choice((1, 1, 3, 60))):
-                parent.insert(rng.randrange(len(parent) + 1), etree.fromstring(etree.tostring(node)))
+                parent.insert(rng.randrange(len(parent) + 1), _cloned(node))
         case 2:
-            node.append(etree.fromstring(etree.tostring(other)))
+            node.append(_cloned(other))
         case 3 if node.attrib:
             del node.attrib[rng.choice(list(node.attrib))]
         case 4:
@@ -262,4 +263,11 @@ def _edit_element(node: Any, other: Any, words: Sequence[str], rng: random.Rando
             changed = edit_bytes(node.get(name).encode(), rng).decode("utf-8", "replace")
             node.set(name, rng.choice((*values, rng.choice(words), changed, str(rng.choice(NUMBERS)))))
         case _:
-            node.append(etree.fromstring(etree.tostring(node)))
+            node.append(_cloned(node))
+
+
+def _cloned(node: Any) -> Any:
+    """A copy of an element, without the text behind it."""
+    made = copy.deepcopy(node)
+    made.tail = None
+    return made

@@ -95,8 +95,7 @@ def supervise(name: str, engine: str, seconds: float, seed: int) -> dict[str, An
             death = _one_process(name, engine, left, seed + turn, Path(folder))
             _add(total, Path(folder) / STATS)
             if death:
-                kind = f"{death} (see found/)"
-                total["failures"][kind] = total["failures"].get(kind, 0) + 1
+                total["failures"][death] = total["failures"].get(death, 0) + 1
         turn += 1
         if death and not total["executions"]:
             break  # it cannot even start
@@ -126,14 +125,17 @@ def _one_process(name: str, engine: str, seconds: float, seed: int, folder: Path
     if code == 0:
         return ""
     how = "stuck" if code == -signal.SIGKILL else f"died with {code}"
-    keep(name, Failure(how, f"the process ended with {code}"), _current(folder / CURRENT)[2])
+    serial, _, data = _current(folder / CURRENT)
+    if not serial:
+        return f"fuzzer {how} between two inputs"
+    keep(name, Failure(how, f"the process ended with {code}"), data)
     return how
 
 
 def _end_when_stuck(process: subprocess.Popen[bytes], path: Path, ended: threading.Event) -> None:
     while not ended.wait(1.0):
-        serial, began, _ = _current(path)
-        if serial and time.time() - began > STUCK + _GRACE:
+        began = _current(path)[1]
+        if began and time.time() - began > STUCK + _GRACE:
             _end(process)
 
 

@@ -57,7 +57,7 @@ class Worker:
         HEADER.pack_into(self.current, 0, self.judge.executions + 1, time.time(), len(kept))
         self.current[HEADER.size : HEADER.size + len(kept)] = kept
         notes = self.judge(data)
-        HEADER.pack_into(self.current, 0, 0, 0.0, 0)  # what the engine takes for the next input is its own time
+        HEADER.pack_into(self.current, 0, 0, time.time(), 0)  # what is done between two inputs is the engine's own
         return notes
 
     def _look(self, now: float) -> None:
