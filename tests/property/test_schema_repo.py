@@ -258,7 +258,7 @@ def test_anything_is_answered(
 
     async def asked() -> None:
         encoded = {name: value.encode("latin-1") for name, value in sent.items()}
-        answer = await there.repo.request(method, "/" + "/".join(path), headers=encoded, content=body)
+        answer = await there.repo.request(method, "http://registry/" + "/".join(path), headers=encoded, content=body)
         assert answer.status_code < 500, answer.text
         if answer.status_code >= 400:
             assert answer.headers["content-type"].startswith("text/plain")
