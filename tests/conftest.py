@@ -1,4 +1,4 @@
-"""How property tests draw: the same examples in every run, so that a red one means a changed tree.
+"""How tests with generated examples draw: the same examples in every run, so that a red one means a changed tree.
 
 `HYPOTHESIS_PROFILE=deep` draws new ones, and looks harder.
 """
