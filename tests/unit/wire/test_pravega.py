@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,7 +111,6 @@ def test_all_kinds_of_elements_are_read(block: bytes, made: bytes) -> None:
 @settings(max_examples=60, deadline=None)
 def test_blocks_agree_with_a_native_library(data: bytes) -> None:
     """What one side writes the other reads."""
-    pa = pytest.importorskip("pyarrow")
     native = pa.Codec("snappy")
     assert native.decompress(snappy.compress(data), len(data)).to_pybytes() == data
     assert snappy.decompress(native.compress(data).to_pybytes(), max_bytes=len(data)) == data
