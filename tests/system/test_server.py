@@ -13,9 +13,10 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.running import call, serving
+from tests.running import call, free_port, serving
 
 from stele.errors import InvalidRequest
+from stele.server.dialects import ports_of
 from stele.server.settings import load_settings
 
 SCHEMA = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'}
@@ -194,3 +195,25 @@ def test_an_occupied_port_is_a_clear_error(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
         assert done.returncode != 0
         assert "address already in use" in done.stderr.lower()
+
+
+def test_a_port_of_its_own_for_one_dialect(tmp_path: Path) -> None:
+    """`--listen` gives a dialect a port where its paths begin at the root; the shared port goes on serving it, too."""
+    groups, repo = free_port(), free_port()
+    flags = ["--store", "memory:", "--listen", f"pravega={groups}", "--listen", f"schema-repo={repo}"]
+    with serving(*flags, folder=tmp_path) as server:
+        assert call(f"{server.url}/subjects/s/versions", "POST", SCHEMA).status == 200
+        for base in (f"http://127.0.0.1:{groups}", server.url, f"{server.url}/pravega"):
+            assert list(call(f"{base}/v1/groups").body["groups"]) == ["s"], base
+        assert call(f"http://127.0.0.1:{groups}/subjects").status == 404
+        assert call(f"http://127.0.0.1:{repo}/schema-repo").body.split() == ["s"]
+        assert call(f"http://127.0.0.1:{repo}/schemas").body.split() == ["s"]
+        assert call(f"{server.url}/confluent/subjects").body == ["s"]
+        assert call(f"http://127.0.0.1:{repo}/_docs/schema-repo/openapi.json").body["openapi"].startswith("3.1")
+
+
+@pytest.mark.parametrize("listen", ["nobody=9000", "pravega", "pravega=x", "pravega=0", "pravega=1,native=1"])
+def test_ports_of_nobody_are_refused(listen: str) -> None:
+    """A port without a dialect we have, and two dialects on one port, are errors before anything starts."""
+    with pytest.raises(InvalidRequest, match="listen"):
+        ports_of(load_settings({"listen": listen}).listen)

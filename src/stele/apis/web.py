@@ -20,6 +20,9 @@ from stele.service.access import ANONYMOUS, Principal
 PRINCIPAL = "stele.principal"
 """Key of the ASGI scope under which the server leaves who is asking (`service.access.Principal`)."""
 
+BASE = "stele.base"
+"""Key of the ASGI scope under which the server leaves what it took off the front of the path; absent: nothing."""
+
 T = TypeVar("T")
 
 
@@ -36,6 +39,11 @@ def actor_of(request: Request[Any, Any, Any]) -> str:
     principal = cast("Mapping[str, Any]", request.scope).get(PRINCIPAL, ANONYMOUS)
     assert isinstance(principal, Principal)
     return principal.name
+
+
+def base_of(request: Request[Any, Any, Any]) -> str:
+    """What goes before the paths of links in an answer: '' or the prefix this dialect was asked below."""
+    return str(cast("Mapping[str, Any]", request.scope).get(BASE, ""))
 
 
 # --- bodies ---------------------------------------------------------------------------------------------------------

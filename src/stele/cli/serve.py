@@ -13,6 +13,9 @@ from stele.cli.output import errors, failures
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="TCP port; 8081 unless set elsewhere.")] = None,
+    listen: Annotated[
+        list[str] | None, typer.Option(help="dialect=port: one more port, for that dialect alone; repeatable.")
+    ] = None,
     store: Annotated[str | None, typer.Option(help="sqlite:///file.db (default ./.stele/stele.db) or memory:")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes serving the same log.")] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with a \\[server] table.")] = None,
@@ -32,12 +35,14 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
+    from stele.server.dialects import ports_of
     from stele.server.run import serve as run
     from stele.server.settings import load_settings
 
     flags = {
         "host": host,
         "port": port,
+        "listen": listen or None,
         "store": store,
         "workers": workers,
         "testing": testing,
@@ -48,5 +53,7 @@ def serve(
     }
     with failures():
         settings = load_settings(flags, config=config)
+        for own, dialect in ports_of(settings.listen).items():
+            errors.print(f"{dialect} alone on http://{settings.host}:{own}", highlight=False)
         errors.print(f"Stele on http://{settings.host}:{settings.port}, log in {settings.store}", highlight=False)
         run(settings)

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from typing import cast
 
 import msgspec
 import structlog
-from litestar import Litestar
 
 from stele import __version__
-from stele.apis import confluent, native, pravega, schema_repo
 from stele.core.findings import WhenUndecided
-from stele.server.front import App, Front, Message, Mount, Receive, Scope, Send
+from stele.server.dialects import build_front
+from stele.server.front import App, Message, Receive, Scope, Send
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
 from stele.storage import open_log
 
 _logger = structlog.get_logger("stele.server")
-
-_CONFLUENT_SEGMENTS = (
-    "subjects",
-    "schemas",
-    "config",
-    "mode",
-    "contexts",
-    "compatibility",
-    "v1/metadata",
-    "associations",
-    "associations:batch",
-    "associations:batchGet",
-    "associations:batchMutate",
-    "dek-registry",
-    "exporters",
-    "security",
-    "confluent",
-)
 
 
 class Server:
@@ -115,39 +95,6 @@ _tasks: set[asyncio.Task[None]] = set()
 def _keep(task: asyncio.Task[None]) -> None:
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
-
-
-def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App:
-    """Every dialect of the registry behind one front."""
-    options = confluent.ConfluentOptions(
-        incompatible_code=settings.confluent_incompatible_code,
-        mode_mutable=settings.mode_mutable,
-        profile=settings.confluent_profile,
-        max_request_bytes=settings.max_request_bytes,
-    )
-    fallback = _mount("confluent", confluent.application(registry, options))
-    own = _mount("native", native.application(registry, max_request_bytes=settings.max_request_bytes))
-    mounts = dict.fromkeys(_CONFLUENT_SEGMENTS, fallback) | {"api": own, "native": own}
-    repo = _mount("schema-repo", schema_repo.application(registry, _schema_repo_options(settings)))
-    mounts |= dict.fromkeys(schema_repo.SEGMENTS, repo)
-    words = pravega.PravegaOptions(max_request_bytes=settings.max_request_bytes)
-    mounts |= dict.fromkeys(pravega.SEGMENTS, _mount("pravega", pravega.application(registry, words)))
-    return Front(mounts, fallback, metrics, hot=confluent.HotSchemas(registry, options).get)
-
-
-def _schema_repo_options(settings: Settings) -> schema_repo.SchemaRepoOptions:
-    return schema_repo.SchemaRepoOptions(
-        ids=schema_repo.Ids(settings.schema_repo_ids),
-        default_validators=schema_repo.words_in(settings.schema_repo_validators),
-        models=schema_repo.models_in(settings.schema_repo_models),
-        read_only=settings.schema_repo_read_only,
-        max_request_bytes=settings.max_request_bytes,
-    )
-
-
-def _mount(dialect: str, app: Litestar) -> Mount:
-    # The framework types its messages more narrowly than the protocol does.
-    return Mount(dialect, cast("App", app))
 
 
 async def _plain(send: Send, status: int, body: dict[str, str]) -> None:

@@ -10,13 +10,14 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 import structlog
 
 from stele.apis.paths import routed
-from stele.apis.web import PRINCIPAL
+from stele.apis.web import BASE, PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.service.access import Authenticator, Headers, anyone
@@ -36,10 +37,19 @@ _DRAINED_BYTES = 64 * 1024 * 1024
 
 
 class Mount(NamedTuple):
-    """A dialect's application and its name in metrics."""
+    """A dialect's application, its name in metrics, and what clients leave out of paths on a port of its own."""
 
     dialect: str
     app: App
+    root: str = ""
+
+
+class _Target(NamedTuple):
+    """Who answers a request, under which path, and what was taken off the front of it."""
+
+    mount: Mount
+    path: str
+    base: str = ""
 
 
 HotAnswers = Callable[[str], tuple[Message, Message] | None]
@@ -49,7 +59,8 @@ HotAnswers = Callable[[str], tuple[Message, Message] | None]
 class Front:
     """The outermost application. `mounts` maps beginnings of paths to dialects; `fallback` takes the rest.
 
-    A beginning is one segment or two (`v1`, `v1/metadata`); the longer one wins.
+    A beginning is one segment or two (`v1`, `v1/metadata`); the longer one wins. names are the dialects a first segment
+    that is nobody's beginning can name (`/pravega/v1/groups`); ports are those that belong to one dialect alone.
     """
 
     def __init__(
@@ -59,12 +70,16 @@ class Front:
         metrics: Metrics,
         *,
         hot: HotAnswers | None = None,
+        names: Mapping[str, Mount] = MappingProxyType({}),
+        ports: Mapping[int, Mount] = MappingProxyType({}),
         authenticate: Authenticator = anyone,
     ) -> None:
         self.mounts = dict(mounts)
         self._fallback = fallback
         self._metrics = metrics
         self._hot = hot
+        self._names = names
+        self._ports = ports
         self._authenticate = authenticate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,7 +91,8 @@ class Front:
         except Unauthenticated as error:
             await _refuse(send, error)
             return
-        if self._hot is not None and scope["method"] == "GET" and not scope["query_string"]:
+        own = self._ports.get(scope["server"][1]) if self._ports else None
+        if self._hot is not None and own is None and scope["method"] == "GET" and not scope["query_string"]:
             answer = self._hot(scope["path"])
             head = None if answer is None else _addressed(answer[0], headers)
             if answer is not None and head is not None:
@@ -84,20 +100,26 @@ class Front:
                 await send(answer[1])
                 self._metrics.hot_request(time.perf_counter() - started)
                 return
-        await self._dispatch(scope, receive, send, principal, started)
+        target = self._target(_inner_path(scope)) if own is None else _at_root(own, _inner_path(scope))
+        inner = {**scope, "path": target.path, PRINCIPAL: principal, BASE: target.base}
+        await self._dispatch(scope, inner, receive, send, target.mount, started)
 
-    def _mount_of(self, path: str) -> Mount:
+    def _target(self, path: str) -> _Target:
         segments = path[1:].split("/", 2)
-        first = self.mounts.get(segments[0], self._fallback)
-        return self.mounts.get("/".join(segments[:2]), first)
+        mount = self.mounts.get("/".join(segments[:2])) or self.mounts.get(segments[0])
+        if mount is not None:
+            return _Target(mount, path)
+        if path.startswith("/_docs/"):
+            return _Target(self._names.get(segments[1], self._fallback), path)
+        named = self._names.get(segments[0])
+        if named is None:
+            return _Target(self._fallback, path)
+        base = f"/{segments[0]}"
+        return _Target(named, path.removeprefix(base) or "/", base)
 
-    async def _dispatch(self, scope: Scope, receive: Receive, send: Send, principal: object, started: float) -> None:
-        inner = dict(scope)
-        inner["path"] = inner_path = _inner_path(scope)
-        inner[PRINCIPAL] = principal
-        mount = self._mount_of(inner_path)
-        if inner_path.startswith("/_docs/"):
-            mount = self.mounts.get(inner_path.split("/", 3)[2], mount)
+    async def _dispatch(
+        self, scope: Scope, inner: Scope, receive: Receive, send: Send, mount: Mount, started: float
+    ) -> None:
         answer = _Answer(receive, send, _request_id(scope), head=scope["method"] == "HEAD")
         if answer.head:
             inner["method"] = "GET"
@@ -117,6 +139,13 @@ class Front:
                 ms=round(seconds * 1000, 2),
                 request_id=answer.request_id.decode("ascii"),
             )
+
+
+def _at_root(mount: Mount, path: str) -> _Target:
+    """A request on a port that is the dialect's own."""
+    if path.startswith(("/_docs/", f"{mount.root}/")):
+        return _Target(mount, path)
+    return _Target(mount, mount.root + path)
 
 
 class _Answer:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import sys
 import tempfile
 
 import msgspec
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from stele.errors import InvalidRequest
 from stele.server.app import Server
+from stele.server.dialects import ports_of
 from stele.server.logs import configure_logs
 from stele.server.settings import Settings
 
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
+_FAILED_TO_START = 3
 
 
 def worker() -> Server:
@@ -35,20 +40,45 @@ def serve(settings: Settings) -> None:
         if settings.workers > 1:
             # Read by prometheus-client when a worker imports it.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
-        try:
-            uvicorn.run(
-                "stele.server.run:worker",
-                factory=True,
-                host=settings.host,
-                port=settings.port,
-                workers=settings.workers,
-                loop="uvloop",
-                http="httptools",
-                lifespan="on",
-                access_log=False,
-                log_level="warning",
-                server_header=False,
-                timeout_graceful_shutdown=settings.shutdown_seconds,
-            )
-        except OSError as error:
-            raise InvalidRequest(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}") from error
+        config = uvicorn.Config(
+            "stele.server.run:worker",
+            factory=True,
+            workers=settings.workers,
+            loop="uvloop",
+            http="httptools",
+            lifespan="on",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=settings.shutdown_seconds,
+        )
+        sockets = [_bound(settings.host, port) for port in _ports(settings)]
+        if settings.workers > 1:
+            Multiprocess(config, sockets=sockets).run()
+            return
+        server = uvicorn.Server(config)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets)
+        if not server.started:
+            sys.exit(_FAILED_TO_START)
+
+
+def _ports(settings: Settings) -> list[int]:
+    own = ports_of(settings.listen)
+    if settings.port in own:
+        raise InvalidRequest(f"listen: port {settings.port} is the one of all dialects")
+    return [settings.port, *own]
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket of that address, which worker processes share. Raises `InvalidRequest` when it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family=family)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise InvalidRequest(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    made.set_inheritable(True)
+    return made

@@ -27,6 +27,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: Annotated[str, _says("Where the log lives: `sqlite:///file.db` or `memory:`.")] = "sqlite:///.stele/stele.db"
     host: Annotated[str, _says("Address to listen on.")] = "127.0.0.1"
     port: Port = 8081
+    listen: Annotated[
+        tuple[str, ...], _says("More ports, each for one dialect alone, at the root: `pravega=9092`; comma list.")
+    ] = ()
     workers: Annotated[int, _says("Processes serving the same log.", ge=1, le=64)] = 1
     testing: Annotated[bool, _says("SIGUSR1 empties the registry; memory stores only.")] = False
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _says("Least level that is logged.")] = "info"
@@ -78,6 +81,8 @@ def load_settings(
         if variable in environ:
             values[name] = environ[variable]
     values.update({name: value for name, value in flags.items() if value is not None})
+    if isinstance(values.get("listen"), str):
+        values["listen"] = [part.strip() for part in values["listen"].split(",") if part.strip()]
     try:
         settings = msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest_asyncio
 
-from stele.server.app import build_front
+from stele.server.dialects import build_front
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stele.apis.paths import SLASH
-from stele.apis.web import PRINCIPAL
+from stele.apis.web import BASE, PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.front import Front, Mount
 from stele.server.metrics import Metrics
@@ -24,6 +24,7 @@ class Client:
         self.app = app
         self.messages: list[Any] = []
         self.body = [b""]
+        self.port = 8081
 
     async def ask(
         self, path: str, method: str = "GET", headers: Pairs = (), query: bytes = b"", raw: bytes = b""
@@ -36,6 +37,7 @@ class Client:
             "path": path,
             "raw_path": raw or path.encode(),
             "headers": list(headers),
+            "server": ("127.0.0.1", self.port),
         }
         chunks = list(self.body)
 
@@ -62,6 +64,17 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
     body = f"{scope['path']} {scope[PRINCIPAL].name}".encode()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
+
+
+def named(name: str, root: str = "") -> Mount:
+    """A mount that answers with its name, the path and the base it was shown."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"app", name.encode()), (b"path", scope["path"].encode()), (b"base", scope[BASE].encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    return Mount(name, app, root)
 
 
 async def refusing(scope: Any, receive: Any, send: Any) -> None:
@@ -176,13 +189,6 @@ async def test_a_body_that_was_read_is_not_waited_for() -> None:
 async def test_the_longer_beginning_of_a_path_decides() -> None:
     """A dialect can own `/v1/metadata` while another has the rest of `/v1`; what nobody has goes to the fallback."""
 
-    def named(name: str) -> Mount:
-        async def app(scope: Any, receive: Any, send: Any) -> None:
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"app", name.encode())]})
-            await send({"type": "http.response.body", "body": b""})
-
-        return Mount(name, app)
-
     mounts = {"v1": named("groups"), "v1/metadata": named("root")}
     client = Client(Front(mounts, named("fallback"), Metrics()))
     for path, app in {
@@ -196,3 +202,43 @@ async def test_the_longer_beginning_of_a_path_decides() -> None:
     }.items():
         await client.ask(path)
         assert client.headers[b"app"] == app, path
+
+
+async def test_a_dialect_answers_below_its_name() -> None:
+    """A first segment that nobody owns may be the name of a dialect: it sees the rest, and what goes before links."""
+    names = {"groups": named("groups"), "repo": named("repo")}
+    client = Client(Front({"v1": names["groups"], "repo": names["repo"]}, named("fallback"), Metrics(), names=names))
+    for path, seen in {
+        "/groups/v1/a": (b"groups", b"/v1/a", b"/groups"),
+        "/groups": (b"groups", b"/", b"/groups"),
+        "/groups/": (b"groups", b"/", b"/groups"),
+        "/groups/groups": (b"groups", b"/groups", b"/groups"),
+        "/v1/groups": (b"groups", b"/v1/groups", b""),
+        "/repo/a": (b"repo", b"/repo/a", b""),
+        "/_docs/groups/openapi.json": (b"groups", b"/_docs/groups/openapi.json", b""),
+        "/_docs/": (b"fallback", b"/_docs/", b""),
+        "/_docs": (b"fallback", b"/_docs", b""),
+        "/groupsy": (b"fallback", b"/groupsy", b""),
+    }.items():
+        await client.ask(path)
+        assert tuple(client.headers[name] for name in (b"app", b"path", b"base")) == seen, path
+
+
+async def test_a_port_can_belong_to_one_dialect() -> None:
+    """On its own port a dialect gets every path, with its root before it, and nobody else's prebuilt answers."""
+
+    def prebuilt(path: str) -> Any:
+        return {"type": "http.response.start", "status": 200, "headers": []}, {"type": "http.response.body"}
+
+    own = named("own", "/root")
+    client = Client(Front({"v1": named("v1")}, named("fallback"), Metrics(), hot=prebuilt, ports={9092: own}))
+    client.port = 9092
+    for path, inner in {
+        "/v1": b"/root/v1",
+        "/root/a": b"/root/a",
+        "/rooted": b"/root/rooted",
+        "/": b"/root/",
+        "/_docs/own/openapi.json": b"/_docs/own/openapi.json",
+    }.items():
+        await client.ask(path)
+        assert (client.headers[b"app"], client.headers[b"path"]) == (b"own", inner), path

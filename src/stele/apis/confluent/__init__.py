@@ -33,7 +33,25 @@ from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.web import actor_of, operation_id
 from stele.service.registry import Registry
 
-__all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "ConfluentOptions", "HotSchemas", "application"]
+__all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "SEGMENTS", "ConfluentOptions", "HotSchemas", "application"]
+
+SEGMENTS = (
+    "subjects",
+    "schemas",
+    "config",
+    "mode",
+    "contexts",
+    "compatibility",
+    "v1/metadata",
+    "associations",
+    "associations:batch",
+    "associations:batchGet",
+    "associations:batchMutate",
+    "dek-registry",
+    "exporters",
+    "security",
+)
+"""Beginnings of the paths that are answered here."""
 
 CONTENT_TYPE = MEDIA_TYPE.encode()
 """Header value of answers to clients that accept anything."""

@@ -23,8 +23,8 @@ from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "PravegaOptions", "application"]
 
-SEGMENTS = ("v1", "ping", "pravega")
-"""First segments of the paths that are answered here; the last one is that of the OpenAPI document."""
+SEGMENTS = ("v1", "ping")
+"""First segments of the paths that are answered here."""
 
 _RELEASE = "0.6.0"
 """Of the API this dialect follows."""

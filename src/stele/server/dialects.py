@@ -1,0 +1,98 @@
+"""Which dialects a server speaks, and where: the one line of each.
+
+A dialect answers the paths that begin with one of its segments, everything below a prefix of its own name
+(`/pravega/v1/groups`), and, told so by `listen`, every path of a port of its own. The first one takes what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, cast
+
+from litestar import Litestar
+
+from stele.apis import confluent, native, pravega, schema_repo
+from stele.errors import InvalidRequest
+from stele.server.front import App, Front, Mount
+from stele.server.metrics import Metrics
+from stele.server.settings import Settings
+from stele.service.registry import Registry
+
+
+class Dialect(NamedTuple):
+    """One dialect and where it is mounted.
+
+    name      in metrics, of its prefix, its documents and its port
+    segments  beginnings of paths, of one segment or two
+    build     makes its application
+    root      what its paths begin with, and clients of its own port leave out
+    """
+
+    name: str
+    segments: tuple[str, ...]
+    build: Callable[[Registry, Settings], Litestar]
+    root: str = ""
+
+
+def _confluent(settings: Settings) -> confluent.ConfluentOptions:
+    return confluent.ConfluentOptions(
+        incompatible_code=settings.confluent_incompatible_code,
+        mode_mutable=settings.mode_mutable,
+        profile=settings.confluent_profile,
+        max_request_bytes=settings.max_request_bytes,
+    )
+
+
+def _schema_repo(registry: Registry, settings: Settings) -> Litestar:
+    options = schema_repo.SchemaRepoOptions(
+        ids=schema_repo.Ids(settings.schema_repo_ids),
+        default_validators=schema_repo.words_in(settings.schema_repo_validators),
+        models=schema_repo.models_in(settings.schema_repo_models),
+        read_only=settings.schema_repo_read_only,
+        max_request_bytes=settings.max_request_bytes,
+    )
+    return schema_repo.application(registry, options)
+
+
+def _pravega(registry: Registry, settings: Settings) -> Litestar:
+    return pravega.application(registry, pravega.PravegaOptions(max_request_bytes=settings.max_request_bytes))
+
+
+DIALECTS = (
+    Dialect("confluent", confluent.SEGMENTS, lambda registry, s: confluent.application(registry, _confluent(s))),
+    Dialect(
+        "native", ("api",), lambda registry, s: native.application(registry, max_request_bytes=s.max_request_bytes)
+    ),
+    Dialect("pravega", pravega.SEGMENTS, _pravega),
+    Dialect("schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
+)
+
+
+def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App:
+    """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect."""
+    apps = {
+        dialect.name: Mount(dialect.name, cast("App", dialect.build(registry, settings)), dialect.root)
+        for dialect in DIALECTS
+    }
+    return Front(
+        {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
+        apps[DIALECTS[0].name],
+        metrics,
+        hot=confluent.HotSchemas(registry, _confluent(settings)).get,
+        names=apps,
+        ports={port: apps[name] for port, name in ports_of(settings.listen).items()},
+    )
+
+
+def ports_of(listen: Iterable[str]) -> Mapping[int, str]:
+    """Dialects by port, from `name=port` items. Raises `InvalidRequest` for what is no such thing."""
+    names = [dialect.name for dialect in DIALECTS]
+    ports: dict[int, str] = {}
+    for item in listen:
+        name, _, port = item.partition("=")
+        if name not in names or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+            raise InvalidRequest(f"listen: {item!r} is not dialect=port with one of the dialects {', '.join(names)}")
+        if int(port) in ports:
+            raise InvalidRequest(f"listen: two dialects on port {port}")
+        ports[int(port)] = name
+    return ports
