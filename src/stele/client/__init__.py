@@ -44,6 +44,7 @@ from stele.client.types import (
     SubjectVersion,
     Version,
 )
+from stele.core.policy_form import PolicyForm
 
 __all__ = [
     "AsyncSchemaRegistryClient",
@@ -63,6 +64,7 @@ __all__ = [
     "Metadata",
     "Older",
     "Plan",
+    "PolicyForm",
     "QualifiedName",
     "ReferenceText",
     "RegisteredSchema",

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from stele.core.findings import Finding
+from stele.core.policy_form import PolicyForm
 
 Version = int | Literal["latest"]
 """A version number, counted from 1, or the newest live version."""
@@ -137,7 +138,10 @@ class Compatibility(msgspec.Struct, frozen=True, rename={"compatible": "is_compa
 
 
 class Config(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The settings of a subject, a context or the whole registry; None is "not set here"."""
+    """The settings of a subject, a context or the whole registry; None is "not set here".
+
+    stele_compatibility is there when compatibility is only the nearest stricter level; other registries have no such.
+    """
 
     compatibility: str | None = None
     alias: str | None = None
@@ -152,10 +156,14 @@ class Config(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
+    stele_compatibility: PolicyForm | None = None
 
 
 class ConfigUpdate(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Changes to settings: what is left out stays as it is, None clears."""
+    """Changes to settings: what is left out stays as it is, None clears.
+
+    compatibility alone replaces the whole policy; stele_compatibility sets one that no level names.
+    """
 
     compatibility: str | UnsetType | None = UNSET
     alias: str | UnsetType | None = UNSET
@@ -170,6 +178,7 @@ class ConfigUpdate(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     override_metadata: Metadata | UnsetType | None = UNSET
     default_rule_set: RuleSet | UnsetType | None = UNSET
     override_rule_set: RuleSet | UnsetType | None = UNSET
+    stele_compatibility: PolicyForm | UnsetType | None = UNSET
 
 
 class ReferenceText(msgspec.Struct, frozen=True):

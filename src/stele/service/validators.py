@@ -17,7 +17,7 @@ A name that nobody installed is an `UnknownRuleset`: a policy that asks for more
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -28,7 +28,8 @@ from stele.core.findings import Finding, Level
 from stele.core.ports import Format, Parsed
 from stele.errors import SteleError, UnknownRule, UnknownRuleset
 from stele.formats import rulesets
-from stele.formats.lint import lint
+from stele.formats.lint import known, lint
+from stele.service.rulesets import installed_formats
 
 GROUP: Final = "stele.validators"
 """Name of the entry point group."""
@@ -44,7 +45,7 @@ REJECT: Final = "repo.reject"
 
 Validator = Callable[[Format[Any], Parsed, Parsed | None], list[Finding]]
 
-__all__ = ["GROUP", "LINT", "REJECT", "RULESET", "Validator", "forget", "names", "objections"]
+__all__ = ["GROUP", "LINT", "REJECT", "RULESET", "Validator", "forget", "names", "objections", "require_known"]
 
 
 def names() -> tuple[str, ...]:
@@ -68,6 +69,37 @@ def objections(
     if name == REJECT:
         return (_REJECTED,)
     return _as_errors(_plug_in(name)(fmt, parsed, before))
+
+
+def require_known(names: Iterable[str]) -> None:
+    """Raise `UnknownRuleset` for the first name that no installed format or plug-in has: before a policy is set.
+
+    Loads the formats, so it may take a while.
+    """
+    for name in names:
+        _require(name)
+
+
+def _require(name: str) -> None:
+    kind, colon, rest = name.partition(":")
+    if kind == LINT:
+        _require_of_some_format(name, lambda fmt: known(fmt, [rest] if colon else []))
+    elif kind == RULESET and colon:
+        _require_of_some_format(name, lambda fmt: rulesets.newest(fmt, rest))
+    elif name != REJECT:
+        _plug_in(name)
+
+
+def _require_of_some_format(name: str, find: Callable[[Format[Any]], object]) -> None:
+    reasons: list[str] = []
+    for fmt in installed_formats():
+        try:
+            find(fmt)
+        except (UnknownRule, UnknownRuleset) as error:
+            reasons.append(str(error))
+        else:
+            return
+    raise UnknownRuleset(f"no validator {name!r} is installed: {reasons[0] if reasons else 'there is no format'}")
 
 
 def forget() -> None:

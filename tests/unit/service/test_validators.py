@@ -190,3 +190,24 @@ def test_a_ruleset_is_the_version_the_registry_adopted() -> None:
     assert validators.objections("ruleset:avro", fmt, parsed, parsed, {"avro": 1}) == ()
     with pytest.raises(UnknownRuleset, match="avro@99"):
         validators.objections("ruleset:avro", fmt, parsed, parsed, {"avro": 99})
+
+
+@pytest.mark.parametrize("name", ["lint", "lint:DOC_REQUIRED", "ruleset:avro", "ruleset:confluent", "repo.reject"])
+def test_known_validators(name: str) -> None:
+    """What some installed format has may be named."""
+    validators.require_known([name])
+
+
+@pytest.mark.parametrize("name", ["lint:", "lint:NO_SUCH", "ruleset", "ruleset:avro@99", "nobody", ""])
+def test_unknown_validators(name: str) -> None:
+    """What nobody has is refused before a policy asks for it, with a reason."""
+    with pytest.raises(UnknownRuleset, match="validator"):
+        validators.require_known(["lint", name])
+
+
+def test_known_plug_ins(installed: None) -> None:
+    """A plug-in is known when it can be called."""
+    validators.require_known(["house"])
+    for name in ("broken", "words"):
+        with pytest.raises(UnknownRuleset):
+            validators.require_known([name])

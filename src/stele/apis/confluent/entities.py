@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from stele.core.governance import Metadata
+from stele.core.policy_form import PolicyForm
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -181,7 +182,7 @@ class CompatibilityCheckResponse(msgspec.Struct, frozen=True, omit_defaults=True
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The settings of a level, as GET and DELETE show them."""
+    """The settings of a level, as GET and DELETE show them; the last member is an extension (see `settings`)."""
 
     alias: str | None = None
     alias_for_deks: str | None = None
@@ -196,10 +197,16 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
+    stele_compatibility: PolicyForm | None = None
 
 
 class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Changes to the settings of a level: what is absent stays, null clears."""
+    """Changes to the settings of a level: what is absent stays, null clears.
+
+    A level (`compatibility`) alone replaces the whole policy, with what `steleCompatibility` showed of it: since which
+    version, one direction further than the other, validators. That member sets an exact policy, and next to a level
+    it must be one that is shown as that level.
+    """
 
     alias: str | UnsetType | None = UNSET
     alias_for_deks: str | UnsetType | None = UNSET
@@ -214,6 +221,7 @@ class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, renam
     override_metadata: Metadata | UnsetType | None = UNSET
     default_rule_set: RuleSet | UnsetType | None = UNSET
     override_rule_set: RuleSet | UnsetType | None = UNSET
+    stele_compatibility: PolicyForm | UnsetType | None = UNSET
 
 
 class ModeUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True):

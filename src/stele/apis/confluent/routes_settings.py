@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from litestar import Request, delete, get, put
@@ -15,7 +16,9 @@ from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import Changed, ChangeSettings, ClearMode, ClearSettings, ModeSet, SetMode
 from stele.core.model import DEFAULT_SPACE, Level, Mode, Settings
+from stele.core.policy import Policy
 from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge
+from stele.service.validators import require_known
 
 _CONFIG = [*everywhere("/config"), *everywhere("/config/{subject:str}")]
 _MODE = [*everywhere("/mode"), *everywhere("/mode/{subject:str}")]
@@ -44,12 +47,18 @@ async def change_config(
     desk: AtDesk, request: Request[Any, Any, Any], subject: Subject = "", context: Context = ""
 ) -> api.ConfigUpdateRequest:
     # PUT /config/{subject}
-    """Change some settings of a level; answers all of them."""
+    """Change some settings of a level; answers all of them.
+
+    A level of compatibility replaces the whole policy, also what only `steleCompatibility` showed of it.
+    """
     body = await read_body(request, api.ConfigUpdateRequest)
     if (size := len(await request.body())) > desk.registry.limits.schema_bytes:
         raise TooLarge(f"the settings have {size} bytes, more than a schema may have")
     level = writable_level(level_of(subject, context))
-    outcome = await desk.execute(ChangeSettings(level, words.changes_in(body)))
+    changes = words.changes_in(body)
+    if isinstance(policy := changes.get("policy"), Policy) and policy.checkers:
+        await asyncio.to_thread(require_known, policy.checkers)
+    outcome = await desk.execute(ChangeSettings(level, changes))
     assert isinstance(outcome, Changed)
     return words.update_out(outcome.settings or Settings())
 

@@ -1,4 +1,10 @@
-"""Settings and modes: the API's words into the core's and back. Pure."""
+"""Settings and modes: the API's words into the core's and back. Pure.
+
+This API has seven levels of compatibility. A policy that is none of them (since a version, further in one direction
+than in the other, with validators, or letting nothing in) is shown as the nearest stricter level, and exactly in
+`steleCompatibility`, which is there only then. A client that sets a level and does not know that member replaces the
+whole policy by it: nothing it could not see stays behind unseen.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,7 @@ from stele.apis.web import WrongShape
 from stele.core import queries
 from stele.core.model import Level, Mode, Settings, SubjectKey
 from stele.core.policy import BACKWARD, Policy, policy_named
+from stele.core.policy_form import PolicyForm
 from stele.core.rulesets import split
 from stele.core.state import State
 from stele.errors import UnknownMode
@@ -52,11 +59,24 @@ def changes_in(request: api.ConfigUpdateRequest) -> dict[str, Any]:
     if request.compatibility is not UNSET:
         level = request.compatibility
         changes["policy"] = None if level is None else policy_named(level)
+    if request.stele_compatibility is not UNSET:
+        changes["policy"] = _exact_policy(request.stele_compatibility, changes)
     if request.compatibility_policy is not UNSET:
         changes["ruleset"] = _ruleset_in(request.compatibility_policy)
     if request.alias_for_deks is not UNSET:
         changes["ext"] = {_DIALECT: {_DEKS: request.alias_for_deks or None}}
     return changes
+
+
+def _exact_policy(form: PolicyForm | None, changes: dict[str, Any]) -> Policy | None:
+    """The policy of the extension; a level beside it must be how that policy is shown."""
+    policy = None if form is None else form.policy
+    if "policy" in changes:
+        level = changes["policy"]
+        shown = None if policy is None else policy.nearest_name
+        if shown != (None if level is None else level.nearest_name):
+            raise WrongShape(f"compatibility must be {shown}, as which steleCompatibility is shown, or be left out")
+    return policy
 
 
 def _ruleset_in(policy: str | None) -> str | None:
@@ -99,6 +119,7 @@ def config_out(settings: Settings, policy: Policy | None) -> api.Config:
         override_metadata=settings.override_metadata,
         default_rule_set=rule_set_out(settings.default_rule_set),
         override_rule_set=rule_set_out(settings.override_rule_set),
+        stele_compatibility=PolicyForm.of(policy) if policy is not None and policy.exact_name is None else None,
     )
 
 

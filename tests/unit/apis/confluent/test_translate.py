@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stele.apis.confluent import entities as api
 from stele.apis.confluent.contract import field_findings
@@ -17,7 +18,8 @@ from stele.apis.confluent.translate import (
 from stele.apis.web import WrongShape
 from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import PLAIN, Attachments, Mode, Reference, Settings
-from stele.core.policy import DENY_ALL, LATEST, POLICIES, Extent, Policy, Reach
+from stele.core.policy import ALL, ALLOW_ANY, DENY_ALL, LATEST, NOTHING, POLICIES, Extent, Policy, Reach
+from stele.core.policy_form import PolicyForm
 from stele.core.ports import Field
 from stele.errors import InvalidRuleSet, UnknownMode, UnknownPolicy
 
@@ -47,9 +49,14 @@ def test_rule_sets_come_back(rule_set: RuleSet) -> None:
     assert rule_set_in(rule_set_out(rule_set)) == rule_set
 
 
+extents = st.sampled_from([NOTHING, LATEST, ALL]) | st.integers(1, 9).map(lambda number: Extent(Reach.SINCE, number))
+bare = st.sampled_from([ALLOW_ANY, DENY_ALL]) | st.builds(Policy, backward=extents, forward=extents).filter(
+    lambda policy: policy != Policy()
+)
+checked = st.lists(st.sampled_from(["lint", "lint:DOC_REQUIRED", "repo.reject"]), unique=True, max_size=2).map(tuple)
 settings = st.builds(
     Settings,
-    policy=st.none() | st.sampled_from(list(POLICIES.values())),
+    policy=st.none() | st.sampled_from(list(POLICIES.values())) | st.builds(replace, bare, checkers=checked),
     ruleset=st.sampled_from([None, "confluent", "confluent-lenient", "confluent-logical"]),
     normalize=st.none() | st.booleans(),
     alias=optional,
@@ -71,10 +78,12 @@ def test_settings_come_back(stored: Settings) -> None:
 
 
 def test_config_shows_the_nearest_stricter_level() -> None:
-    """A policy without a name of its own is never shown as a laxer one."""
+    """A policy without a name of its own is never shown as a laxer one, and exactly beside it."""
     odd = Policy(backward=Extent(Reach.SINCE, 3), forward=LATEST)
     assert config_out(Settings(), odd).compatibility_level == "FULL_TRANSITIVE"
     assert config_out(Settings(), DENY_ALL).compatibility_level == "FULL_TRANSITIVE"
+    assert config_out(Settings(), odd).stele_compatibility == PolicyForm(backward="since:3", forward="latest")
+    assert [config_out(Settings(), policy).stele_compatibility for policy in POLICIES.values()] == [None] * 7
     assert config_out(Settings(ruleset="buf:WIRE"), None) == api.Config()
     assert config_out(Settings(ruleset="confluent@1"), None) == api.Config(compatibility_policy="STRICT")
 
@@ -85,6 +94,8 @@ def test_settings_nobody_knows() -> None:
         changes_in(api.ConfigUpdateRequest(compatibility="UP"))
     with pytest.raises(WrongShape):
         changes_in(api.ConfigUpdateRequest(compatibility_policy="UP"))
+    with pytest.raises(WrongShape, match="must be FULL_TRANSITIVE"):
+        changes_in(api.ConfigUpdateRequest(compatibility="FULL", stele_compatibility=PolicyForm("deny_all")))
     for mode in (api.ModeUpdateRequest("UP"), api.ModeUpdateRequest()):
         with pytest.raises(UnknownMode):
             mode_in(mode)
