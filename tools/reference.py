@@ -16,13 +16,13 @@ import msgspec
 import typer.main
 from litestar.routes import HTTPRoute
 
-from stele.apis import confluent, native, pravega, schema_repo
 from stele.apis.confluent.faults import FAULTS as CONFLUENT_FAULTS
 from stele.apis.native.faults import STATUSES as NATIVE_STATUSES
 from stele.apis.pravega.faults import FAULTS as PRAVEGA_FAULTS
 from stele.apis.schema_repo.faults import FAULTS as REPO_FAULTS
 from stele.cli.app import app as command_line
 from stele.formats import catalogue, lint, rulesets
+from stele.server.dialects import DIALECTS, Dialect
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
@@ -101,13 +101,8 @@ def routes_page() -> str:
     """Every route of every dialect."""
     registry = Registry(MemoryLog())
     parts = ["# Routes\n"]
-    dialects = (
-        ("Confluent", confluent.application(registry)),
-        ("Pravega", pravega.application(registry)),
-        ("AVRO-1124 and schema-repo", schema_repo.application(registry)),
-        ("Stele's own", native.application(registry)),
-    )
-    for name, app in dialects:
+    for dialect in DIALECTS:
+        app = dialect.build(registry, Settings())
         # A handler of several methods keeps them in a set, whose order changes from run to run.
         rows = sorted(
             (route.path_format, method, _first_line(handler.fn.__doc__))
@@ -117,13 +112,20 @@ def routes_page() -> str:
             for method in handler.http_methods - {"OPTIONS"}
         )
         shown = [(method, f"`{path}`", what) for path, method, what in rows]
-        parts.append(f"\n## {name}\n\n{table(('method', 'path', 'what it does'), *shown)}")
+        parts.append(
+            f"\n## {dialect.title}\n\n{_where(dialect)}\n\n{table(('method', 'path', 'what it does'), *shown)}"
+        )
     parts.append(
         "\nEvery Confluent path also exists below `/contexts/{context}`. `GET /health/live`, `/health/ready` and "
         "`/metrics` belong to the server; HEAD works wherever GET does. OpenAPI 3.1: "
-        "`/_docs/{confluent,pravega,schema-repo,native}/openapi.json`.\n"
+        "`/_docs/<name>/openapi.json`, with the names `stele serve --listen` takes.\n"
     )
     return "".join(parts)
+
+
+def _where(dialect: Dialect) -> str:
+    places = ", ".join(f"`/{segment}…`" for segment in dialect.segments)
+    return f"Name: `{dialect.name}`. At the root: {places or 'by media type'}; everything below `/{dialect.name}`, too."
 
 
 _SCOPED = "/contexts/{context}/"

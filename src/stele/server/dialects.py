@@ -23,12 +23,14 @@ class Dialect(NamedTuple):
     """One dialect and where it is mounted.
 
     name      in metrics, of its prefix, its documents and its port
+    title     for people
     segments  beginnings of paths, of one segment or two
     build     makes its application
     root      what its paths begin with, and clients of its own port leave out
     """
 
     name: str
+    title: str
     segments: tuple[str, ...]
     build: Callable[[Registry, Settings], Litestar]
     root: str = ""
@@ -58,13 +60,19 @@ def _pravega(registry: Registry, settings: Settings) -> Litestar:
     return pravega.application(registry, pravega.PravegaOptions(max_request_bytes=settings.max_request_bytes))
 
 
+def _confluent_app(registry: Registry, settings: Settings) -> Litestar:
+    return confluent.application(registry, _confluent(settings))
+
+
+def _native(registry: Registry, settings: Settings) -> Litestar:
+    return native.application(registry, max_request_bytes=settings.max_request_bytes)
+
+
 DIALECTS = (
-    Dialect("confluent", confluent.SEGMENTS, lambda registry, s: confluent.application(registry, _confluent(s))),
-    Dialect(
-        "native", ("api",), lambda registry, s: native.application(registry, max_request_bytes=s.max_request_bytes)
-    ),
-    Dialect("pravega", pravega.SEGMENTS, _pravega),
-    Dialect("schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
+    Dialect("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent_app),
+    Dialect("native", "Stele's own", ("api",), _native),
+    Dialect("pravega", "Pravega", pravega.SEGMENTS, _pravega),
+    Dialect("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
 )
 
 
