@@ -86,7 +86,16 @@ defaults = st.builds(
     create=_rarely(st.just(False), True),
 )
 
-
+bindings = st.builds(
+    Binding,
+    st.just("kafka"),
+    st.just("topic"),
+    st.sampled_from(["t1", "t2"]),
+    st.just("value"),
+    keys,
+    st.none() | ordinals,
+    resource_id=st.sampled_from(["", "1", "2"]),
+)
 registers = st.builds(
     cmd.Register,
     key=keys,
@@ -102,6 +111,7 @@ registers = st.builds(
     policy=_rarely(policies),
     defaults=defaults,
     description=st.sampled_from(["", "", "told"]),
+    bindings=_rarely(st.lists(bindings, min_size=1, max_size=2).map(tuple), ()),
 )
 removals = st.sampled_from(
     [cmd.Removal.RETIRE, cmd.Removal.RETIRE, cmd.Removal.PURGE, cmd.Removal.PURGE, cmd.Removal.CLOSE]
@@ -109,17 +119,7 @@ removals = st.sampled_from(
 deletions = st.one_of(
     st.builds(cmd.DeleteVersion, keys, st.none() | ordinals, removals),
     st.builds(cmd.DeleteVersion, keys, ordinals, removals),
-    st.builds(cmd.DeleteSubject, keys, removals),
-)
-bindings = st.builds(
-    Binding,
-    st.just("kafka"),
-    st.just("topic"),
-    st.sampled_from(["t1", "t2"]),
-    st.just("value"),
-    keys,
-    st.none() | ordinals,
-    resource_id=st.sampled_from(["", "1", "2"]),
+    st.builds(cmd.DeleteSubject, keys, removals, latest=_rarely(st.integers(0, 2))),
 )
 adoptions = st.lists(
     st.tuples(st.sampled_from(["avro", "json"]), st.sampled_from(["strict", "loose"]), st.integers(0, 3)), max_size=3

@@ -132,6 +132,10 @@ def check_indexes(state: State) -> None:
         assert state.contents[row.content.sha] is row.content
         assert hashlib.sha256(state.text(row.content)).digest() == row.content.sha
         assert queries.by_uid(state, row.uid) is row
+        assert queries.by_record_id(state, row.record_id) is row
+    for subject in all_subjects(state):
+        assert queries.incarnation(state, subject.serial) is subject
+    assert set(state.by_serial or ()) == {subject.serial for subject in all_subjects(state)}
     assert sum(len(uses_of(s)) for space in state.spaces.values() for s in space.gids.values()) == len(rows)
     assert {row.content.sha for row in rows} == set(state.contents)
     referring = sorted(
@@ -338,6 +342,7 @@ def test_a_snapshot_and_its_tail_give_the_same_state(drawn: list[cmd.Command], c
     partial.catch_up()
     if indexed:
         queries.by_uid(partial.state, 1)
+        queries.incarnation(partial.state, 1)
     loaded = load_state(dump_state(partial.state))
     assert loaded is not None
     assert facts(loaded) == facts(partial.state)
@@ -369,6 +374,7 @@ def test_a_draft_taken_back_leaves_no_trace(
     state = executed(durable).state
     if indexed:
         queries.by_uid(state, 1)
+        queries.incarnation(state, 1)
         queries.by_digest(state, "print", b"")
         queries.bindings_of(state, [SubjectKey("", "s")])
     before = facts(state)

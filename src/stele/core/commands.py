@@ -75,6 +75,7 @@ class Register(msgspec.Struct, frozen=True):
     ordinal and gid are explicit numbers: ordinal None or the next one, gid only in IMPORT mode.
     latest is a condition: the newest live ordinal the caller knows of (0: none).
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
+    bindings are bound to the version this makes, in one with it; nothing is bound when the version was there before.
     """
 
     key: SubjectKey
@@ -96,6 +97,7 @@ class Register(msgspec.Struct, frozen=True):
     origin_uri: str | None = None
     ancestor: int | None = None
     ext: dict[str, Any] | None = None
+    bindings: tuple[Binding, ...] = ()
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):
@@ -108,11 +110,12 @@ class DeleteVersion(msgspec.Struct, frozen=True):
 
 
 class DeleteSubject(msgspec.Struct, frozen=True):
-    """Delete all versions of a subject. seen: as in `ChangeBindings`, of the subject."""
+    """Delete all versions of a subject. seen: as in `ChangeBindings`, of the subject; latest: as in `Register`."""
 
     key: SubjectKey
     removal: Removal = Removal.RETIRE
     seen: frozenset[Binding] | None = None
+    latest: int | None = None
 
 
 class CreateSpace(msgspec.Struct, frozen=True):

@@ -90,6 +90,8 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.Stamp, se
         ext=event.ext,
     )
     state.put(space.subjects, event.key.name, subject)
+    if state.by_serial is not None:
+        state.put(state.by_serial, event.serial, subject)
     state.change(state, serial=event.serial)
 
 
@@ -245,6 +247,8 @@ def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.Stamp, se
     _purge(state, subject, [version for version in subject.versions if version.ordinal in numbers])
     if not subject.versions:
         _forget_subject(state, event.key)
+        if state.by_serial is not None:
+            state.drop(state.by_serial, subject.serial)
     elif subject.numbering is Numbering.CONTINUE:
         state.change(subject, ordinal_high=subject.versions[-1].ordinal, epoch=subject.epoch + 1)
         _recount_lanes(state, subject)

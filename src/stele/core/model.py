@@ -31,6 +31,8 @@ Uid = NewType("Uid", int)
 """128-bit name of one version or subject incarnation, never given twice."""
 
 MAX_INT32 = 2**31 - 1
+RECORD_BITS = 14
+"""Of a record id that are the ordinal."""
 
 DEFAULT_SPACE = ""
 """Name of the space every dialect starts in (`.`, `default` and the like are aliases, MODEL C12)."""
@@ -209,11 +211,11 @@ class Version(msgspec.Struct, gc=False):
 
         Raises `TooLarge` for an ordinal that does not fit: it would name another subject's version.
         """
-        if self.ordinal >> 14:
+        if self.ordinal >> RECORD_BITS:
             raise TooLarge(
                 f"version {self.ordinal} of '{self.subject.key.name}' has no record id: 16383 is the last one"
             )
-        return self.subject.serial << 14 | self.ordinal
+        return self.subject.record_id | self.ordinal
 
 
 class Subject(msgspec.Struct):
@@ -243,6 +245,11 @@ class Subject(msgspec.Struct):
     labels: dict[str, str] | None = None
     ext: dict[str, Any] | None = None
     closed: bool = False
+
+    @property
+    def record_id(self) -> int:
+        """What the record ids of its versions begin with: itself the id of no version."""
+        return self.serial << RECORD_BITS
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,6 +11,7 @@ from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
 from stele.core.governance import merge_metadata, merge_rule_sets
 from stele.core.model import (
+    RECORD_BITS,
     REGISTRY,
     Attachments,
     Binding,
@@ -161,8 +162,31 @@ def by_uid(state: State, uid: int) -> Version | None:
 
 
 def _uids(state: State) -> dict[int, Version]:
-    all_subjects = [*state.closed, *(s for space in state.spaces.values() for s in space.subjects.values())]
-    return {row.uid: row for subject in all_subjects for row in subject.versions}
+    return {row.uid: row for subject in _all_subjects(state) for row in subject.versions}
+
+
+def by_record_id(state: State, number: int) -> Version:
+    """The version with that record id, of a closed incarnation too. Raises `ContentNotFound`."""
+    subject = incarnation(state, number >> RECORD_BITS)
+    found = None if subject is None else find_version(subject, number & (1 << RECORD_BITS) - 1)
+    if found is None:
+        raise ContentNotFound(number)
+    return found
+
+
+def incarnation(state: State, serial: int) -> Subject | None:
+    """The incarnation of a subject with that serial, closed or not; None when there is none, or all was purged."""
+    return state.index("by_serial", _serials).get(serial)
+
+
+def _serials(state: State) -> dict[int, Subject]:
+    return {subject.serial: subject for subject in _all_subjects(state)}
+
+
+def _all_subjects(state: State) -> Iterator[Subject]:
+    yield from state.closed
+    for space in state.spaces.values():
+        yield from space.subjects.values()
 
 
 def by_digest(state: State, kind: str, digest: bytes) -> Content | None:

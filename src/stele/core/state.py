@@ -69,6 +69,7 @@ class State:
         self.by_uid: dict[int, Version] | None = None
         self.by_digest: dict[bytes, tuple[Content, ...]] | None = None
         self.by_place: dict[BindingPlace, tuple[Binding, ...]] | None = None
+        self.by_serial: dict[int, Subject] | None = None
         """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
         self.purges = 0
         """How many gids went away: what caches of answers by id watch."""

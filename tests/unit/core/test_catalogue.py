@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.core.box import Box, S, T
 
 from stele.core import commands as cmd
@@ -278,6 +279,22 @@ def test_a_frozen_binding_does_not_move() -> None:
     with pytest.raises(InvalidRequest):
         box.do(Bind(binding(S, 1)))
     box.do(cmd.Unbind(binding(S).key))
+
+
+def test_a_registration_binds_what_it_makes() -> None:
+    """Bindings come with the version they are to, in one record; a text that was there before binds nothing."""
+    box = Box()
+    binding = Binding("kafka", "topic", "t", "value", T)
+    box.register(S, "a", bindings=(binding,))
+    assert len(box.events) == 3
+    bound = queries.bindings_of(box.state, [S])
+    assert [(row.resource, row.ordinal) for row in bound] == [("t", 1)]
+    box.register(S, "b", bindings=(replace(binding, resource="u"),))
+    box.register(S, "a", bindings=(replace(binding, resource="w"),))
+    assert {(row.resource, row.ordinal) for row in queries.bindings_of(box.state, [S])} == {("t", 1), ("u", 2)}
+    with pytest.raises(InvalidName):
+        box.register(S, "c", bindings=(replace(binding, resource="\0"),))
+    assert box.ordinals(S) == [1, 2]
 
 
 def test_bindings_change_together_on_what_was_seen() -> None:

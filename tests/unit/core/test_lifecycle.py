@@ -18,6 +18,7 @@ from stele.errors import (
     InUse,
     InvalidRequest,
     NotRetired,
+    PreconditionFailed,
     ReadOnly,
     SubjectNotFound,
     VersionNotFound,
@@ -270,6 +271,32 @@ def test_what_a_closed_incarnation_gave_out_still_resolves() -> None:
     assert queries.encoding(box.state, S, 2)[0].uid == uid
     with pytest.raises(EncodingNotFound):
         queries.encoding(box.state, S, 3)
+
+
+def test_record_ids_outlive_what_they_were_given_to() -> None:
+    """A record id names one version for ever, never one of the next incarnation; once that is purged, nothing."""
+    box = filled(2)
+    first = queries.version(box.state, S, 2)
+    box.close(S)
+    box.register(S, "new")
+    again = queries.version(box.state, S, 1)
+    assert queries.by_record_id(box.state, first.record_id) is first
+    assert queries.by_record_id(box.state, again.record_id) is again
+    assert first.record_id & 0x3FFF == 2
+    assert first.record_id ^ 2 == first.subject.record_id != again.subject.record_id
+    box.purge(S)
+    for number in (again.record_id, again.subject.record_id, first.record_id | 7, -1, 2**70):
+        with pytest.raises(ContentNotFound):
+            queries.by_record_id(box.state, number)
+
+
+def test_a_deletion_of_what_has_changed_is_refused() -> None:
+    """A subject goes only while its newest version is the one the caller knows of."""
+    box = filled(2)
+    for latest in (0, 1, 3):
+        with pytest.raises(PreconditionFailed):
+            box.do(cmd.DeleteSubject(S, cmd.Removal.CLOSE, latest=latest))
+    assert box.do(cmd.DeleteSubject(S, cmd.Removal.CLOSE, latest=2)) == cmd.Removed((1, 2))
 
 
 def test_the_same_text_after_closing_keeps_its_id() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from stele.core import commands as cmd
 from stele.core import events as ev
 from stele.core import queries
-from stele.core.decide.decision import Decision, checked_name, creation, require_bindings, writable
+from stele.core.decide.decision import Decision, bound, checked_name, creation, require_bindings, writable
 from stele.core.events import Stamp
 from stele.core.model import DEFAULT_SPACE, Level, Life, Subject, SubjectKey
 from stele.core.state import State, uid_bytes
@@ -15,7 +15,6 @@ from stele.errors import (
     AlreadyExists,
     BindingNotFound,
     CodecNotFound,
-    InvalidRequest,
     NotEmpty,
     PreconditionFailed,
     SpaceNotFound,
@@ -111,15 +110,10 @@ def bind(state: State, command: cmd.Bind, stamp: Stamp) -> Decision:
     _subject(state, binding.subject)
     if binding.ordinal is not None:
         queries.version(state, binding.subject, binding.ordinal)
-    known = state.bindings.get(binding.key)
-    if known == binding:
-        return Decision((), cmd.Done())
-    if known is not None and known.frozen:
-        raise InvalidRequest(f"the binding of '{binding.resource}' is frozen")
-    for part in (*binding.key, binding.resource_id):
-        checked_name(part)
-    writable(state, Level(*binding.subject))
-    return Decision((ev.Bound(binding),), cmd.Done())
+    events = bound(state, binding)
+    if events:
+        writable(state, Level(*binding.subject))
+    return Decision(events, cmd.Done())
 
 
 def unbind(state: State, command: cmd.Unbind, stamp: Stamp) -> Decision:

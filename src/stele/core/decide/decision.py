@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from stele.core.commands import CONTINUING, Outcome, SubjectDefaults
-from stele.core.events import Event, Stamp, SubjectCreated
-from stele.core.model import Binding, Level, Mode, SubjectKey
-from stele.core.queries import mode_for
+from stele.core.events import Bound, Event, Stamp, SubjectCreated
+from stele.core.model import Binding, Level, Mode, Subject, SubjectKey
+from stele.core.queries import latest, mode_for
 from stele.core.state import State
-from stele.errors import InvalidName, PreconditionFailed, ReadOnly
+from stele.errors import InvalidName, InvalidRequest, PreconditionFailed, ReadOnly
 
 _CLOSED_MODES = {Mode.READONLY, Mode.READONLY_OVERRIDE, Mode.FORWARD}
 
@@ -39,6 +39,26 @@ def require_bindings(there: frozenset[Binding], seen: frozenset[Binding]) -> Non
     """Raises `PreconditionFailed` when the bindings there are not the ones somebody decided on."""
     if there != seen:
         raise PreconditionFailed("what is bound was changed meanwhile")
+
+
+def require_latest(subject: Subject | None, number: int | None) -> None:
+    """Raises `PreconditionFailed` when the newest live version has not that number; 0: there is none, None: any."""
+    newest = latest(subject)
+    there = newest.ordinal if newest is not None else 0
+    if number is not None and number != there:
+        raise PreconditionFailed(f"the latest version is {there}, not {number}")
+
+
+def bound(state: State, binding: Binding) -> tuple[Event, ...]:
+    """The event of a binding, none when it is there already. Raises `InvalidRequest` for one that is frozen."""
+    known = state.bindings.get(binding.key)
+    if known == binding:
+        return ()
+    if known is not None and known.frozen:
+        raise InvalidRequest(f"the binding of '{binding.resource}' is frozen")
+    for part in (*binding.key, binding.resource_id):
+        checked_name(part)
+    return (Bound(binding),)
 
 
 def checked_name(name: str) -> str:

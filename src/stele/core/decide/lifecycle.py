@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stele.core import queries
 from stele.core.commands import DeleteSubject, DeleteVersion, Removal, Removed
-from stele.core.decide.decision import Decision, require_bindings, writable
+from stele.core.decide.decision import Decision, require_bindings, require_latest, writable
 from stele.core.events import Event, Stamp, SubjectClosed, Unbound, VersionsPurged, VersionsRetired
 from stele.core.model import Level, Life, Subject, SubjectKey, Version
 from stele.core.state import State
@@ -41,6 +41,7 @@ def delete_subject(state: State, command: DeleteSubject, stamp: Stamp) -> Decisi
         raise AlreadyRetired(key.name)
     if command.removal is Removal.PURGE and live:
         raise NotRetired(key.name)
+    require_latest(subject, command.latest)
     writable(state, Level(*key))
     if command.seen is not None:
         require_bindings(queries.bindings_of(state, [key]), command.seen)

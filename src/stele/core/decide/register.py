@@ -14,7 +14,7 @@ from stele.core import queries
 from stele.core.chains import find_version, next_lane_version, uses_in
 from stele.core.commands import Check, Equality, Register, Registration
 from stele.core.decide.compatibility import require_compatible
-from stele.core.decide.decision import Decision, creation, refused, writable
+from stele.core.decide.decision import Decision, bound, creation, refused, require_latest, writable
 from stele.core.digests import digest_key
 from stele.core.events import Event, Registered, SettingsChanged, Stamp
 from stele.core.governance import RuleSet
@@ -41,7 +41,6 @@ from stele.errors import (
     InUse,
     InvalidRequest,
     InvalidVersion,
-    PreconditionFailed,
     SubjectNotFound,
     TooLarge,
 )
@@ -177,9 +176,7 @@ def _require_fitting(state: State, command: Register, subject: Subject | None, d
         raise InvalidVersion(str(command.ordinal))
     if subject is None and not command.defaults.create:
         raise SubjectNotFound(command.key.name)
-    newest = queries.latest(subject)
-    if command.latest is not None and command.latest != (newest.ordinal if newest else 0):
-        raise PreconditionFailed(f"the latest version is {newest.ordinal if newest else 0}, not {command.latest}")
+    require_latest(subject, command.latest)
     space = state.space(command.key.space)
     gates = [subject.format if subject is not None else command.defaults.format, space.format if space else ""]
     for gate in gates:
@@ -248,7 +245,8 @@ def _decision(
         ext=command.ext,
     )
     outcome = Registration(command.key, ordinal, gid, uid_of(stamp.uid), created=True)
-    return Decision((*events, registered), outcome)
+    mine = (replace(binding, subject=command.key, ordinal=ordinal) for binding in command.bindings)
+    return Decision((*events, registered, *(event for row in mine for event in bound(state, row))), outcome)
 
 
 def _next_gid(state: State, space_name: str) -> int:
