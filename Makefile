@@ -15,8 +15,8 @@ demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data
 test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests that need only Python, a JDK and PyPI
 	$(BIN)/python -m pytest -q -m "not servers"
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp ## The tests against real database, broker and Java clients
-	@$(BIN)/python -m pytest -q -m servers; code=$$?; if [ $$code -eq 5 ]; then echo "No test needs a real server yet."; else exit $$code; fi
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp ## The tests against real servers and foreign clients: Maven and Node.js, too
+	$(BIN)/python -m pytest -q -m servers
 
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
 	$(BIN)/stele serve
