@@ -75,6 +75,7 @@ class Register(msgspec.Struct, frozen=True):
     ordinal and gid are explicit numbers: ordinal None or the next one, gid only in IMPORT mode.
     latest is a condition: the newest live ordinal the caller knows of (0: none).
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
+    at is when it was first registered where it comes from, in milliseconds since 1970 UTC; only in IMPORT mode.
     bindings are bound to the version this makes, in one with it; nothing is bound when the version was there before.
     """
 
@@ -98,6 +99,7 @@ class Register(msgspec.Struct, frozen=True):
     ancestor: int | None = None
     ext: dict[str, Any] | None = None
     bindings: tuple[Binding, ...] = ()
+    at: int | None = None
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):

@@ -103,6 +103,8 @@ class Registered(_Event, frozen=True):
     origin_uri: str | None = None
     ancestor: int | None = None
     ext: dict[str, Any] | None = None
+    at: int | None = None
+    """When it was registered where an import has it from; None: when the record's stamp says."""
 
 
 class VersionsRetired(_Event, frozen=True):
@@ -229,6 +231,23 @@ def encode_record(record: Record) -> bytes:
 def decode_record(data: bytes) -> Record:
     """Inverse of `encode_record`. Raises `msgspec.DecodeError` for anything else."""
     return _decoder.decode(data)
+
+
+_printer = msgspec.json.Encoder(order="deterministic")
+_reader = msgspec.json.Decoder(Record)
+
+
+def print_record(record: Record) -> bytes:
+    """The record as one line of JSON, bytes in base64: for archives, which outlive programs and stores."""
+    return _printer.encode(record)
+
+
+def read_record(line: bytes) -> Record:
+    """Inverse of `print_record`. Raises `msgspec.DecodeError`, also for what this version would silently leave out."""
+    record = _reader.decode(line)
+    if _printer.encode(record) != line:
+        raise msgspec.DecodeError("says more than this version knows, or says it in other words than it would")
+    return record
 
 
 def redact(record: Record, shas: frozenset[bytes]) -> Record:

@@ -129,7 +129,7 @@ def _registered(state: State, event: ev.Registered, stamp: ev.Stamp, seq: int) -
     subject = space.subjects[event.key.name]
     schema = _global_id(state, space, event, seq)
     version = Version(
-        origin=origin_of(uid_of(event.uid), stamp.at, seq),
+        origin=origin_of(uid_of(event.uid), stamp.at if event.at is None else event.at, seq),
         ordinal=event.ordinal,
         lane=_lane(subject, event),
         lane_version=event.lane_version,

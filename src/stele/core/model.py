@@ -164,6 +164,8 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _MASK = 2**56 - 1
+LATEST_TIME = _MASK
+"""Milliseconds since 1970 UTC; a version's time is below."""
 
 
 def origin_of(uid: int, at: int, seq: int) -> int:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stele.core import events as ev
-from stele.core.events import Record, Stamp, decode_record, encode_record, redact
+from stele.core.events import Record, Stamp, decode_record, encode_record, print_record, read_record, redact
 from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import Binding, Level, Mode, Numbering, Reference, Scope, Settings, SubjectKey
 from stele.core.policy import BACKWARD, DENY_ALL, Extent, Policy, Reach
@@ -34,6 +34,7 @@ FULL = ev.Registered(
     origin_uri="u",
     ancestor=2,
     ext={"cncf": {"x": [1, None]}},
+    at=7,
 )
 EVENTS: tuple[ev.Event, ...] = (
     ev.SpaceCreated("ö", "avro", "d", {"l": "1"}, {"x": 1}),
@@ -70,6 +71,19 @@ def test_a_record_comes_back(event: ev.Event) -> None:
     back = decode_record(encode_record(record))
     assert back == record
     assert type(back.events[0]) is type(event)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_a_record_comes_back_from_json(event: ev.Event) -> None:
+    """As a line of JSON every event says the same, in one line, and what a later version added is not passed over."""
+    record = Record(Stamp(bytes(16), 5, "ann", "api"), (event, event))
+    line = print_record(record)
+    assert b"\n" not in line
+    assert read_record(line) == record
+    assert encode_record(read_record(line)) == encode_record(record)
+    for more in (line[:-1] + b',"more":1}', line.replace(b'"at":5', b'"at":5,"more":1'), line + b" "):
+        with pytest.raises(msgspec.DecodeError):
+            read_record(more)
 
 
 def test_members_with_their_default_are_not_written() -> None:

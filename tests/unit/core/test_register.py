@@ -13,6 +13,7 @@ from stele.core.events import Registered, SubjectCreated
 from stele.core.governance import Metadata, Rule, RuleSet
 from stele.core.model import MAX_INT32, Level, Life, Mode, Numbering, Reference, Scope, SubjectKey
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, LATEST, POLICIES, Kind, Policy
+from stele.core.snapshot import dump_state, load_state
 from stele.errors import (
     FormatMismatch,
     IdTaken,
@@ -226,6 +227,21 @@ def test_numbers_end_at_31_bits() -> None:
         box.register(S, "b", check=Check.SKIP)
     with pytest.raises(TooLarge, match="schema id"):
         box.register(T, "b")
+
+
+def test_an_import_may_say_when() -> None:
+    """In IMPORT mode a version has the time it is said to be from; elsewhere nobody may set the clock."""
+    box = Box()
+    with pytest.raises(ReadOnly, match="not in import mode"):
+        box.register(S, "a", at=5)
+    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    box.register(S, "a", gid=1, ordinal=1, at=5)
+    box.register(S, "b", gid=2, ordinal=2)
+    assert [queries.version(box.state, S, number).at for number in (1, 2)] == [5, 1000 + box.state.seq]
+    for wrong in (-1, 2**56):
+        with pytest.raises(InvalidRequest, match="is no time"):
+            box.register(S, "c", gid=3, ordinal=3, at=wrong)
+    assert queries.version(load_state(dump_state(box.state)), S, 1).at == 5
 
 
 @pytest.mark.parametrize("name", ["a\0", "a\nb", "\x7f", "\x85", "\ud800"])

@@ -19,6 +19,7 @@ from stele.core.digests import digest_key
 from stele.core.events import Event, Registered, SettingsChanged, Stamp
 from stele.core.governance import RuleSet
 from stele.core.model import (
+    LATEST_TIME,
     MAX_INT32,
     Attachments,
     Document,
@@ -144,6 +145,8 @@ def _require_importable(state: State, command: Register, document: Document, att
         raise refused(level, "not in read-write mode")
     if not 0 < command.gid <= MAX_INT32:
         raise InvalidRequest(f"id {command.gid} is not between 1 and {MAX_INT32}")
+    if command.at is not None and not 0 <= command.at < LATEST_TIME:
+        raise InvalidRequest(f"{command.at} is no time in milliseconds since 1970")
     space = state.space(command.key.space)
     holder = None if space is None else space.gids.get(command.gid)
     if holder is not None and (holder.content.sha != document.sha or holder.attachments != attachments):
@@ -160,7 +163,7 @@ def _require_importable(state: State, command: Register, document: Document, att
 def _require_writable(state: State, command: Register, subject: Subject | None) -> None:
     level = Level(*command.key)
     writable(state, level)
-    if command.gid is not None:
+    if command.gid is not None or command.at is not None:
         raise refused(level, "not in import mode")
     expected = (subject.ordinal_high if subject is not None else 0) + 1
     if command.ordinal not in (None, expected):
@@ -243,6 +246,7 @@ def _decision(
         origin_uri=command.origin_uri,
         ancestor=command.ancestor,
         ext=command.ext,
+        at=command.at,
     )
     outcome = Registration(command.key, ordinal, gid, uid_of(stamp.uid), created=True)
     mine = (replace(binding, subject=command.key, ordinal=ordinal) for binding in command.bindings)
