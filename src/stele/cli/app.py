@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stele import __version__
-from stele.cli import check, convert, diff, lint, migrate, pipeline, ruleset, schema, serve, subject
+from stele.cli import check, convert, diff, lint, migrate, pipeline, policy, ruleset, schema, serve, subject
 
 app = typer.Typer(
     name="stele",
@@ -43,6 +43,7 @@ app.command("example")(convert.example)
 app.command("fields")(convert.fields)
 app.add_typer(schema.app, name="schema")
 app.add_typer(subject.app, name="subject")
+app.add_typer(policy.app, name="policy")
 app.add_typer(ruleset.app, name="ruleset")
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(migrate.imports, name="import")

@@ -1,7 +1,7 @@
 """Stele's own API, below `/api`: typed, documented, with one shape for every error.
 
-Here: the stateless check of schemas, the rulesets verdicts come from, and what else can be made of a schema. The rest
-joins as further route modules.
+Here: the stateless check of schemas, policies, the rulesets verdicts come from, and what else can be made of a schema.
+The rest joins as further route modules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele import __version__
-from stele.apis.native import routes_check, routes_convert, routes_diff, routes_lint, routes_rulesets
+from stele.apis.native import routes_check, routes_convert, routes_diff, routes_lint, routes_policies, routes_rulesets
 from stele.apis.native.faults import answer
 from stele.apis.web import operation_id
 from stele.service.registry import Registry
@@ -29,6 +29,7 @@ def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024
             routes_diff.comparing(registry),
             routes_lint.linting(registry),
             *routes_rulesets.routes(registry),
+            *routes_policies.routes(registry),
             *routes_convert.routes(registry),
         ],
         exception_handlers={Exception: answer},

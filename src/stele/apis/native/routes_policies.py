@@ -1,0 +1,53 @@
+"""Policies of subjects, spaces and the registry, exactly: what is in force, why, and what it is to be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Request, delete, get, put
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import PathParameter
+
+from stele.apis.native.faults import ERRORS, ErrorOut
+from stele.apis.paths import named
+from stele.apis.web import actor_of, documented, read_body
+from stele.service.policies import PolicyAnswer, PolicyChange, change, level_named, shown
+from stele.service.registry import Registry
+
+Name = Annotated[
+    str,
+    PathParameter(schema_extra={"minLength": 1}, description="`subject`, `:.space:subject`, or `:.space:` for a space"),
+]
+
+_PATHS = ["/api/policies", "/api/policies/{name:str}"]
+_READING = {422: ERRORS[422]}
+_WRITING = ERRORS | {
+    403: ResponseSpec(ErrorOut, description="The level is read-only", generate_examples=False),
+    412: ResponseSpec(ErrorOut, description="Another policy is in force than expected", generate_examples=False),
+}
+
+
+def routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints about policies of one registry."""
+
+    @get(_PATHS, responses=_READING)
+    async def show_policy(name: Name = "") -> PolicyAnswer:
+        # GET /api/policies/{name}
+        """Show the policy in force at a level, where it comes from, and what the level has of its own."""
+        return await shown(registry, level_named(named(name)))
+
+    @put(_PATHS, operation_class=documented(PolicyChange), responses=_WRITING)
+    async def set_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
+        # PUT /api/policies/{name}
+        """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
+        wanted = await read_body(request, PolicyChange)
+        return await change(registry, level_named(named(name)), wanted, actor=actor_of(request), via="native")
+
+    @delete(_PATHS, status_code=200, responses=_WRITING)
+    async def clear_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
+        # DELETE /api/policies/{name}
+        """Leave policy and ruleset of a level to the level above; answers what is in force then."""
+        return await change(registry, level_named(named(name)), PolicyChange(), actor=actor_of(request), via="native")
+
+    return [show_policy, set_policy, clear_policy]

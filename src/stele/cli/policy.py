@@ -1,0 +1,100 @@
+"""`stele policy`: what a new schema must satisfy in a subject, a space or the whole registry, exactly."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from stele.cli.connect import DEFAULT_URLS, registry
+from stele.cli.output import Output, OutputOption, UrlOption, failures, print_json
+from stele.client.request import JSON, Effect, Request, decoder, encode, path
+from stele.core.policy import policy_named
+from stele.core.policy_form import PolicyForm
+from stele.errors import InvalidRequest
+from stele.service.policies import PolicyAnswer, PolicyChange
+
+app = typer.Typer(
+    help="What a new schema must satisfy in a subject, a space or the whole registry, exactly.", no_args_is_help=True
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="[NAME]", help="subject, :.space:subject, or :.space: for a space; else the registry."),
+]
+
+_answer = decoder(PolicyAnswer)
+
+
+@app.command("show")
+def show(name: Name = "", url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
+    """The policy in force, where it comes from, and the rulesets that decide."""
+    _send(Request("GET", _route(name), _answer, subject=name), url, output)
+
+
+@app.command("set")
+def change(
+    name: Name = "",
+    level: Annotated[str, typer.Option(help="A common policy: NONE, BACKWARD, FULL_TRANSITIVE …")] = "",
+    backward: Annotated[
+        str, typer.Option(help="Versions whose data a new schema must read: none, latest, all, since:N.")
+    ] = "",
+    forward: Annotated[str, typer.Option(help="Versions that must read a new schema's data; as --backward.")] = "",
+    deny_all: Annotated[bool, typer.Option("--deny-all", help="Let no further version in.")] = False,
+    checker: Annotated[
+        list[str] | None, typer.Option(help="A validator asked in addition: lint, lint:RULE …; repeatable.")
+    ] = None,
+    ruleset: Annotated[str, typer.Option(help="The ruleset to prefer: NAME or NAME@VERSION.")] = "",
+    expect: Annotated[str, typer.Option(help="Only if this common policy is in force now.")] = "",
+    url: UrlOption = DEFAULT_URLS,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Replace policy and ruleset; what is not named is no longer set here."""
+    with failures():
+        directions = (backward or "none", forward or "none") if backward or forward else None
+        policy = _meant(level, directions, deny_all=deny_all, checkers=tuple(checker or ()))
+        expected = PolicyForm.of(policy_named(expect)) if expect else None
+        wanted = PolicyChange(policy, ruleset or None, expected)
+        if wanted == PolicyChange(expected=expected):
+            raise InvalidRequest("name a policy or a ruleset to set; `stele policy clear` removes both")
+    body = encode(wanted)
+    _send(Request("PUT", _route(name), _answer, body=body, media=JSON, effect=Effect.WRITE, subject=name), url, output)
+
+
+@app.command("clear")
+def clear(name: Name = "", url: UrlOption = DEFAULT_URLS, output: OutputOption = Output.TEXT) -> None:
+    """Leave policy and ruleset to the level above; prints what is in force then."""
+    _send(Request("DELETE", _route(name), _answer, effect=Effect.WRITE, subject=name), url, output)
+
+
+def _route(name: str) -> str:
+    return path("api", "policies", name) if name else path("api", "policies")
+
+
+def _meant(
+    level: str, directions: tuple[str, str] | None, *, deny_all: bool, checkers: tuple[str, ...]
+) -> PolicyForm | None:
+    if sum((bool(level), directions is not None, deny_all)) > 1:
+        raise InvalidRequest("--level, --deny-all, and --backward with --forward exclude one another")
+    if deny_all:
+        return PolicyForm("deny_all", checkers=checkers)
+    if level:
+        named = PolicyForm.of(policy_named(level))
+        return PolicyForm(named.kind, named.backward, named.forward, checkers)
+    if directions is not None:
+        return PolicyForm("directional", *directions, checkers)
+    return PolicyForm("allow_any", checkers=checkers) if checkers else None
+
+
+def _send(request: Request[PolicyAnswer], url: list[str], output: Output) -> None:
+    with registry(url) as client:
+        answer = client.send(request)
+    if output is Output.JSON:
+        print_json(answer)
+        return
+    policy = answer.policy
+    typer.echo(f"policy      {answer.name or policy.kind} (set by: {answer.source})")
+    typer.echo(f"backward    {policy.backward}")
+    typer.echo(f"forward     {policy.forward}")
+    typer.echo(f"checkers    {', '.join(policy.checkers) or '-'}")
+    typer.echo(f"judged by   {', '.join(f'{name} {full}' for name, full in sorted(answer.rulesets.items()))}")

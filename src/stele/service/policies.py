@@ -1,0 +1,168 @@
+"""The policy of a subject, a space or the whole registry: what is in force there, why, and setting it exactly.
+
+Every API sets policies in its own words; here they are in the words of none (`core.policy_form`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from stele.core import queries
+from stele.core.commands import ChangeSettings
+from stele.core.decide.decision import checked_name
+from stele.core.model import REGISTRY, Level, Settings, SubjectKey
+from stele.core.policy import BACKWARD, Policy
+from stele.core.policy_form import PolicyForm
+from stele.core.ports import Format
+from stele.core.state import State
+from stele.errors import InvalidName, UnknownRuleset
+from stele.formats import rulesets
+from stele.service.registry import Registry
+from stele.service.rulesets import adopted, installed_formats
+from stele.service.validators import require_known
+
+_QUALIFIED = ":."
+_UNREADABLE = "\ufffd"
+"""Stands for bytes that are no UTF-8: different ones would become one name."""
+
+Source = Literal["subject", "creation", "space", "registry", "default"]
+RulesetName = Annotated[str, Meta(min_length=1, description="NAME, or NAME@VERSION to hold it at that version")]
+
+
+class OwnPolicy(msgspec.Struct, frozen=True):
+    """What is set at a level itself; null: it asks the level above."""
+
+    policy: PolicyForm | None = None
+    ruleset: RulesetName | None = None
+
+
+class PolicyAnswer(msgspec.Struct, frozen=True):
+    """The policy in force at a level.
+
+    space, subject  the level; both null: the registry, subject null: a space ('' is the default one)
+    policy          what is in force
+    name            its common name, null when no common name means exactly this
+    nearest         its common name, or that of the nearest stricter policy
+    source          who set it: a level, at `creation` the API the subject was made through, or nobody (`default`)
+    ruleset         the ruleset preferred there, null: each format's own
+    rulesets        what schemas of a format are judged by there: full name by format
+    own             what is set at this level
+    """
+
+    space: str | None
+    subject: str | None
+    policy: PolicyForm
+    name: str | None
+    nearest: str
+    source: Source
+    ruleset: str | None
+    rulesets: dict[str, str]
+    own: OwnPolicy
+
+
+class PolicyChange(msgspec.Struct, frozen=True):
+    """The policy and ruleset a level is to have of its own; null or absent: what the level above has.
+
+    expected is a condition: the policy that must be in force at that level now.
+    """
+
+    policy: PolicyForm | None = None
+    ruleset: RulesetName | None = None
+    expected: PolicyForm | None = None
+
+
+def level_named(name: str) -> Level:
+    """The level of a name: `orders-value`, `:.space:orders-value`, `:.space:` for a space, '' for the registry.
+
+    Raises `InvalidName`.
+    """
+    if not name:
+        return REGISTRY
+    space, subject = "", name
+    if name.startswith(_QUALIFIED):
+        space, colon, subject = name.removeprefix(_QUALIFIED).partition(":")
+        if not colon:
+            raise InvalidName(name, "names no level: write subject, :.space:subject or :.space:")
+    for part in (space, subject):
+        if _UNREADABLE in checked_name(part):
+            raise InvalidName(name, "is no Unicode text")
+    return Level(space, subject or None)
+
+
+async def shown(registry: Registry, level: Level) -> PolicyAnswer:
+    """What is in force at a level; of a subject that is not there yet, what would be if no API brought a policy."""
+    state = await registry.current()
+    settings = queries.settings_for(state, level)
+    source, policy = _in_force(state, level)
+    own = state.settings_at(level) or Settings()
+    return PolicyAnswer(
+        space=level.space,
+        subject=level.subject,
+        policy=PolicyForm.of(policy),
+        name=policy.exact_name,
+        nearest=policy.nearest_name,
+        source=source,
+        ruleset=settings.ruleset,
+        rulesets=await asyncio.to_thread(_deciding, settings.ruleset or "", await adopted(registry)),
+        own=OwnPolicy(PolicyForm.of(own.policy) if own.policy is not None else None, own.ruleset),
+    )
+
+
+async def change(
+    registry: Registry, level: Level, wanted: PolicyChange, *, actor: str = "", via: str = ""
+) -> PolicyAnswer:
+    """Replace the policy and ruleset a level has of its own; its other settings stay.
+
+    Raises `UnknownPolicy`, `UnknownRuleset` for a ruleset or validator nobody here has, `PreconditionFailed` when
+    another policy is in force than expected, `ReadOnly`.
+    """
+    policy = wanted.policy.policy if wanted.policy is not None else None
+    expected = wanted.expected.policy if wanted.expected is not None else None
+    await asyncio.to_thread(_require_installed, policy, wanted.ruleset)
+    state = await registry.current()
+    changes: dict[str, Any] = {"policy": policy, "ruleset": wanted.ruleset}
+    if any(changes.values()) or expected is not None or state.settings_at(level) is not None:
+        await registry.execute(ChangeSettings(level, changes, expected), actor=actor, via=via)
+    return await shown(registry, level)
+
+
+def _in_force(state: State, level: Level) -> tuple[Source, Policy]:
+    """Where a level's policy comes from, and what it is: see `queries.policy_for`."""
+    own = state.settings_at(level)
+    if own is not None and own.policy is not None:
+        return ("registry" if level.space is None else "space" if level.subject is None else "subject"), own.policy
+    if level.space is None:
+        return "default", BACKWARD
+    if level.subject is None:
+        return _in_force(state, REGISTRY)
+    subject = state.subject(SubjectKey(level.space, level.subject))
+    if subject is not None and subject.default_policy is not None:
+        return "creation", subject.default_policy
+    return _in_force(state, Level(level.space))
+
+
+def _deciding(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str, str]:
+    """Full name of the ruleset that decides, by format, of the formats that compare."""
+    found = {}
+    for fmt in installed_formats():
+        own = {name: version for (format_name, name), version in versions.items() if format_name == fmt.name}
+        found[fmt.name] = rulesets.meant(fmt, preferred, own)
+    return {name: full for name, full in found.items() if full}
+
+
+def _require_installed(policy: Policy | None, ruleset: str | None) -> None:
+    if policy is not None:
+        require_known(policy.checkers)
+    if ruleset is not None and not any(_has(fmt, ruleset) for fmt in installed_formats()):
+        raise UnknownRuleset(f"no format installed here has a ruleset {ruleset!r}")
+
+
+def _has(fmt: Format[Any], ruleset: str) -> bool:
+    try:
+        return bool(rulesets.newest(fmt, ruleset))
+    except UnknownRuleset:
+        return False

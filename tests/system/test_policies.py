@@ -1,0 +1,58 @@
+"""`stele policy` against a server: every way to say a policy, what it prints, and when it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.running import serving
+from typer.testing import CliRunner, Result
+
+from stele.cli.app import app
+
+
+def stele(*arguments: str, url: str) -> Result:
+    """A command against a server."""
+    return CliRunner().invoke(app, ["policy", *arguments, "--url", url])
+
+
+def printed(*arguments: str, url: str) -> Any:
+    """What a command prints as JSON; it must succeed."""
+    result = stele(*arguments, "-o", "json", url=url)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_policies_are_set_shown_and_cleared(tmp_path: Path) -> None:
+    """Levels, directions, denial, validators and rulesets reach the registry; wrong or contrary words do not."""
+    with serving("--store", "memory:", folder=tmp_path) as server:
+        url = server.url
+        assert printed("set", "--level", "full", url=url)["name"] == "FULL"
+        assert printed("show", "a/b", url=url)["source"] == "registry"
+        said = printed("set", ":.team:a/b", "--backward", "since:3", "--checker", "lint", url=url)
+        assert (said["space"], said["subject"], said["name"]) == ("team", "a/b", None)
+        assert said["policy"] == {
+            "kind": "directional",
+            "backward": "since:3",
+            "forward": "none",
+            "checkers": ["lint"],
+        }
+        text = stele("show", ":.team:a/b", url=url).stdout
+        assert "directional (set by: subject)" in text
+        assert "backward    since:3" in text
+        assert "checkers    lint" in text
+        assert printed("set", ":.team:", "--deny-all", url=url)["policy"]["kind"] == "deny_all"
+        assert printed("set", "c", "--checker", "repo.reject", url=url)["policy"]["kind"] == "allow_any"
+        assert "has changed" in stele("set", "c", "--ruleset", "confluent", "--expect", "NONE", url=url).output
+        assert printed("set", "c", "--level", "NONE", "--ruleset", "confluent@1", url=url)["ruleset"] == "confluent@1"
+        assert printed("clear", "c", url=url)["own"] == {"policy": None, "ruleset": None}
+        for wrong in (
+            ["set", "c"],
+            ["set", "c", "--level", "FULL", "--deny-all"],
+            ["set", "c", "--backward", "some"],
+            ["set", "c", "--checker", "nobody"],
+            ["set", "c", "--deny-all", "--expect", "NONE"],
+        ):
+            assert stele(*wrong, url=url).exit_code == 2, wrong
+        assert printed("show", "c", url=url)["source"] == "registry"
