@@ -9,9 +9,10 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 from litestar import Request
-from litestar.exceptions import InternalServerException
+from litestar.exceptions import InternalServerException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
+from litestar.types import ASGIApp, Receive, Scope, Send
 from litestar.types.internal_types import PathParameterDefinition
 
 from stele.errors import InvalidRequest
@@ -46,20 +47,34 @@ def base_of(request: Request[Any, Any, Any]) -> str:
     return str(cast("Mapping[str, Any]", request.scope).get(BASE, ""))
 
 
+def without_empty_segments(app: ASGIApp) -> ASGIApp:
+    """Middleware: 404 for `//`, which the router would take for `/`, and act on something else than was named."""
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        if b"//" in scope.get("raw_path", b"").partition(b"?")[0]:
+            raise NotFoundException
+        await app(scope, receive, send)
+
+    return handle
+
+
 # --- bodies ---------------------------------------------------------------------------------------------------------
 
 
 async def read_body(request: Request[Any, Any, Any], shape: type[T]) -> T:
     """The body as a value of a type, numbers in strings taken as numbers. Raises `NotJson`, `WrongShape`.
 
-    The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting; and so it
-    does when the client leaves in the middle of a body, which is none of ours.
+    The framework's own decoding is not used: it fails with a server error on bad UTF-8 and on deep nesting.
     """
+    return decode_body(await read_bytes(request), shape)
+
+
+async def read_bytes(request: Request[Any, Any, Any]) -> bytes:
+    """The body as it is. Raises `NotJson` when the client leaves in the middle of it: a defect to the framework."""
     try:
-        body = await request.body()
+        return await request.body()
     except InternalServerException:
         raise NotJson("the request ended before its body did") from None
-    return decode_body(body, shape)
 
 
 def decode_body(body: bytes, shape: type[T]) -> T:

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from litestar import Litestar
 
-from stele.apis import confluent, native, pravega, schema_repo
+from stele.apis import confluent, native, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
 from stele.server.front import App, Front, Mount
 from stele.server.metrics import Metrics
@@ -60,6 +60,10 @@ def _pravega(registry: Registry, settings: Settings) -> Litestar:
     return pravega.application(registry, pravega.PravegaOptions(max_request_bytes=settings.max_request_bytes))
 
 
+def _rocketmq(registry: Registry, settings: Settings) -> Litestar:
+    return rocketmq.application(registry, rocketmq.RocketmqOptions(max_request_bytes=settings.max_request_bytes))
+
+
 def _confluent_app(registry: Registry, settings: Settings) -> Litestar:
     return confluent.application(registry, _confluent(settings))
 
@@ -73,6 +77,7 @@ DIALECTS = (
     Dialect("native", "Stele's own", ("api",), _native),
     Dialect("pravega", "Pravega", pravega.SEGMENTS, _pravega),
     Dialect("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
+    Dialect(rocketmq.NAME, "RocketMQ", rocketmq.SEGMENTS, _rocketmq, root=rocketmq.ROOT),
 )
 
 

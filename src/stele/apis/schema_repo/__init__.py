@@ -23,13 +23,12 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele import __version__
 from stele.apis.schema_repo import routes_avro1124, routes_browser, routes_subjects
-from stele.apis.schema_repo.bodies import without_empty_segments
 from stele.apis.schema_repo.desk import AVRO1124, SCHEMA_REPO, Custom, Desk, Office
 from stele.apis.schema_repo.faults import answer
 from stele.apis.schema_repo.ids import IdIndex
 from stele.apis.schema_repo.options import Ids, SchemaRepoOptions, models_in, words_in
 from stele.apis.schema_repo.translate import policy_of
-from stele.apis.web import actor_of, operation_id
+from stele.apis.web import actor_of, operation_id, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "Ids", "SchemaRepoOptions", "application", "models_in", "words_in"]

@@ -7,8 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from litestar import Request
-from litestar.exceptions import HTTPException, InternalServerException, NotFoundException
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.exceptions import HTTPException, InternalServerException
 
 from stele.apis.web import media_type_of
 from stele.errors import InvalidRequest
@@ -33,17 +32,6 @@ class UnsupportedMediaType(HTTPException):
     """The body is said to be something the endpoint does not take."""
 
     status_code = 415
-
-
-def without_empty_segments(app: ASGIApp) -> ASGIApp:
-    """Middleware: 404 for `//`, which the router would take for `/`, and act on something else than was named."""
-
-    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
-        if b"//" in scope.get("raw_path", b"").partition(b"?")[0]:
-            raise NotFoundException
-        await app(scope, receive, send)
-
-    return handle
 
 
 def rendering(request: Request[Any, Any, Any], *offered: str) -> str:

@@ -1,0 +1,64 @@
+"""The RocketMQ dialect: schemas of tenants and the subjects bound to their records, below `/schema-registry/v1`.
+
+Source: RIP-42, and reference notes on rocketmq-schema-registry 0.1.0.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Litestar, Request, Router
+from litestar.di import Provide
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.params import PathParameter
+
+from stele.apis.rocketmq import routes_bindings, routes_lists, routes_reading, routes_schemas
+from stele.apis.rocketmq.desk import Desk, Office
+from stele.apis.rocketmq.faults import answer
+from stele.apis.rocketmq.options import RocketmqOptions
+from stele.apis.rocketmq.translate import DEFAULT, place_of
+from stele.apis.web import actor_of, operation_id, without_empty_segments
+from stele.service.registry import Registry
+
+__all__ = ["NAME", "ROOT", "SEGMENTS", "RocketmqOptions", "application"]
+
+NAME = "rocketmq"
+"""Of the dialect: of its prefix, its documents and its port."""
+ROOT = "/schema-registry/v1"
+"""What the paths begin with."""
+SEGMENTS = ("schema-registry",)
+"""First segments of the paths that are answered here."""
+
+_RELEASE = "0.1.0"
+"""Of the API this dialect follows."""
+
+Cluster = Annotated[str, PathParameter(description="name of a cluster; `default` where the path names none")]
+Tenant = Annotated[str, PathParameter(description="name of a tenant; `default` where the path names none")]
+
+
+def application(registry: Registry, options: RocketmqOptions | None = None, **settings: Any) -> Litestar:
+    """The dialect as an application of its own. settings go to Litestar as they are."""
+    options = options or RocketmqOptions()
+    office = Office(registry, options)
+
+    def desk(request: Request[Any, Any, Any], cluster: Cluster = DEFAULT, tenant: Tenant = DEFAULT) -> Desk:
+        return Desk(office, actor_of(request), place_of(cluster, tenant))
+
+    modules = (routes_schemas, routes_reading, routes_lists, routes_bindings)
+    return Litestar(
+        route_handlers=[Router(ROOT, route_handlers=[handler for module in modules for handler in module.ROUTES])],
+        dependencies={"desk": Provide(desk, sync_to_thread=False)},
+        exception_handlers={Exception: answer},
+        middleware=[without_empty_segments],
+        openapi_config=OpenAPIConfig(
+            title="Stele: RocketMQ dialect",
+            version=_RELEASE,
+            path="/_docs/rocketmq",
+            operation_id_creator=operation_id,
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+        ),
+        request_max_body_size=options.max_request_bytes,
+        logging_config=None,
+        **settings,
+    )
