@@ -111,6 +111,9 @@ registers = st.builds(
     policy=_rarely(policies),
     defaults=defaults,
     description=st.sampled_from(["", "", "told"]),
+    media_type=st.sampled_from(["", "", "text/a"]),
+    origin_uri=_rarely(st.sampled_from(["u:1", "u:2"])),
+    about=_rarely(st.builds(cmd.About, st.sampled_from([None, "z"]), st.sampled_from([{}, {"d": {"k": 1}}]))),
     bindings=_rarely(st.lists(bindings, min_size=1, max_size=2).map(tuple), ()),
 )
 removals = st.sampled_from(
@@ -125,7 +128,8 @@ adoptions = st.lists(
     st.tuples(st.sampled_from(["avro", "json"]), st.sampled_from(["strict", "loose"]), st.integers(0, 3)), max_size=3
 ).map(tuple)
 catalogue = st.one_of(
-    st.builds(cmd.DeleteSpace, st.sampled_from(SPACES)),
+    st.builds(cmd.DeleteSpace, st.sampled_from(SPACES), _rarely(st.just(cmd.Contents.CLOSE), cmd.Contents.REFUSE)),
+    _rarely(st.builds(cmd.CloseSubjects, st.sampled_from(SPACES)), cmd.DeleteSpace("ö")),
     st.builds(cmd.CreateSpace, st.sampled_from(SPACES), st.booleans(), description=st.sampled_from(["", "x"])),
     st.builds(cmd.CreateSubject, keys, defaults),
     st.builds(cmd.ChangeSubject, keys, st.sampled_from(["", "y"]), default_version=st.none() | ordinals),

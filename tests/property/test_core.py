@@ -133,6 +133,11 @@ def check_indexes(state: State) -> None:
         assert hashlib.sha256(state.text(row.content)).digest() == row.content.sha
         assert queries.by_uid(state, row.uid) is row
         assert queries.by_record_id(state, row.record_id) is row
+    named = [
+        (row.extra.origin_uri, row) for row in rows if row.life is Life.LIVE and row.extra and row.extra.origin_uri
+    ]
+    assert all(queries.by_origin(state, uri) is row for uri, row in named), "a URI names one live version"
+    assert set(state.by_origin or ()) == {uri for uri, _ in named}
     for subject in all_subjects(state):
         assert queries.incarnation(state, subject.serial) is subject
     assert set(state.by_serial or ()) == {subject.serial for subject in all_subjects(state)}

@@ -30,6 +30,8 @@ class Equality(Enum):
     """Text and attachments are equal."""
     TEXT = "text"
     """The raw text is equal."""
+    TYPED = "typed"
+    """The raw text, the format and the media type are equal; a version without a media type has any."""
     DIGEST = "digest"
     """A digest of `equality_digest` kind is equal, in the same lane."""
     NEVER = "never"
@@ -68,6 +70,13 @@ class SubjectDefaults(msgspec.Struct, frozen=True):
 CONTINUING = SubjectDefaults()
 
 
+class About(msgspec.Struct, frozen=True):
+    """Changes to what describes a subject: None leaves the description; ext merges by dialect and name."""
+
+    description: str | None = None
+    ext: Mapping[str, Mapping[str, Any]] = {}
+
+
 class Register(msgspec.Struct, frozen=True):
     """Register a document as the next version of a subject.
 
@@ -75,6 +84,9 @@ class Register(msgspec.Struct, frozen=True):
     ordinal and gid are explicit numbers: ordinal None or the next one, gid only in IMPORT mode.
     latest is a condition: the newest live ordinal the caller knows of (0: none).
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
+    origin_uri names the version among all live ones: one that brings it is the same as the version that has it, which
+    must be of that subject, text and type (`AlreadyExists`), and as no other.
+    about describes the subject from then on, also when the version was there before.
     at is when it was first registered where it comes from, in milliseconds since 1970 UTC; only in IMPORT mode.
     bindings are bound to the version this makes, in one with it; nothing is bound when the version was there before.
     """
@@ -98,6 +110,7 @@ class Register(msgspec.Struct, frozen=True):
     origin_uri: str | None = None
     ancestor: int | None = None
     ext: dict[str, Any] | None = None
+    about: About | None = None
     bindings: tuple[Binding, ...] = ()
     at: int | None = None
 
@@ -131,8 +144,24 @@ class CreateSpace(msgspec.Struct, frozen=True):
     ext: dict[str, Any] | None = None
 
 
+class Contents(Enum):
+    """What becomes of the subjects of a space that is to go."""
+
+    REFUSE = "refuse"
+    """They keep it, soft-deleted ones too."""
+    CLOSE = "close"
+    """Their incarnations end with it, all or none."""
+
+
 class DeleteSpace(msgspec.Struct, frozen=True):
-    """Remove a space that holds no subject, not even a soft-deleted one."""
+    """Remove a space."""
+
+    space: str
+    contents: Contents = Contents.REFUSE
+
+
+class CloseSubjects(msgspec.Struct, frozen=True):
+    """End the incarnations of all subjects of a space, all or none."""
 
     space: str
 
@@ -257,6 +286,7 @@ Command = (
     | DeleteSubject
     | CreateSpace
     | DeleteSpace
+    | CloseSubjects
     | CreateSubject
     | ChangeSubject
     | ChangeSettings

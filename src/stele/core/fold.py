@@ -58,11 +58,11 @@ def _shown(state: State, name: str, at: int) -> Space:
 def _space_created(state: State, event: ev.SpaceCreated, stamp: ev.Stamp, seq: int) -> None:
     space = _shown(state, event.space, stamp.at)
     state.change(space, explicit=True)
-    _describe(state, space, event, ("format", "description", "labels", "ext"))
+    _describe(state, space, event, stamp, ("format", "description", "labels", "ext"))
 
 
 def _space_changed(state: State, event: ev.SpaceChanged, stamp: ev.Stamp, seq: int) -> None:
-    _describe(state, state.spaces[event.space], event, ("format", "description", "labels", "ext"))
+    _describe(state, state.spaces[event.space], event, stamp, ("format", "description", "labels", "ext"))
 
 
 def _space_deleted(state: State, event: ev.SpaceDeleted, stamp: ev.Stamp, seq: int) -> None:
@@ -96,7 +96,7 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.Stamp, se
 
 
 def _subject_changed(state: State, event: ev.SubjectChanged, stamp: ev.Stamp, seq: int) -> None:
-    _describe(state, present(state, event.key), event, ("description", "labels", "ext", "default_version"))
+    _describe(state, present(state, event.key), event, stamp, ("description", "labels", "ext", "default_version"))
 
 
 def _subject_closed(state: State, event: ev.SubjectClosed, stamp: ev.Stamp, seq: int) -> None:
@@ -104,13 +104,15 @@ def _subject_closed(state: State, event: ev.SubjectClosed, stamp: ev.Stamp, seq:
     state.change(subject, closed=True)
     for version in subject.versions:
         _unrefer(state, version)
+        _unname(state, version)
         state.change(version, life=Life.GONE)
     state.push(state.closed, subject)
     _forget_subject(state, event.key)
 
 
-def _describe(state: State, target: Space | Subject, event: Any, names: tuple[str, ...]) -> None:
-    state.change(target, epoch=target.epoch + 1, **{name: getattr(event, name) for name in names})
+def _describe(state: State, target: Space | Subject, event: Any, stamp: ev.Stamp, names: tuple[str, ...]) -> None:
+    described = {name: getattr(event, name) for name in names}
+    state.change(target, epoch=target.epoch + 1, changed=stamp.at, **described)
 
 
 def _forget_subject(state: State, key: SubjectKey) -> None:
@@ -149,6 +151,8 @@ def _registered(state: State, event: ev.Registered, stamp: ev.Stamp, seq: int) -
         state.refer((reference.space, reference.subject, reference.ordinal), version)
     if state.by_uid is not None:
         state.put(state.by_uid, version.uid, version)
+    if state.by_origin is not None and event.origin_uri:
+        state.put(state.by_origin, event.origin_uri, version)
     replaced = set(event.replaces) - {event.ordinal}
     if replaced:
         _purge(state, subject, [row for row in subject.versions if row.ordinal in replaced])
@@ -196,7 +200,7 @@ def _extra(state: State, event: ev.Registered, stamp: ev.Stamp) -> Extra | None:
     plain = not (event.description or event.labels or event.media_type or event.origin_uri)
     if plain and event.ancestor is None and event.ext is None:
         return state.intern(Extra(created_by=stamp.actor)) if stamp.actor else None
-    return Extra(
+    extra = Extra(
         description=event.description,
         labels=event.labels,
         media_type=event.media_type,
@@ -205,6 +209,8 @@ def _extra(state: State, event: ev.Registered, stamp: ev.Stamp) -> Extra | None:
         ancestor=event.ancestor,
         ext=event.ext,
     )
+    shared = event.labels is None and event.ext is None and not event.origin_uri
+    return state.intern(extra) if shared else extra
 
 
 def _insert(state: State, subject: Subject, version: Version) -> None:
@@ -230,9 +236,10 @@ def _versions_retired(state: State, event: ev.VersionsRetired, stamp: ev.Stamp, 
     for ordinal in event.ordinals:
         version = find_version(subject, ordinal)
         if version is not None:
+            _unname(state, version)
             state.change(version, life=Life.RETIRED)
     _undefault(state, subject, event.ordinals)
-    state.change(subject, epoch=subject.epoch + 1)
+    state.change(subject, epoch=subject.epoch + 1, changed=stamp.at)
 
 
 def _undefault(state: State, subject: Subject, ordinals: Container[int]) -> None:
@@ -245,6 +252,7 @@ def _versions_purged(state: State, event: ev.VersionsPurged, stamp: ev.Stamp, se
     subject = present(state, event.key)
     numbers = set(event.ordinals)
     _purge(state, subject, [version for version in subject.versions if version.ordinal in numbers])
+    state.change(subject, changed=stamp.at)
     if not subject.versions:
         _forget_subject(state, event.key)
         if state.by_serial is not None:
@@ -271,6 +279,7 @@ def _purge(state: State, subject: Subject, going: list[Version]) -> None:
     # Newest first, as the uses of a schema are chained: each one is found at once.
     for version in reversed(going):
         _unrefer(state, version)
+        _unname(state, version)
         _unuse(state, version)
         if state.by_uid is not None:
             state.drop(state.by_uid, version.uid)
@@ -284,6 +293,13 @@ def _unrefer(state: State, version: Version) -> None:
             state.put(state.referrers, key, left)
         else:
             state.drop(state.referrers, key)
+
+
+def _unname(state: State, version: Version) -> None:
+    """A version that is not live any more leaves its origin URI to others."""
+    uri = version.extra.origin_uri if version.extra is not None else None
+    if state.by_origin is not None and uri and state.by_origin.get(uri) is version:
+        state.drop(state.by_origin, uri)
 
 
 def _unuse(state: State, version: Version) -> None:

@@ -243,6 +243,8 @@ class Subject(msgspec.Struct):
     """Encoding ids from 1: (version uid, codec name)."""
     default_version: int | None = None
     epoch: int = 0
+    changed: int = 0
+    """When it was last described anew or lost a version (ms); 0: never. A registration says itself when it was."""
     description: str = ""
     labels: dict[str, str] | None = None
     ext: dict[str, Any] | None = None
@@ -345,6 +347,8 @@ class Space(msgspec.Struct):
     """Of names whose subject is no more: how many it had."""
     format: str = ""
     epoch: int = 0
+    changed: int = 0
+    """When it was last described (ms); 0: never."""
     description: str = ""
     labels: dict[str, str] | None = None
     ext: dict[str, Any] | None = None

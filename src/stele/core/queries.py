@@ -189,6 +189,16 @@ def _all_subjects(state: State) -> Iterator[Subject]:
         yield from space.subjects.values()
 
 
+def by_origin(state: State, uri: str) -> Version | None:
+    """The live version that was registered under that origin URI."""
+    return state.index("by_origin", _origins).get(uri)
+
+
+def _origins(state: State) -> dict[str, Version]:
+    rows = (row for space in state.spaces.values() for subject in space.subjects.values() for row in subject.versions)
+    return {row.extra.origin_uri: row for row in rows if row.life is Life.LIVE and row.extra and row.extra.origin_uri}
+
+
 def by_digest(state: State, kind: str, digest: bytes) -> Content | None:
     """The content with that digest, the one known for longest if there are several. Kinds: see `digests.KINDS`."""
     return min(_digested(state, digest_key(kind, digest)), key=state.seq_of, default=None)
@@ -313,6 +323,7 @@ def find_same(
     equality: Equality = Equality.IDENTITY,
     digest: bytes = b"",
     lane: Lane | None = None,
+    media_type: str = "",
     lives: frozenset[Life] = VISIBLE,
 ) -> Version | None:
     """The version of a subject equal to a document: the newest under IDENTITY, else the lowest live one (MODEL C7)."""
@@ -330,9 +341,17 @@ def find_same(
         for use in uses_in(subject, schema)
         if use.life in lives and (equality is not Equality.DIGEST or use.lane == lane)
     ]
+    if equality is Equality.TYPED:
+        found = [use for use in found if _is_typed(use, lane, media_type)]
     if equality is Equality.IDENTITY:
         return max(found, key=lambda use: use.ordinal, default=None)
     return min(found, key=lambda use: use.ordinal, default=None)
+
+
+def _is_typed(version: Version, lane: Lane | None, media_type: str) -> bool:
+    own = version.extra.media_type if version.extra is not None else ""
+    like = lane is None or (version.lane.format, version.lane.variety) == (lane.format, lane.variety)
+    return like and own in ("", media_type)
 
 
 def live_uses(state: State, digest: bytes, lane: Lane) -> list[Version]:

@@ -40,7 +40,7 @@ from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
 from stele.core.texts import Dumped, Texts
 
-LAYOUT = 8
+LAYOUT = 9
 """Raised whenever a row changes its shape."""
 
 _BATCH = 500
@@ -66,6 +66,7 @@ class _Space(msgspec.Struct, array_like=True):
     incarnations: dict[str, int]
     format: str
     epoch: int
+    changed: int
     description: str
     labels: dict[str, str] | None
     ext: dict[str, Any] | None
@@ -90,6 +91,7 @@ class _Subject(msgspec.Struct, array_like=True):
     encodings: list[tuple[bytes, str]] | None
     default_version: int | None
     epoch: int
+    changed: int
     description: str
     labels: dict[str, str] | None
     ext: dict[str, Any] | None

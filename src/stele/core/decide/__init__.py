@@ -23,6 +23,7 @@ _RULES: Mapping[type, Callable[[State, Any, Stamp], Decision]] = {
     cmd.ClearMode: settings.clear_mode,
     cmd.CreateSpace: catalogue.create_space,
     cmd.DeleteSpace: catalogue.delete_space,
+    cmd.CloseSubjects: lifecycle.close_subjects,
     cmd.CreateSubject: catalogue.create_subject,
     cmd.ChangeSubject: catalogue.change_subject,
     cmd.AddCodec: catalogue.add_codec,

@@ -8,6 +8,7 @@ from stele.core import commands as cmd
 from stele.core import events as ev
 from stele.core import queries
 from stele.core.decide.decision import Decision, bound, checked_name, creation, require_bindings, writable
+from stele.core.decide.lifecycle import close_subjects
 from stele.core.events import Stamp
 from stele.core.model import DEFAULT_SPACE, Level, Life, Subject, SubjectKey
 from stele.core.state import State, uid_bytes
@@ -24,12 +25,14 @@ from stele.errors import (
 
 
 def create_space(state: State, command: cmd.CreateSpace, stamp: Stamp) -> Decision:
-    """Create a space; with replace, change the one that is there."""
+    """Create a space; with replace, change the one that is there, whose format stays while it holds live versions."""
     checked_name(command.space)
     known = state.space(command.space)
     exists = known is not None and not known.hidden and (known.explicit or bool(known.subjects))
     if exists and not command.replace:
         raise AlreadyExists(f"the space '{command.space}' exists already")
+    if known is not None and known.format != command.format and queries.subjects(state, [known]):
+        raise NotEmpty(command.space)
     writable(state, Level(command.space))
     shape = ev.SpaceChanged if exists else ev.SpaceCreated
     event = shape(command.space, command.format, command.description, command.labels, command.ext)
@@ -37,14 +40,16 @@ def create_space(state: State, command: cmd.CreateSpace, stamp: Stamp) -> Decisi
 
 
 def delete_space(state: State, command: cmd.DeleteSpace, stamp: Stamp) -> Decision:
-    """Remove an empty space."""
+    """Remove an empty space, or one with what is in it; the default one stays."""
+    closing = command.contents is cmd.Contents.CLOSE
     space = state.space(command.space)
     if space is None or space.hidden:
         raise SpaceNotFound(f"The space '{command.space}' does not exist.")
-    if space.subjects or command.space == DEFAULT_SPACE:
+    if command.space == DEFAULT_SPACE or (space.subjects and not closing):
         raise NotEmpty(command.space)
     writable(state, Level(command.space))
-    return Decision((ev.SpaceDeleted(command.space),), cmd.Done())
+    closed = close_subjects(state, cmd.CloseSubjects(command.space), stamp).events if closing else ()
+    return Decision((*closed, ev.SpaceDeleted(command.space)), cmd.Done())
 
 
 def create_subject(state: State, command: cmd.CreateSubject, stamp: Stamp) -> Decision:

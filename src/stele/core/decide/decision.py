@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from stele.core.commands import CONTINUING, Outcome, SubjectDefaults
 from stele.core.events import Bound, Event, Stamp, SubjectCreated
@@ -59,6 +60,19 @@ def bound(state: State, binding: Binding) -> tuple[Event, ...]:
     for part in (*binding.key, binding.resource_id):
         checked_name(part)
     return (Bound(binding),)
+
+
+def merged_ext(
+    before: Mapping[str, Any] | None, changes: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]] | None:
+    """What dialects keep, with changes to it member by member: None removes one."""
+    ext = {dialect: dict(members) for dialect, members in (before or {}).items()}
+    for dialect, members in changes.items():
+        kept = {**ext.pop(dialect, {}), **members}
+        kept = {name: value for name, value in kept.items() if value is not None}
+        if kept:
+            ext[dialect] = kept
+    return ext or None
 
 
 def checked_name(name: str) -> str:

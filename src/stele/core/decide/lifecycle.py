@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from stele.core import queries
-from stele.core.commands import DeleteSubject, DeleteVersion, Removal, Removed
+from stele.core.commands import CloseSubjects, DeleteSubject, DeleteVersion, Done, Removal, Removed
 from stele.core.decide.decision import Decision, require_bindings, require_latest, writable
 from stele.core.events import Event, Stamp, SubjectClosed, Unbound, VersionsPurged, VersionsRetired
 from stele.core.model import Level, Life, Subject, SubjectKey, Version
 from stele.core.state import State
-from stele.errors import AlreadyRetired, InUse, InvalidRequest, NotRetired, SubjectNotFound
+from stele.errors import AlreadyRetired, InUse, InvalidRequest, NotRetired, SpaceNotFound, SubjectNotFound
 
 
 def delete_version(state: State, command: DeleteVersion, stamp: Stamp) -> Decision:
@@ -48,6 +48,22 @@ def delete_subject(state: State, command: DeleteSubject, stamp: Stamp) -> Decisi
     going = live if command.removal is Removal.RETIRE else kept
     _require_unreferred(state, key, going, command.removal, among_itself=False)
     return _deleted(state, subject, tuple(row.ordinal for row in going), command.removal)
+
+
+def close_subjects(state: State, command: CloseSubjects, stamp: Stamp) -> Decision:
+    """Close every subject of a space; what they refer to among themselves does not keep them."""
+    space = state.space(command.space)
+    if space is None or space.hidden:
+        raise SpaceNotFound(f"The space '{command.space}' does not exist.")
+    events: list[Event] = []
+    for subject in space.subjects.values():
+        writable(state, Level(*subject.key))
+        for row in queries.versions(subject, queries.KEPT):
+            referrers = queries.referrers(state, subject.key, row.ordinal, queries.KEPT)
+            if any(referrer.subject.key.space != command.space for referrer in referrers):
+                raise InUse(subject.key.name, row.ordinal)
+        events += (SubjectClosed(subject.key), *_unbound(state, subject.key, None))
+    return Decision(tuple(events), Done())
 
 
 def _deleted(state: State, subject: Subject, ordinals: tuple[int, ...], removal: Removal) -> Decision:

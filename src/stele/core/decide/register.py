@@ -14,9 +14,9 @@ from stele.core import queries
 from stele.core.chains import find_version, next_lane_version, uses_in
 from stele.core.commands import Check, Equality, Register, Registration
 from stele.core.decide.compatibility import require_compatible
-from stele.core.decide.decision import Decision, bound, creation, refused, require_latest, writable
+from stele.core.decide.decision import Decision, bound, creation, merged_ext, refused, require_latest, writable
 from stele.core.digests import digest_key
-from stele.core.events import Event, Registered, SettingsChanged, Stamp
+from stele.core.events import Event, Registered, SettingsChanged, Stamp, SubjectChanged
 from stele.core.governance import RuleSet
 from stele.core.model import (
     LATEST_TIME,
@@ -37,6 +37,7 @@ from stele.core.policy import Policy
 from stele.core.questions import Verdicts
 from stele.core.state import State, uid_of
 from stele.errors import (
+    AlreadyExists,
     FormatMismatch,
     IdTaken,
     InUse,
@@ -57,7 +58,8 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
     if same is not None and importing:
         same = _twin(subject, same, command.ordinal)
     if same is not None and _repeats(command, same, importing=importing):
-        return Decision(_demanded(state, command, subject), _told(key, same))
+        events = (*_demanded(state, command, subject), *_described(state, command, subject))
+        return Decision(events, _told(key, same))
     if importing:
         _require_importable(state, command, document, attachments)
     else:
@@ -97,6 +99,8 @@ def _completed(state: State, command: Register, *, importing: bool) -> tuple[Doc
 
 
 def _find_same(state: State, command: Register, document: Document, attachments: Attachments) -> Version | None:
+    if command.origin_uri is not None:
+        return _named(state, command, document)
     equality, digest = command.equality, b""
     if equality is Equality.DIGEST:
         value = document.digests.get(command.equality_digest)
@@ -112,7 +116,20 @@ def _find_same(state: State, command: Register, document: Document, attachments:
         equality=equality,
         digest=digest,
         lane=document.lane,
+        media_type=command.media_type,
     )
+
+
+def _named(state: State, command: Register, document: Document) -> Version | None:
+    """The version that has the origin URI of the command. Raises `AlreadyExists` for one that is something else."""
+    there = queries.by_origin(state, command.origin_uri or "")
+    if there is None:
+        return None
+    kind = there.extra.media_type if there.extra is not None else ""
+    found = (there.subject.key, there.content.sha, there.lane.format, there.lane.variety, kind)
+    if found != (command.key, document.sha, document.format, document.variety, command.media_type):
+        raise AlreadyExists(f"'{command.origin_uri}' is the name of another version")
+    return there
 
 
 def _told(key: SubjectKey, version: Version) -> Registration:
@@ -205,6 +222,20 @@ def _demanded(state: State, command: Register, subject: Subject | None) -> tuple
     return (SettingsChanged(level, replace(before, policy=command.policy)),)
 
 
+def _described(state: State, command: Register, subject: Subject | None) -> tuple[Event, ...]:
+    """What a command says about its subject, where something else is said there. Raises `ReadOnly`."""
+    if command.about is None:
+        return ()
+    before = (subject.description, subject.labels, subject.ext, subject.default_version) if subject else ("",)
+    event = SubjectChanged(command.key, *before)
+    description = event.description if command.about.description is None else command.about.description
+    after = replace(event, description=description, ext=merged_ext(event.ext, command.about.ext))
+    if after == event:
+        return ()
+    writable(state, Level(*command.key))
+    return (after,)
+
+
 # --- the events -----------------------------------------------------------------------------------------------------
 
 
@@ -216,6 +247,7 @@ def _decision(
     if subject is None:
         events.append(creation(state, command.key, stamp, command.defaults))
     events.extend(_demanded(state, command, subject))
+    events.extend(_described(state, command, subject))
     space = state.space(command.key.space)
     if command.gid is not None:
         known = None if space is None else space.gids.get(command.gid)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stele.core import queries
 from stele.core.commands import Changed, ChangeSettings, ClearMode, ClearSettings, ModeSet, SetMode
-from stele.core.decide.decision import Decision, checked_name, writable
+from stele.core.decide.decision import Decision, checked_name, merged_ext, writable
 from stele.core.decide.lifecycle import purged
 from stele.core.events import Event, ModeChanged, SettingsChanged, Stamp
 from stele.core.governance import RuleSet
@@ -87,13 +87,7 @@ def _merged(before: Settings, changes: Mapping[str, Any]) -> Mapping[str, Any]:
     """The changes, with what a dialect keeps in `ext` merged member by member: None removes one."""
     if not changes.get("ext"):
         return changes
-    ext = {dialect: dict(members) for dialect, members in (before.ext or {}).items()}
-    for dialect, members in changes["ext"].items():
-        kept = {**ext.pop(dialect, {}), **members}
-        kept = {name: value for name, value in kept.items() if value is not None}
-        if kept:
-            ext[dialect] = kept
-    return {**changes, "ext": ext or None}
+    return {**changes, "ext": merged_ext(before.ext, changes["ext"])}
 
 
 def _checked(level: Level) -> Level:
