@@ -7,7 +7,7 @@ that has no one column type (other sums, tuples, untyped values, schemas inside 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stele.errors import NotInstalled
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
@@ -22,6 +22,12 @@ MAX_DEPTH = 40
 MAX_COLUMNS = 10_000
 """Columns at all levels together; what comes after is a string of JSON."""
 
+JSON_TEXT: Final = b"json"
+"""Entry in the metadata `marked_schema` gives fields whose strings are JSON texts."""
+
+WHOLE: Final = b"whole"
+"""Entry in the metadata it gives the one field of a schema that is no object: it is all of the data."""
+
 _COLUMN = "value"
 
 
@@ -34,10 +40,17 @@ class _Object(NamedTuple):
 
 
 class _Typed(NamedTuple):
-    """A column type, and whether null is allowed by the schema itself."""
+    """A column type, whether null is allowed by the schema itself, and whether values are JSON texts."""
 
     type: pa.DataType
     nullable: bool
+    text: bool = False
+
+    def field(self, name: str, *, optional: bool = False) -> pa.Field[pa.DataType]:
+        """The place as a field."""
+        import pyarrow as pa
+
+        return pa.field(name, self.type, self.nullable or optional, {JSON_TEXT: b"text"} if self.text else None)
 
 
 def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
@@ -45,23 +58,36 @@ def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
 
     Properties that are not required are nullable. Raises `NotInstalled` without pyarrow.
     """
+    return _schema(parsed, marked=False)
+
+
+def marked_schema(parsed: ParsedJsonSchema) -> pa.Schema:
+    """The same columns, with metadata that tells JSON texts from strings and values from objects."""
+    return _schema(parsed, marked=True)
+
+
+def _schema(parsed: ParsedJsonSchema, *, marked: bool) -> pa.Schema:
     try:
         import pyarrow as pa
     except ImportError:
         raise NotInstalled("pyarrow", "spark") from None
-    builder = _Builder(parsed)
+    builder = _Builder(parsed, marked=marked)
     top = builder.column(parsed.root, ())
     if pa.types.is_struct(top.type):
         return pa.schema(list(top.type))
-    return pa.schema([pa.field(_COLUMN, top.type, top.nullable)])
+    only = top.field(_COLUMN)
+    if marked:
+        only = only.with_metadata({WHOLE: b"", JSON_TEXT: b"text"} if top.text else {WHOLE: b""})
+    return pa.schema([only])
 
 
 class _Builder:
     """Turns schemas into column types; above holds the schemas a place lies in."""
 
-    def __init__(self, parsed: ParsedJsonSchema) -> None:
+    def __init__(self, parsed: ParsedJsonSchema, *, marked: bool) -> None:
         import pyarrow as pa
 
+        self._marked = marked
         self._pa = pa
         self._links = parsed.links
         self._columns = 0
@@ -106,11 +132,11 @@ class _Builder:
             columns = []
             for name, inner in merged.properties.items():
                 typed = self.column(inner, inside)
-                columns.append(pa.field(name, typed.type, typed.nullable or name not in merged.required))
+                columns.append(typed.field(name, optional=name not in merged.required))
             return _Typed(pa.struct(columns), nullable)
         if isinstance(merged.rest, dict):
             value = self.column(merged.rest, inside)
-            return _Typed(pa.map_(pa.string(), pa.field(_COLUMN, value.type, value.nullable)), nullable)
+            return _Typed(pa.map_(pa.string(), value.field(_COLUMN)), nullable)
         return self._json(nullable=nullable)
 
     def _array(self, schema: dict[str, Json], inside: tuple[int, ...], *, nullable: bool) -> _Typed:
@@ -118,7 +144,7 @@ class _Builder:
         if not isinstance(items, dict | bool) or "prefixItems" in schema:
             return self._json(nullable=nullable)
         item = self.column(items, inside)
-        return _Typed(self._pa.list_(self._pa.field("item", item.type, item.nullable)), nullable)
+        return _Typed(self._pa.list_(item.field("item")), nullable)
 
     def _sum(self, branches: list[Json], inside: tuple[int, ...]) -> _Typed:
         """One branch beside null is that branch, nullable; anything else has no one type."""
@@ -126,7 +152,7 @@ class _Builder:
         if len(others) != 1:
             return self._json()
         only = self.column(others[0], inside)
-        return _Typed(only.type, only.nullable or len(others) < len(branches))
+        return only._replace(nullable=only.nullable or len(others) < len(branches))
 
     def _is_null(self, schema: Json) -> bool:
         schema = self._links.follow(schema)
@@ -153,7 +179,7 @@ class _Builder:
         return _Object(properties, required, rest)
 
     def _json(self, *, nullable: bool = True) -> _Typed:
-        return _Typed(self._pa.string(), nullable)
+        return _Typed(self._pa.string(), nullable, text=self._marked)
 
 
 def _types(schema: dict[str, Json]) -> tuple[list[str], bool]:

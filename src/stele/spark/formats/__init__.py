@@ -1,0 +1,76 @@
+"""Schema languages on Spark: framed records to columns under a reader's schema, and back.
+
+Avro has engines of its own (`stele.spark.engines`); the others come in by `base.Language`. A language is one file and
+one line here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from stele.errors import DataError
+from stele.spark.engines.base import Decoder, Encoder, engine_named
+from stele.spark.formats.base import Language, made_ready
+from stele.spark.formats.json import JsonLanguage
+from stele.spark.formats.protobuf import ProtobufLanguage
+from stele.spark.formats.rows import RowDecoder, RowEncoder, Schemas, fit, root_fields
+from stele.spark.formats.thrift import ThriftLanguage
+from stele.spark.source import parsed
+
+if TYPE_CHECKING:
+    from stele.client.snapshot import ResolvedSchema
+    from stele.formats.avro.model import AvroSchema
+    from stele.spark.engines.arrow import ArrowType
+
+AVRO: Final = "AVRO"
+LANGUAGES: Final[dict[str, Language]] = {
+    "JSON": JsonLanguage(),
+    "PROTOBUF": ProtobufLanguage(),
+    "THRIFT": ThriftLanguage(),
+}
+"""The languages beside Avro, by the registry's word for them."""
+
+__all__ = ["AVRO", "LANGUAGES", "Schemas", "decoder_for", "encoder_for", "fit", "root_fields", "type_for"]
+
+
+def decoder_for(reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", message: str = "") -> Decoder:
+    """A decoder of Confluent-framed records towards the reader's schema.
+
+    engine is for Avro alone; message names a type among those of a Protobuf or Thrift schema. Raises `DataError` for a
+    schema of a format without columns, `Invalid` for one without table shape, `InvalidRequest` for an unknown message.
+    """
+    if reader.schema_type.upper() == AVRO:
+
+        def writers(number: int) -> AvroSchema | None:
+            found = schemas(number)
+            return None if found is None else parsed(found)
+
+        return engine_named(engine).decoder(parsed(reader), writers, for_spark=True)
+    language = _language(reader)
+    return RowDecoder(language, made_ready(reader, reader.schema_type), schemas, message)
+
+
+def encoder_for(writer: ResolvedSchema, number: int, engine: str = "auto", message: str = "") -> Encoder:
+    """An encoder whose frames carry the number. Raises like `decoder_for`."""
+    if writer.schema_type.upper() == AVRO:
+        return engine_named(engine).encoder(parsed(writer), number, for_spark=True)
+    language = _language(writer)
+    ready = made_ready(writer, writer.schema_type)
+    return RowEncoder(language.plan(ready, message), language.writing(ready, message), number)
+
+
+def type_for(reader: ResolvedSchema, message: str = "") -> ArrowType:
+    """The type of decoded values: a struct for a record. Raises like `decoder_for`."""
+    if reader.schema_type.upper() == AVRO:
+        from stele.spark.engines.resolve import Resolver
+
+        return Resolver(parsed(reader), for_spark=True).root.type
+    return _language(reader).plan(made_ready(reader, reader.schema_type), message).type
+
+
+def _language(schema: ResolvedSchema) -> Language:
+    found = LANGUAGES.get(schema.schema_type.upper())
+    if found is None:
+        known = ", ".join((AVRO, *LANGUAGES))
+        raise DataError(f"data of the format {schema.schema_type} have no columns here; there are {known}")
+    return found

@@ -1,0 +1,45 @@
+"""What a schema language has to be able to do for its data to become columns, and what is shared between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+from stele.client.serdes.schemas import Ready, ready
+from stele.client.snapshot import ResolvedSchema
+from stele.errors import DataError, Invalid
+from stele.spark.formats.plans import Plan
+
+Read: TypeAlias = Callable[[bytes], Any]
+"""Makes a value of what follows the id in a frame. Raises `DecodeError`, `FrameError`."""
+Write: TypeAlias = Callable[[Any], bytes]
+"""Makes what follows the id of a value. Raises `EncodeError`."""
+
+
+class Language(Protocol):
+    """How values of one schema language become columns and come from them.
+
+    message names the type among those of a schema that has several (Protobuf, Thrift); '' is the usual one.
+    """
+
+    def plan(self, schema: Ready, message: str) -> Plan:
+        """The columns for data of a schema. Raises `Invalid` when it has no table shape."""
+        ...
+
+    def reading(self, writer: Ready, reader: Ready, message: str) -> Read:
+        """Reads data of the writer's schema as values for the plan of the reader's."""
+        ...
+
+    def writing(self, schema: Ready, message: str) -> Write:
+        """Writes data that the plan of the schema has made."""
+        ...
+
+
+def made_ready(schema: ResolvedSchema, schema_type: str) -> Ready:
+    """The schema parsed. Raises `DataError` when it is of another type, or none at all."""
+    if schema.schema_type.upper() != schema_type.upper():
+        raise DataError(f"its format is {schema.schema_type}, {schema_type} is needed")
+    try:
+        return ready(schema)
+    except Invalid as error:
+        raise DataError(f"the text is no {schema_type} schema: {error}") from error

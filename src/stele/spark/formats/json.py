@@ -1,0 +1,131 @@
+"""JSON data as columns: checked against the schema they were written with, in the shape of the reader's.
+
+A member that is missing and one that is null are both null; members the reader's schema does not name are left out.
+Where the reader's schema has no one type for a place, its column holds JSON text. Integers that do not fit 64 bits and
+fractions where the reader wants integers are no data of the reader's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import jsonschema_rs
+import orjson
+import pyarrow as pa
+
+from stele.client.serdes.schemas import Ready
+from stele.errors import Invalid
+from stele.formats.jsonschema.arrow import JSON_TEXT, WHOLE, marked_schema
+from stele.spark.engines.arrow import ArrowType
+from stele.spark.formats.base import Read, Write
+from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LONG: Final = re.compile(rb"[0-9]{18}|[eE]\+?[0-9]{3}")
+"""Found in every text with a number that orjson may not read exactly."""
+_INT: Final = frozenset({int})
+_FLOAT: Final = frozenset({float})
+_OBJECT: Final = frozenset({dict})
+
+
+class JsonLanguage:
+    """See `Language`."""
+
+    def plan(self, schema: Ready, message: str) -> Plan:
+        """See `Language`."""
+        del message  # a schema has one type
+        columns = marked_schema(schema.parsed)
+        only = columns.field(0) if len(columns) == 1 else None
+        if only is not None and WHOLE in (only.metadata or {}):
+            return _plan(only.type, only.metadata, "the value")
+        return _struct(list(columns), "")
+
+    def reading(self, writer: Ready, reader: Ready, message: str) -> Read:
+        """See `Language`."""
+        del reader, message
+        codec = writer.format.codec(writer.parsed)
+        is_valid = writer.parsed.validator.is_valid
+
+        def read(data: bytes) -> Any:
+            if not _LONG.search(data):
+                try:
+                    value = orjson.loads(data)
+                    if is_valid(value):
+                        return value
+                except (orjson.JSONDecodeError, jsonschema_rs.ValidationError, ValueError, TypeError, RecursionError):
+                    pass
+            return codec.decode(data)  # says what is wrong, and reads long numbers as they are
+
+        return read
+
+    def writing(self, schema: Ready, message: str) -> Write:
+        """See `Language`."""
+        del message
+        return schema.format.codec(schema.parsed).encode
+
+
+def _struct(fields: list[Any], path: str) -> Struct:
+    parts = []
+    for field in fields:
+        plan = _plan(field.type, field.metadata, f"{path}.{field.name}" if path else field.name)
+        parts.append(Part(field.name, _member(field.name), plan))
+    return Struct(parts, path, kinds=_OBJECT)
+
+
+def _member(name: str) -> Callable[[Any], Any]:
+    def pick(value: Any) -> Any:
+        return value.get(name)
+
+    return pick
+
+
+def _plan(type_: ArrowType, metadata: Any, path: str) -> Plan:
+    if JSON_TEXT in (metadata or {}):
+        return Leaf(pa.string(), path, read=_dumped, write=_loaded)
+    if pa.types.is_struct(type_):
+        return _struct(list(type_), path)
+    if pa.types.is_list(type_):
+        return Items(_plan(type_.value_type, type_.value_field.metadata, f"{path}[]"), path, kinds=frozenset({list}))
+    if pa.types.is_map(type_):
+        key = Leaf(pa.string(), f"{path}{{key}}", kinds=frozenset({str}))
+        item = _plan(type_.item_type, type_.item_field.metadata, f"{path}{{}}")
+        return Entries(key, item, path, kinds=_OBJECT)
+    return _scalar(type_, path)
+
+
+def _scalar(type_: ArrowType, path: str) -> Leaf:
+    if pa.types.is_integer(type_):
+        return Leaf(pa.int64(), path, read=_whole, kinds=_INT | _FLOAT, easy=_INT)
+    if pa.types.is_floating(type_):
+        return Leaf(pa.float64(), path, read=float, kinds=_INT | _FLOAT, easy=_FLOAT)
+    if pa.types.is_boolean(type_):
+        return Leaf(pa.bool_(), path, kinds=frozenset({bool}))
+    if pa.types.is_null(type_):
+        return Leaf(pa.string(), path, kinds=frozenset())
+    if pa.types.is_string(type_):
+        return Leaf(pa.string(), path, kinds=frozenset({str}))
+    raise Invalid(f"{path}: there is no column for {type_}")
+
+
+def _whole(value: float) -> int:
+    if value != int(value):
+        raise ValueError(f"{value} is no integer")
+    return int(value)
+
+
+def _dumped(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # integers beyond 64 bits
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"the text is no JSON: {error}") from error

@@ -1,0 +1,259 @@
+"""Between lists of Python values and Arrow columns, one column at a time.
+
+A plan is a tree with a node for each place of a schema. It makes a column of as many values as there are rows by
+picking one field of all of them after the other, which costs a fraction of what a row at a time costs; and it turns
+the rows of a column into values that a codec of the format takes.
+
+What stands for nothing is None. Values of a wrong kind are a `DataError` that names the place; `built` finds the rows
+they are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, chain
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from stele.errors import DataError, EncodeError
+from stele.spark.engines.arrow import ArrowType, Column
+from stele.spark.engines.layout import tabular
+
+Values: TypeAlias = Sequence[Any]
+Convert: TypeAlias = Callable[[Any], Any]
+
+
+Kinds: TypeAlias = frozenset[type]
+_NOTHING: Kinds = frozenset({type(None)})
+
+
+class Plan(Protocol):
+    """One place of a schema; kinds are the classes of values that are taken, None for any."""
+
+    type: ArrowType
+    path: str
+
+    def array(self, values: Values) -> Column:
+        """The column of these values. Raises `DataError`."""
+        ...
+
+    def datum(self, value: Any) -> Any:
+        """What a codec takes for one value of the column, as `to_pylist` gives it. Raises `EncodeError`."""
+        ...
+
+
+class Leaf:
+    """A value without parts.
+
+    read   makes of one value what Arrow takes for the type; None where that is the value itself
+    write  makes of one what Arrow gives what the codec takes; None likewise
+    easy   those among the kinds that need no read
+    raw    the type of what read makes, where the column's type is only another view of it (a time stamp of a number)
+    """
+
+    def __init__(
+        self,
+        type_: ArrowType,
+        path: str,
+        *,
+        read: Convert | None = None,
+        write: Convert | None = None,
+        kinds: Kinds | None = None,
+        easy: Kinds = frozenset(),
+        raw: ArrowType | None = None,
+    ) -> None:
+        self.type = type_
+        self.path = path
+        self._read, self._write, self._raw = read, write, raw
+        self._kinds = None if kinds is None else kinds | _NOTHING
+        self._easy = easy | _NOTHING
+
+    def array(self, values: Values) -> Column:
+        """See `Plan`."""
+        read = self._read
+        if self._kinds is not None and _kinds_of(values, self._kinds, self) <= self._easy:
+            read = None
+        try:
+            if read is not None:
+                values = [None if value is None else read(value) for value in values]
+            if self._raw is None:
+                return pa.array(values, self.type)
+            return pa.array(values, self._raw).cast(self.type)
+        except (pa.ArrowException, OverflowError, UnicodeError, ValueError, TypeError) as error:
+            raise DataError(f"{self.path}: {error}") from error
+
+    def datum(self, value: Any) -> Any:
+        """See `Plan`."""
+        if value is None or self._write is None:
+            return value
+        try:
+            return self._write(value)
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise EncodeError(f"{self.path}: {error}") from error
+
+
+class Part(NamedTuple):
+    """A field of a struct.
+
+    pick  gives the field of a value; the value is never None
+    """
+
+    name: str
+    pick: Callable[[Any], Any]
+    plan: Plan
+
+
+class Struct:
+    """A value with named parts. Fields that are null are left out of what codecs are given."""
+
+    def __init__(self, parts: Sequence[Part], path: str = "", *, kinds: Kinds | None = None) -> None:
+        self.parts = tuple(parts)
+        self.path = path or "the value"
+        self._kinds = None if kinds is None else kinds | _NOTHING
+        self.type: ArrowType = pa.struct([pa.field(part.name, part.plan.type) for part in parts])
+
+    def array(self, values: Values) -> Column:
+        """See `Plan`."""
+        if self._kinds is not None:
+            _kinds_of(values, self._kinds, self)
+        children = [part.plan.array(_picked(values, part.pick)) for part in self.parts]
+        absent = [value is None for value in values] if None in values else None
+        mask = None if absent is None else pa.array(absent, pa.bool_())
+        if not children:
+            return pa.array([None if value is None else {} for value in values], self.type)
+        return pa.StructArray.from_arrays(children, fields=list(self.type), mask=mask)
+
+    def datum(self, value: Any) -> Any:
+        """See `Plan`."""
+        if value is None:
+            return None
+        found = ((part.name, part.plan.datum(value[part.name])) for part in self.parts)
+        return {name: inner for name, inner in found if inner is not None}
+
+
+class Items:
+    """A list."""
+
+    def __init__(self, item: Plan, path: str, *, kinds: Kinds | None = None) -> None:
+        self.item = item
+        self.path = path
+        self._kinds = None if kinds is None else kinds | _NOTHING
+        self.type: ArrowType = pa.list_(pa.field("element", item.type))
+
+    def array(self, values: Values) -> Column:
+        """See `Plan`."""
+        if self._kinds is not None:
+            _kinds_of(values, self._kinds, self)
+        items = self.item.array(list(chain.from_iterable(value for value in values if value)))
+        return pa.ListArray.from_arrays(_offsets(values), items, type=self.type)
+
+    def datum(self, value: Any) -> Any:
+        """See `Plan`."""
+        return None if value is None else [self.item.datum(item) for item in value]
+
+
+class Entries:
+    """A map; values are mappings, or lists of pairs where pairs is set."""
+
+    def __init__(self, key: Plan, item: Plan, path: str, *, pairs: bool = False, kinds: Kinds | None = None) -> None:
+        self.key, self.item, self.path = key, item, path
+        self._pairs = pairs
+        self._kinds = None if kinds is None else kinds | _NOTHING
+        self.type: ArrowType = pa.map_(key.type, item.type)
+
+    def array(self, values: Values) -> Column:
+        """See `Plan`."""
+        if self._kinds is not None:
+            _kinds_of(values, self._kinds, self)
+        if self._pairs:
+            values = [list(value.items()) if isinstance(value, dict) else value for value in values]
+            both = list(chain.from_iterable(value for value in values if value))
+            keys, items = [pair[0] for pair in both], [pair[1] for pair in both]
+        else:
+            keys = list(chain.from_iterable(value for value in values if value))
+            items = [value[key] for value in values if value for key in value]
+        entries = self.key.array(keys), self.item.array(items)
+        return pa.MapArray.from_arrays(_offsets(values), *entries, type=self.type)
+
+    def datum(self, value: Any) -> Any:
+        """See `Plan`."""
+        if value is None:
+            return None
+        made = [(self.key.datum(key), self.item.datum(item)) for key, item in value]
+        return made if self._pairs else dict(made)
+
+
+def _kinds_of(values: Values, kinds: Kinds, plan: Plan) -> set[type]:
+    """The classes there are. Raises `DataError` for one that is not among the kinds."""
+    there = set(map(type, values))
+    if not there <= kinds:
+        odd = next(iter(there - kinds))
+        raise DataError(f"{plan.path}: a {odd.__name__} where the column is {plan.type}")
+    return there
+
+
+def _picked(values: Values, pick: Callable[[Any], Any]) -> list[Any]:
+    if None in values:
+        return [None if value is None else pick(value) for value in values]
+    return [pick(value) for value in values]
+
+
+def _offsets(values: Iterable[Any]) -> Column:
+    """Where the items of each value begin; null for a null value, as `from_arrays` wants it."""
+    sizes = [0 if value is None else len(value) for value in values]
+    ends = list(accumulate(sizes, initial=0))
+    if ends[-1] >= 1 << 31:
+        raise DataError("the records of one batch have more than 2**31 items")
+    return pa.array(
+        [None if value is None else end for value, end in zip(values, ends, strict=False)] + ends[-1:], pa.int32()
+    )
+
+
+def spark_type(type_: ArrowType) -> ArrowType:
+    """The type that Spark takes instead of one without parts: signed numbers, times in microseconds, plain bytes."""
+    if type_ in _WIDER:
+        return _WIDER[type_]
+    if pa.types.is_duration(type_):
+        return pa.duration("us")
+    if pa.types.is_decimal(type_):
+        return pa.decimal128(type_.precision, type_.scale) if type_.precision <= _DIGITS else pa.string()
+    return tabular(type_)
+
+
+_DIGITS = 38
+_WIDER: dict[ArrowType, ArrowType] = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+
+
+class Built(NamedTuple):
+    """A column, and by row why a value did not fit; the column is null there."""
+
+    column: Column
+    misfits: dict[int, str]
+
+
+def built(plan: Plan, values: Values) -> Built:
+    """The column of all values that fit."""
+    misfits: dict[int, str] = {}
+    pieces = list(_pieces(plan, values, 0, misfits))
+    return Built(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), misfits)
+
+
+def _pieces(plan: Plan, values: Values, first: int, misfits: dict[int, str]) -> Iterable[Column]:
+    """Halves of what does not fit as a whole, down to the single value that is to blame."""
+    try:
+        yield plan.array(values)
+        return
+    except DataError as error:
+        if len(values) == 1:
+            misfits[first] = str(error)
+            yield pa.nulls(1, plan.type)
+            return
+    half = len(values) // 2
+    yield from _pieces(plan, values[:half], first, misfits)
+    yield from _pieces(plan, values[half:], first + half, misfits)

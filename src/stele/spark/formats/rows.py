@@ -1,0 +1,178 @@
+"""Decoding and encoding record by record, for the languages that have no engine of their own."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from stele.client.serdes.schemas import Ready
+from stele.client.snapshot import ResolvedSchema
+from stele.errors import DataError, DecodeError, EncodeError
+from stele.spark.engines.arrow import ArrowType, Column
+from stele.spark.engines.base import Decoded
+from stele.spark.engines.reasons import TEXTS, Reason
+from stele.spark.formats.base import Language, Read, Write, made_ready
+from stele.spark.formats.plans import Plan, Struct, built
+from stele.wire.confluent import id_prefix
+
+Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
+"""The schema of an id; see `engines.base.Writers` for what it raises."""
+_HEADER = 5
+
+
+class RowDecoder:
+    """Decodes batches towards one reader's schema; grows by one reading per writer id met."""
+
+    def __init__(self, language: Language, reader: Ready, schemas: Schemas, message: str = "") -> None:
+        self._language, self._reader, self._message = language, reader, message
+        self._schemas = schemas
+        self._plan = language.plan(reader, message)
+        self._reads: dict[int, Read | str] = {}
+
+    @property
+    def type(self) -> ArrowType:
+        """The type of decoded values."""
+        return self._plan.type
+
+    def decode(self, frames: Column) -> Decoded:
+        """Decode one batch; see `engines.base.Decoder.decode`."""
+        self._reads = {number: read for number, read in self._reads.items() if not isinstance(read, str)}
+        n = len(frames)
+        values: list[Any] = [None] * n
+        numbers: list[int | None] = [None] * n
+        reasons: dict[int, str] = {}
+        places: dict[int, int | None] = {}
+        with _no_collecting():
+            for row, data in enumerate(frames.to_pylist()):
+                if data is None:
+                    continue
+                if len(data) < _HEADER or data[0] != 0:
+                    reasons[row], places[row] = TEXTS[Reason.NOT_FRAMED], 0
+                    continue
+                number = numbers[row] = int.from_bytes(data[1:_HEADER], "big", signed=True)
+                read = self._reads.get(number) or self._open(number)
+                try:
+                    if isinstance(read, str):
+                        reasons[row], places[row] = read, 0
+                    else:
+                        values[row] = read(data[_HEADER:])
+                except DecodeError as error:
+                    reasons[row], places[row] = error.why, error.offset
+                except DataError as error:
+                    reasons[row] = str(error)
+            column, misfits = built(self._plan, values)
+        reasons |= {row: why for row, why in misfits.items() if row not in reasons}
+        return Decoded(
+            column,
+            pa.array(numbers, pa.int32()),
+            _sparse(reasons, n, pa.string()),
+            _sparse(places, n, pa.int32()),
+        )
+
+    def _open(self, number: int) -> Read | str:
+        try:
+            writer = self._schemas(number) if number >= 0 else None
+            if writer is None:
+                found: Read | str = f"unknown schema id {number}"
+            else:
+                ready = made_ready(writer, self._reader.schema.schema_type)
+                found = self._language.reading(ready, self._reader, self._message)
+        except DataError as error:
+            found = f"schema id {number} cannot be read: {error}"
+        self._reads[number] = found
+        return found
+
+
+class RowEncoder:
+    """Encodes rows under one schema."""
+
+    def __init__(self, plan: Plan, write: Write, number: int) -> None:
+        self._plan, self._write = plan, write
+        self._prefix = id_prefix(number)
+
+    def encode(self, values: Column) -> Column:
+        """Framed records; see `engines.base.Encoder.encode`."""
+        fitted = fit(values, self._plan.type, self._plan.path)
+        frames: list[bytes | None] = []
+        for row, value in enumerate(fitted.to_pylist()):
+            if value is None:
+                frames.append(None)
+                continue
+            try:
+                frames.append(self._prefix + self._write(self._plan.datum(value)))
+            except EncodeError as error:
+                raise EncodeError(f"row {row}, {error}") from error
+        return pa.array(frames, pa.binary())
+
+
+def fit(values: Column, type_: ArrowType, path: str) -> Column:
+    """A column in the type of the schema; missing fields are null. Raises `EncodeError` when it does not fit."""
+    if values.type == type_:
+        return values
+    if pa.types.is_struct(type_) and pa.types.is_struct(values.type):
+        given = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
+        unknown = sorted(given.keys() - {field.name for field in type_})
+        if unknown:
+            raise EncodeError(f"{_below(path, unknown[0])} is not in the schema")
+        children = [
+            fit(given[field.name], field.type, _below(path, field.name))
+            if field.name in given
+            else pa.nulls(len(values), field.type)
+            for field in type_
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=values.is_null())
+    if pa.types.is_list(type_) and pa.types.is_list(values.type):
+        items = fit(values.values, type_.value_type, f"{path}[]")
+        return pa.ListArray.from_arrays(_offsets(values), items, type=type_)
+    if pa.types.is_map(type_) and pa.types.is_map(values.type):
+        keys = fit(values.keys, type_.key_type, f"{path}{{key}}")
+        items = fit(values.items, type_.item_type, f"{path}{{}}")
+        return pa.MapArray.from_arrays(_offsets(values), keys, items, type=type_)  # type: ignore[call-overload]  # the stubs lag behind
+    nested = pa.types.is_nested(type_) or (pa.types.is_nested(values.type) and not pa.types.is_null(values.type))
+    if nested and not pa.types.is_null(values.type):
+        raise EncodeError(f"{path or 'the value'} is {values.type}, the schema wants {type_}")
+    try:
+        return values.cast(type_)
+    except pa.ArrowException as error:
+        raise EncodeError(f"{path or 'the value'} ({values.type}) does not fit {type_}: {error}") from error
+
+
+def _offsets(column: Column) -> Column:
+    """Offsets of a list or map in which a null entry marks a null list."""
+    if not column.null_count:
+        return column.offsets
+    import pyarrow.compute as pc
+
+    mask = pa.concat_arrays([column.is_null(), pa.array([False])])
+    return pc.if_else(mask, pa.scalar(None, column.offsets.type), column.offsets)
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path and path != "the value" else name
+
+
+def _sparse(found: dict[int, Any], n: int, type_: ArrowType) -> Column:
+    if not found:
+        return pa.nulls(n, type_)
+    return pa.array([found.get(row) for row in range(n)], type_)
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Values of a batch are many, and none of them is garbage: looking for cycles among them takes most of the time."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
+def root_fields(plan: Plan) -> Sequence[str] | None:
+    """Names of the columns of a record; None for a schema that is none."""
+    return [part.name for part in plan.parts] if isinstance(plan, Struct) else None
