@@ -22,6 +22,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from grpc_tools import protoc  # type: ignore[import-untyped]  # ships no types
+from tests.servers.kafka import kafka
 
 from stele.client import SchemaRegistryClient
 
@@ -72,9 +73,13 @@ def topic() -> str:
     return f"topic-{uuid4().hex[:12]}"
 
 
-@pytest.fixture(scope="session")
-def broker() -> Iterator[str]:
-    """Address of a broker inside librdkafka; it lives as long as its producer."""
+@pytest.fixture(scope="session", params=["librdkafka", pytest.param("kraft", marks=pytest.mark.servers)])
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a broker: the one inside librdkafka, which lives as long as its producer, and a real one."""
+    if request.param == "kraft":
+        with kafka(tmp_path_factory.mktemp("kafka")) as address:
+            yield address
+        return
     keeper = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock"})
     broker = next(iter(keeper.list_topics(timeout=10).brokers.values()))
     yield f"{broker.host}:{broker.port}"

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.unit.migrate.samples import dump, row
 
 from stele.errors import InvalidRequest, NotInstalled, StoreError
@@ -20,18 +21,30 @@ SMALL = dump(row("a", 1, 1), row("a", 2, 2, "", ("b", 1)), row("b", 1, 3, delete
 
 
 @pytest.fixture
-def made(broker: str, topic: str) -> str:
-    """A topic that librdkafka's broker has made, as it makes all: with four partitions."""
-    Producer({"bootstrap.servers": broker}).list_topics(topic, timeout=10)
+def real(request: pytest.FixtureRequest) -> bool:
+    """Whether the broker is a real one: librdkafka's cannot be told how to make a topic."""
+    return bool(request.node.callspec.params["broker"] == "kraft")
+
+
+@pytest.fixture
+def made(broker: str, topic: str, real: bool) -> str:
+    """A topic of four partitions, which librdkafka's broker gives all it makes."""
+    if real:
+        admin = AdminClient({"bootstrap.servers": broker})
+        admin.create_topics([NewTopic(topic, 4)])[topic].result(30)
+    else:
+        Producer({"bootstrap.servers": broker}).list_topics(topic, timeout=10)
     return topic
 
 
 @pytest.fixture
-def single(made: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """That topic, taken for one of a single partition; what is tested lies in the first."""
+def single(request: pytest.FixtureRequest, topic: str, real: bool, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A topic that may be written: not there yet, or one of librdkafka's, of which the first partition counts."""
+    if real:
+        return topic
     monkeypatch.setattr(topics, "_create", lambda settings, topic: None)
     monkeypatch.setattr(topics, "_require_one_partition", lambda kafka, consumer, topic: None)
-    return made
+    return str(request.getfixturevalue("made"))
 
 
 @pytest.mark.parametrize("flavour", Flavour)
