@@ -117,8 +117,32 @@ def query(parameters: Mapping[str, ParamValue]) -> str:
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """A reader of JSON bodies of one type. It raises `msgspec.MsgspecError` for anything else."""
-    return msgspec.json.Decoder(kind).decode
+    """A reader of JSON bodies of one type. It raises `msgspec.MsgspecError` for anything else.
+
+    A member that is null is taken as left out where the type has no null: other registries write `"tags": null`.
+    """
+    decode = msgspec.json.Decoder(kind).decode
+
+    def read(body: bytes) -> T:
+        try:
+            return decode(body)
+        except msgspec.ValidationError as error:
+            try:
+                return msgspec.convert(without_nulls(_anything(body)), kind)
+            except RecursionError:
+                raise error from None
+
+    return read
+
+
+def without_nulls(value: Any) -> Any:
+    """A JSON value whose objects have no members that are null."""
+    if isinstance(value, dict):
+        return {name: without_nulls(member) for name, member in value.items() if member is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+_anything = msgspec.json.Decoder().decode
 
 
 def encode(body: object) -> bytes:

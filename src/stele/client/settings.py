@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stele.client.request import JSON, Effect, Request, decoder, delete, encode, nothing, path, query
+from stele.client.request import JSON, Effect, Request, decoder, delete, encode, nothing, path, query, without_nulls
 from stele.client.types import (
     CheckResult,
     Compatibility,
@@ -155,7 +155,7 @@ def _config(body: bytes) -> Config:
     """GET and DELETE say `compatibilityLevel`, PUT says `compatibility`."""
     answer = _object(body)
     level = answer.pop("compatibilityLevel", None)
-    return msgspec.convert({"compatibility": level} | answer, Config)
+    return msgspec.convert(without_nulls({"compatibility": level} | answer), Config)
 
 
 def _mode(body: bytes) -> str:

@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.client import ConfigUpdate, Metadata, Older, ReferenceText, Schema, SchemaReference, calls, settings
+from stele.client import (
+    ConfigUpdate,
+    Metadata,
+    Older,
+    ReferenceText,
+    Rule,
+    RuleSet,
+    Schema,
+    SchemaReference,
+    calls,
+    settings,
+)
 from stele.client.request import Effect, Lifetime, Request, path, query
 from stele.errors import InvalidName, InvalidRequest
 
@@ -189,3 +200,18 @@ def test_effects() -> None:
     assert calls.lookup("s", AVRO).effect is Effect.READ
     assert settings.set_mode("READONLY").effect is Effect.WRITE
     assert settings.delete_mode("s").effect is Effect.DELETE
+
+
+def test_null_is_the_same_as_nothing() -> None:
+    """Members other registries write as null have their defaults; null where something must be is still refused."""
+    names = ("doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
+    rules = {"domainRules": [{"name": "r", **dict.fromkeys(names)}], "migrationRules": None, "enableAt": None}
+    answer = {"id": 3, "schema": "{}", "references": None, "metadata": {"tags": None}, "ruleSet": rules, "guid": None}
+    found = calls.version("s").read(msgspec.json.encode(answer))
+    assert found.rule_set == RuleSet(domain_rules=[Rule("r")])
+    assert (found.id, found.guid, found.references, found.metadata) == (3, "", (), Metadata())
+    config = settings.config("s").read(msgspec.json.encode({"compatibilityLevel": "FULL", "defaultRuleSet": rules}))
+    assert config.default_rule_set == found.rule_set
+    for body in (b'[{"id": null}]', b'{"id": "x"}', b'{"references": [{"name": null}]}', b"[" * 100_000):
+        with pytest.raises(msgspec.MsgspecError):
+            calls.version("s").read(body)
