@@ -47,7 +47,7 @@ def _confluent(settings: Settings) -> confluent.ConfluentOptions:
 
 def _schema_repo(registry: Registry, settings: Settings) -> Litestar:
     options = schema_repo.SchemaRepoOptions(
-        ids=schema_repo.Ids(settings.schema_repo_ids),
+        ids=settings.schema_repo_ids,
         default_validators=schema_repo.words_in(settings.schema_repo_validators),
         models=schema_repo.models_in(settings.schema_repo_models),
         read_only=settings.schema_repo_read_only,

@@ -51,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "8.1"
 
     schema_repo_ids: Annotated[
-        Literal["sequential", "md5", "crc-64-avro"], _says("Ids of schemas in the AVRO-1124 and schema-repo dialects.")
+        str, _says("Ids in the AVRO-1124 and schema-repo dialects: `sequential`, `md5`, `crc-64-avro` or a plug-in.")
     ] = "sequential"
     schema_repo_validators: Annotated[
         str, _says("Validators (comma list) of schema-repo subjects created without `repo.validators`.")

@@ -26,12 +26,13 @@ from stele.apis.schema_repo import routes_avro1124, routes_browser, routes_subje
 from stele.apis.schema_repo.desk import AVRO1124, SCHEMA_REPO, Custom, Desk, Office
 from stele.apis.schema_repo.faults import answer
 from stele.apis.schema_repo.ids import IdIndex
-from stele.apis.schema_repo.options import Ids, SchemaRepoOptions, models_in, words_in
+from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
+from stele.apis.schema_repo.strategies import strategy
 from stele.apis.schema_repo.translate import policy_of
 from stele.apis.web import actor_of, operation_id, without_empty_segments
 from stele.service.registry import Registry
 
-__all__ = ["SEGMENTS", "Ids", "SchemaRepoOptions", "application", "models_in", "words_in"]
+__all__ = ["SEGMENTS", "SchemaRepoOptions", "application", "models_in", "words_in"]
 
 SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin")
 """First path segments of these dialects."""
@@ -40,12 +41,14 @@ SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin
 def application(registry: Registry, options: SchemaRepoOptions | None = None, **settings: Any) -> Litestar:
     """Both dialects as one application. settings go to Litestar as they are.
 
-    Raises `UnknownPolicy` for options that name a policy or validator nobody installed.
+    Raises `UnknownPolicy` for options that name a policy or validator nobody installed, and `InvalidRequest`
+    for such an id strategy.
     """
     options = options or SchemaRepoOptions()
+    strategy(options.ids)
     for words in (options.default_validators, *options.models.values()):
         policy_of(words, options.models)
-    office = Office(registry, options, IdIndex())
+    office = Office(registry, options, IdIndex(options.ids))
     return Litestar(
         route_handlers=[
             Router("/", route_handlers=routes_avro1124.ROUTES, dependencies={"desk": _desks(office, AVRO1124)}),

@@ -13,7 +13,8 @@ import msgspec
 from litestar.di import NamedDependency
 
 from stele.apis.schema_repo.ids import IdIndex, id_of, named_once, new_id
-from stele.apis.schema_repo.options import Ids, SchemaRepoOptions
+from stele.apis.schema_repo.options import SchemaRepoOptions
+from stele.apis.schema_repo.strategies import SEQUENTIAL
 from stele.apis.schema_repo.translate import DIALECT, VALIDATORS, config_in, config_out, policy_of
 from stele.core import queries
 from stele.core.commands import (
@@ -144,10 +145,10 @@ class Desk:
 
     def _known(self, state: State, subject: Subject | None, document: Document) -> Version | None:
         """The version that makes registering a document needless: the same text, or what has the same digest."""
+        asked = new_id(self.options.ids, document)
         if subject is None:
             return None
         same = queries.find_same(state, subject.key, document.sha, PLAIN, equality=Equality.TEXT)
-        asked = new_id(self.options.ids, document)
         return same if same is not None or asked is None else self._ids.find(state, subject, asked, self._custom.first)
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -237,7 +238,7 @@ class Desk:
                 document = Document(state.text(content), content.sha, known.lane.format, known.lane.type)
                 references = known.schema.attachments.references
             asked = command(document=document, references=references, equality=Equality.TEXT)
-            watched = self.options.ids is not Ids.SEQUENTIAL and asked.latest is None
+            watched = self.options.ids != SEQUENTIAL and asked.latest is None
             if watched:
                 asked = msgspec.structs.replace(asked, latest=newest.ordinal if newest is not None else 0)
             try:

@@ -1,4 +1,4 @@
-"""Ids of schemas: numbers, or digests of the text, opaque to clients and never ambiguous within a subject.
+"""Ids of schemas: numbers, or what a strategy makes of the text; opaque to clients, unambiguous within a subject.
 
 Ids are derived, not stored, so a registry can change its kind of ids and still understands those it gave before. Two
 versions with the same digest (another dialect may have registered them) share an id: it means the first live one.
@@ -6,42 +6,32 @@ versions with the same digest (another dialect may have registered them) share a
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
-from stele.apis.schema_repo.options import Ids
+from stele.apis.schema_repo.strategies import SEQUENTIAL, strategy
 from stele.core.chains import find_version
 from stele.core.digests import KINDS, digest_keys
 from stele.core.model import Document, Life, Subject, Version
 from stele.core.state import State
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
-_DIGEST = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
-_SPACES = re.compile(rb"[ \t\r\n]+")
+_ALWAYS = ("md5", "crc-64-avro")
+"""Strategies whose ids are understood whatever is configured."""
 
 
-def _md5(text: bytes) -> str:
-    return hashlib.md5(_SPACES.sub(b"", text), usedforsecurity=False).hexdigest()
+def new_id(kind: str, document: Document) -> str | None:
+    """The id a document would have; None for numbers, which depend on the subject. Raises as `strategy` does."""
+    derived = strategy(kind)
+    return None if derived is None else derived(document.text, document.digests.get("rabin"))
 
 
-def _crc(text: bytes, rabin: bytes | None) -> str:
-    return rabin.hex() if rabin is not None else _md5(text)
-
-
-def new_id(kind: Ids, document: Document) -> str | None:
-    """The id a document would have; None for numbers, which depend on the subject."""
-    if kind is Ids.SEQUENTIAL:
-        return None
-    return _md5(document.text) if kind is Ids.MD5 else _crc(document.text, document.digests.get("rabin"))
-
-
-def id_of(kind: Ids, first: int, state: State, version: Version) -> str:
+def id_of(kind: str, first: int, state: State, version: Version) -> str:
     """The id of a version; first is the number of a subject's first one."""
-    if kind is Ids.SEQUENTIAL:
+    derived = strategy(kind)
+    if derived is None:
         return str(version.ordinal - 1 + first)
-    text = state.text(version.content)
-    return _md5(text) if kind is Ids.MD5 else _crc(text, _rabin(state, version))
+    return derived(state.text(version.content), _rabin(state, version))
 
 
 def _rabin(state: State, version: Version) -> bytes | None:
@@ -59,9 +49,13 @@ class _Digested:
 
 
 class IdIndex:
-    """Finds versions by id. A subject's digests are taken when one is first asked for, then kept up with it."""
+    """Finds versions by id. A subject's digests are taken when one is first asked for, then kept up with it.
 
-    def __init__(self) -> None:
+    kind is the strategy in use; ids of the built-in ones are understood beside its own.
+    """
+
+    def __init__(self, kind: str = SEQUENTIAL) -> None:
+        self._kinds = [name for name in dict.fromkeys((*_ALWAYS, kind)) if name != SEQUENTIAL]
         self._state: State | None = None
         self._known: dict[int, _Digested] = {}
 
@@ -69,8 +63,6 @@ class IdIndex:
         """The first live version of that id, of whichever kind the id is; None when there is none."""
         if _NUMBER.fullmatch(asked):
             return _live(subject, [int(asked) + 1 - first])
-        if not _DIGEST.fullmatch(asked):
-            return None
         return _live(subject, self._followed(state, subject).ordinals.get(asked, ()))
 
     def _followed(self, state: State, subject: Subject) -> _Digested:
@@ -82,7 +74,7 @@ class IdIndex:
             # Never seen, or versions were purged: what is left has moved.
             known = self._known[subject.uid] = _Digested()
         for row in rows[known.counted :]:
-            for name in {id_of(kind, 0, state, row) for kind in (Ids.MD5, Ids.CRC_64_AVRO)}:
+            for name in {id_of(kind, 0, state, row) for kind in self._kinds}:
                 known.ordinals.setdefault(name, []).append(row.ordinal)
             known.counted, known.last = known.counted + 1, row.uid
         return known
@@ -93,7 +85,7 @@ def _live(subject: Subject, ordinals: Iterable[int]) -> Version | None:
     return next((row for row in found if row is not None and row.life is Life.LIVE), None)
 
 
-def named_once(kind: Ids, first: int, state: State, rows: Iterable[Version]) -> Iterator[tuple[str, Version]]:
+def named_once(kind: str, first: int, state: State, rows: Iterable[Version]) -> Iterator[tuple[str, Version]]:
     """(id, version) of every version that its id means, in the order given: oldest first."""
     seen: set[str] = set()
     for row in rows:

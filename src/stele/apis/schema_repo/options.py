@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 
 import msgspec
 
+from stele.apis.schema_repo.strategies import SEQUENTIAL
 from stele.errors import InvalidRequest
-
-
-class Ids(Enum):
-    """What the id of a schema is; it is opaque to clients, and always one segment of a URL."""
-
-    SEQUENTIAL = "sequential"
-    """The version's number in its subject: from 1 in AVRO-1124, from 0 in schema-repo."""
-    MD5 = "md5"
-    """MD5 of the text without white space, 32 hexadecimal digits: what LinkedIn used."""
-    CRC_64_AVRO = "crc-64-avro"
-    """The 64-bit fingerprint of the Avro specification, 16 hexadecimal digits; of other languages, the MD5."""
 
 
 class SchemaRepoOptions(msgspec.Struct, frozen=True):
     """Settings of both dialects.
 
-    ids                 which ids are handed out; ids of the other kinds are still understood
+    ids                 which ids are handed out; see `strategies`; built-in ones of other kinds are still understood
     default_validators  of a schema-repo subject created without `repo.validators`
     models              names of the operator's own for lists of policy words and validators
     read_only           every write through these dialects is refused
     max_request_bytes   longest body
     """
 
-    ids: Ids = Ids.SEQUENTIAL
+    ids: str = SEQUENTIAL
     default_validators: tuple[str, ...] = ()
     models: Mapping[str, tuple[str, ...]] = {}
     read_only: bool = False

@@ -110,7 +110,7 @@ async def server_config(
 def _properties(options: SchemaRepoOptions) -> dict[str, str]:
     models = {f"schema-repo.validator.{name}": ",".join(words) for name, words in options.models.items()}
     return {
-        "schema-repo.ids": options.ids.value,
+        "schema-repo.ids": options.ids,
         "schema-repo.read-only": str(options.read_only).lower(),
         "schema-repo.validation.default.validators": ",".join(options.default_validators),
         **models,

@@ -12,8 +12,8 @@ from stele.apis.paths import named
 from stele.apis.schema_repo.bodies import FORM, JSON, TEXT, read_form, read_text, rendering
 from stele.apis.schema_repo.desk import AtDesk
 from stele.apis.schema_repo.faults import ERRORS
-from stele.apis.schema_repo.options import Ids
 from stele.apis.schema_repo.renderings import entries, entries_json, entry, lines, names_json, properties
+from stele.apis.schema_repo.strategies import SEQUENTIAL
 from stele.apis.web import documented
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject")]
@@ -98,7 +98,7 @@ async def is_integral(desk: AtDesk, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/integral
     """Whether ids are numbers."""
     await desk.subject(named(subject))
-    return "true" if desk.options.ids is Ids.SEQUENTIAL else "false"
+    return "true" if desk.options.ids == SEQUENTIAL else "false"
 
 
 @post(_at("/{subject:str}/schema"), **_WITH_SCHEMA)
