@@ -186,6 +186,13 @@ def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
     return 0.0
 
 
+def names_first(accept: str, media_type: str) -> bool:
+    """Whether an Accept header names a media type itself and nothing else with a greater weight."""
+    ranges = [_weighted(part) for part in accept.split(",") if part.strip()]
+    own = max((quality for name, quality in ranges if name == media_type), default=0.0)
+    return own > 0 and own >= max(quality for _, quality in ranges)
+
+
 def media_type_of(header: str) -> str:
     """The bare media type of a Content-Type header, lower case; '' when there is none."""
     return header.partition(";")[0].strip().lower()

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from litestar import Litestar
 
-from stele.apis import confluent, native, pravega, rocketmq, schema_repo
+from stele.apis import confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
 from stele.server.front import App, Front, Mount
 from stele.server.metrics import Metrics
@@ -27,6 +27,7 @@ class Dialect(NamedTuple):
     segments  beginnings of paths, of one segment or two
     build     makes its application
     root      what its paths begin with, and clients of its own port leave out
+    media     types that mean this dialect on paths of the first one
     """
 
     name: str
@@ -34,6 +35,7 @@ class Dialect(NamedTuple):
     segments: tuple[str, ...]
     build: Callable[[Registry, Settings], Litestar]
     root: str = ""
+    media: tuple[str, ...] = ()
 
 
 def _confluent(settings: Settings) -> confluent.ConfluentOptions:
@@ -64,6 +66,10 @@ def _rocketmq(registry: Registry, settings: Settings) -> Litestar:
     return rocketmq.application(registry, rocketmq.RocketmqOptions(max_request_bytes=settings.max_request_bytes))
 
 
+def _openschema(registry: Registry, settings: Settings) -> Litestar:
+    return openschema.application(registry, openschema.OpenSchemaOptions(max_request_bytes=settings.max_request_bytes))
+
+
 def _confluent_app(registry: Registry, settings: Settings) -> Litestar:
     return confluent.application(registry, _confluent(settings))
 
@@ -78,6 +84,7 @@ DIALECTS = (
     Dialect("pravega", "Pravega", pravega.SEGMENTS, _pravega),
     Dialect("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
     Dialect(rocketmq.NAME, "RocketMQ", rocketmq.SEGMENTS, _rocketmq, root=rocketmq.ROOT),
+    Dialect(openschema.NAME, "OpenSchema", openschema.SEGMENTS, _openschema, media=(openschema.MEDIA_TYPE,)),
 )
 
 
@@ -93,6 +100,7 @@ def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App
         metrics,
         hot=confluent.HotSchemas(registry, _confluent(settings)).get,
         names=apps,
+        media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in ports_of(settings.listen).items()},
     )
 

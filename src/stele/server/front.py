@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from stele.apis.paths import routed
-from stele.apis.web import BASE, PRINCIPAL
+from stele.apis.web import BASE, PRINCIPAL, media_type_of, names_first
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.service.access import Authenticator, Headers, anyone
@@ -32,6 +32,7 @@ _logger = structlog.get_logger("stele.requests")
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}\Z")
 _PREBUILT_TYPES = (b"*/*", b"application/vnd.schemaregistry.v1+json")
 """How the Accept header begins of clients that take prebuilt answers."""
+_MEDIA_HEADERS = frozenset({b"accept", b"content-type"})
 _DRAINED_BYTES = 64 * 1024 * 1024
 """What of a refused body is still read, so that the client gets to see the refusal instead of a broken connection."""
 
@@ -60,7 +61,9 @@ class Front:
     """The outermost application. `mounts` maps beginnings of paths to dialects; `fallback` takes the rest.
 
     A beginning is one segment or two (`v1`, `v1/metadata`); the longer one wins. names are the dialects a first segment
-    that is nobody's beginning can name (`/pravega/v1/groups`); ports are those that belong to one dialect alone.
+    that is nobody's beginning can name (`/pravega/v1/groups`); ports are those that belong to one dialect alone. media
+    are types by which clients mean another dialect than the fallback on its paths: as that of their body, or as the one
+    they would most like to get.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Front:
         hot: HotAnswers | None = None,
         names: Mapping[str, Mount] = MappingProxyType({}),
         ports: Mapping[int, Mount] = MappingProxyType({}),
+        media: Mapping[str, Mount] = MappingProxyType({}),
         authenticate: Authenticator = anyone,
     ) -> None:
         self.mounts = dict(mounts)
@@ -80,6 +84,7 @@ class Front:
         self._hot = hot
         self._names = names
         self._ports = ports
+        self._media = {name.encode("ascii"): mount for name, mount in media.items()}
         self._authenticate = authenticate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,13 +99,14 @@ class Front:
         own = self._ports.get(scope["server"][1]) if self._ports else None
         if self._hot is not None and own is None and scope["method"] == "GET" and not scope["query_string"]:
             answer = self._hot(scope["path"])
-            head = None if answer is None else _addressed(answer[0], headers)
+            head = None if answer is None else _addressed(answer[0], headers, self._media)
             if answer is not None and head is not None:
                 await send(head)
                 await send(answer[1])
                 self._metrics.hot_request(time.perf_counter() - started)
                 return
-        target = self._target(_inner_path(scope)) if own is None else _at_root(own, _inner_path(scope))
+        path = _inner_path(scope)
+        target = self._meant(self._target(path), headers) if own is None else _at_root(own, path)
         inner = {**scope, "path": target.path, PRINCIPAL: principal, BASE: target.base}
         await self._dispatch(scope, inner, receive, send, target.mount, started)
 
@@ -116,6 +122,16 @@ class Front:
             return _Target(self._fallback, path)
         base = f"/{segments[0]}"
         return _Target(named, path.removeprefix(base) or "/", base)
+
+    def _meant(self, target: _Target, headers: Headers) -> _Target:
+        """The target, or on paths of the fallback the dialect whose media type the client names."""
+        if target.mount is not self._fallback or target.base or target.path.startswith("/_docs/"):
+            return target
+        given = [(name, value.lower()) for name, value in headers if name in _MEDIA_HEADERS]
+        for media_type, mount in self._media.items():
+            if any(media_type in value for _, value in given) and _is_named(given, media_type.decode("ascii")):
+                return target._replace(mount=mount)
+        return target
 
     async def _dispatch(
         self, scope: Scope, inner: Scope, receive: Receive, send: Send, mount: Mount, started: float
@@ -182,11 +198,20 @@ class _Answer:
             left -= len((await self.receive()).get("body", b""))
 
 
-def _addressed(head: Message, headers: Headers) -> Message | None:
-    """The head of a prebuilt answer for this client; None when it wants another media type."""
+def _is_named(given: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
+    """Whether these headers name a media type: that of the body decides, else what the client would like to get."""
+    accept = ", ".join(value.decode("latin-1") for name, value in given if name == b"accept")
+    sent = (media_type_of(value.decode("latin-1")) for name, value in given if name == b"content-type")
+    return media_type in sent or names_first(accept, media_type)
+
+
+def _addressed(head: Message, headers: Headers, others: Iterable[bytes]) -> Message | None:
+    """The head of a prebuilt answer for this client; None when it wants another media type, or names one of others."""
     for name, value in headers:
-        if name == b"accept":
-            if not value.startswith(_PREBUILT_TYPES):
+        if name in _MEDIA_HEADERS:
+            if any(media_type in value.lower() for media_type in others):
+                return None
+            if name == b"accept" and not value.startswith(_PREBUILT_TYPES):
                 return None
         elif name == b"x-request-id" and _REQUEST_ID.match(value):
             head = {**head, "headers": [*head["headers"], (name, value)]}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from stele.apis.paths import SLASH
 from stele.apis.web import BASE, PRINCIPAL
 from stele.errors import Unauthenticated
@@ -242,3 +244,71 @@ async def test_a_port_can_belong_to_one_dialect() -> None:
     }.items():
         await client.ask(path)
         assert (client.headers[b"app"], client.headers[b"path"]) == (b"own", inner), path
+
+
+def answering(name: str) -> Mount:
+    """A dialect that says who it is."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        head = [(b"app", name.encode()), (b"path", scope["path"].encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": b""})
+
+    return Mount(name, app)
+
+
+OTHER = "application/vnd.other.v1+json"
+HOT = ({"type": "http.response.start", "status": 200, "headers": [(b"app", b"hot")]}, {"type": "http.response.body"})
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type", "app"),
+    [
+        ("", "", "hot"),
+        ("*/*", "", "hot"),
+        ("application/vnd.schemaregistry.v1+json", "", "hot"),
+        ("application/json", "", "root"),
+        (OTHER, "", "other"),
+        (OTHER.upper(), "", "other"),
+        (f"{OTHER}; charset=utf-8", "", "other"),
+        (f"{OTHER}, application/json;q=0.9", "", "other"),
+        (f"application/json, {OTHER}", "", "other"),
+        (f"*/*, {OTHER}", "", "other"),
+        (f"*/*;q=0.1, {OTHER};q=0.5", "", "other"),
+        (f"application/json, {OTHER};q=0.5", "", "root"),
+        (f"application/vnd.schemaregistry.v1+json, {OTHER};q=0.5", "", "root"),
+        (f"{OTHER};q=0, */*", "", "root"),
+        (f"{OTHER};q=nonsense", "", "root"),
+        (f"{OTHER}x", "", "root"),
+        (f"x{OTHER}", "", "root"),
+        ("application/json", OTHER, "other"),
+        ("*/*", f"{OTHER}; charset=utf-8", "other"),
+        ("*/*", f"text/plain; x={OTHER}", "root"),
+    ],
+)
+async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_type: str, app: str) -> None:
+    """A dialect with the paths of another is meant by who sends its media type, or would like it best of all."""
+    media = {OTHER: answering("other")}
+    given = [(b"accept", accept.encode()), (b"content-type", content_type.encode())]
+    headers = [pair for pair in given if pair[1]]
+    client = Client(Front({}, answering("root"), Metrics(), hot=lambda path: HOT, media=media))
+    await client.ask("/subjects", headers=headers)
+    assert client.headers[b"app"].decode() == app
+
+
+async def test_media_types_choose_nothing_elsewhere() -> None:
+    """Below a prefix, on a port of its own, in documents and on paths of its own a dialect is what was asked for."""
+    root, own, media = answering("root"), answering("own"), {OTHER: answering("other")}
+    front = Front({"v1": own}, root, Metrics(), names={"root": root, "own": own}, ports={9000: root}, media=media)
+    client = Client(front)
+    for port, path, app in (
+        (8081, "/v1/groups", b"own"),
+        (8081, "/own/x", b"own"),
+        (8081, "/root/x", b"root"),
+        (8081, "/_docs/root/openapi.json", b"root"),
+        (9000, "/subjects", b"root"),
+        (8081, "/subjects", b"other"),
+    ):
+        client.port = port
+        await client.ask(path, headers=[(b"accept", OTHER.encode())])
+        assert client.headers[b"app"] == app, path

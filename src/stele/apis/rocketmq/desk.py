@@ -163,6 +163,7 @@ class Desk:
     ) -> Version:
         """A new schema, bound to a subject. Raises `AlreadyExists`, and what parsing and the decision raise."""
         key = SubjectKey(self.place.space, _checked(name))
+        self.registry.limits.check_text((desc + owner).encode())
         state = await self.registry.current()
         if queries.latest(state.subject(key)) is not None:
             raise _exists(key)
@@ -188,6 +189,7 @@ class Desk:
     async def update(self, subject: str, name: str, text: bytes, desc: str, owner: str) -> Version:
         """The next version of a schema, with a subject bound to it. Raises `SubjectNotFound`, `SameSchema`."""
         key = SubjectKey(self.place.space, name)
+        self.registry.limits.check_text((desc + owner).encode())
         state, rows = await self.rows(name)
         newest = rows[-1]
         if newest.subject.ordinal_high >= MOST_VERSIONS:

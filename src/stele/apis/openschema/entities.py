@@ -1,0 +1,147 @@
+"""The API's objects, member for member. The specification leaves most members optional: null is as good as absent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from stele.core.policy_form import PolicyForm
+
+
+class _Object(msgspec.Struct, frozen=True, rename="camel"):
+    """What all objects share; members unknown here are ignored."""
+
+
+class SubjectIn(_Object, frozen=True):
+    """A subject to create or to change: what is absent stays as it is."""
+
+    tenant: str
+    namespace: str
+    subject: str
+    status: str
+    app: str | None = None
+    description: str | None = None
+    compatibility: str | None = None
+    coordinate: str | None = None
+
+
+class SubjectOut(_Object, frozen=True):
+    """A subject. Times are UTC, to the millisecond; coordinate is `group:artifact:version` of a package.
+
+    steleCompatibility is there when no level of compatibility says the policy exactly: an extension.
+    """
+
+    subject: str
+    namespace: str
+    tenant: str
+    app: str
+    description: str
+    compatibility: str
+    coordinate: str
+    status: str
+    created_time: str
+    last_modified_time: str
+    stele_compatibility: PolicyForm | UnsetType = UNSET
+
+
+class SchemaIn(_Object, frozen=True):
+    """A schema to register: the definition is text, or JSON where the language is; id and version are not chosen."""
+
+    schema_definition: msgspec.Raw | UnsetType = UNSET
+    serialization: str | None = None
+    name: str | None = None
+    comment: str | None = None
+    validator: str | None = None
+
+
+class SchemaDocument(_Object, frozen=True):
+    """As `SchemaIn`, for the OpenAPI document."""
+
+    schema_definition: Any
+    serialization: str | None = None
+    name: str | None = None
+    comment: str | None = None
+    validator: str | None = None
+
+
+class SchemaOut(_Object, frozen=True):
+    """A schema with its numbers; the definition is JSON where its author sent it so, else text."""
+
+    name: str
+    id: str
+    comment: str
+    serialization: str
+    schema_definition: Any
+    validator: str
+    version: int
+
+
+class SubjectWithSchema(SubjectOut, frozen=True, kw_only=True):
+    """A subject with one of its schemas, and the schema's kind."""
+
+    format: str
+    schema: SchemaOut
+
+
+class Names(_Object, frozen=True):
+    """Names of subjects."""
+
+    name: list[str]
+
+
+class Versions(_Object, frozen=True):
+    """Version numbers."""
+
+    version: list[int]
+
+
+class OneVersion(_Object, frozen=True):
+    """A version number."""
+
+    version: int
+
+
+class SubjectVersion(_Object, frozen=True):
+    """Where a schema is."""
+
+    subject: str
+    version: int
+
+
+class Id(_Object, frozen=True):
+    """The id of a schema."""
+
+    id: str
+
+
+class CheckIn(_Object, frozen=True):
+    """A schema to try: whole, or its definition alone."""
+
+    schema: msgspec.Raw
+
+
+class CheckDocument(_Object, frozen=True):
+    """As `CheckIn`, for the OpenAPI document."""
+
+    schema: Any
+
+
+class CheckOut(_Object, frozen=True):
+    """Whether a schema could be registered, as far as one version is concerned."""
+
+    is_compatible: bool
+
+
+class ConfigIn(_Object, frozen=True):
+    """The compatibility to set."""
+
+    compatibility: str
+
+
+class ConfigOut(_Object, frozen=True, omit_defaults=True):
+    """The compatibility of a subject; steleCompatibility as in `SubjectOut`."""
+
+    compatibility: str
+    stele_compatibility: PolicyForm | UnsetType = UNSET

@@ -1,0 +1,85 @@
+"""Errors of the dialect: `{"errorCode", "errorMessage"}`, found along the class tree of the error.
+
+The HTTP status is the first three digits of the code. Codes the specification has not are a status with 00 or 01.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+from litestar.openapi.datastructures import ResponseSpec
+
+from stele import errors as err
+from stele.apis.web import allowed
+
+_logger = structlog.get_logger("stele.openschema")
+
+_MOST_FINDINGS = 20
+
+
+class Error(msgspec.Struct, frozen=True, rename="camel"):
+    """The body of every error."""
+
+    error_code: int
+    error_message: str
+
+
+FAULTS: dict[type[Exception], int] = {
+    err.Unauthenticated: 40101,
+    err.Refused: 40301,
+    err.NotFound: 40401,
+    err.VersionNotFound: 40402,
+    err.Conflict: 40901,
+    err.Invalid: 42201,
+    err.InvalidVersion: 42202,
+    err.SteleError: 50001,
+    err.StoreTimeout: 50002,
+    err.NotInstalled: 50101,
+}
+"""Codes by class."""
+
+ERRORS = {
+    status: ResponseSpec(Error, description=why, generate_examples=False)
+    for status, why in (
+        (401, "40101: nobody proved who is asking"),
+        (403, "40301: the caller or the mode in force may not do this"),
+        (404, "40401: no such subject or schema; 40402: no such version"),
+        (409, "40901: incompatible, or others refer to it"),
+        (422, "42201: the request or the schema is malformed; 42202: the version is"),
+        (500, "50001: the store failed; 50002: it did not answer in time"),
+    )
+}
+
+
+def code_of(error: Exception) -> int:
+    """The code of an error: that of its class, or of its nearest ancestor in the table."""
+    known = next((FAULTS[cls] for cls in type(error).__mro__ if cls in FAULTS), None)
+    if known is not None:
+        return known
+    return error.status_code * 100 if isinstance(error, HTTPException) else FAULTS[err.SteleError]
+
+
+def message_of(error: Exception) -> str:
+    """What is told: of a refusal all reasons, of defects nothing."""
+    if isinstance(error, err.Incompatible):
+        reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
+        return "; ".join([str(error), *reasons])
+    if isinstance(error, err.SteleError):
+        return str(error)
+    if isinstance(error, HTTPException):
+        return HTTPStatus(error.status_code).phrase
+    return "the registry failed; its log says how"
+
+
+def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Error]:
+    """The exception handler of the application."""
+    code = code_of(error)
+    if code >= 50000:
+        _logger.error("failed", path=request.scope["path"], exc_info=error)
+    body = Error(code, message_of(error))
+    return Response(body, status_code=code // 100, media_type="application/json", headers=allowed(error))

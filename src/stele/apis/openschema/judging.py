@@ -1,0 +1,65 @@
+"""Whether what is registered agrees with a policy: asked before a policy is set, and before a version goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from stele.core import queries
+from stele.core.model import Document, Subject, Version
+from stele.core.policy import LATEST, NOTHING, Extent, Kind, Policy
+from stele.core.state import State
+from stele.errors import Incompatible, TooLarge
+from stele.service.registry import Registry
+
+
+async def require_consistent(
+    registry: Registry, state: State, subject: Subject, policy: Policy, *, max_pairs: int
+) -> None:
+    """Raise `Incompatible` when a live version could not have been registered after those before it.
+
+    Raises `TooLarge` when there are more pairs to compare than max_pairs.
+    """
+    if policy.kind is not Kind.DIRECTIONAL:
+        return
+    rows = queries.versions(subject)
+    pairs = [
+        (rows[position], other)
+        for position in range(1, len(rows))
+        for other, _, _ in policy.comparisons(reversed(rows[:position]))
+    ]
+    if len(pairs) > max_pairs:
+        raise TooLarge(f"{len(pairs)} pairs of versions would have to be compared, {max_pairs} is the most")
+    await _compare(registry, state, pairs, policy)
+
+
+async def require_consistent_without(registry: Registry, state: State, version: Version) -> None:
+    """Raise `Incompatible` when the neighbours of a version, compared with each other once it is gone, do not agree.
+
+    Only policies that reach the latest version compare them now; others have done so.
+    """
+    subject = version.subject
+    policy = queries.policy_for(state, subject.key)
+    near = Policy(backward=_near(policy.backward), forward=_near(policy.forward))
+    rows = queries.versions(subject)
+    position = rows.index(version)
+    if policy.kind is Kind.DIRECTIONAL and near != Policy() and 0 < position < len(rows) - 1:
+        await _compare(registry, state, [(rows[position + 1], rows[position - 1])], near)
+
+
+def _near(extent: Extent) -> Extent:
+    return extent if extent == LATEST else NOTHING
+
+
+async def _compare(registry: Registry, state: State, pairs: Sequence[tuple[Version, Version]], policy: Policy) -> None:
+    plain = replace(policy, checkers=())
+    for version, other in pairs:
+        lane, content = version.lane, version.content
+        document = Document(state.text(content), content.sha, lane.format, lane.type, variety=lane.variety)
+        key = version.subject.key
+        findings, against = await registry.findings(
+            key, document, version.schema.attachments, policy=plain, ordinal=other.ordinal
+        )
+        if findings:
+            raise Incompatible(key.name, findings, against=against)

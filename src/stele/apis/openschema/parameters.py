@@ -1,0 +1,20 @@
+"""Paths as endpoints declare them: how they read in code and in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar.di import NamedDependency
+from litestar.params import PathParameter
+
+from stele.apis.openschema.desk import Desk
+from stele.apis.openschema.faults import ERRORS
+
+AtDesk = NamedDependency[Desk]
+
+SubjectName = Annotated[str, PathParameter(description="name of a subject: of a topic, as a rule")]
+VersionName = Annotated[str, PathParameter(description="a version number from 1, or `latest`")]
+SchemaId = Annotated[str, PathParameter(description="id of a schema")]
+
+READ: dict[str, Any] = {"responses": ERRORS, "status_code": 200}
+"""What all endpoints have in common."""
