@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
-from rich.markup import escape
 from typer.core import TyperGroup
 
+from stele.cli.archive import export_archive, import_archive
 from stele.cli.connect import DEFAULT_URLS
-from stele.cli.offline import offline
-from stele.cli.output import Output, OutputOption, console, errors, failures, print_json, print_rows
+from stele.cli.moving import (
+    DryRun,
+    FromOption,
+    Levels,
+    Shown,
+    SkipModes,
+    StoreOption,
+    ToOption,
+    VerifyOnly,
+    bring,
+    registry,
+    tell_notes,
+)
+from stele.cli.output import Output, OutputOption, errors, failures, print_json
 from stele.client import SchemaRegistryClient
 from stele.errors import InvalidRequest
-from stele.migrate import archive, broker, files, lines, source, target, topic, unfold
-from stele.migrate.compare import Comparison, Difference
+from stele.migrate import broker, files, lines, source, topic, unfold
 from stele.migrate.model import Dump
 from stele.migrate.records import Flavour, Record
-from stele.migrate.target import Refusal
-
-_OFFLINE = "http://store"
-_ROWS = 50
-"""Differences people are shown; programs get all."""
-_STEPS = 20
-"""How often, at most, a long phase says where it is."""
-_STRIDE = 100
-"""Steps it says nothing for, at least."""
 
 
 class _Archives(TyperGroup):
@@ -53,25 +53,9 @@ exports = typer.Typer(
     no_args_is_help=True,
 )
 
-ToOption = Annotated[
-    list[str],
-    typer.Option("--to", envvar="STELE_URL", help="Base URL of the registry to fill; repeat it for several servers."),
-]
-FromOption = Annotated[
-    list[str],
-    typer.Option("--url", envvar="STELE_URL", help="Base URL of the registry to read; repeat it for several."),
-]
-StoreOption = Annotated[
-    str | None, typer.Option("--store", help="A store to open directly instead, with no server: sqlite:///file.db")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
-VerifyOnly = Annotated[bool, typer.Option("--verify", help="Only compare: exit 1 when anything differs.")]
-SkipModes = Annotated[
-    bool, typer.Option("--skip-modes", help="Leave everything READWRITE instead of the source's modes.")
-]
-Levels = Annotated[
-    list[str], typer.Option("--level", help="A subject that has settings and no version: no list names it. Repeatable.")
-]
+imports.command("archive")(import_archive)
+exports.command("archive")(export_archive)
+
 BootstrapOption = Annotated[str | None, typer.Option("--bootstrap", help="host:port of a broker, instead of a file.")]
 TopicOption = Annotated[str, typer.Option("--topic", help="Name of the topic at the broker.")]
 KafkaOption = Annotated[
@@ -102,8 +86,8 @@ def import_confluent(
     """
     with failures():
         with SchemaRegistryClient(url) as client:
-            dump = source.read(client, _Shown("source"), levels=level)
-        _import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
+            dump = source.read(client, Shown("source"), levels=level)
+        bring(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
 
 
 @imports.command("topic")
@@ -125,104 +109,16 @@ def import_topic(
             raise InvalidRequest("name a dump file or a broker with --bootstrap, one of the two")
         if bootstrap is not None:
             records: Iterable[Record] = broker.read(
-                bootstrap, topic_name, settings=_settings(kafka), progress=_Shown("broker")
+                bootstrap, topic_name, settings=_settings(kafka), progress=Shown("broker")
             )
             dump = topic.read(records)
         else:
             assert file is not None
             dump = _read_lines(file)
-        _import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
-
-
-@imports.command("archive")
-def import_archive(
-    file: Annotated[Path, typer.Argument(help="An archive that `stele export` wrote.")],
-    to: ToOption = DEFAULT_URLS,
-    store: StoreOption = None,
-    dry_run: DryRun = False,
-    verify: VerifyOnly = False,
-    skip_modes: SkipModes = False,
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Bring the registry in an archive here. The word `archive` may be left out."""
-    with failures():
-        dump = archive.read(file)
-        _import(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
-
-
-def _import(
-    dump: Dump, to: list[str], store: str | None, *, dry_run: bool, verify: bool, modes: bool, output: Output
-) -> None:
-    """Plan, do, prove; ends the command with 1 when the target is not what the source is."""
-    refusals: list[Refusal] = []
-    with _registry(to, store) as client:
-        try:
-            if not dry_run and not verify:
-                refusals = target.apply(dump, client, modes=modes, progress=_Shown("target"))
-            left = target.plan(dump, client, modes=modes, progress=_Shown("target"))
-        except target.Contradicted as error:
-            errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-            left = error.comparison
-    _report(dump, left, refusals, planned=dry_run, output=output)
-    if left.conflicts or refusals or (left.differences and not dry_run):
-        raise typer.Exit(1)
-
-
-class _Report(msgspec.Struct, rename="camel"):
-    """What programs are told."""
-
-    versions: int
-    same: int
-    counts: dict[str, int]
-    differences: tuple[Difference, ...]
-    refused: list[Refusal]
-    notes: tuple[str, ...]
-
-
-def _report(dump: Dump, left: Comparison, refusals: list[Refusal], *, planned: bool, output: Output) -> None:
-    if output is Output.JSON:
-        print_json(_Report(len(dump.versions), left.same, left.counts, left.differences, refusals, dump.notes))
-        return
-    for note in dump.notes:
-        errors.print(f"note: {note}", highlight=False, markup=False)
-    rows = [
-        {
-            "what": row.kind.value,
-            "name": row.name or "(default context)",
-            "version": "" if row.version is None else row.version,
-            "id": "" if row.id is None else row.id,
-            "why": row.why,
-        }
-        for row in left.differences[:_ROWS]
-    ]
-    if rows:
-        print_rows(output, ("what", "name", "version", "id", "why"), rows)
-    if len(left.differences) > _ROWS:
-        console.print(f"… and {len(left.differences) - _ROWS} more", highlight=False)
-    for refusal in refusals:
-        number = "" if refusal.version is None else f" version {refusal.version}"
-        errors.print(f"refused: {refusal.name}{number}: {refusal.why}", highlight=False, markup=False, soft_wrap=True)
-    counts = ", ".join(f"{kind}: {count}" for kind, count in left.counts.items()) if planned else ""
-    said = f"{len(left.differences)} differences" if left.differences else "no difference"
-    console.print(f"{left.same} of {len(dump.versions)} versions are there; {counts or said}", highlight=False)
+        bring(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
 
 
 # --- exporting ------------------------------------------------------------------------------------------------------
-
-
-@exports.command("archive")
-def export_archive(
-    file: Annotated[Path, typer.Argument(help="File to write; .zst at its end for zstd, else gzip.")],
-    url: FromOption = DEFAULT_URLS,
-    store: StoreOption = None,
-    level: Levels = [],  # noqa: B006 - typer copies it
-    output: OutputOption = Output.TEXT,
-) -> None:
-    """Write a registry into one portable file. The word `archive` may be left out."""
-    with failures(), _registry(url, store) as client:
-        dump = source.read(client, _Shown("source"), levels=level)
-        archive.write(dump, file)
-    _told(output, str(file), dump, [])
 
 
 @exports.command("topic")
@@ -244,8 +140,8 @@ def export_topic(
     with failures():
         if (file is None) == (bootstrap is None):
             raise InvalidRequest("name a file to write or a broker with --bootstrap, one of the two")
-        with _registry(url, store) as client:
-            dump = source.read(client, _Shown("source"), levels=level)
+        with registry(url, store) as client:
+            dump = source.read(client, Shown("source"), levels=level)
         written = unfold.write(dump, flavour)
         if bootstrap is not None:
             broker.write(bootstrap, written.records, topic_name, settings=_settings(kafka))
@@ -261,23 +157,13 @@ def _told(output: Output, place: str, dump: Dump, losses: list[str]) -> None:
     if output is Output.JSON and place != "-":
         print_json({"written": place, "versions": len(dump.versions), "losses": losses})
         return
+    tell_notes(dump)
     for loss in losses:
         errors.print(f"lost: {loss}", highlight=False, markup=False)
     errors.print(f"{len(dump.versions)} versions written to {place}", highlight=False, markup=False, soft_wrap=True)
 
 
 # --- files, brokers, registries -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _registry(urls: list[str], store: str | None) -> Iterator[SchemaRegistryClient]:
-    """A client of a running registry, or of a store opened for it."""
-    if store is None:
-        with SchemaRegistryClient(urls) as client:
-            yield client
-        return
-    with offline(store) as transport, SchemaRegistryClient(_OFFLINE, transport=transport) as client:
-        yield client
 
 
 def _read_lines(file: Path) -> Dump:
@@ -293,19 +179,3 @@ def _settings(words: list[str]) -> dict[str, str]:
             raise InvalidRequest(f"--kafka takes name=value, not {word!r}")
         found[name] = value
     return found
-
-
-class _Shown:
-    """Progress on standard error: at the beginning, the end, and now and then between."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self._next: dict[str, int] = {}
-
-    def __call__(self, verb: str, done: int, total: int | None) -> None:
-        """Say where the work is, unless it was said lately."""
-        if done < self._next.get(verb, 0) and done != total:
-            return
-        self._next[verb] = done + max((total or 10 * done) // _STEPS, _STRIDE)
-        of = "" if total is None else f" of {total}"
-        errors.print(f"{self._where}: {verb} {done}{of}", highlight=False, markup=False)

@@ -1,8 +1,9 @@
-"""Our own archive: a whole registry in one file that says itself whether it is complete.
+"""Our own archive: the log of a registry in one file that says itself whether it is complete.
 
-JSON lines inside gzip, or zstd where the name ends in `.zst`. First a header with the format's version, then contexts,
-settings, modes, highest ids and versions, each after those it refers to; last a trailer with the number of lines and
-the SHA-256 of all of them. Equal registries give equal bytes, so archives can be compared, signed and kept in Git.
+The log is all that a registry stores, so an archive holds whatever any dialect can show, as it was written: times,
+callers, uids and what was deleted since. It also holds the secrets of keys and exporters, so it is as confidential as
+the store itself. JSON lines inside gzip, or zstd where the name ends in `.zst`: a header with the format's version, the
+records in their order, and a trailer with the number of lines and the SHA-256 of all of them.
 """
 
 from __future__ import annotations
@@ -10,138 +11,274 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import shutil
+import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
 import zstandard
 
-from stele.errors import InvalidRequest
-from stele.migrate import files, model
+from stele.core.events import Record, Registered, decode_record, encode_record, print_record, read_record, redact
+from stele.core.fold import fold_record
+from stele.core.ports import Entry, Log
+from stele.core.snapshot import dump_state
+from stele.core.state import OWN, State
+from stele.errors import Conflict, InvalidRequest, StoreError
+from stele.migrate import files
 from stele.migrate.lines import numbered
-from stele.migrate.model import Config, Dump, Version
-from stele.migrate.order import ordered
+from stele.migrate.progress import Progress, quiet
 from stele.migrate.reading import decoded
 
 VERSION = 1
 """Of the format. Readers refuse higher ones."""
 
+_PAGE = 1000
+"""Records read or appended at once."""
 _LEVEL = 9
+_GZIP = 16 + zlib.MAX_WBITS
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _GZIP_MAGIC = b"\x1f\x8b"
+_CONTRADICTIONS = (LookupError, ValueError, TypeError, AttributeError)
+"""What folding records comes to when one speaks of things that those before it did not make."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class _Header(msgspec.Struct, frozen=True):
+class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     archive: str
     version: int
 
 
-class _Trailer(msgspec.Struct, frozen=True):
+class _Trailer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lines: int
     sha256: str
 
 
-class _Line(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One thing: a context, perhaps with its highest id; a level with its settings or mode; a version; or the end."""
-
-    context: str | None = None
-    max_id: int | None = None
-    level: str | None = None
-    config: Config | None = None
-    mode: str | None = None
-    schema: Version | None = None
-    end: _Trailer | None = None
+class _End(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    end: _Trailer
 
 
 _HEADER = _Header("stele", VERSION)
 _header = msgspec.json.Decoder(_Header)
-_line = msgspec.json.Decoder(_Line)
+_end = msgspec.json.Decoder(_End)
+_END = b'{"end":'
+
+
+class Contents(NamedTuple):
+    """An archive: how many records it has, and their digest (SHA-256 of its lines, hex)."""
+
+    records: int
+    sha256: str
+
+
+class Restoration(msgspec.Struct, frozen=True, rename="camel"):
+    """What a store has of an archive.
+
+    records   of the archive
+    missing   of these, how many the store had not (before `restore`) or has not (`compare`)
+    erasable  texts still in the store that were purged when the archive was made
+    ahead     how many records of its own the store has after those of the archive
+    """
+
+    records: int
+    missing: int
+    erasable: int
+    ahead: int
+
+
+class OwnHistory(Conflict):
+    """The store has records that are not the archive's: its log cannot become that of the archive."""
+
+    def __init__(self, seq: int) -> None:
+        super().__init__(f"the store has a history of its own: its record {seq} is not that of the archive")
+        self.seq = seq
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-def write(dump: Dump, path: Path) -> None:
-    """Write the archive; a file of that name is replaced only by a complete one. Raises `InvalidRequest`."""
-    data = b"".join(lines(dump))
-    packed = _zstd(data) if path.suffix == ".zst" else gzip.compress(data, _LEVEL, mtime=0)
-    files.write(path, [packed])
+async def write(log: Log, path: Path, progress: Progress = quiet) -> Contents:
+    """Write the log as of now; a file of that name is replaced only by a complete one.
 
-
-def lines(dump: Dump) -> Iterator[bytes]:
-    """The lines before they are packed, each with its end."""
-    count, digest = 0, hashlib.sha256()
-    for line in _lines(dump):
-        count += 1
+    Raises `InvalidRequest` when the file cannot be written, `StoreError`.
+    """
+    chunks, count = [], -1  # the header is no record
+    digest = hashlib.sha256()
+    pack = zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compressobj() if path.suffix == ".zst" else _gzip()
+    async for line in _lines(log, progress):
         digest.update(line)
-        yield line
-    yield _encode(_Line(end=_Trailer(count, digest.hexdigest()))) + b"\n"
+        count += 1
+        chunks.append(pack.compress(line))
+    trailer = _End(_Trailer(count + 1, digest.hexdigest()))
+    chunks += [pack.compress(_encode(trailer) + b"\n"), pack.flush()]
+    files.write(path, chunks)
+    return Contents(count, digest.hexdigest())
 
 
-def _lines(dump: Dump) -> Iterator[bytes]:
+def _gzip() -> Any:
+    return zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)  # without name and time, so equal logs give equal bytes
+
+
+async def _lines(log: Log, progress: Progress) -> AsyncIterator[bytes]:
     yield _encode(_HEADER) + b"\n"
-    rows: list[_Line] = [_Line(context=name, max_id=dump.max_ids.get(name)) for name in sorted(dump.contexts)]
-    rows += [_Line(level=level, config=own) for level, own in sorted(dump.configs.items())]
-    rows += [_Line(level=level, mode=mode) for level, mode in sorted(dump.modes.items())]
-    for row in (*rows, *(_Line(schema=version) for version in ordered(dump.versions))):
-        yield _encode(row) + b"\n"
+    last, seq = await log.head(), 0
+    while seq < last:
+        for entry in await log.tail(seq, min(_PAGE, last - seq)):
+            seq = entry.seq
+            yield print_record(_stored(entry.record, seq)) + b"\n"
+        progress("records", seq, last)
 
 
-def _zstd(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(_LEVEL, write_checksum=True).compress(data)
+def _stored(data: bytes, seq: int) -> Record:
+    try:
+        return decode_record(data)
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"record {seq} of the log is not one this version can read: {error}") from error
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
-def read(path: Path) -> Dump:
-    """The registry in an archive. Raises `InvalidRequest` naming the line that is wrong, or what is missing."""
-    try:
-        with _opened(path) as file:
-            return _read(file, path)
-    except (OSError, EOFError, zstandard.ZstdError, zlib.error) as error:
-        raise InvalidRequest(f"{path}: the archive is damaged: {error}") from None
+class Archive:
+    """An archive that was found to be whole: its digest fits, and every record follows from those before it."""
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._state = State()
+        self._digest = ""
+        for seq, record in enumerate(self.records(), 1):
+            self._fold(seq, record)
+        self.contents = Contents(self._state.seq, self._digest)
+
+    def records(self) -> Iterator[Record]:
+        """The records in their order. Raises `InvalidRequest` naming the line that is wrong, or what is missing."""
+        self._file.seek(0)
+        try:
+            with _unpacked(self._file, self._path) as lines:
+                yield from self._read(lines)
+        except (OSError, EOFError, zstandard.ZstdError, zlib.error) as error:
+            raise InvalidRequest(f"{self._path}: the archive is damaged: {error}") from None
+
+    def _read(self, lines: BinaryIO) -> Iterator[Record]:
+        digest = hashlib.sha256()
+        end: _Trailer | None = None
+        for number, line in numbered(lines):
+            place = f"{self._path}, line {number}"
+            if end is not None:
+                raise InvalidRequest(f"{place}: nothing may follow the end")
+            if number == 1:
+                _check_header(decoded(_header.decode, line, place), place)
+            elif line.startswith(_END):
+                end = decoded(_end.decode, line, place).end
+                if end != _Trailer(number - 1, digest.hexdigest()):
+                    raise InvalidRequest(f"{self._path}: the digest at the end does not fit: it was changed or damaged")
+            else:
+                yield _checked(decoded(read_record, line, place), place)
+            digest.update(line + b"\n")
+        if end is None:
+            raise InvalidRequest(f"{self._path}: the archive has no end: it is not complete")
+        self._digest = end.sha256
+
+    def _fold(self, seq: int, record: Record) -> None:
+        try:
+            fold_record(self._state, seq, record)
+        except _CONTRADICTIONS:
+            raise InvalidRequest(
+                f"{self._path}, line {seq + 1}: the record does not follow from those before it"
+            ) from None
+        self._state.erased.clear()
+        self._state.pack()
+
+    def levels(self) -> list[str]:
+        """Every subject that has settings or a mode, as the Confluent API names it; no list of a registry does."""
+        return [
+            f":.{space.name}:{name}" if space.name else name
+            for space in self._state.spaces.values()
+            for name in {*space.settings, *space.modes} - {OWN}
+        ]
+
+    # --- bringing it to a log -----------------------------------------------------------------------------------------
+
+    async def compare(self, log: Log) -> Restoration:
+        """What a log has of the archive. Raises `OwnHistory`, `StoreError`; changes nothing."""
+        head = await log.head()
+        erasable = 0
+        async for _, there, wanted in self._both(log, head):
+            erasable += there != wanted
+        total = self.contents.records
+        return Restoration(total, max(total - head, 0), erasable, max(head - total, 0))
+
+    async def restore(self, log: Log, progress: Progress = quiet) -> Restoration:
+        """Append what a log lacks of the archive, and erase the texts purged since; done twice, the second has no work.
+
+        Raises `OwnHistory` before anything is written, or once somebody else writes there meanwhile; `StoreError`.
+        """
+        before = await self.compare(log)
+        seq = before.records - before.missing
+        missing = (encode_record(row) for place, row in enumerate(self.records(), 1) if place > seq)
+        for batch in _batches(missing):
+            if not await log.append(seq, batch):
+                raise OwnHistory(seq + 1)
+            seq += len(batch)
+            progress("records", seq, before.records)
+        if before.erasable:
+            await self._erase(log)
+        return before
+
+    async def _both(self, log: Log, head: int) -> AsyncIterator[tuple[int, Record, Record]]:
+        """Records of the log with those of the archive, as far as both go, equal but for texts purged since."""
+        page: Sequence[Entry] = ()
+        for seq, wanted in enumerate(self.records(), 1):
+            if seq > head:
+                return
+            place = (seq - 1) % _PAGE
+            if place == 0:
+                page = await log.tail(seq - 1, _PAGE)
+            there = _stored(page[place].record, seq)
+            if there != wanted and redact(there, _textless(wanted)) != wanted:
+                raise OwnHistory(seq)
+            yield seq, there, wanted
+
+    async def _erase(self, log: Log) -> None:
+        """Take purged texts out of the log, and first out of the snapshot, which may have them, too."""
+        if await log.load_snapshot() is not None:
+            while entries := await log.tail(self._state.seq, _PAGE):
+                for entry in entries:
+                    fold_record(self._state, entry.seq, _stored(entry.record, entry.seq))
+            await log.save_snapshot(self._state.seq, dump_state(self._state))
+        async for seq, there, wanted in self._both(log, self.contents.records):
+            if there != wanted:
+                await log.erase(seq, encode_record(wanted))
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[Archive]:
+    """An archive, read through once to see that it is whole. Raises `InvalidRequest`; `-` is standard input."""
     with files.reading(path) as file:
-        # Standard input cannot be rewound, so the first bytes are looked at, not read.
-        packed = file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", file))
-        head = packed.peek(4)[:4]
-        if head == _ZSTD_MAGIC:
-            reader = zstandard.ZstdDecompressor().stream_reader(packed)
-            yield io.BufferedReader(cast("io.RawIOBase", reader))
-        elif head.startswith(_GZIP_MAGIC):
-            with gzip.open(packed) as unpacked:
-                yield cast("BinaryIO", unpacked)
+        if path == files.STANDARD:
+            with tempfile.TemporaryFile() as copy:  # it is read several times
+                shutil.copyfileobj(file, copy)
+                yield Archive(cast("BinaryIO", copy), path)
         else:
-            raise InvalidRequest(f"{path}: neither gzip nor zstd, so no archive")
+            yield Archive(file, path)
 
 
-def _read(file: BinaryIO, path: Path) -> Dump:
-    reading = _Reading()
-    digest = hashlib.sha256()
-    end: _Trailer | None = None
-    for number, line in numbered(file):
-        place = f"{path}, line {number}"
-        if end is not None:
-            raise InvalidRequest(f"{place}: nothing may follow the end")
-        if number == 1:
-            _check_header(decoded(_header.decode, line, place), place)
-        else:
-            end = reading.add(decoded(_line.decode, line, place), number)
-        if end is None:
-            digest.update(line + b"\n")
-        elif end != _Trailer(number - 1, digest.hexdigest()):
-            raise InvalidRequest(f"{path}: the digest at the end does not fit: the archive was changed or damaged")
-    if end is None:
-        raise InvalidRequest(f"{path}: the archive has no end: it is not complete")
-    return reading.dump(str(path))
+@contextmanager
+def _unpacked(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
+    head = file.read(4)
+    file.seek(0)
+    if head == _ZSTD_MAGIC:
+        reader = zstandard.ZstdDecompressor().stream_reader(file, closefd=False)
+        yield io.BufferedReader(cast("io.RawIOBase", reader))
+    elif head.startswith(_GZIP_MAGIC):
+        with gzip.open(file) as unpacked:
+            yield cast("BinaryIO", unpacked)
+    else:
+        raise InvalidRequest(f"{path}: neither gzip nor zstd, so no archive")
 
 
 def _check_header(header: _Header, place: str) -> None:
@@ -151,47 +288,28 @@ def _check_header(header: _Header, place: str) -> None:
         raise InvalidRequest(f"{place}: format {header.version} is newer than this program, which reads {VERSION}")
 
 
-class _Reading:
-    """What the lines so far have said."""
-
-    def __init__(self) -> None:
-        self._versions: list[Version] = []
-        self._configs: dict[str, Config] = {}
-        self._modes: dict[str, str] = {}
-        self._contexts: list[str] = []
-        self._max_ids: dict[str, int] = {}
-        self._lines: dict[tuple[str, int], int] = {}
-
-    def add(self, line: _Line, number: int) -> _Trailer | None:
-        """Take in one line; what it says of the end."""
-        if line.schema is not None:
-            self._versions.append(_normal(line.schema))
-            self._lines[line.schema.key] = number
-        elif line.context is not None:
-            self._contexts.append(line.context)
-            if line.max_id is not None:
-                self._max_ids[line.context] = line.max_id
-        elif line.level is not None and line.config is not None:
-            self._configs[line.level] = model.config(line.config)
-        elif line.level is not None and line.mode is not None:
-            self._modes[line.level] = line.mode
-        return line.end
-
-    def dump(self, path: str) -> Dump:
-        """The registry."""
-        versions = ordered(self._versions, lambda key: f"{path}, line {self._lines[key]}")
-        return Dump(versions, self._configs, self._modes, tuple(self._contexts), self._max_ids)
+def _checked(record: Record, place: str) -> Record:
+    """The record, whose texts have to be those their digests say."""
+    for event in record.events:
+        if isinstance(event, Registered) and event.text is not None and _sha(event.text) != event.sha:
+            raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
+    return record
 
 
-def _normal(row: Version) -> Version:
-    return model.version(
-        row.subject,
-        row.version,
-        row.id,
-        row.schema,
-        schema_type=row.schema_type,
-        references=row.references,
-        metadata=row.metadata,
-        rule_set=row.rule_set,
-        deleted=row.deleted,
-    )
+def _sha(text: bytes) -> bytes:
+    return hashlib.sha256(text).digest()
+
+
+def _textless(record: Record) -> frozenset[bytes]:
+    return frozenset(row.sha for row in record.events if isinstance(row, Registered) and row.text is None)
+
+
+def _batches(records: Iterable[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == _PAGE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

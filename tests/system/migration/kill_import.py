@@ -1,4 +1,4 @@
-"""Import an archive into a store, and be killed after so many steps: `python kill_import.py ARCHIVE STORE STEPS`."""
+"""Import a topic's dump file into a store, and be killed after so many steps: `kill_import.py FILE STORE STEPS`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stele.cli.offline import offline
 from stele.client import SchemaRegistryClient
-from stele.migrate import archive, target
+from stele.migrate import lines, target, topic
 
 
 def main() -> None:
@@ -20,8 +20,10 @@ def main() -> None:
         if verb == "import" and done == int(steps):
             os.kill(os.getpid(), signal.SIGKILL)
 
+    with Path(file).open("rb") as records:
+        dump = topic.read(lines.read(records))
     with offline(store) as transport, SchemaRegistryClient("http://store", transport=transport) as client:
-        target.apply(archive.read(Path(file)), client, progress=progress)
+        target.apply(dump, client, progress=progress)
 
 
 if __name__ == "__main__":

@@ -18,18 +18,19 @@ from tests.system.migration.histories import EVERYTHING, Step, play, register
 from typer.testing import CliRunner
 
 from stele.cli.app import app
-from stele.migrate import archive, target
+from stele.migrate import lines, target, topic
 
 RUN = CliRunner()
 KILLER = Path(__file__).with_name("kill_import.py")
 
 
 class Source(NamedTuple):
-    """A server with something of everything, and its archive."""
+    """A server with something of everything, its archive, and its topic."""
 
     url: str
     http: httpx.Client
     archive: Path
+    topic: Path
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +45,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
     folder = tmp_path_factory.mktemp("source")
     with serving("--store", "memory:", folder=folder) as server, httpx.Client(base_url=server.url, timeout=60) as http:
         play(http, EVERYTHING)
-        assert stele("export", str(folder / "a.gz"), "--url", server.url).returncode == 0
-        yield Source(server.url, http, folder / "a.gz")
+        found = Source(server.url, http, folder / "a.gz", folder / "a.jsonl")
+        beside = ["--url", server.url, "--level", "nobody"]
+        assert stele("export", str(found.archive), *beside).returncode == 0
+        assert stele("export", "topic", str(found.topic), *beside).returncode == 0
+        yield found
 
 
 class Done(NamedTuple):
@@ -90,14 +94,15 @@ def test_a_running_registry_is_copied_into_another(source: Source, tmp_path: Pat
 def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path, steps: int) -> None:
     """Killed at any step, nothing is lost, and the same import again brings the rest."""
     killed = subprocess.run(
-        [sys.executable, str(KILLER), str(source.archive), "sqlite:///t.db", str(steps)],
+        [sys.executable, str(KILLER), str(source.topic), "sqlite:///t.db", str(steps)],
         cwd=tmp_path,
         capture_output=True,
         timeout=300,
         check=False,
     )
     assert killed.returncode == -9, killed.stderr
-    dump = archive.read(source.archive)
+    with source.topic.open("rb") as file:
+        dump = topic.read(lines.read(file))
     with box(f"sqlite:///{tmp_path / 't.db'}") as there:
         half = target.plan(dump, there.client)
         assert half.same == min(steps, 20)
@@ -107,17 +112,50 @@ def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path,
         assert differences(crawl(source.http, beside=["nobody"]), crawl(there.http, beside=["nobody"])) == []
 
 
-def test_topics_and_archives_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
-    """Every way out is a way in, `-` is standard input and output, and equal registries have equal archives."""
-    written = stele("export", "topic", "-", "--url", source.url)
-    assert written.returncode == 0, written.stderr
+def test_topics_by_files_and_pipes(source: Source, tmp_path: Path) -> None:
+    """What goes out as a topic comes in again, `-` is standard input and output, equal registries have equal topics."""
+    written = stele("export", "topic", "-", "--url", source.url, "--level", "nobody")
+    assert (written.returncode, written.stdout) == (0, source.topic.read_bytes()), written.stderr
     store = ["--store", "sqlite:///t.db"]
     read = stele("import", "topic", "-", *store, standard_input=written.stdout)
     assert read.returncode == 0, read.stderr
-    assert stele("export", "b.gz", *store, "--level", "nobody").returncode == 0
-    assert (tmp_path / "b.gz").read_bytes() == source.archive.read_bytes()
-    piped = stele("import", "-", *store, "--verify", standard_input=source.archive.read_bytes())
-    assert piped.returncode == 0, piped.stderr
+    assert stele("export", "topic", "b.jsonl", *store, "--level", "nobody").returncode == 0
+    assert (tmp_path / "b.jsonl").read_bytes() == written.stdout
+
+
+def test_archives_of_stores(source: Source, tmp_path: Path) -> None:
+    """An archive goes into an empty store record by record, from there into another, and is told to be there."""
+    there, more = ["--store", "sqlite:///t.db"], ["--store", "sqlite:///u.db"]
+    planned = json.loads(stele("import", str(source.archive), *there, "--dry-run", "-o", "json").stdout)
+    assert planned["missing"] == planned["records"] > 20
+    assert stele("import", str(source.archive), *there, "--verify").returncode == 1
+    done = stele("import", "-", *there, "-o", "json", standard_input=source.archive.read_bytes())
+    assert (done.returncode, json.loads(done.stdout)) == (0, {**planned, "missing": 0}), done.stderr
+    assert stele("import", str(source.archive), *there, "--verify").returncode == 0
+    with box(f"sqlite:///{tmp_path / 't.db'}") as registry:
+        assert differences(crawl(source.http, beside=["nobody"]), crawl(registry.http, beside=["nobody"])) == []
+    piped = stele("export", "-", *there)
+    assert (piped.returncode, piped.stdout) == (0, source.archive.read_bytes())
+    assert stele("export", "b.zst", *there).returncode == 0
+    assert stele("import", "b.zst", *more).returncode == 0
+    assert stele("export", "c.zst", *more).returncode == 0
+    assert (tmp_path / "b.zst").read_bytes() == (tmp_path / "c.zst").read_bytes()
+
+
+def test_archives_into_registries_with_a_history(source: Source, tmp_path: Path) -> None:
+    """A store of its own history is left alone unless told to merge; a running registry gets what the API carries."""
+    store = ["--store", "sqlite:///t.db"]
+    with box(f"sqlite:///{tmp_path / 't.db'}") as registry:
+        play(registry.http, [register(":.mine:own", '"string"')])
+    refused = stele("import", str(source.archive), *store)
+    assert (refused.returncode, b"add --merge" in refused.stderr) == (2, True)
+    merged = stele("import", str(source.archive), *store, "--merge")
+    assert merged.returncode == 0, merged.stderr
+    with serving(*store, folder=tmp_path) as server:
+        assert stele("import", str(source.archive), "--to", server.url, "--verify").returncode == 0
+        with httpx.Client(base_url=server.url, timeout=60) as http:
+            assert http.get("/subjects/:.mine:own/versions").json() == [1]
+            assert http.get("/config/nobody").json()["alias"] == "orders"
 
 
 def test_poorer_formats_say_what_they_lose(source: Source, tmp_path: Path) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-from pathlib import Path
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.unit.migrate.samples import dumps
 
-from stele.errors import InvalidRequest
-from stele.migrate import archive, lines, topic, unfold
+from stele.migrate import lines, topic, unfold
 from stele.migrate.model import Dump, Version
 from stele.migrate.records import Flavour, Record
 
@@ -63,47 +59,6 @@ def test_dump_files_of_both_kinds(dump: Dump, offsets: bool) -> None:
     assert read == [record._replace(place="") for record in records]
     plain = [record._replace(place="") for record in lines.read(io.BytesIO(columns))]
     assert plain == [record._replace(place="", offset=record.offset if offsets else None) for record in records]
-
-
-@given(dump=dumps(), packed=st.sampled_from(["a.gz", "a.zst"]))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_archives(tmp_path: Path, dump: Dump, packed: str) -> None:
-    """An archive holds everything, and two of one registry are the same bytes."""
-    path = tmp_path / packed
-    archive.write(dump, path)
-    first = path.read_bytes()
-    read = archive.read(path)
-    assert read == dump
-    archive.write(read, path)
-    assert path.read_bytes() == first
-    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
-
-
-def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
-    """A shorter archive, one that goes on after its end, and one with another text are refused."""
-    path = tmp_path / "a.gz"
-    dump = Dump((Version("s", 1, 1, '"int"'),))
-    written = list(archive.lines(dump))
-    changed = [line.replace(b"int", b"long") for line in written]
-    cases = {
-        "has no end": written[:-1],
-        "nothing may follow": [*written, written[-1]],
-        "does not fit": changed,
-        "newer than this program": [written[0].replace(b'"version":1', b'"version":2'), *written[1:]],
-        "no archive of a registry": [b'{"archive":"other","version":1}\n', *written[1:]],
-        "line 2": [written[0], b"{nonsense\n", *written[2:]],
-        "nested too deeply": [written[0], b'{"x":' * 100_000, b"\n"],
-    }
-    for why, content in cases.items():
-        path.write_bytes(gzip.compress(b"".join(content)))
-        with pytest.raises(InvalidRequest, match=why):
-            archive.read(path)
-    path.write_bytes(gzip.compress(b"".join(written))[:-9])
-    with pytest.raises(InvalidRequest, match="damaged"):
-        archive.read(path)
-    path.write_bytes(b"something else")
-    with pytest.raises(InvalidRequest, match="neither gzip nor zstd"):
-        archive.read(path)
 
 
 def test_redpanda_records_lie_where_they_say() -> None:

@@ -1,0 +1,85 @@
+"""Every GET that the OpenAPI documents of a server's dialects name, asked with whatever names its answers hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+from random import Random
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from stele.server.dialects import DIALECTS
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_NUMBERS = ["0", "1", "2", "3", "7"]
+_COUNTED = ("version", "id", "schemaid", "encodingid", "recordid")
+_MOST = 24
+"""Combinations of values tried of one path, at most."""
+_DATE = re.compile(r"\n#\w{3} \w{3} \d.* UTC \d{4}\n")
+"""The line of a properties file that says when it was asked for."""
+
+Answers = dict[str, tuple[int, Any]]
+
+
+def crawl_documents(http: httpx.Client, names: list[str]) -> Answers:
+    """Answers by path; names are tried wherever a path has room for one, and so is what the answers call likewise."""
+    paths = [path for dialect in DIALECTS for path in _paths(http, dialect.name) if not path.startswith("/contexts/{")]
+    answers: Answers = {}
+    for path in sorted(paths, key=lambda path: path.count("{")):
+        found = _values(answers)
+        for filled in _filled(path, names, found):
+            answers[filled] = _answer(http.get(filled))
+    return answers
+
+
+def _paths(http: httpx.Client, dialect: str) -> Iterator[str]:
+    document = http.get(f"/_docs/{dialect}/openapi.json").json()
+    return (path for path, operations in document["paths"].items() if "get" in operations)
+
+
+def _filled(path: str, names: list[str], found: dict[str, set[str]]) -> Iterator[str]:
+    parameters = _PARAMETER.findall(path)
+    pools = []
+    for parameter in parameters:
+        word = _word(parameter)
+        own = sorted(found.get(word, ()))[:12]
+        pools.append(dict.fromkeys([*own, *(_NUMBERS if word.endswith(_COUNTED) else names)]))
+    combinations = list(product(*pools))
+    for values in Random(path).sample(combinations, min(_MOST, len(combinations))):
+        filled = path
+        for parameter, value in zip(parameters, values, strict=True):
+            filled = filled.replace(f"{{{parameter}}}", quote(value, safe=""))
+        yield filled
+
+
+def _values(answers: Answers) -> dict[str, set[str]]:
+    """What the members of the answers so far are, by their names."""
+    found: dict[str, set[str]] = {}
+
+    def look(value: Any, name: str) -> None:
+        if isinstance(value, dict):
+            for member, inner in value.items():
+                look(inner, _word(member))
+        elif isinstance(value, list):
+            for inner in value:
+                look(inner, name)
+        elif isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) < 100:
+            found.setdefault(name, set()).add(str(value))
+
+    for _, body in answers.values():
+        look(body, "")
+    return found
+
+
+def _word(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _answer(response: httpx.Response) -> tuple[int, Any]:
+    try:
+        return response.status_code, response.json()
+    except ValueError:
+        return response.status_code, _DATE.sub("\n", response.text)

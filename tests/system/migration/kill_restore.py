@@ -1,0 +1,29 @@
+"""Restore an archive into a store, and be killed after so many records: `kill_restore.py FILE STORE RECORDS`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from stele.migrate import archive
+from stele.storage import open_log
+
+
+async def main() -> None:
+    """Run until the record, in batches of few."""
+    file, store, records = sys.argv[1:]
+    archive._PAGE = 7
+
+    def progress(verb: str, done: int, total: int | None) -> None:
+        if done >= int(records):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with archive.opened(Path(file)) as found:
+        await found.restore(await open_log(store), progress)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

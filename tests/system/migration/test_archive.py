@@ -1,0 +1,126 @@
+"""An archive is the whole registry: restored, it answers every GET of every dialect as before, however it got there."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conformance.apis.transcripts import read_rules
+from tests.system.migration.boxes import Box, box
+from tests.system.migration.documented import crawl_documents
+from tests.system.migration.histories import EVERYTHING, play
+
+from stele.core.snapshot import dump_state
+from stele.migrate import archive
+from stele.storage import open_log
+
+TRANSCRIPTS = Path(__file__).parents[2] / "conformance" / "apis"
+DIALECTS = sorted({path.parent.name for path in TRANSCRIPTS.glob("*/*.txt")})
+NAMES = ["a", "b", "g", "s", "orders", "s-value", "k", "k1", "e", ".team", "ns", "default"]
+RESTORE = Path(__file__).with_name("kill_restore.py")
+
+
+def fill(there: Box, dialect: str) -> None:
+    """Send all requests of a dialect's transcripts, one rule after the other, to one registry; refusals are fine."""
+    paths = sorted((TRANSCRIPTS / dialect).glob("*.txt"))
+    for rule in read_rules(*paths):
+        there.http.put("/mode?force=true", json={"mode": "READWRITE"})
+        for row in rule.exchanges:
+            if row.method != "GET":
+                there.http.request(row.method, row.target, content=row.body, headers=row.headers)
+
+
+def extra(there: Box) -> None:
+    """What has no transcript: a subject with validators, codecs and encodings, bindings, rulesets taken over."""
+    http = there.http
+    http.put("/schema-repo/users?avro.validators=MUTUAL_READ&note=x")
+    http.put("/schema-repo/users/register", content=b'"string"', headers={"content-type": "text/plain"})
+    http.put("/avro1124/schemas/logs", content=b'"int"', headers={"content-type": "text/plain"})
+    http.put("/api/rulesets/avro/confluent", json={"version": None})
+    record = {"schema": '{"type":"record","name":"U","fields":[]}', "schemaType": "AVRO"}
+    http.post("/schema-registry/v1/subject/users/schema/users", json={"schemaIdl": record["schema"]})
+    play(http, EVERYTHING)
+
+
+def archived(store: str, path: Path) -> archive.Contents:
+    """Write the archive of a store others may have open."""
+
+    async def write() -> archive.Contents:
+        log = await open_log(store)
+        try:
+            return await archive.write(log, path)
+        finally:
+            await log.close()
+
+    return asyncio.run(write())
+
+
+def restore(path: Path, store: str) -> archive.Restoration:
+    """Restore an archive into a store, and what is left to do then."""
+
+    async def run() -> archive.Restoration:
+        log = await open_log(store)
+        try:
+            with archive.opened(path) as found:
+                await found.restore(log)
+                return await found.compare(log)
+        finally:
+            await log.close()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("dialect", [*DIALECTS, "extra"])
+def test_every_dialect_answers_as_before(tmp_path: Path, dialect: str) -> None:
+    """Whatever was written through a dialect, all GETs of all dialects and the state itself are equal afterwards."""
+    here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    with box(here) as source:
+        extra(source) if dialect == "extra" else fill(source, dialect)
+        contents = archived(here, tmp_path / "a.zst")
+        done = restore(tmp_path / "a.zst", there)
+        assert (done.records, done.missing, done.ahead) == (contents.records, 0, 0)
+        assert contents.records > 5
+        with box(there) as target:
+            before, after = (crawl_documents(one.http, NAMES) for one in (source, target))
+            assert {key: (before.get(key), after.get(key)) for key in before if before[key] != after.get(key)} == {}
+            found = [key for key, (status, _) in before.items() if status == 200]
+            assert len(found) > 40, found
+            states = [one.transport._server._registry.state for one in (source, target)]  # type: ignore[union-attr]  # open
+            assert dump_state(states[1]) == dump_state(states[0])
+
+
+@pytest.mark.parametrize("records", [1, 40])
+def test_a_killed_restore_is_finished_by_the_next(tmp_path: Path, records: int) -> None:
+    """Killed after any batch, what is there is a beginning of the log, and the same command again brings the rest."""
+    here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    with box(here) as source:
+        fill(source, "pravega")
+    contents = archived(here, tmp_path / "a.gz")
+    words = [sys.executable, str(RESTORE), str(tmp_path / "a.gz"), there, str(records)]
+    killed = subprocess.run(words, capture_output=True, timeout=300, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    half = archived(there, tmp_path / "half.gz")
+    assert records <= half.records < contents.records
+    assert restore(tmp_path / "a.gz", there).missing == 0
+    assert archived(there, tmp_path / "b.gz") == contents
+    assert (tmp_path / "b.gz").read_bytes() == (tmp_path / "a.gz").read_bytes()
+
+
+def test_a_restored_registry_goes_on(tmp_path: Path) -> None:
+    """Ids, numbers and record ids go on where they were, and a running registry takes in what is restored beside it."""
+    here, there = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    with box(here) as source, box(there) as target:
+        play(source.http, EVERYTHING[:8])
+        archived(here, tmp_path / "a.gz")
+        assert restore(tmp_path / "a.gz", there).missing == 0
+        assert target.http.get("/subjects").json() == source.http.get("/subjects").json() != []
+        body = {"schema": '{"type":"record","name":"New","fields":[]}'}
+        told = [one.http.post("/subjects/new/versions", json=body).json() for one in (source, target)]
+        assert told[0]["id"] == told[1]["id"] > 1
+        archived(here, tmp_path / "c.gz")
+        with pytest.raises(archive.OwnHistory):
+            restore(tmp_path / "c.gz", there)

@@ -1,0 +1,182 @@
+"""Archives of logs: what is written is restored, in part, again and after a purge; what is no archive is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.core.box import Box, S, T, to
+
+from stele.core import commands as cmd
+from stele.core.events import Record, Registered, Stamp, decode_record, encode_record, redact
+from stele.core.fold import fold_record
+from stele.core.model import Level, SubjectKey
+from stele.core.snapshot import dump_state, load_state
+from stele.core.state import State
+from stele.errors import InvalidRequest
+from stele.migrate import archive
+from stele.migrate.archive import OwnHistory, Restoration
+from stele.storage.memory import MemoryLog
+
+
+def log_of(*commands: Callable[[Box], Any]) -> MemoryLog:
+    """A log of what these do."""
+    box, records = Box(), []
+    for seq, command in enumerate(commands, 1):
+        command(box)
+        records.append(encode_record(Record(Stamp(seq.to_bytes(16, "big"), 1000 + seq), box.events)))
+    log = MemoryLog()
+    assert asyncio.run(log.append(0, records))
+    return log
+
+
+STEPS: list[Callable[[Box], Any]] = [
+    lambda box: box.register(S, "a"),
+    lambda box: box.register(T, "b", to(S)),
+    lambda box: box.do(cmd.ChangeSettings(Level(*T), {"normalize": True})),
+    lambda box: box.do(cmd.ChangeSettings(Level("c", "nobody"), {"alias": "s"})),
+    lambda box: box.do(cmd.CreateSubject(SubjectKey("g", "x"), description="ö")),
+    lambda box: box.do(cmd.ChangeItems("keys", {("k", "1"): b'{"secret":1}'})),
+    lambda box: box.retire(T),
+]
+
+
+def records_of(log: MemoryLog) -> list[bytes]:
+    """What a log holds."""
+    return [entry.record for entry in asyncio.run(log.tail(0, 10_000))]
+
+
+def written(path: Path, log: MemoryLog) -> Path:
+    """The archive of a log."""
+    asyncio.run(archive.write(log, path))
+    return path
+
+
+def restored(path: Path, log: MemoryLog) -> Restoration:
+    """What restoring an archive says."""
+    with archive.opened(path) as found:
+        return asyncio.run(found.restore(log))
+
+
+@pytest.mark.parametrize("name", ["a.gz", "a.zst"])
+def test_a_log_comes_back(tmp_path: Path, name: str) -> None:
+    """A restored log has the same bytes, and its archive is the same file."""
+    log, other = log_of(*STEPS), MemoryLog()
+    path = written(tmp_path / name, log)
+    assert restored(path, other) == Restoration(7, 7, 0, 0)
+    assert records_of(other) == records_of(log)
+    assert written(tmp_path / f"b{name}", other).read_bytes() == path.read_bytes()
+    assert restored(path, other) == Restoration(7, 0, 0, 0)
+    with archive.opened(path) as found:
+        assert found.contents.records == 7
+        assert sorted(found.levels()) == [":.c:nobody", "t"]
+
+
+@pytest.mark.parametrize("there", range(8))
+def test_what_is_there_already_stays(tmp_path: Path, there: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much of an archive a store has, restoring brings the rest, whatever the pages are."""
+    monkeypatch.setattr(archive, "_PAGE", 3)
+    log = log_of(*STEPS)
+    path = written(tmp_path / "a.gz", log)
+    partly = log_of(*STEPS[:there])
+    assert restored(path, partly).missing == 7 - there
+    assert records_of(partly) == records_of(log)
+
+
+def test_a_store_that_went_on(tmp_path: Path) -> None:
+    """What a store has beyond the archive is told and stays; a store with another history is left alone."""
+    path = written(tmp_path / "a.gz", log_of(*STEPS[:3]))
+    ahead, before = log_of(*STEPS), records_of(log_of(*STEPS))
+    assert restored(path, ahead) == Restoration(3, 0, 0, 4)
+    assert records_of(ahead) == before
+    own = log_of(STEPS[0], lambda box: box.register(T, "other"))
+    kept = records_of(own)
+    with pytest.raises(OwnHistory, match="its record 2"):
+        restored(path, own)
+    assert records_of(own) == kept
+
+
+class _Meddled(MemoryLog):
+    """A log in which somebody writes once it was looked at."""
+
+    async def append(self, expected: int, records: Iterable[bytes]) -> bool:  # type: ignore[override]  # wider is fine
+        await super().append(0, [b"x"])
+        return await super().append(expected, list(records))
+
+
+def test_somebody_writes_meanwhile(tmp_path: Path) -> None:
+    """A record that came between is an error, and nothing is appended after it."""
+    path, log = written(tmp_path / "a.gz", log_of(*STEPS)), _Meddled()
+    with pytest.raises(OwnHistory):
+        restored(path, log)
+    assert records_of(log) == [b"x"]
+
+
+def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
+    """A text purged at the source goes from the log and the snapshot of a store that has it from an earlier archive."""
+    first, full = log_of(*STEPS[:2]), log_of(*STEPS[:2], lambda box: box.purge(T))
+    purged = MemoryLog()
+    rows = [decode_record(row) for row in records_of(full)]
+    gone = next(event.sha for event in rows[1].events if isinstance(event, Registered))
+    asyncio.run(purged.append(0, [encode_record(redact(row, frozenset({gone}))) for row in rows]))
+    other = MemoryLog()
+    restored(written(tmp_path / "a.gz", first), other)
+
+    before = State()
+    for seq, row in enumerate(records_of(other), 1):
+        fold_record(before, seq, decode_record(row))
+    asyncio.run(other.save_snapshot(2, dump_state(before)))
+    assert restored(written(tmp_path / "b.gz", purged), other) == Restoration(3, 1, 1, 0)
+    assert records_of(other) == records_of(purged)
+    stored = asyncio.run(other.load_snapshot())
+    assert stored is not None
+    state = load_state(stored[1])
+    assert state is not None
+    assert (state.seq, gone in state.contents) == (3, False)
+
+
+def test_every_byte_of_an_archive_counts(tmp_path: Path) -> None:
+    """A shorter archive, one that goes on after its end, one that was changed, and what is none at all are refused."""
+    path = written(tmp_path / "a.gz", log_of(*STEPS))
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    head, first, *rest = lines
+    cases = {
+        "has no end": lines[:-1],
+        "nothing may follow": [*lines, lines[-1]],
+        "does not fit": [head, first.replace(b"1001", b"1002"), *rest],
+        "newer than this program": [head.replace(b'"version":1', b'"version":2'), first, *rest],
+        "no archive of a registry": [b'{"archive":"other","version":1}\n', first, *rest],
+        "line 2: says more than": [head, first.replace(b'"stamp"', b'"new":1,"stamp"'), *rest],
+        "line 2: JSON is malformed": [head, b"{nonsense\n", *rest],
+        "not the one its SHA-256": [head, first.replace(b'"text":"YQ=="', b'"text":"Yg=="'), *rest],
+        "nested too deeply": [head, b'{"x":' * 100_000, b"\n"],
+    }
+    for why, content in cases.items():
+        path.write_bytes(gzip.compress(b"".join(content)))
+        with pytest.raises(InvalidRequest, match=why), archive.opened(path):
+            pass
+    path.write_bytes(gzip.compress(b"".join(lines))[:-9])
+    with pytest.raises(InvalidRequest, match="damaged"), archive.opened(path):
+        pass
+    path.write_bytes(b"something else")
+    with pytest.raises(InvalidRequest, match="neither gzip nor zstd"), archive.opened(path):
+        pass
+
+
+def test_records_that_nothing_led_to(tmp_path: Path) -> None:
+    """An archive may be whole and still no history of a registry: it is refused by line, not half restored."""
+    orphan = MemoryLog()
+    asyncio.run(orphan.append(0, records_of(log_of(*STEPS))[-1:]))
+    path = written(tmp_path / "a.gz", orphan)
+    with pytest.raises(InvalidRequest, match="line 2: the record does not follow"), archive.opened(path):
+        pass
+
+
+def test_an_empty_registry(tmp_path: Path) -> None:
+    """A log without records is an archive without records."""
+    path = written(tmp_path / "a.zst", MemoryLog())
+    assert restored(path, MemoryLog()) == Restoration(0, 0, 0, 0)
