@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from litestar import Litestar
 
-from stele.apis import confluent, native, openschema, pravega, rocketmq, schema_repo
+from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
 from stele.server.front import App, Front, Mount
 from stele.server.metrics import Metrics
@@ -66,6 +66,10 @@ def _rocketmq(registry: Registry, settings: Settings) -> Litestar:
     return rocketmq.application(registry, rocketmq.RocketmqOptions(max_request_bytes=settings.max_request_bytes))
 
 
+def _cncf(registry: Registry, settings: Settings) -> Litestar:
+    return cncf.application(registry, cncf.CncfOptions(max_request_bytes=settings.max_request_bytes))
+
+
 def _openschema(registry: Registry, settings: Settings) -> Litestar:
     return openschema.application(registry, openschema.OpenSchemaOptions(max_request_bytes=settings.max_request_bytes))
 
@@ -83,6 +87,7 @@ DIALECTS = (
     Dialect("native", "Stele's own", ("api",), _native),
     Dialect("pravega", "Pravega", pravega.SEGMENTS, _pravega),
     Dialect("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
+    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf),
     Dialect(rocketmq.NAME, "RocketMQ", rocketmq.SEGMENTS, _rocketmq, root=rocketmq.ROOT),
     Dialect(openschema.NAME, "OpenSchema", openschema.SEGMENTS, _openschema, media=(openschema.MEDIA_TYPE,)),
 )

@@ -1,0 +1,74 @@
+"""Which events a subscriber wants: the filters of CloudEvents Subscriptions, checked and matched. Pure.
+
+A filter is an object with one member, its dialect: `exact`, `prefix` and `suffix` map attributes of an event to what
+they must be, begin or end with; `all`, `any` and `not` combine filters. An event passes a list of filters when it
+passes each. The query language `sql` is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from stele.errors import InvalidRequest
+
+_DEEPEST = 16
+_MOST = 256
+"""Levels of filters within filters, and filters in all."""
+
+_COMPARE: Mapping[str, Callable[[str, str], bool]] = {
+    "exact": str.__eq__,
+    "prefix": str.startswith,
+    "suffix": str.endswith,
+}
+
+
+def check(filters: Any) -> None:
+    """Raise `InvalidRequest` for what is no list of filters."""
+    if not isinstance(filters, list):
+        raise InvalidRequest("filters are a list")
+    pending = [(entry, 1) for entry in filters]
+    seen = 0
+    while pending:
+        entry, depth = pending.pop()
+        seen += 1
+        if seen > _MOST or depth > _DEEPEST:
+            raise InvalidRequest(f"there are more than {_MOST} filters, or more than {_DEEPEST} within one another")
+        pending += [(inner, depth + 1) for inner in _checked(entry)]
+
+
+def _checked(entry: Any) -> list[Any]:
+    """The filters directly within one that is well formed itself."""
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise InvalidRequest("a filter is an object with one member, the name of its dialect")
+    ((dialect, value),) = entry.items()
+    if dialect in _COMPARE:
+        told = isinstance(value, dict) and all(isinstance(text, str) and text for text in value.values())
+        if not told or not value or not all(value):
+            raise InvalidRequest(f"{dialect} maps names of attributes to texts, none of them empty")
+        return []
+    if dialect in {"all", "any"}:
+        if not isinstance(value, list) or not value:
+            raise InvalidRequest(f"{dialect} takes a list of filters, at least one")
+        return value
+    if dialect == "not":
+        return [value]
+    raise InvalidRequest(f"{dialect[:100]!r} is no dialect of filters: {', '.join((*_COMPARE, 'all', 'any', 'not'))}")
+
+
+def passes(event: Mapping[str, str], filters: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether an event, as its attributes by name, passes filters that `check` lets pass."""
+    return all(_passes(event, entry) for entry in filters)
+
+
+def _passes(event: Mapping[str, str], entry: Mapping[str, Any]) -> bool:
+    ((dialect, value),) = entry.items()
+    match dialect:
+        case "all":
+            return passes(event, value)
+        case "any":
+            return any(_passes(event, inner) for inner in value)
+        case "not":
+            return not _passes(event, value)
+    compare = _COMPARE[dialect]
+    return all(name in event and compare(event[name], text) for name, text in value.items())
