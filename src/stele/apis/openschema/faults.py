@@ -35,6 +35,7 @@ FAULTS: dict[type[Exception], int] = {
     err.NotFound: 40401,
     err.VersionNotFound: 40402,
     err.Conflict: 40901,
+    err.UnknownRuleset: 40901,  # nobody can compare schemas of that kind
     err.Invalid: 42201,
     err.InvalidVersion: 42202,
     err.SteleError: 50001,

@@ -49,6 +49,7 @@ FAULTS: dict[type[Exception], Fault] = {
     err.NotFound: Fault(404, 40402),
     err.Conflict: Fault(409, 40901),
     err.FormatMismatch: Fault(409, 40901),
+    err.UnknownRuleset: Fault(409, 40901),  # nobody can compare schemas of that type
     err.MalformedSchema: Fault(422, 42201),
     err.Invalid: Fault(400, 40001),
     err.Unavailable: Fault(503, 50301),

@@ -1,0 +1,150 @@
+"""The OpenSchema dialect answers as its transcripts say, whose rules have the numbers of its must-have behaviours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from stele.apis.openschema import MEDIA_TYPE, OpenSchemaOptions, application
+from stele.server.dialects import build_front
+from stele.server.front import App, Front, Mount
+from stele.server.metrics import Metrics
+from stele.server.settings import Settings
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+from .transcripts import Rule, play, read_rules, says
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OWN = set(map(int, re.findall(r"^async def test_(\d+)", Path(__file__).read_text("utf-8"), re.MULTILINE)))
+RULES = read_rules(*sorted((Path(__file__).parent / "openschema").glob("*.txt")))
+STORES = ("memory", "sqlite")
+
+
+def refused(expected: str, answer: httpx.Response) -> bool:
+    """Errors have a code that begins with the status, a message, and nothing else."""
+    code, _, sentence = expected.partition(" ")
+    error = answer.json()
+    return (
+        set(error) == {"errorCode", "errorMessage"}
+        and error["errorCode"] == int(code)
+        and error["errorCode"] // 100 == answer.status_code
+        and says(sentence, error["errorMessage"])
+    )
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """One node, given a new log for every test: building an application takes longer than playing a rule."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the dialect over that node, behind the server's front."""
+    async with client_of(fronted(registry)) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=STORES)
+async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
+    """A fresh log below the node, of every kind."""
+    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
+    await registry.reset(log)
+    yield request.param
+    await registry.reset(await open_log("memory:"))
+    await log.close()
+
+
+def fronted(registry: Registry, options: OpenSchemaOptions | None = None) -> App:
+    """The dialect behind the server's front."""
+    return Front({}, Mount("openschema", application(registry, options)), Metrics())
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
+async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
+    """Every request of a transcript gets the answer written below it."""
+    await play(client, rule, media_type=MEDIA_TYPE, refused=refused)
+
+
+# --- what a transcript cannot say -----------------------------------------------------------------------------------
+
+SUBJECT = {"subject": "s", "tenant": "default", "namespace": "default", "status": "released"}
+
+
+async def test_16_times(store: str, client: httpx.AsyncClient) -> None:
+    """16: when a subject was made stays, when it changed last grows: with its description, policy and schemas."""
+    times = []
+    for change in ("description", "again", "config", "schema"):
+        if change == "config":
+            assert (await client.put("/config/s", json={"compatibility": "FULL"})).status_code == 200
+        elif change == "schema":
+            await asyncio.sleep(0.05)
+            assert (await client.post("/subjects/s/versions", json={"schemaDefinition": '"int"'})).status_code == 200
+        else:
+            assert (await client.post("/subjects/s/", json={**SUBJECT, "description": change})).status_code == 200
+        times.append((await client.get("/subjects/s")).json())
+    assert len({row["createdTime"] for row in times}) == 1
+    changed = [row["lastModifiedTime"] for row in times]
+    assert changed == sorted(set(changed)), "each later than the one before"
+    assert all(re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", moment) for moment in changed)
+
+
+async def test_22_the_media_type_decides_at_the_root(registry: Registry, store: str) -> None:
+    """22: at the root, who names the media type gets this API, everybody else Confluent's, on the hot paths too."""
+    named, plain = {"accept": MEDIA_TYPE}, {"accept": "*/*"}
+    async with client_of(build_front(registry, Settings(), Metrics())) as client:
+        made = await client.post(
+            "/subjects/s/versions", json={"schemaDefinition": '"int"'}, headers={"content-type": MEDIA_TYPE}
+        )
+        assert made.json() == {"id": "1"}
+        assert (await client.get("/subjects", headers=named)).json() == {"name": ["s"]}
+        assert (await client.get("/subjects", headers=plain)).json() == ["s"]
+        assert (await client.get("/openschema/subjects", headers=plain)).json() == {"name": ["s"]}
+        assert (await client.get("/config/s", headers=named)).json() == {"compatibility": "BACKWARD"}
+        assert (await client.get("/config/s?defaultToGlobal=true", headers=plain)).json() == {
+            "compatibilityLevel": "BACKWARD"
+        }
+        for _ in range(3):
+            assert (await client.get("/schemas/ids/1", headers=plain)).json()["schema"] == '"int"'
+            gone = await client.get("/schemas/ids/1", headers=named)
+            assert gone.json() == {"errorCode": 40400, "errorMessage": "Not Found"}
+        both = {"accept": f"application/vnd.schemaregistry.v1+json, {MEDIA_TYPE};q=0.3"}
+        assert (await client.get("/subjects", headers=both)).json() == ["s"]
+        paths = (await client.get("/_docs/openschema/openapi.json")).json()["paths"]
+        assert "/subjects/{subject}/versions" in paths
+
+
+async def test_too_many_pairs_to_compare(registry: Registry, store: str) -> None:
+    """A policy that would have more versions compared than the limit is refused, not tried."""
+    async with client_of(fronted(registry, OpenSchemaOptions(max_pairs=2))) as client:
+        for number in range(3):
+            await client.post("/subjects/s/versions", json={"schemaDefinition": {"type": "int", "note": number}})
+        assert (await client.put("/config/s", json={"compatibility": "FULL"})).status_code == 200
+        answer = await client.put("/config/s", json={"compatibility": "FULL_TRANSITIVE"})
+        assert (answer.status_code, answer.json()["errorCode"]) == (422, 42201)
+        assert (await client.get("/config/s")).json() == {"compatibility": "FULL"}
+
+
+async def test_posting_a_subject_at_once(store: str, client: httpx.AsyncClient) -> None:
+    """Whoever comes second changes the subject the first one made."""
+    bodies = [{**SUBJECT, "description": str(number)} for number in range(8)]
+    answers = await asyncio.gather(*(client.post("/subjects/s/", json=body) for body in bodies))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.json()["createdTime"] for answer in answers}) == 1
+
+
+async def test_every_must_have_behaviour_is_a_test() -> None:
+    """Each of the numbered behaviours of this dialect has a rule, or a test where requests are not enough."""
+    numbers = {int(found[1]) for rule in RULES if (found := re.match(r"(\d+)", rule.sentence))}
+    assert numbers | OWN == set(range(15, 23))
