@@ -15,7 +15,7 @@ demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data
 test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests that need only Python, a JDK and PyPI
 	$(BIN)/python -m pytest -q -m "not servers"
 
-test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp ## The tests against real servers and foreign clients: Maven and Node.js, too
+test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## The tests against real servers and foreign clients: Maven and Node.js, too
 	$(BIN)/python -m pytest -q -m servers
 
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
@@ -44,6 +44,9 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 	    pyproject.toml requirements/build.in --extra dev -c requirements/demo.lock -o requirements/dev.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    requirements/suites.in -c requirements/dev.lock -o requirements/suites.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	    --upgrade pyproject.toml requirements/build.in requirements/spark41.in --extra spark --extra kafka \
+	    -o requirements/spark41.lock
 	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	    --upgrade requirements/tools.in -o requirements/tools.lock
 
@@ -85,4 +88,12 @@ $(VENV)/tools.stamp: $(VENV)/uv.stamp requirements/tools.lock
 	@rm -rf $(VENV)/tools
 	@$(BIN)/uv venv -q --python $(BIN)/python $(VENV)/tools
 	@$(BIN)/uv pip install -q --python $(VENV)/tools/bin/python --require-hashes -r requirements/tools.lock
+	@touch $@
+
+$(VENV)/spark41.stamp: $(VENV)/uv.stamp requirements/spark41.lock pyproject.toml
+	@echo "Installing the Spark line that Maven Central has connectors for (once) …"
+	@rm -rf $(VENV)/spark41
+	@$(BIN)/uv venv -q --python $(BIN)/python $(VENV)/spark41
+	@$(BIN)/uv pip install -q --python $(VENV)/spark41/bin/python --require-hashes -r requirements/spark41.lock
+	@$(BIN)/uv pip install -q --python $(VENV)/spark41/bin/python --no-deps --no-build-isolation -e .
 	@touch $@
