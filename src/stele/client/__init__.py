@@ -14,6 +14,7 @@ from stele.client.errors import Failure, ResponseError
 from stele.client.exchange import Retry
 from stele.client.keys import Dek, Kek, KekUpdate
 from stele.client.names import (
+    AssociatedName,
     QualifiedName,
     SubjectNaming,
     qualify,
@@ -26,6 +27,7 @@ from stele.client.request import Effect, Lifetime, Plan, Request
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, SchemaSource
 from stele.client.sync import SchemaRegistryClient
 from stele.client.types import (
+    Association,
     CheckResult,
     ClusterId,
     Compatibility,
@@ -47,6 +49,8 @@ from stele.client.types import (
 from stele.core.policy_form import PolicyForm
 
 __all__ = [
+    "AssociatedName",
+    "Association",
     "AsyncSchemaRegistryClient",
     "Bearer",
     "CheckResult",

@@ -45,11 +45,11 @@ class AsyncSchemaRegistryClient(Api):
 
     async def send(self, request: Request[T]) -> T:
         """The result of one request: the way in for calls this client has no method for."""
-        return await _drive(answer(request, self._servers.nodes, self._retry, self._cache), self._perform)
+        return await drive(answer(request, self._servers.nodes, self._retry, self._cache), self._perform)
 
     async def run(self, plan: Plan[T]) -> T:
         """The result of several requests which build on one another."""
-        return await _drive(plan, self.send)
+        return await drive(plan, self.send)
 
     def forget(self) -> None:
         """Empty the cache."""
@@ -78,7 +78,7 @@ class AsyncSchemaRegistryClient(Api):
             return lost(error)
 
 
-async def _drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]) -> T:
+async def drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Awaitable[Any]]) -> T:
     """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
     result: Any = None
     failure: SteleError | None = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from stele.client.aio import AsyncSchemaRegistryClient
-    from stele.client.sync import SchemaRegistryClient
+    from stele.client.sync import BlockingApi
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,11 +34,11 @@ class Call(Generic[P, T]):
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, client: SchemaRegistryClient, owner: type) -> Callable[P, T]: ...
+    def __get__(self, client: BlockingApi, owner: type) -> Callable[P, T]: ...
     @overload
     def __get__(self, client: AsyncSchemaRegistryClient, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(
-        self, client: SchemaRegistryClient | AsyncSchemaRegistryClient | None, owner: type
+        self, client: BlockingApi | AsyncSchemaRegistryClient | None, owner: type
     ) -> Self | Callable[P, T] | Callable[P, Coroutine[Any, Any, T]]:
         """The bound method."""
         if client is None:
@@ -90,6 +90,7 @@ class Api:
     delete_mode = Call(settings.delete_mode)
     contexts = Call(settings.contexts)
     delete_context = Call(settings.delete_context)
+    associations = Call(settings.associations)
 
     keks = Call(keys.keks)
     kek = Call(keys.kek)
@@ -105,6 +106,7 @@ class Api:
     delete_dek = Call(keys.delete_dek)
     undelete_dek = Call(keys.undelete_dek)
 
+    associated_subject = Call(plans.associated_subject)
     resolve = Call(plans.resolve)
     resolve_version = Call(plans.resolve_version)
     resolve_metadata = Call(plans.resolve_metadata)

@@ -1,7 +1,7 @@
 """Calls about schemas, each a function that builds its request. The clients offer them all as methods.
 
-The first line of each is its route; `settings` and `keys` have the rest. Nowhere yet:
-associations, exporters. Subjects may be qualified (`:.context:subject`) everywhere.
+The first line of each is its route; `settings` and `keys` have the rest. Subjects may be qualified
+(`:.context:subject`) everywhere. Exporters are nowhere, nor are changes of associations.
 
 Source: reference notes on the Confluent API, section 2.
 """

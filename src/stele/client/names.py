@@ -6,6 +6,7 @@ A context is written without its dot here (`team`, not `.team`). The qualified n
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from stele.errors import InvalidName
@@ -67,6 +68,28 @@ def topic_record_name(topic: str, field: RecordField, record: str) -> str:
     """`orders-shop.Order`: several types on one topic, each with versions of its own."""
     del field
     return f"{_present(topic, 'topic')}-{_present(record, 'record type')}"
+
+
+@dataclass(frozen=True, slots=True)
+class AssociatedName:
+    """The subject the registry has associated a topic with: serializers and deserializers ask it.
+
+    cluster   namespace of the topic, its Kafka cluster's id; `-` looks in all
+    fallback  names the subject of a topic that has none, and where no registry can be asked; None: that is an error
+    """
+
+    cluster: str = "-"
+    fallback: SubjectNaming | None = topic_name
+
+    def otherwise(self, topic: str, field: RecordField, record: str) -> str:
+        """The subject of a topic without association. Raises `InvalidName`."""
+        if self.fallback is None:
+            raise InvalidName(topic, "is a topic without an associated subject")
+        return self.fallback(topic, field, record)
+
+
+Naming = SubjectNaming | AssociatedName
+"""Ways to find the subject of a record."""
 
 
 def _present(part: str, what: str) -> str:

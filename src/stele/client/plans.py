@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from uuid import UUID
 
-from stele.client import calls
-from stele.client.names import qualify, split
+from stele.client import calls, settings
+from stele.client.names import AssociatedName, qualify, split
 from stele.client.request import Plan
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, between
-from stele.client.types import RegisteredSchema, Schema, SchemaReference, Version
-from stele.errors import TooLarge
+from stele.client.types import Association, RegisteredSchema, Schema, SchemaReference, Version
+from stele.errors import InvalidName, NotFound, TooLarge
+from stele.wire.confluent import RecordField
 
 MAX_REFERENCES = 1000
 """Documents one schema may draw in; a registry that says more is not followed."""
@@ -67,6 +69,26 @@ def lineage(subject: str, schema: ResolvedSchema, number: int) -> Plan[list[Reso
         registered = yield calls.version(subject, version, deleted=True)
         found.append((yield from _resolved(registered, context)))
     return found
+
+
+def associated_subject(naming: AssociatedName, topic: str, field: RecordField, record: str = "") -> Plan[str]:
+    # GET /associations/resources/{namespace}/{name}?resourceType&associationType
+    """The subject a topic's keys or values are associated with, else the one the fallback names.
+
+    A registry that knows no associations has none. Raises `InvalidName` for a topic with several, or with none and no
+    fallback.
+    """
+    if not topic:
+        raise InvalidName(topic, "names no subject: the naming strategy needs a topic")
+    found: list[Association] = []
+    with suppress(NotFound):
+        found = yield settings.associations(topic, naming.cluster, types=(field,))
+    if not found:
+        return naming.otherwise(topic, field, record)
+    subjects = sorted({association.subject for association in found})
+    if len(subjects) > 1:
+        raise InvalidName(topic, f"is associated with several subjects: {', '.join(subjects)}")
+    return subjects[0]
 
 
 def resolve_schema(schema: Schema, *, context: str = "") -> Plan[ResolvedSchema]:

@@ -1,4 +1,7 @@
-"""Calls about rules and settings: compatibility, config, mode, contexts. See `calls` for how they are written."""
+"""Calls about rules and settings: compatibility, config, mode, contexts, associations.
+
+See `calls` for how they are written.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,21 @@ from typing import Any
 
 import msgspec
 
-from stele.client.request import JSON, Effect, Request, decoder, delete, encode, nothing, path, query, without_nulls
+from stele.client.request import (
+    JSON,
+    Effect,
+    Lifetime,
+    Request,
+    decoder,
+    delete,
+    encode,
+    nothing,
+    path,
+    query,
+    without_nulls,
+)
 from stele.client.types import (
+    Association,
     CheckResult,
     Compatibility,
     Config,
@@ -22,6 +38,7 @@ from stele.client.types import (
 _strings = decoder(list[str])
 _compatibility = decoder(Compatibility)
 _check = decoder(CheckResult)
+_associations = decoder(list[Association])
 _object = decoder(dict[str, Any])
 
 
@@ -142,6 +159,20 @@ def delete_context(context: str) -> Request[None]:
     # DELETE /contexts/{context}
     """Remove an empty context. Raises `NotEmpty`."""
     return delete(path("contexts", context), nothing, subject=context)
+
+
+# --- associations -----------------------------------------------------------------------------------------------------
+
+
+def associations(
+    resource: str, namespace: str = "-", *, resource_type: str = "topic", types: Sequence[str] = ()
+) -> Request[list[Association]]:
+    # GET /associations/resources/{namespace}/{name}?resourceType&associationType
+    """Subjects a resource is associated with; namespace is its cluster's id, `-` for all, types `key` and `value`."""
+    parameters = query({"resourceType": resource_type})
+    pairs = [query({"associationType": kind}) for kind in types]
+    route = path("associations", "resources", namespace, resource)
+    return Request("GET", route, _associations, "&".join([parameters, *pairs]), lifetime=Lifetime.WHILE)
 
 
 # --- shared -----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,7 +21,19 @@ from stele.errors import SteleError
 T = TypeVar("T")
 
 
-class SchemaRegistryClient(Api):
+class BlockingApi(Api, ABC):
+    """Whoever asks a registry and blocks until it has answered."""
+
+    @abstractmethod
+    def send(self, request: Request[T]) -> T:
+        """The result of one request: the way in for calls this client has no method for."""
+
+    def run(self, plan: Plan[T]) -> T:
+        """The result of several requests which build on one another."""
+        return drive(plan, self.send)
+
+
+class SchemaRegistryClient(BlockingApi):
     """Talks to a schema registry of any make which speaks the Confluent API. Safe between threads.
 
     A pickled copy has the same settings, and connections and a cache of its own: jobs may carry a client along.
@@ -72,12 +85,8 @@ class SchemaRegistryClient(Api):
         self._http = httpx.Client(transport=transport, **options(timeout=timeout, verify=verify, headers=headers))
 
     def send(self, request: Request[T]) -> T:
-        """The result of one request: the way in for calls this client has no method for."""
-        return _drive(answer(request, self._servers.nodes, self._retry, self._cache), self._perform)
-
-    def run(self, plan: Plan[T]) -> T:
-        """The result of several requests which build on one another."""
-        return _drive(plan, self.send)
+        """See `BlockingApi`."""
+        return drive(answer(request, self._servers.nodes, self._retry, self._cache), self._perform)
 
     def forget(self) -> None:
         """Empty the cache."""
@@ -113,7 +122,7 @@ def _again(urls: str | Sequence[str], settings: dict[str, Any]) -> SchemaRegistr
     return SchemaRegistryClient(urls, **settings)
 
 
-def _drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
+def drive(steps: Generator[Any, Any, T], perform: Callable[[Any], Any]) -> T:
     """Run a generator to its end: do what it yields, send it what came of that, throw into it what failed."""
     result: Any = None
     failure: SteleError | None = None

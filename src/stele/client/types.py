@@ -181,6 +181,25 @@ class ConfigUpdate(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     stele_compatibility: PolicyForm | UnsetType | None = UNSET
 
 
+class Association(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A subject a resource is bound to.
+
+    resource_namespace  the id of the Kafka cluster of a topic
+    association_type    `key` or `value`
+    lifecycle           STRONG: the subject is the resource's alone; WEAK
+    """
+
+    subject: str
+    resource_name: str = ""
+    resource_namespace: str = ""
+    resource_id: str = ""
+    resource_type: str = "topic"
+    association_type: str = ""
+    lifecycle: str = "WEAK"
+    frozen: bool = False
+    guid: str = ""
+
+
 class ReferenceText(msgspec.Struct, frozen=True):
     """A referenced document for a stateless check: its name and its text."""
 

@@ -6,12 +6,14 @@
 
 Serializers need a `SchemaRegistryClient`; deserializers take a client or a `SchemaSnapshot`. Both may be shared between
 threads, parse every schema once, and ask the registry only for what they have not met. None stays None: a tombstone.
+With an `AsyncSchemaRegistryClient` wrap them: `AsyncSerializer(AvroSerializer(registry, …))`, `AsyncDeserializer(…)`.
 
 Where the schema of a record has rules, they run: conditions, transformations, migrations, encryption. See `Rules`, and
 `stele.client.serdes.rules` for the rest.
 """
 
 from stele.client.serdes.avro import AvroDeserializer, AvroSerializer
+from stele.client.serdes.awaited import AsyncDeserializer, AsyncSerializer
 from stele.client.serdes.deserializer import BaseDeserializer
 from stele.client.serdes.framing import Headers, IdPlace
 from stele.client.serdes.generic import Deserializer
@@ -21,6 +23,8 @@ from stele.client.serdes.rules import DeadLetter, Override, RuleFailed, Rules
 from stele.client.serdes.serializer import Serializer
 
 __all__ = [
+    "AsyncDeserializer",
+    "AsyncSerializer",
     "AvroDeserializer",
     "AvroSerializer",
     "BaseDeserializer",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from stele.client.names import SubjectNaming, qualify, topic_name
+from stele.client import plans
+from stele.client.names import AssociatedName, Naming, qualify, topic_name
 from stele.client.serdes.framing import SeenHeaders, header_of
 from stele.client.serdes.rules.engine import Engine, Rules
 from stele.client.serdes.rules.model import Mode, Phase, Record, Walk
-from stele.client.serdes.serializer import KEPT
-from stele.client.snapshot import ResolvedSchema, SchemaSource
-from stele.client.sync import SchemaRegistryClient
+from stele.client.serdes.steps import Kept, Source, Steps, Work, asked, associated, blocking, run
+from stele.client.snapshot import ResolvedSchema
 from stele.errors import InvalidName, InvalidRequest
 from stele.wire import confluent
 from stele.wire.confluent import Frame, RecordField
@@ -52,6 +52,13 @@ class Stages(NamedTuple):
     indexed: bool = False
 
 
+class Reading(NamedTuple):
+    """Records of one schema, ready to be read: with rules, or plainly."""
+
+    plain: Decode | None
+    ruled: Callable[[Frame, Given], Steps[Any]] | None = None
+
+
 Migration = tuple[Mode, ResolvedSchema, ResolvedSchema]
 """One step from a version to the next: the way, the version left, the version reached."""
 
@@ -59,7 +66,7 @@ Migration = tuple[Mode, ResolvedSchema, ResolvedSchema]
 class BaseDeserializer(ABC):
     """Framed bytes to values.
 
-    source      a client, or a snapshot
+    source      a client, or a snapshot; with a client that is awaited wrap it, see `AsyncDeserializer`
     reader      the reader's schema: a text, or a `ResolvedSchema` when it refers to others
     use_latest  take the newest version of the record's subject as the reader's schema; naming chooses the subject
     use_metadata  likewise the newest version whose metadata has these properties
@@ -77,20 +84,20 @@ class BaseDeserializer(ABC):
 
     def __init__(
         self,
-        source: SchemaSource,
+        source: Source,
         reader: ResolvedSchema | str | None = None,
         *,
         use_latest: bool = False,
         use_metadata: Mapping[str, str] | None = None,
-        naming: SubjectNaming = topic_name,
+        naming: Naming = topic_name,
         context: str = "",
         rules: Rules | None = None,
     ) -> None:
         if use_latest + (use_metadata is not None) + (reader is not None) > 1:
             raise InvalidRequest("a deserializer takes one of reader, use_latest and use_metadata")
-        self._source = source
+        self.source = source
         self._reader = ResolvedSchema(reader, self.schema_type) if isinstance(reader, str) else reader
-        self._use_latest = use_latest
+        self._choosing = use_latest or use_metadata is not None
         self._use_metadata = use_metadata
         self._naming = naming
         self._context = context
@@ -106,22 +113,31 @@ class BaseDeserializer(ABC):
         is not of its schema, `RuleFailed` when a rule refuses it, `ContentNotFound` when the source does not know the
         schema, and what the client raises.
         """
+        return run(self.steps(data, topic, field, headers), self.source)
+
+    def steps(self, data: bytes | None, topic: str, field: RecordField, headers: SeenHeaders) -> Steps[Any]:
+        """What a call does, for whoever drives it."""
         if data is None:
             return None
         frame = confluent.read(data, header_of(headers, field))
-        return self._decoder(frame.schema, *self._chosen(topic, field))(frame, Given(data, topic, field, headers))
+        subject, number = (yield from self._chosen(topic, field)) if self._choosing else ("", 0)
+        key = frame.schema, subject, number
+        reading = self._readings.get(key) or self._readings.put(key, (yield from self._learn(*key)))
+        if reading.plain is not None:
+            return reading.plain(frame)
+        assert reading.ruled is not None
+        return (yield from reading.ruled(frame, Given(data, topic, field, headers)))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in {"_decoder", "_engine"}}
+        return {name: value for name, value in vars(self).items() if name not in {"_readings", "_engine"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._ready()
 
     def _ready(self) -> None:
-        source = self._source
-        self._engine = Engine(self._rules, source if isinstance(source, SchemaRegistryClient) else None)
-        self._decoder = lru_cache(KEPT)(self._learn)
+        self._engine = Engine(self._rules, blocking(self.source))
+        self._readings: Kept[tuple[int | UUID, str, int], Reading] = Kept()
 
     def fitting(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> ResolvedSchema | None:
         """The reader's schema for records of a schema, None where it has no say."""
@@ -136,37 +152,38 @@ class BaseDeserializer(ABC):
     def stages(self, schema: ResolvedSchema, reader: ResolvedSchema | None, *, migrating: bool) -> Stages:
         """The same in steps; migrating: from values of the writer's version on, rules make those of the reader's."""
 
-    def _chosen(self, topic: str, field: RecordField) -> tuple[()] | tuple[str, int]:
+    def _chosen(self, topic: str, field: RecordField) -> Steps[tuple[str, int]]:
         """Subject and version of the reader's schema where the registry chooses it."""
-        if not self._use_latest and self._use_metadata is None:
-            return ()
-        subject = qualify(self._naming(topic, field, ""), self._context)
+        subject = yield from self._subject(topic, field, "")
         if self._use_metadata is not None:
-            return subject, self._source.resolve_metadata(subject, self._use_metadata).version
-        return subject, self._source.resolve_version(subject).version
+            found = yield from asked(self.source, plans.resolve_metadata, subject, self._use_metadata)
+        else:
+            found = yield from asked(self.source, plans.resolve_version, subject)
+        return subject, found.version
 
-    def _learn(self, schema: int | UUID, subject: str = "", number: int = 0) -> Callable[[Frame, Given], Any]:
-        found = self._source.resolve(schema, context=self._context)
-        reader = self.fitting(found, self._source.resolve_version(subject, number) if number else self._reader)
-        migrations = self._migrations(found, reader, subject) if number and reader is not None else []
+    def _learn(self, schema: int | UUID, subject: str, number: int) -> Steps[Reading]:
+        found = yield from asked(self.source, plans.resolve, schema, context=self._context)
+        wanted = (yield from asked(self.source, plans.resolve_version, subject, number)) if number else self._reader
+        reader = self.fitting(found, wanted)
+        migrations: list[Migration] = []
+        if number and reader is not None:
+            migrations = yield from self._migrations(found, reader, subject)
         has_rules = self._engine.has_rules
         if (
             not migrations
             and not has_rules(Phase.DOMAIN, Mode.READ, reader or found)
             and not has_rules(Phase.ENCODING, Mode.READ, found)
         ):
-            plain = self.decoder(found, reader)
-            return lambda frame, _: plain(frame)
-        return self._ruled(found, reader, migrations)
+            return Reading(self.decoder(found, reader))
+        return Reading(None, self._ruled(found, reader, migrations))
 
     def _ruled(
         self, found: ResolvedSchema, reader: ResolvedSchema | None, migrations: list[Migration]
-    ) -> Callable[[Frame, Given], Any]:
+    ) -> Callable[[Frame, Given], Steps[Any]]:
         engine = self._engine
         stages = self.stages(found, reader, migrating=bool(migrations))
 
-        def decode(frame: Frame, given: Given) -> Any:
-            record = self._record(given, stages.type_name(frame))
+        def decode(frame: Frame, record: Record) -> Any:
             value = stages.read(self._decoded(frame, found, record, indexed=stages.indexed))
             for mode, source, target in migrations:
                 value = engine.migrate(mode, source, target, value, record)
@@ -174,7 +191,11 @@ class BaseDeserializer(ABC):
             value = engine.run(Phase.DOMAIN, Mode.READ, reader or found, value, record, stages.walk(value))
             return stages.finish(value)
 
-        return decode
+        def steps(frame: Frame, given: Given) -> Steps[Any]:
+            record = yield from self._record(given, stages.type_name(frame))
+            return (yield Work(partial(decode, frame, record)))
+
+        return steps
 
     def _decoded(self, frame: Frame, found: ResolvedSchema, record: Record, *, indexed: bool) -> Frame:
         """The frame after the rules for payloads, with its message indexes where those of a record header would be."""
@@ -183,19 +204,27 @@ class BaseDeserializer(ABC):
         header = confluent.encode_indexes(indexes) if indexes else b""
         return frame._replace(header=memoryview(header), body=memoryview(plain))
 
-    def _record(self, given: Given, type_name: str) -> Record:
+    def _subject(self, topic: str, field: RecordField, type_name: str) -> Steps[str]:
+        if isinstance(self._naming, AssociatedName):
+            named = yield from associated(self.source, self._naming, topic, field, type_name)
+        else:
+            named = self._naming(topic, field, type_name)
+        return qualify(named, self._context)
+
+    def _record(self, given: Given, type_name: str) -> Steps[Record]:
         try:
-            subject = qualify(self._naming(given.topic, given.field, type_name), self._context)
+            subject = yield from self._subject(given.topic, given.field, type_name)
         except InvalidName:  # not every rule needs it
             subject = ""
         return Record(subject, given.topic, given.field, given.headers, given.data)
 
-    def _migrations(self, found: ResolvedSchema, reader: ResolvedSchema, subject: str) -> list[Migration]:
+    def _migrations(self, found: ResolvedSchema, reader: ResolvedSchema, subject: str) -> Steps[list[Migration]]:
         """The steps from the writer's version to the reader's that have rules."""
         if found.id == reader.id and found.id:
             return []
+        lineage = yield from asked(self.source, plans.lineage, subject, found, reader.version)
         steps = []
-        for source, target in pairwise(self._source.lineage(subject, found, reader.version)):
+        for source, target in pairwise(lineage):
             mode, owner = (Mode.UPGRADE, target) if source.version < target.version else (Mode.DOWNGRADE, source)
             if self._engine.has_rules(Phase.MIGRATION, mode, owner):
                 steps.append((mode, source, target))

@@ -29,7 +29,7 @@ class Deserializer(BaseDeserializer):
         """See `BaseDeserializer`."""
         kind = _KINDS.get(schema.schema_type)
         if kind is not None:
-            return kind(self._source).decoder(schema, reader)
+            return kind(self.source).decoder(schema, reader)
         own = ready(schema)
         codec = own.format.codec(own.parsed, None if reader is None else ready(reader).parsed)
 
@@ -42,7 +42,7 @@ class Deserializer(BaseDeserializer):
         """See `BaseDeserializer`. Values of formats without tags have no fields for rules."""
         kind = _KINDS.get(schema.schema_type)
         if kind is not None:
-            return kind(self._source).stages(schema, reader, migrating=migrating)
+            return kind(self.source).stages(schema, reader, migrating=migrating)
         type_name = str(ready(schema).parsed.type_name)
         return Stages(
             type_name=lambda _: type_name,

@@ -9,15 +9,15 @@ from typing import Any, Unpack
 
 import orjson
 
-from stele.client.names import SubjectNaming, topic_name
+from stele.client.names import Naming, topic_name
 from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
 from stele.client.serdes.rules.engine import Rules
 from stele.client.serdes.rules.json_fields import json_walk
 from stele.client.serdes.rules.model import Walk
 from stele.client.serdes.schemas import Ready, demand, ready
 from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
-from stele.client.snapshot import ResolvedSchema, SchemaSource
-from stele.client.sync import SchemaRegistryClient
+from stele.client.serdes.steps import AnyClient, Source
+from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema
 from stele.errors import DecodeError, EncodeError
 from stele.wire.confluent import Frame
@@ -33,7 +33,7 @@ class JsonSerializer(Serializer):
 
     def __init__(
         self,
-        client: SchemaRegistryClient,
+        client: AnyClient,
         schema: Schema | str | None = None,
         *,
         validate: bool = True,
@@ -70,13 +70,13 @@ class JsonDeserializer(BaseDeserializer):
 
     def __init__(
         self,
-        source: SchemaSource,
+        source: Source,
         reader: ResolvedSchema | str | None = None,
         *,
         validate: bool = True,
         use_latest: bool = False,
         use_metadata: Mapping[str, str] | None = None,
-        naming: SubjectNaming = topic_name,
+        naming: Naming = topic_name,
         context: str = "",
         rules: Rules | None = None,
     ) -> None:

@@ -19,15 +19,16 @@ from google.protobuf.message import DecodeError as ProtobufDecodeError
 from google.protobuf.message import EncodeError as ProtobufEncodeError
 from google.protobuf.message import Message
 
-from stele.client.names import SubjectNaming, qualify, topic_name
+from stele.client import calls
+from stele.client.names import Naming, qualify, topic_name
 from stele.client.serdes.deserializer import BaseDeserializer, Decode, Stages
 from stele.client.serdes.rules.engine import Rules
 from stele.client.serdes.rules.model import Walk
 from stele.client.serdes.rules.protobuf_fields import protobuf_walk
 from stele.client.serdes.schemas import Ready, demand, ready
-from stele.client.serdes.serializer import KEPT, Encode, Encoded, Serializer, Settings
-from stele.client.snapshot import ResolvedSchema, SchemaSource
-from stele.client.sync import SchemaRegistryClient
+from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
+from stele.client.serdes.steps import KEPT, AnyClient, Source, Steps
+from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema, SchemaReference
 from stele.errors import DecodeError, EncodeError, InvalidRequest
 from stele.formats.protobuf import indexes_of, message_by_indexes, message_class
@@ -50,7 +51,7 @@ class ProtobufSerializer(Serializer):
 
     def __init__(
         self,
-        client: SchemaRegistryClient,
+        client: AnyClient,
         schema: type[Message] | Schema | str | None = None,
         *,
         message: str = "",
@@ -63,24 +64,25 @@ class ProtobufSerializer(Serializer):
         self._message = message or ("" if generated is None else generated.DESCRIPTOR.full_name)
         self._reference_subject = reference_subject
 
-    def record_of(self, value: Any) -> str:
+    def record_of(self, value: Any) -> str | None:
         """Full name of the message."""
         if isinstance(value, Message):
             return str(value.DESCRIPTOR.full_name)
-        return self._message or super().record_of(value)
+        return self._message or None
 
-    def own_schema(self) -> Schema:
+    def own_schema(self) -> Steps[Schema]:
         """See `Serializer`; the imports of a generated class are registered, or looked up, first."""
-        schema = super().own_schema()
+        schema = yield from super().own_schema()
         if self._generated is None:
             return schema
-        return msgspec.structs.replace(schema, references=self._imports(_file(self._generated)))
+        imports = yield from self._imports(_file(self._generated))
+        return msgspec.structs.replace(schema, references=imports)
 
-    def own_encoder(self) -> Encode:
+    def own_encoder(self) -> Steps[Encode]:
         """See `Serializer`; a generated class brings all it takes."""
         generated = self._generated
         if generated is None:
-            return super().own_encoder()
+            return (yield from super().own_encoder())
         return _encoder(lambda name: _indexes(_file(generated), name), lambda: generated)
 
     def encoder(self, schema: Ready) -> Encode:
@@ -107,16 +109,16 @@ class ProtobufSerializer(Serializer):
 
         return walk
 
-    def _imports(self, file: FileDescriptor) -> tuple[SchemaReference, ...]:
+    def _imports(self, file: FileDescriptor) -> Steps[tuple[SchemaReference, ...]]:
         found = []
         for imported in file.dependencies:
             if imported.name.startswith(_BUILT_IN):
                 continue
             subject = qualify(self._reference_subject(imported.name), self._context)
-            schema = Schema(_text(imported), self.schema_type, self._imports(imported))
+            schema = Schema(_text(imported), self.schema_type, (yield from self._imports(imported)))
             if self._auto_register:
-                self._client.register(subject, schema, normalize=self._normalize)
-            known = self._client.lookup(subject, schema, normalize=self._normalize)
+                yield calls.register(subject, schema, normalize=self._normalize)
+            known = yield calls.lookup(subject, schema, normalize=self._normalize)
             found.append(SchemaReference(imported.name, subject, known.version))
         return tuple(found)
 
@@ -132,13 +134,13 @@ class ProtobufDeserializer(BaseDeserializer):
 
     def __init__(
         self,
-        source: SchemaSource,
+        source: Source,
         reader: ResolvedSchema | str | None = None,
         *,
         message: type[Message] | None = None,
         use_latest: bool = False,
         use_metadata: Mapping[str, str] | None = None,
-        naming: SubjectNaming = topic_name,
+        naming: Naming = topic_name,
         context: str = "",
         rules: Rules | None = None,
     ) -> None:
@@ -174,7 +176,7 @@ class ProtobufDeserializer(BaseDeserializer):
         demand(schema, self.schema_type)
         written, wanted = ready(schema), ready(reader or schema)
         find = self._finder(schema, reader)
-        read = ProtobufDeserializer(self._source).decoder(schema, None) if migrating else self.decoder(schema, reader)
+        read = ProtobufDeserializer(self.source).decoder(schema, None) if migrating else self.decoder(schema, reader)
 
         def type_name(frame: Frame) -> str:
             try:

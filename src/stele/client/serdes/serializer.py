@@ -5,26 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypedDict
 from uuid import UUID
 
 import msgspec
 
-from stele.client.names import SubjectNaming, qualify, topic_name
+from stele.client import calls, plans
+from stele.client.names import AssociatedName, Naming, qualify, topic_name
 from stele.client.serdes.framing import Headers, IdPlace
 from stele.client.serdes.rules.engine import Engine, Rules
 from stele.client.serdes.rules.model import Mode, Phase, Record, Walk
 from stele.client.serdes.schemas import Ready, demand, ready
+from stele.client.serdes.steps import AnyClient, Kept, Steps, Work, associated, blocking, run
 from stele.client.snapshot import ResolvedSchema
-from stele.client.sync import SchemaRegistryClient
 from stele.client.types import Schema
 from stele.errors import EncodeError, InvalidRequest
 from stele.wire import confluent
 from stele.wire.confluent import RecordField
-
-KEPT = 1024
-"""Subjects a serializer, and schemas a deserializer, keeps ready; beyond that the longest unused is made ready anew."""
 
 
 class Encoded(NamedTuple):
@@ -62,7 +60,7 @@ class Writer(NamedTuple):
 class Settings(TypedDict, total=False):
     """The keyword arguments of `Serializer`, for the signatures of its subclasses."""
 
-    naming: SubjectNaming
+    naming: Naming
     context: str
     auto_register: bool
     use_latest: bool
@@ -76,7 +74,7 @@ class Settings(TypedDict, total=False):
 class Serializer(ABC):
     """Values of one format to framed bytes.
 
-    client         the registry
+    client         the registry; with one that is awaited wrap the serializer, see `AsyncSerializer`
     schema         the writer's schema; its text alone will do. None only with one of the three use_…
     naming         topic, field and record type to subject
     context        context of subjects that are not qualified
@@ -95,10 +93,10 @@ class Serializer(ABC):
 
     def __init__(
         self,
-        client: SchemaRegistryClient,
+        client: AnyClient,
         schema: Schema | str | None = None,
         *,
-        naming: SubjectNaming = topic_name,
+        naming: Naming = topic_name,
         context: str = "",
         auto_register: bool = False,
         use_latest: bool = False,
@@ -113,19 +111,19 @@ class Serializer(ABC):
             raise InvalidRequest("a serializer takes one of auto_register, use_latest, use_metadata and use_id")
         if schema is None and not chosen:
             raise InvalidRequest("a serializer needs a schema, or use_latest, use_metadata or use_id")
-        self._client = client
+        self.client = client
         self._schema = Schema(schema, self.schema_type) if isinstance(schema, str) else schema
         self._naming = naming
         self._context = context
         self._auto_register = auto_register
-        self._use_latest = use_latest
         self._use_metadata = use_metadata
-        self._engine = Engine(rules or Rules(), client)
+        self._engine = Engine(rules or Rules(), blocking(client))
         self._use_id = use_id
         self._normalize = normalize
         self._id_in = id_in
-        self._writer = lru_cache(KEPT)(self._find)
-        self._writer_of_version = lru_cache(KEPT)(self._find_version)
+        self._choosing = use_latest or use_metadata is not None
+        self._own: Ready | None = None
+        self._writers: Kept[tuple[str, int], Writer] = Kept()
 
     def __call__(
         self, value: Any, *, topic: str = "", field: RecordField = "value", headers: Headers | None = None
@@ -136,17 +134,43 @@ class Serializer(ABC):
         `RuleFailed` when a rule refuses it, `InvalidName` when the naming strategy lacks something, and what the client
         raises.
         """
+        return run(self.steps(value, topic, field, headers), self.client)
+
+    def steps(self, value: Any, topic: str, field: RecordField, headers: Headers | None) -> Steps[bytes | None]:
+        """What a call does, for whoever drives it."""
         if value is None:
             return None
-        subject = self._naming(topic, field, self.record_of(value))
+        name = self.record_of(value)
+        if name is None:
+            if self._own is None and self._schema is not None:
+                yield from self.own()
+            name = str(self._own.parsed.type_name) if self._own is not None else ""
+        if isinstance(self._naming, AssociatedName):
+            subject = yield from associated(self.client, self._naming, topic, field, name)
+        else:
+            subject = self._naming(topic, field, name)
         if self._context:
             subject = qualify(subject, self._context)
-        writer = self._writer_for(subject)
+        number = (yield from self._chosen(subject)) if self._choosing else 0
+        writer = self._writers.get((subject, number))
+        if writer is None:
+            found = yield from self._find_version(subject, number) if number else self._find(subject)
+            writer = self._writers.put((subject, number), found)
         if writer.ruled is None:
             payload, indexes = writer.encode(value)
         else:
             record = Record(subject, topic, field, headers, value)
-            payload, indexes = self._by_rules(writer.encode, writer.ruled, value, record)
+            payload, indexes = yield Work(partial(self._by_rules, writer.encode, writer.ruled, value, record))
+        return self._framed(writer, payload, indexes, field, headers)
+
+    def _framed(
+        self,
+        writer: Writer,
+        payload: bytes,
+        indexes: Sequence[int] | None,
+        field: RecordField,
+        headers: Headers | None,
+    ) -> bytes:
         if self._id_in is IdPlace.PREFIX:
             return writer.prefix + (payload if indexes is None else confluent.encode_indexes(indexes) + payload)
         if headers is None:
@@ -156,10 +180,10 @@ class Serializer(ABC):
         headers.append((confluent.HEADER_NAMES[field], confluent.guid_header(UUID(writer.guid), indexes)))
         return payload
 
-    def record_of(self, value: Any) -> str:
-        """Full name of the value's type, for the naming strategy; '' when there is none."""
+    def record_of(self, value: Any) -> str | None:
+        """Full name of the value's type, for the naming strategy; None: that of the schema given."""
         del value  # a text schema has one type; Protobuf has one for each message
-        return str(self.own.parsed.type_name) if self._schema is not None else ""
+        return None
 
     @abstractmethod
     def encoder(self, schema: Ready) -> Encode:
@@ -174,44 +198,45 @@ class Serializer(ABC):
     def walker(self, schema: Ready) -> Callable[[Any], Walk]:
         """What takes rules to the fields of a value of the schema."""
 
-    def own_encoder(self) -> Encode:
+    def own_encoder(self) -> Steps[Encode]:
         """Writes with the schema given."""
-        return self.encoder(self.own)
+        return self.encoder((yield from self.own()))
 
-    def own_schema(self) -> Schema:
+    def own_schema(self) -> Steps[Schema]:
         """The schema given, as it is registered or looked up."""
+        yield from ()
         assert self._schema is not None
         return self._schema
 
-    @cached_property
-    def own(self) -> Ready:
+    def own(self) -> Steps[Ready]:
         """The schema given, parsed, with what it refers to."""
-        return ready(self._client.resolve_schema(self.own_schema(), context=self._context))
+        if self._own is None:
+            schema = yield from self.own_schema()
+            self._own = ready((yield from plans.resolve_schema(schema, context=self._context)))
+        return self._own
 
-    def _find(self, subject: str) -> Writer:
+    def _chosen(self, subject: str) -> Steps[int]:
+        """Number of the version to write with where the registry chooses it."""
+        if self._use_metadata is not None:
+            return int((yield calls.latest_with_metadata(subject, self._use_metadata)).version)
+        return int((yield calls.version(subject)).version)
+
+    def _find(self, subject: str) -> Steps[Writer]:
         if self._use_id is not None:
-            schema = self._client.resolve(self._use_id, context=self._context)
-            return self._with(schema)
-        call = self._client.register if self._auto_register else self._client.lookup
-        own = self.own_schema()
-        found = call(subject, own, normalize=self._normalize)
-        writer = Writer(_prefix(found.id), found.guid, self.own_encoder())
+            return self._with((yield from plans.resolve(self._use_id, context=self._context)))
+        call = calls.register if self._auto_register else calls.lookup
+        own = yield from self.own_schema()
+        found = yield call(subject, own, normalize=self._normalize)
+        writer = Writer(_prefix(found.id), found.guid, (yield from self.own_encoder()))
         rule_set, metadata = found.rule_set or own.rule_set, found.metadata or own.metadata
         if rule_set is None:
             return writer
-        schema = msgspec.structs.replace(self.own.schema, rule_set=rule_set, metadata=metadata)
-        return writer._replace(ruled=self._ruled(self.own._replace(schema=schema)))
+        parsed = yield from self.own()
+        schema = msgspec.structs.replace(parsed.schema, rule_set=rule_set, metadata=metadata)
+        return writer._replace(ruled=self._ruled(parsed._replace(schema=schema)))
 
-    def _writer_for(self, subject: str) -> Writer:
-        if self._use_metadata is not None:
-            found = self._client.latest_with_metadata(subject, self._use_metadata)
-            return self._writer_of_version(subject, found.version)
-        if self._use_latest:
-            return self._writer_of_version(subject, self._client.version(subject).version)
-        return self._writer(subject)
-
-    def _find_version(self, subject: str, number: int) -> Writer:
-        return self._with(self._client.resolve_version(subject, number))
+    def _find_version(self, subject: str, number: int) -> Steps[Writer]:
+        return self._with((yield from plans.resolve_version(subject, number)))
 
     def _with(self, schema: ResolvedSchema) -> Writer:
         demand(schema, self.schema_type)

@@ -30,7 +30,7 @@ from stele.client.serdes.rules.model import (
     Tools,
     Visit,
 )
-from stele.client.sync import SchemaRegistryClient
+from stele.client.sync import BlockingApi
 from stele.errors import Conflict, DecodeError, NotFound, SteleError
 from stele.wire import kms
 
@@ -164,7 +164,7 @@ class DataKeys:
 
     # --- keys to encrypt keys
 
-    def _client(self, context: RuleContext) -> SchemaRegistryClient:
+    def _client(self, context: RuleContext) -> BlockingApi:
         if self._tools.client is None:
             raise context.fail("there is no registry to ask for data keys")
         return self._tools.client

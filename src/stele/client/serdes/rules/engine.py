@@ -28,7 +28,7 @@ from stele.errors import NotInstalled, RuleFailed, SteleError
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
-    from stele.client.sync import SchemaRegistryClient
+    from stele.client.sync import BlockingApi
 
 Tool = RuleExecutor | RuleAction
 
@@ -73,7 +73,7 @@ class Rules:
     executors: Mapping[str, type[RuleExecutor]] = field(default_factory=dict)
     actions: Mapping[str, type[RuleAction]] = field(default_factory=dict)
     dead_letters: Callable[[DeadLetter], None] | None = None
-    client: SchemaRegistryClient | None = None
+    client: BlockingApi | None = None
     enabled: bool = True
     now: Callable[[], int] = _now
 
@@ -85,7 +85,7 @@ class Rules:
 class Engine:
     """Runs rules for one serializer or deserializer. Safe between threads."""
 
-    def __init__(self, rules: Rules, client: SchemaRegistryClient | None) -> None:
+    def __init__(self, rules: Rules, client: BlockingApi | None) -> None:
         self._rules = rules
         self._tools = Tools(rules.config, rules.client or client, rules.dead_letters, rules.now)
         self._executors: dict[str, Tool | None] = {}

@@ -23,7 +23,7 @@ from stele.wire.confluent import RecordField
 if TYPE_CHECKING:
     from stele.client.serdes.framing import SeenHeaders
     from stele.client.snapshot import ResolvedSchema
-    from stele.client.sync import SchemaRegistryClient
+    from stele.client.sync import BlockingApi
 
 
 class Mode(Enum):
@@ -194,7 +194,7 @@ class Tools:
     """
 
     config: Mapping[str, str]
-    client: SchemaRegistryClient | None
+    client: BlockingApi | None
     dead_letters: Callable[[DeadLetter], None] | None
     now: Callable[[], int]
 

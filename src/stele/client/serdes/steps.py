@@ -1,0 +1,138 @@
+"""The course of a record as a generator: what it asks of the registry, and what is done by others' code.
+
+Serializers and deserializers say here what they need; whoever drives them blocks for it or awaits it. So both kinds
+have one logic, as the clients have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Hashable
+from contextvars import ContextVar
+from functools import partial
+from threading import Lock
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
+
+from stele.client import plans
+from stele.client.aio import AsyncSchemaRegistryClient
+from stele.client.aio import drive as drive_awaited
+from stele.client.names import AssociatedName
+from stele.client.request import Plan, Request
+from stele.client.snapshot import SchemaSource
+from stele.client.sync import BlockingApi, SchemaRegistryClient, drive
+from stele.errors import InvalidRequest
+from stele.wire.confluent import RecordField
+
+K = TypeVar("K", bound=Hashable)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+KEPT: Final = 1024
+"""Subjects a serializer, and schemas a deserializer, keeps ready; beyond that the oldest is made ready anew."""
+
+
+class Work(NamedTuple):
+    """Do: rules. Their executors may block, at a key management service or the registry itself."""
+
+    do: Callable[[], Any]
+
+
+Steps = Generator[Request[Any] | Work, Any, T]
+"""Yields requests and work, is sent what came of each, returns the result."""
+
+AnyClient = SchemaRegistryClient | AsyncSchemaRegistryClient
+
+Source = SchemaSource | AsyncSchemaRegistryClient
+"""Whoever knows schemas."""
+
+
+def run(steps: Steps[T], client: object) -> T:
+    """Drive steps and block. client answers the requests; steps of a snapshot have none.
+
+    Raises `InvalidRequest` when the client is one that must be awaited.
+    """
+    if isinstance(client, AsyncSchemaRegistryClient):
+        steps.close()
+        raise InvalidRequest("with a client that is awaited, wrap it: AsyncSerializer(…), AsyncDeserializer(…)")
+
+    return drive(steps, partial(_perform, client))
+
+
+def _perform(client: object, step: Request[Any] | Work) -> Any:
+    if isinstance(step, Work):
+        return step.do()
+    assert isinstance(client, BlockingApi)
+    return client.send(step)
+
+
+async def run_awaited(steps: Steps[T], client: object) -> T:
+    """Drive steps without blocking the event loop: requests are awaited, work is done in a thread."""
+
+    async def perform(step: Request[Any] | Work) -> Any:
+        if isinstance(step, Work):
+            _loop.set(asyncio.get_running_loop())
+            return await asyncio.to_thread(step.do)
+        assert isinstance(client, AsyncSchemaRegistryClient)
+        return await client.send(step)
+
+    return await drive_awaited(steps, perform)
+
+
+_loop: ContextVar[asyncio.AbstractEventLoop] = ContextVar("stele_serdes_loop")
+"""The event loop that waits for the work a thread does."""
+
+
+class Bridge(BlockingApi):
+    """An awaited client for work in a thread: it blocks the thread while the event loop asks."""
+
+    def __init__(self, client: AsyncSchemaRegistryClient) -> None:
+        self._client = client
+
+    def send(self, request: Request[T]) -> T:
+        """See `BlockingApi`."""
+        return asyncio.run_coroutine_threadsafe(self._client.send(request), _loop.get()).result()
+
+
+def blocking(client: object) -> BlockingApi | None:
+    """What rules ask for keys: the client itself, a bridge to one that is awaited, None where there is none."""
+    if isinstance(client, AsyncSchemaRegistryClient):
+        return Bridge(client)
+    return client if isinstance(client, BlockingApi) else None
+
+
+# --- questions ------------------------------------------------------------------------------------------------------
+
+
+def asked(source: Source, plan: Callable[P, Plan[T]], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
+    """The answer to a question of `plans`; a source that is no client has a method of that name and asks nobody."""
+    if isinstance(source, SchemaRegistryClient | AsyncSchemaRegistryClient):
+        return (yield from plan(*args, **kwargs))
+    answer: T = getattr(source, plan.__name__)(*args, **kwargs)
+    return answer
+
+
+def associated(source: Source, naming: AssociatedName, topic: str, field: RecordField, record: str) -> Steps[str]:
+    """The subject of a record. A source that is no client knows no associations. Raises `InvalidName`."""
+    if isinstance(source, SchemaRegistryClient | AsyncSchemaRegistryClient):
+        return (yield from plans.associated_subject(naming, topic, field, record))
+    return naming.otherwise(topic, field, record)
+
+
+# --- what is kept ready ---------------------------------------------------------------------------------------------
+
+
+class Kept(Generic[K, T]):
+    """A bounded map that drops what was put in longest ago. Safe between threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[K, T] = {}
+        self._lock = Lock()
+        self.get = self._known.get
+
+    def put(self, key: K, value: T) -> T:
+        """Keep a value, and return it."""
+        with self._lock:
+            self._known[key] = value
+            while len(self._known) > KEPT:
+                del self._known[next(iter(self._known))]
+        return value

@@ -1,0 +1,132 @@
+"""The subject a topic is associated with: found in the registry, else by the fallback; blocking and awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from msgspec.structs import replace
+from tests.unit.client.test_serdes import ORDER, Registry
+
+from stele.client import (
+    AssociatedName,
+    Association,
+    AsyncSchemaRegistryClient,
+    SchemaRegistryClient,
+    SchemaSnapshot,
+    record_name,
+)
+from stele.client.serdes import AsyncSerializer, AvroDeserializer, AvroSerializer
+from stele.errors import InvalidName, Unavailable
+
+
+class Associating(Registry):
+    """Knows associations: subjects by (cluster, topic, type). Without any it has no such route."""
+
+    def __init__(self, rows: dict[tuple[str, str, str], str] | None) -> None:
+        super().__init__()
+        self.rows = rows
+        self.queries: list[str] = []
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request."""
+        parts = request.url.path.strip("/").split("/")
+        if parts[0] != "associations":
+            return super().handle(request)
+        self.queries.append(request.url.query.decode())
+        if self.rows is None:
+            return httpx.Response(404, text="no such route")
+        _, _, namespace, topic = parts
+        kinds = request.url.params.get_list("associationType")
+        found = [
+            {"subject": subject, "resourceName": topic, "associationType": kind, "frozen": False}
+            for (cluster, name, kind), subject in self.rows.items()
+            if name == topic and kind in kinds and namespace in {"-", cluster}
+        ]
+        return httpx.Response(200, json=found)
+
+    @property
+    def client(self) -> SchemaRegistryClient:
+        """A client of it."""
+        return SchemaRegistryClient("http://registry", transport=httpx.MockTransport(self.handle))
+
+
+SHARED = {("lkc-1", "orders", "value"): "shared", ("lkc-2", "orders", "value"): "other"}
+
+
+def written(registry: Associating, naming: AssociatedName, **call: Any) -> list[str]:
+    """The subjects a serializer that registers has made."""
+    serialize = AvroSerializer(registry.client, ORDER, naming=naming, auto_register=True)
+    for number in range(3):
+        serialize({"id": number}, **{"topic": "orders", **call})
+    return list(registry.subjects)
+
+
+def test_the_registry_says_the_subject() -> None:
+    """A topic's values go by the subject it is associated with, asked for once, and after the client's own writes."""
+    registry = Associating(SHARED)
+    assert written(registry, AssociatedName("lkc-1")) == ["shared"]
+    assert registry.queries == ["resourceType=topic&associationType=value"] * 2
+
+
+@pytest.mark.parametrize("rows", [None, {}, SHARED])
+def test_the_fallback(rows: dict[tuple[str, str, str], str] | None) -> None:
+    """Keys, other topics, and registries without associations go by the fallback, which is the topic unless set."""
+    assert written(Associating(rows), AssociatedName("lkc-1"), field="key") == ["orders-key"]
+    assert written(Associating(rows), AssociatedName(), topic="t") == ["t-value"]
+    assert written(Associating(rows), AssociatedName("lkc-3", fallback=record_name)) == ["shop.Order"]
+    with pytest.raises(InvalidName, match="without an associated subject"):
+        written(Associating(rows), AssociatedName("lkc-3", fallback=None))
+
+
+def test_ambiguous_and_unnamed_topics() -> None:
+    """Topics of one name in two clusters must be told apart when they differ, and no topic is no subject."""
+    with pytest.raises(InvalidName, match="several subjects: other, shared"):
+        written(Associating(SHARED), AssociatedName())
+    alike = dict.fromkeys(SHARED, "shared")
+    assert written(Associating(alike), AssociatedName()) == ["shared"]
+    with pytest.raises(InvalidName, match="needs a topic"):
+        written(Associating(SHARED), AssociatedName(), topic="")
+
+
+def test_a_registry_that_fails_is_no_registry_without_associations() -> None:
+    """Only a missing association falls back; an outage is told."""
+    transport = httpx.MockTransport(lambda request: httpx.Response(503))
+    with (
+        SchemaRegistryClient("http://registry", transport=transport, sleep=lambda _: None) as client,
+        pytest.raises(Unavailable),
+    ):
+        client.associated_subject(AssociatedName(), "orders", "value")
+
+
+def test_readers() -> None:
+    """A deserializer finds its reader's schema by association; a snapshot knows none and takes the fallback."""
+    registry = Associating(SHARED)
+    client = registry.client
+    data = AvroSerializer(client, ORDER, naming=AssociatedName("lkc-1"), auto_register=True)({"id": 7}, topic="orders")
+    newest = AvroDeserializer(client, naming=AssociatedName("lkc-1"), use_latest=True)
+    assert newest(data, topic="orders") == {"id": 7}
+    shared = client.snapshot(subjects=["shared"]).schemas
+    pinned = SchemaSnapshot(tuple(replace(schema, subject="orders-value") for schema in shared))
+    assert AvroDeserializer(pinned, naming=AssociatedName(), use_latest=True)(data, topic="orders") == {"id": 7}
+
+
+def test_awaited() -> None:
+    """The awaited serializer asks in the same way."""
+    registry = Associating(SHARED)
+
+    async def write() -> None:
+        async with AsyncSchemaRegistryClient(
+            "http://registry", transport=httpx.MockTransport(registry.handle)
+        ) as client:
+            serialize = AsyncSerializer(
+                AvroSerializer(client, ORDER, naming=AssociatedName("lkc-2"), auto_register=True)
+            )
+            await serialize({"id": 1}, topic="orders")
+            (found,) = await client.associations("orders", "lkc-2", types=["value"])
+            assert found == Association("other", "orders", association_type="value")
+
+    asyncio.run(write())
+    assert list(registry.subjects) == ["other"]
