@@ -9,7 +9,8 @@ became.
 | `/avro1124/…`, `/schema-repo-admin/…` `status`, `config` | of the server                                      |
 
 schema-repo's Java client looks for `status` and `config` beside the URL it is given, so that is best
-`…/avro1124/schema-repo`. Source: the text of AVRO-1124, and reference notes on schema-repo 0.1.4.
+`…/avro1124/schema-repo`. With `…/schema-repo` it finds the status, which is at `/status` too, but not the config:
+`/config` is another dialect's. Source: the text of AVRO-1124, and reference notes on schema-repo 0.1.4.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "SchemaRepoOptions", "application", "models_in", "words_in"]
 
-SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin")
+SEGMENTS = ("avro1124", "schema-repo", "schema-repo-browser", "schema-repo-admin", "status")
 """First path segments of these dialects."""
 
 

@@ -79,7 +79,7 @@ async def browse_schema(
     return _page(text_page(_root(request), f"{name} {asked}", text))
 
 
-@get(["/avro1124/status", "/schema-repo-admin/status"], **_TEXT)
+@get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT)
 async def status(desk: AtDesk) -> Response[str]:
     # GET /schema-repo-admin/status
     """Whether the store answers."""

@@ -271,11 +271,11 @@ async def test_25_the_browser_escapes_and_links(prefix: str, client: httpx.Async
 
 
 async def test_26_the_status_is_that_of_the_store(client: httpx.AsyncClient, node: Registry) -> None:
-    """OK while the store answers, 503 when it is closed; the same at both places, and reads say so, too."""
-    for place in ("/avro1124", "/schema-repo-admin"):
+    """OK while the store answers, 503 when it is closed; the same at every place, and reads say so, too."""
+    for place in ("/avro1124", "/schema-repo-admin", ""):
         assert (await client.get(f"{place}/status")).text.startswith("OK : ")
     await node.close()
-    for place in ("/avro1124", "/schema-repo-admin"):
+    for place in ("/avro1124", "/schema-repo-admin", ""):
         assert (await client.get(f"{place}/status")).status_code == 503
     assert (await client.get(ROOT)).status_code == 503
 
