@@ -26,8 +26,6 @@ from stele.wire import rocketmq
 
 ORDER = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}'
 ORDER_2 = ORDER.replace("]}", ',{"name":"n","type":"int","default":7}]}')
-    '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"n","type":"int","default":7}]}'
-)
 BAD = '{"type":"record","name":"Order","fields":[{"name":"other","type":"string"}]}'
 OBJECT = '{"type":"object","properties":{"id":{"type":"integer"}},"required":["id"]}'
 
