@@ -14,6 +14,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from stele.core import commands as cmd
+from stele.core import queries
 from stele.core.chains import ids_of, uses_of
 from stele.core.decide import Decision, decide
 from stele.core.events import Record, Stamp, decode_record, encode_record
@@ -39,12 +40,12 @@ from stele.errors import SteleError
 
 SPACES = ("", "ö")
 NAMES = ("a", "b", "c/d")
-TEXTS = tuple(b'{"type":"text","number":%d}' % number for number in range(5))
-NUMBER_OF = {hashlib.sha256(text).digest(): number for number, text in enumerate(TEXTS)}
+TEXTS = tuple(b'{"type":"text","number":%d}' % min(number, 3) for number in range(5))
+NUMBER_OF = {hashlib.sha256(text).digest(): number for number, text in enumerate(TEXTS[:4])}
 
 
 def document(number: int) -> Document:
-    """Text `number`: 0 and 1 print alike; 3 is of another type, 4 of another format."""
+    """Text `number`: 0 and 1 print alike; 3 is of another type, 4 the same text in another format."""
     text = TEXTS[number]
     digests = {"print": hashlib.sha256(bytes([number // 2])).digest(), "md5": hashlib.md5(text).digest()}
     kind = ("json", "") if number == 4 else ("avro", "Other" if number == 3 else "Rec")
@@ -256,20 +257,19 @@ def facts(state: State) -> Mapping[str, Any]:
         "closed": [_subject(subject) for subject in state.closed],
         "referrers": {target: [row.uid for row in rows] for target, rows in state.referrers.items()},
         "contents": {
-            sha: (
+            (row.sha, row.format): (
                 state.text(row),
-                row.format,
                 state.digests(row),
                 state.seq_of(row),
                 sorted((known.space, known.gid) for known in ids_of(row)),
             )
-            for sha, row in state.contents.items()
+            for row in queries.contents(state)
         },
         "spaces": {
             name: {
                 **_plain(space, "subjects", "gids"),
                 "gids": {
-                    gid: (row.content.sha, row.attachments, [use.uid for use in uses_of(row)])
+                    gid: (row.content.sha, row.content.format, row.attachments, [use.uid for use in uses_of(row)])
                     for gid, row in space.gids.items()
                 },
                 "subjects": {name: _subject(subject) for name, subject in space.subjects.items()},

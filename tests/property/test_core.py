@@ -61,7 +61,7 @@ class Observer:
     def _check_gids(self, state: State, command: cmd.Command, events: Sequence[ev.Event]) -> None:
         purging = any(isinstance(event, ev.VersionsPurged) or getattr(event, "replaces", ()) for event in events)
         present = {
-            (space.name, gid): (state.text(row.content), row.attachments)
+            (space.name, gid): (state.text(row.content), row.content.format, row.attachments)
             for space in state.spaces.values()
             for gid, row in space.gids.items()
         }
@@ -76,7 +76,7 @@ class Observer:
         self.gids.update(present)
         self._held = set(present)
         for space in state.spaces:
-            identities = [(text, repr(attached)) for (name, _), (text, attached) in present.items() if name == space]
+            identities = [repr(identity) for (name, _), identity in present.items() if name == space]
             assert len(identities) == len(set(identities)), "one id for one identity"
 
     def _check_versions(self, state: State) -> None:
@@ -129,7 +129,7 @@ def check_indexes(state: State) -> None:
     for row in rows:
         assert row in uses_of(row.schema)
         assert state.spaces[row.schema.space].gids[row.schema.gid] is row.schema
-        assert state.contents[row.content.sha] is row.content
+        assert queries.content_of(state, row.content.sha, row.content.format) is row.content
         assert hashlib.sha256(state.text(row.content)).digest() == row.content.sha
         assert queries.by_uid(state, row.uid) is row
         assert queries.by_record_id(state, row.record_id) is row
@@ -143,6 +143,7 @@ def check_indexes(state: State) -> None:
     assert set(state.by_serial or ()) == {subject.serial for subject in all_subjects(state)}
     assert sum(len(uses_of(s)) for space in state.spaces.values() for s in space.gids.values()) == len(rows)
     assert {row.content.sha for row in rows} == set(state.contents)
+    assert {id(row.content) for row in rows} == {id(content) for content in queries.contents(state)}
     referring = sorted(
         ((reference.space, reference.subject, reference.ordinal), row.uid)
         for row in rows
@@ -154,7 +155,7 @@ def check_indexes(state: State) -> None:
     check_places(state)
     for target in state.referrers:
         assert queries.version(state, SubjectKey(*target[:2]), target[2], queries.KEPT).ordinal == target[2]
-    for content in state.contents.values():
+    for content in queries.contents(state):
         for key in digest_keys(state.digests(content)):
             kind = next(name for name, code in KINDS.items() if code == key[0])
             found = queries.by_digest(state, kind, key[2:])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from stele.core.model import Content, GlobalId, Lane, Subject, Version
 
 
@@ -25,6 +27,13 @@ def next_lane_version(subject: Subject | None, lane: Lane, ordinal: int) -> int:
     if subject is None or subject.lane is None or (subject.lane == lane and subject.lane_high is None):
         return ordinal
     return 1 if subject.lane_high is None else subject.lane_high.get(lane, 0) + 1
+
+
+def twins_of(content: Content | None) -> Iterator[Content]:
+    """The content and what the same text is in further languages."""
+    while content is not None:
+        yield content
+        content = content.twin
 
 
 def ids_of(content: Content) -> list[GlobalId]:

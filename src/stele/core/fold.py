@@ -7,7 +7,7 @@ from typing import Any
 
 from stele.core import events as ev
 from stele.core import fold_beside as beside
-from stele.core.chains import find_version, ids_of
+from stele.core.chains import find_version, ids_of, twins_of
 from stele.core.digests import digest_keys, pack_digests
 from stele.core.fold_beside import present, space_of
 from stele.core.model import (
@@ -162,15 +162,7 @@ def _global_id(state: State, space: Space, event: ev.Registered, seq: int) -> Gl
     known = space.gids.get(event.gid)
     if known is not None:
         return known
-    content = state.contents.get(event.sha)
-    if content is None:
-        loose = Loose(event.text, pack_digests(event.digests), seq)
-        content = Content(event.sha, loose, state.intern(event.format))
-        state.put(state.contents, event.sha, content)
-        state.keep(content)
-        if state.by_digest is not None:
-            for key in digest_keys(loose.digests):
-                state.put(state.by_digest, key, (*state.by_digest.get(key, ()), content))
+    content = _content(state, event, seq)
     schema = GlobalId(space.name, event.gid, content, _attachments(state, event), next=content.ids)
     state.touch(content)
     content.ids = schema
@@ -179,6 +171,26 @@ def _global_id(state: State, space: Space, event: ev.Registered, seq: int) -> Gl
         state.touch(space)
         space.gid_high = event.gid
     return schema
+
+
+def _content(state: State, event: ev.Registered, seq: int) -> Content:
+    """The text in its language; logs of before texts were told apart by language have it once for all of them."""
+    first = state.contents.get(event.sha)
+    known = next((row for row in twins_of(first) if row.format == event.format), None)
+    if first is not None and (known is not None or event.text is None):
+        return known or first
+    loose = Loose(event.text, pack_digests(event.digests), seq)
+    content = Content(event.sha, loose, state.intern(event.format))
+    if first is None:
+        state.put(state.contents, event.sha, content)
+    else:
+        content.twin = first.twin
+        state.change(first, twin=content)
+    state.keep(content)
+    if state.by_digest is not None:
+        for key in digest_keys(loose.digests):
+            state.put(state.by_digest, key, (*state.by_digest.get(key, ()), content))
+    return content
 
 
 def _attachments(state: State, event: ev.Registered) -> Attachments:
@@ -323,11 +335,23 @@ def _unuse(state: State, version: Version) -> None:
         state.change(other, next=rest[position + 1] if position + 1 < len(rest) else None)
     state.change(content, ids=rest[0] if rest else None)
     if not rest:
-        state.drop(state.contents, content.sha)
+        _unlist(state, content)
         if state.by_digest is not None:
             _undigest(state, state.by_digest, content)
         if not state.drafting:
             _erase(state, content)
+
+
+def _unlist(state: State, content: Content) -> None:
+    """Take a content out of the table of texts; twins stay."""
+    first = state.contents[content.sha]
+    if first is not content:
+        before = next(row for row in twins_of(first) if row.twin is content)
+        state.change(before, twin=content.twin)
+    elif content.twin is not None:
+        state.put(state.contents, content.sha, content.twin)
+    else:
+        state.drop(state.contents, content.sha)
 
 
 def _undigest(state: State, index: dict[bytes, tuple[Content, ...]], content: Content) -> None:

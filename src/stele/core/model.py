@@ -129,12 +129,16 @@ class Loose(NamedTuple):
 
 
 class Content(msgspec.Struct, gc=False):
-    """One text, stored once. `held` is all of it, or the handle of what is packed: read it through `State`."""
+    """One text in one language, stored once. `held` is all of it, or the handle of what is packed: see `State`.
+
+    twin chains what the same text is in further languages: `{"type": "string"}` is Avro and JSON Schema.
+    """
 
     sha: bytes
     held: Loose | int
     format: str
     ids: GlobalId | None = None
+    twin: Content | None = None
 
 
 class GlobalId(msgspec.Struct, gc=False):

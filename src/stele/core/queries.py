@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
-from stele.core.chains import find_version, ids_of, uses_in, uses_of
+from stele.core.chains import find_version, ids_of, twins_of, uses_in, uses_of
 from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
 from stele.core.governance import merge_metadata, merge_rule_sets
@@ -199,6 +199,11 @@ def _origins(state: State) -> dict[str, Version]:
     return {row.extra.origin_uri: row for row in rows if row.life is Life.LIVE and row.extra and row.extra.origin_uri}
 
 
+def contents(state: State) -> Iterator[Content]:
+    """Every text in every language it was registered in."""
+    return (content for first in state.contents.values() for content in twins_of(first))
+
+
 def by_digest(state: State, kind: str, digest: bytes) -> Content | None:
     """The content with that digest, the one known for longest if there are several. Kinds: see `digests.KINDS`."""
     return min(_digested(state, digest_key(kind, digest)), key=state.seq_of, default=None)
@@ -210,7 +215,7 @@ def _digested(state: State, key: bytes) -> tuple[Content, ...]:
 
 def _digests(state: State) -> dict[bytes, tuple[Content, ...]]:
     index: dict[bytes, tuple[Content, ...]] = {}
-    for content in state.contents.values():
+    for content in contents(state):
         for key in digest_keys(state.digests(content)):
             index[key] = (*index.get(key, ()), content)
     return index
@@ -326,14 +331,18 @@ def find_same(
     media_type: str = "",
     lives: frozenset[Life] = VISIBLE,
 ) -> Version | None:
-    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest live one (MODEL C7)."""
+    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest live one (MODEL C7).
+
+    lane is the document's: identity is that of its format alone, None of any.
+    """
     subject = state.subject(key)
     if equality is Equality.NEVER or subject is None:
         return None
     if equality is Equality.DIGEST:
         known = [schema for content in _digested(state, digest) for schema in ids_of(content)]
     else:
-        known = same_text(state, sha)
+        own = lane.format if equality is Equality.IDENTITY and lane is not None else None
+        known = same_text(state, sha, own)
     found = [
         use
         for schema in known
@@ -360,15 +369,20 @@ def live_uses(state: State, digest: bytes, lane: Lane) -> list[Version]:
     return [use for schema in known for use in uses_of(schema) if use.life is Life.LIVE and use.lane == lane]
 
 
-def same_text(state: State, sha: bytes) -> list[GlobalId]:
-    """Every gid, in any space, whose text has that SHA-256."""
-    content = state.contents.get(sha)
-    return [] if content is None else ids_of(content)
+def content_of(state: State, sha: bytes, format_name: str) -> Content | None:
+    """What a text is in a language, if it was registered in it."""
+    return next((row for row in twins_of(state.contents.get(sha)) if row.format == format_name), None)
 
 
-def known_id(state: State, space: str, sha: bytes, attachments: Attachments) -> GlobalId | None:
-    """The gid a space already gave to a text with those attachments, the lowest where an import brought several."""
-    found = (g for g in same_text(state, sha) if g.space == space and g.attachments == attachments)
+def same_text(state: State, sha: bytes, format_name: str | None = None) -> list[GlobalId]:
+    """Every gid, in any space, whose text has that SHA-256: as a schema of a format, None of any."""
+    twins = twins_of(state.contents.get(sha))
+    return [schema for row in twins if format_name in (None, row.format) for schema in ids_of(row)]
+
+
+def known_id(state: State, space: str, sha: bytes, format_name: str, attachments: Attachments) -> GlobalId | None:
+    """The gid a space gave to a text of a format with those attachments, the lowest where an import brought several."""
+    found = (g for g in same_text(state, sha, format_name) if g.space == space and g.attachments == attachments)
     return min(found, key=lambda schema: schema.gid, default=None)
 
 

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from stele.core import queries
+from stele.core.chains import twins_of
 from stele.core.governance import Metadata, RuleSet
 from stele.core.model import (
     PLAIN,
@@ -152,7 +154,8 @@ def dump_state(state: State) -> bytes:
     """The state as bytes. Packs loose texts first; not within a draft."""
     state.pack(rest=True)
     tables = _Tables(state)
-    number_of = {id(content): number for number, content in enumerate(state.contents.values())}
+    contents = list(queries.contents(state))
+    number_of = {id(content): number for number, content in enumerate(contents)}
     dumped = _Dump(
         LAYOUT,
         state.seq,
@@ -166,7 +169,7 @@ def dump_state(state: State) -> bytes:
         [],
         [],
         [],
-        _batches(state.contents.values(), _dump_content),
+        _batches(contents, _dump_content),
         _batches(
             (row for space in state.spaces.values() for row in space.gids.values()),
             lambda row: (row.space, row.gid, number_of[id(row.content)], _attached(row.attachments)),
@@ -277,7 +280,11 @@ def _rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[list[R]])
 
 def _load_content(state: State, sha: bytes, format_name: str, held: int | tuple[bytes, int]) -> Content:
     kept = held if isinstance(held, int) else Loose(None, *held)
-    content = state.contents[sha] = Content(sha, kept, state.intern(format_name))
+    content = Content(sha, kept, state.intern(format_name))
+    first = state.contents.setdefault(sha, content)
+    if first is not content:
+        *_, last = twins_of(first)
+        last.twin = content
     return content
 
 

@@ -56,6 +56,7 @@ class State:
         self.mode: Mode | None = None
         self.spaces: dict[str, Space] = {DEFAULT_SPACE: Space(DEFAULT_SPACE, 0)}
         self.contents: dict[bytes, Content] = {}
+        """By SHA-256 of the text; of a text in several languages the first, which chains its twins."""
         self.referrers: dict[tuple[str, str, int], list[Version]] = {}
         self.bindings: dict[tuple[str, str, str, str], Binding] = {}
         self.collections: dict[str, Collection] = {}

@@ -11,7 +11,7 @@ from stele.core import queries
 from stele.core.commands import Check, Equality, Register, SubjectDefaults
 from stele.core.events import Registered, SubjectCreated
 from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.model import MAX_INT32, Level, Life, Mode, Numbering, Reference, Scope, SubjectKey
+from stele.core.model import MAX_INT32, PLAIN, Lane, Level, Life, Mode, Numbering, Reference, Scope, SubjectKey
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, LATEST, POLICIES, Kind, Policy
 from stele.core.snapshot import dump_state, load_state
 from stele.errors import (
@@ -69,6 +69,37 @@ def test_subjects_of_a_space_share_ids_and_spaces_do_not() -> None:
     assert numbers(box.register(T, "b")) == (1, 2)
     assert numbers(box.register(SubjectKey("ctx", "s"), "b")) == (1, 1)
     assert len(box.state.contents) == 2, "the text is stored once"
+
+
+def test_the_language_is_part_of_the_identity() -> None:
+    """One text that is a schema of two languages is two schemas: ids, look-ups and purging tell them apart."""
+    box = Box()
+    for key, name, number in ((S, "avro", 1), (T, "json", 2), (SubjectKey("", "u"), "avro", 1)):
+        outcome = box.do(Register(key, doc("a", name, normalized=name.encode())))
+        assert isinstance(outcome, cmd.Registration)
+        assert outcome.gid == number
+    in_two = Register(S, doc("a", "json", normalized=b"json"), equality=Equality.DIGEST, equality_digest="normalized")
+    in_two = msgspec.structs.replace(in_two, check=Check.SKIP)
+    first, again = box.do(in_two), box.do(in_two)
+    assert isinstance(first, cmd.Registration)
+    assert isinstance(again, cmd.Registration)
+    assert (numbers(first), first.created, numbers(again), again.created) == ((2, 2), True, (2, 2), False)
+    for name in ("avro", "json"):
+        lane = Lane(name, "")
+        found = queries.find_same(box.state, S, doc("a").sha, PLAIN, lane=lane)
+        assert found is not None
+        assert (found.lane, found.content.format) == (lane, name)
+    for state in (box.state, load_state(dump_state(box.state))):
+        assert state is not None
+        formats = {gid: row.content.format for gid, row in state.spaces[""].gids.items()}
+        assert formats == {1: "avro", 2: "json"}
+        assert [(row.format, state.text(row)) for row in queries.contents(state)] == [("avro", b"a"), ("json", b"a")]
+    box.purge(S)
+    box.purge(SubjectKey("", "u"))
+    assert [row.format for row in queries.contents(box.state)] == ["json"], "what is left has its text"
+    assert [box.state.text(row) for row in box.state.contents.values()] == [b"a"]
+    box.purge(T)
+    assert box.state.contents == {}
 
 
 def test_attachments_are_part_of_the_identity() -> None:

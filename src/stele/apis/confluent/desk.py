@@ -158,7 +158,9 @@ class Desk:
     async def equivalent(self, state: State, key: SubjectKey, draft: Draft, *, deleted: bool) -> Version | None:
         """The newest version that is the draft but for attachments it leaves open, or with references resolved."""
         lives = queries.KEPT if deleted else queries.VISIBLE
-        exact = queries.find_same(state, key, draft.document.sha, draft.attachments, lives=lives)
+        exact = queries.find_same(
+            state, key, draft.document.sha, draft.attachments, lane=draft.document.lane, lives=lives
+        )
         if exact is not None:
             return exact
         own = draft.attachments
@@ -173,7 +175,7 @@ class Desk:
         self, state: State, key: SubjectKey, draft: Draft, rows: list[Version] | None = None
     ) -> Version | None:
         """The newest live version (of rows, if given) that is the draft but for the version hint and references."""
-        exact = queries.find_same(state, key, draft.document.sha, draft.attachments)
+        exact = queries.find_same(state, key, draft.document.sha, draft.attachments, lane=draft.document.lane)
         if exact is not None and (rows is None or exact in rows):
             return exact
         for row in _similar(state, key, draft, queries.VISIBLE):
@@ -224,7 +226,7 @@ class Desk:
         if not queries.settings_for(state, level).validate_fields or queries.mode_for(state, level) is Mode.IMPORT:
             return []
         attachments = queries.filled(state, key, draft.attachments)
-        if queries.find_same(state, key, draft.document.sha, attachments) is not None:
+        if queries.find_same(state, key, draft.document.sha, attachments, lane=draft.document.lane) is not None:
             return []
         fields = await asyncio.to_thread(draft.prepared.format.fields, draft.prepared.parsed)
         return field_findings(fields, attachments, queries.latest(state.subject(key)))
@@ -246,11 +248,14 @@ def _similar(state: State, key: SubjectKey, draft: Draft, lives: frozenset[Life]
     """Versions of a subject that may be the draft written differently, newest first: same text but for its spelling,
     or with references."""
     sha, own = draft.document.sha, draft.attachments.references
-    found = [use for schema in queries.same_text(state, sha) for use in uses_of(schema) if use.subject.key == key]
+    ids = queries.same_text(state, sha, draft.document.format)
+    found = [use for schema in ids for use in uses_of(schema) if use.subject.key == key]
     rows = [use for use in found if use.life in lives and not use.subject.closed]
     normalized = digest_key("normalized", draft.document.digests["normalized"])
     for row in queries.versions(state.subject(key), lives):
         theirs = row.schema.attachments.references
+        if row.lane.format != draft.document.format:
+            continue
         if row.content.sha != sha and (
             (theirs and not own) or (theirs == own and normalized in digest_keys(state.digests(row.content)))
         ):

@@ -114,11 +114,13 @@ class Desk:
         """The language of a serialization format; a custom one may be that of a format installed here."""
         return translate.takes_its_name(translate.language_in(given), self.registry.schemas.installed())
 
-    async def draft(self, state: State, info: api.SchemaInfo, subject: Subject | None = None) -> Document:
+    async def draft(
+        self, state: State, info: api.SchemaInfo, subject: Subject | None = None, name: str | None = None
+    ) -> Document:
         """The schema of a request, parsed, with its full type name.
 
-        subject is the group it is for, whose format it must have. Raises `FormatMismatch` with the format of the group,
-        `MalformedSchema`, `UnknownFormat`, `InvalidRequest`, `TooLarge`.
+        subject is the group it is for, whose format it must have; name the one it is looked for in. Raises
+        `FormatMismatch` with the format of the group, `MalformedSchema`, `UnknownFormat`, `InvalidRequest`, `TooLarge`.
         """
         language = self.language(info.serialization_format)
         if language == translate.ANY_LANGUAGE:
@@ -128,12 +130,13 @@ class Desk:
         if len(info.schema_data) > MAX_SCHEMA_BYTES:
             raise TooLarge(f"the schema has {len(info.schema_data)} bytes, {MAX_SCHEMA_BYTES} is the most")
         check_properties(info.properties)
-        for name in (info.type, language.variety):
-            checked_name(name)
+        for word in (info.type, language.variety):
+            checked_name(word)
+        name = subject.key.name if subject is not None else name
         prepared = await self.registry.schemas.prepare(state, language.format, info.schema_data)
         described = await asyncio.to_thread(_described, prepared)
         first = prepared.document.type
-        type_name = info.type or first if described is None else translate.type_in(info.type, described, first)
+        type_name = translate.type_in(info.type, described, first, name)
         return replace(prepared.document, type=type_name, variety=language.variety)
 
     async def require_comparable(self, language: Language, policy: Policy) -> None:
@@ -157,6 +160,9 @@ class Desk:
         """The live versions of all groups of the namespace that are the same schema, one of each, by name."""
         digest = digest_key(EQUAL_BY, document.digests[EQUAL_BY])
         rows = queries.live_uses(state, digest, document.lane)
+        if document.type:  # What has no name of its own is of the type its group is called.
+            unnamed = queries.live_uses(state, digest, document.lane._replace(type=""))
+            rows += [row for row in unnamed if translate.type_out(row) == document.type]
         here = (row for row in rows if row.subject.key.space == self.namespace)
         newest_first = sorted(here, key=lambda row: (row.subject.key.name, -row.ordinal))
         return list({row.subject.key.name: row for row in newest_first}.values())

@@ -91,7 +91,7 @@ async def get_schema_version(desk: AtDesk, request: Request[Any, Any, Any], grou
     body = await read_body(request, api.SchemaInfo)
     key = desk.readable(group)
     state, _ = await desk.group(key)
-    found = desk.same(state, key, await desk.draft(state, body))
+    found = desk.same(state, key, await desk.draft(state, body, name=key.name))
     if found is None:
         raise ContentNotFound
     return translate.version_out(found)

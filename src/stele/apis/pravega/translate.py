@@ -127,8 +127,17 @@ def _names(messages: Iterable[_Message], prefix: str) -> Iterable[str]:
         yield from _names(message.nested_type, name)
 
 
-def type_in(given: str, described: Sequence[str], first: str) -> str:
-    """The full name a type means among those a schema describes; '' is the first. Raises `MalformedSchema`."""
+def type_in(given: str, described: Sequence[str] | None, first: str, group: str | None = None) -> str:
+    """The full name a type means among those a schema describes (None: the author names it); '' is the first.
+
+    What has no name of its own has that of its group, which is '' here: so it is, too, when another dialect brings it.
+    Raises `MalformedSchema`.
+    """
+    unnamed = not first and (described is None or len(described) == 1)
+    if unnamed and given in ("", group, *(described or ())):
+        return ""
+    if described is None:
+        return given or first
     if not described:
         raise MalformedSchema("the schema describes no type")
     if not given:

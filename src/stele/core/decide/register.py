@@ -252,7 +252,8 @@ def _decision(
     if command.gid is not None:
         known = None if space is None else space.gids.get(command.gid)
     else:
-        known = queries.known_id(state, command.key.space, document.sha, attachments)
+        known = queries.known_id(state, command.key.space, document.sha, document.format, attachments)
+    stored = queries.content_of(state, document.sha, document.format) is not None
     gid = command.gid or (known.gid if known is not None else _next_gid(state, command.key.space))
     ordinal = command.ordinal or (subject.ordinal_high if subject is not None else 0) + 1
     registered = Registered(
@@ -265,8 +266,8 @@ def _decision(
         format=document.format,
         type=document.type,
         variety=document.variety,
-        text=None if document.sha in state.contents else document.text,
-        digests={} if document.sha in state.contents else dict(document.digests),
+        text=None if stored else document.text,
+        digests={} if stored else dict(document.digests),
         references=attachments.references,
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,

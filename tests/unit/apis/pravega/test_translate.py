@@ -100,6 +100,9 @@ def test_a_type_is_completed_or_refused() -> None:
     assert translate.type_in("R", ["n.R", "R"], "") == "R"
     assert translate.type_in("", ["n.R", "R"], "") == "n.R"
     assert translate.type_in("", ["n.R", "R"], "R") == "R"
+    assert [translate.type_in(given, ["string"], "", "g") for given in ("", "string", "g")] == ["", "", ""]
+    assert [translate.type_in(given, None, "", "g") for given in ("", "g", "h")] == ["", "", "h"]
+    assert translate.type_in("g", None, "T", "g") == "g"
     for wrong, described in (("n.X", ["n.R"]), ("x.R", ["n.R"]), ("", [])):
         with pytest.raises(err.MalformedSchema):
             translate.type_in(wrong, described, "")
