@@ -40,7 +40,6 @@ def described(desk: Desk, state: State, version: Version) -> dict[str, str]:
     written = translate.kept(subject.ext).get("format") or translate.kept(space.ext if space else None).get("format")
     headers = {
         "Schema-Format": name_of(language_of(version.lane), written or "", desk.registry.schemas.installed()),
-        "Schema-Authority": translate.authority_of(subject),
         "Schema-Description": subject.description,
         "Schema-Version-Description": version.extra.description if version.extra is not None else "",
         "Schema-Created-Time-Utc": time_out(subject.at),
@@ -48,7 +47,8 @@ def described(desk: Desk, state: State, version: Version) -> dict[str, str]:
         "Schema-Version-Created-Time-Utc": time_out(version.at),
     }
     told = {name: header_out(value) for name, value in headers.items() if value}
-    return {**identified(desk, version), **told}
+    authority = translate.authority_of(subject)
+    return {**identified(desk, version), **({"Schema-Authority": authority} if authority else {}), **told}
 
 
 def document(desk: Desk, state: State, version: Version) -> Response[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -62,12 +63,13 @@ def attributes(
         _either(description, schema_description),
         _either(versiondescription, schema_version_description),
         _either(format_, schema_format),
-        _either(authority, schema_authority),
-        _either(id_, schema_version_id),
+        authority if authority is not None else schema_authority,
+        id_ if id_ is not None else schema_version_id,
     )
 
 
 def _either(query: str | None, header: str | None) -> str | None:
+    """A text of the query, else of a header; URIs need none of this, since they have an encoding of their own."""
     if query is not None and "\ufffd" in query:
         raise InvalidRequest("a query parameter is not UTF-8")
     return query if query is not None or header is None else header_in(header)
@@ -78,6 +80,7 @@ WithAttributes = NamedDependency[Attributes]
 # --- documents ------------------------------------------------------------------------------------------------------
 
 
+@dataclass
 class AnyDocument(Operation):
     """An OpenAPI operation whose request body is a document of any content type."""
 

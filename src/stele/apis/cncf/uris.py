@@ -27,7 +27,7 @@ _CHARACTERS = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?#\[\]-]|%[0-9A-Fa-f]{2
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ROOT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)//[^/?#]*")
 _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:[/?#]|\Z)")
-_PATH = re.compile(r"(?:^|/)schemagroups/([^/?#]+)/schemas/([^/?#]+)/versions?/([0-9]{1,10})\Z")
+_PATH = re.compile(r"(?:^|[/:])schemagroups/([^/?#]+)/schemas/([^/?#]+)/versions?/([0-9]{1,10})\Z")
 
 
 class Place(NamedTuple):

@@ -1,0 +1,361 @@
+"""The CNCF dialect answers as its transcripts say, whose rules have the numbers of its must-have behaviours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from stele.apis.cncf import CncfOptions, application
+from stele.apis.cncf.access import Permission
+from stele.errors import Unauthenticated
+from stele.server.front import App, Front, Mount
+from stele.server.metrics import Metrics
+from stele.service.access import Authenticator, Headers, Principal, anyone
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+from .transcripts import Rule, play, read_rules, says
+
+RULES = read_rules(*sorted((Path(__file__).parent / "cncf").glob("*.txt")))
+STORES = ("memory", "sqlite")
+LATER = {15, 16, 17}
+"""Behaviours of replication and of events; xRegistry's begin with 21."""
+IN_PYTHON = {7, 8, 20}
+ELSEWHERE = {28}
+"""The real client: tests/interop/test_azure_client.py."""
+
+AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """One node, given a new log for every test: building an application takes longer than playing a rule."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the dialect over that node, behind the server's front."""
+    async with client_of(fronted(registry)) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=STORES)
+async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
+    """A fresh log below the node, of every kind."""
+    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
+    await registry.reset(log)
+    yield request.param
+    await registry.reset(await open_log("memory:"))
+    await log.close()
+
+
+def fronted(registry: Registry, authenticate: Authenticator = anyone, options: CncfOptions | None = None) -> App:
+    """The dialect behind the server's front."""
+    return Front({}, Mount("cncf", application(registry, options)), Metrics(), authenticate=authenticate)
+
+
+def refused(expected: str, answer: httpx.Response) -> bool:
+    """A problem document with that detail, or in the Azure flavour an error with that code and message."""
+    body = answer.json()
+    if str(answer.request.url.path).lower().startswith("/$schemagroups"):
+        code, _, sentence = expected.partition(" ")
+        return list(body) == ["error"] and body["error"]["code"] == code and says(sentence, body["error"]["message"])
+    problem = answer.headers["content-type"] == "application/problem+json" and body["status"] == answer.status_code
+    return problem and says(expected, body["detail"])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
+async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
+    """Every request of a transcript gets the answer written below it."""
+    await play(client, rule, media_type="application/json", refused=refused)
+
+
+def test_every_must_have_behaviour_is_a_test() -> None:
+    """Each numbered behaviour of this dialect has a rule, or a test where requests and answers are not enough."""
+    numbers = {int(found[1]) for rule in RULES if (found := re.match(r"(\d+)", rule.sentence))}
+    assert numbers | IN_PYTHON | ELSEWHERE | LATER == {*range(1, 21), 28}
+
+
+# --- what a transcript cannot say -----------------------------------------------------------------------------------
+
+
+async def group(client: httpx.AsyncClient, name: str = "g", **attributes: Any) -> None:
+    """Create a group."""
+    answer = await client.put(f"/schemagroups/{name}", json=attributes)
+    assert answer.status_code == 201, answer.text
+
+
+async def posted(
+    client: httpx.AsyncClient, schema: str, body: bytes | str, content_type: str, **attributes: str
+) -> httpx.Response:
+    """Register a document in the group g."""
+    headers = {"content-type": content_type}
+    answer = await client.post(f"/schemagroups/g/schemas/{schema}", content=body, headers=headers, params=attributes)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_05_one_document_is_one_version_however_many_bring_it(store: str, client: httpx.AsyncClient) -> None:
+    """5: posts of one document at once get one version and one Schema-Id, the id of the answer."""
+    await group(client, format="avro")
+    answers = await asyncio.gather(*(posted(client, "s", AVRO, "application/json") for _ in range(8)))
+    assert {answer.headers["schema-version"] for answer in answers} == {"1"}
+    assert len({answer.headers["schema-id"] for answer in answers}) == 1
+    assert all(answer.json() == {"id": answer.headers["schema-id"]} for answer in answers)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/octet-stream",
+        'Application/X-Thing ; version="1,2" ;q=ü',
+        "text/html",
+        "text/plain",
+        "text/plain;charset=iso-8859-1",
+        "image/png",
+    ],
+)
+async def test_07_documents_come_back_byte_for_byte(store: str, client: httpx.AsyncClient, content_type: str) -> None:
+    """7: any bytes with any content type are returned as they were posted, from every path."""
+    await group(client)
+    body = bytes(range(256)) + b"\r\n\xff\xfe \n"
+    header = (b"content-type", content_type.encode("latin-1"))
+    made = await client.post("/schemagroups/g/schemas/s?format=thing", content=body, headers=[header])
+    assert made.status_code == 200, made.text
+    uri = quote(made.headers["schema-version-uri"], safe="")
+    for path in ("/schemagroups/g/schemas/s", "/schemagroups/g/schemas/s/versions/1", f"/schema?uri={uri}"):
+        answer = await client.get(path)
+        assert answer.content == body
+        assert header in [(name.lower(), value) for name, value in answer.headers.raw]
+        assert answer.headers["schema-format"] == "thing"
+        assert "sandbox" in answer.headers["content-security-policy"], "a page somebody posted does not run"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_07_known_formats_keep_their_text_and_type(store: str, client: httpx.AsyncClient) -> None:
+    """7: a schema that is parsed keeps its blanks, its byte order mark apart, and the parameters of its type."""
+    await group(client, format="avro")
+    text = ' {"type" :\t"record", "name":"R","doc":"ü","fields":[ ]}\r\n'.encode()
+    await posted(client, "s", text, "application/json; charset=utf-8; format=avro")
+    answer = await client.get("/schemagroups/g/schemas/s")
+    assert answer.content == text
+    assert answer.headers["content-type"] == "application/json; charset=utf-8; format=avro"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_08_head_is_get_without_the_body(store: str, client: httpx.AsyncClient) -> None:
+    """8: HEAD has the headers of GET, the length included, and no body."""
+    await group(client, format="avro")
+    made = await posted(client, "s", AVRO, "application/json", description="d", id="x")
+    uri = quote(made.headers["schema-version-uri"], safe="")
+    for path in ("/schemagroups/g/schemas/s", "/schemagroups/g/schemas/s/versions/1", f"/schema?uri={uri}"):
+        got, head = await client.get(path), await client.head(path)
+        told = [{k: v for k, v in answer.headers.items() if k != "x-request-id"} for answer in (got, head)]
+        assert told[0] == told[1]
+        assert told[0]["content-length"] == str(len(AVRO))
+        assert head.status_code == 200
+        assert not head.content
+    assert (await client.head("/schemagroups/g/schemas/none")).status_code == 404
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_09_pages_cover_every_item(store: str, client: httpx.AsyncClient) -> None:
+    """9: following the links from page to page, every schema is seen once, and the last page has no next one."""
+    await group(client, format="avro")
+    names = sorted([f"schema {number}" for number in range(5)] + ["ö&=?"])
+    for name in names:
+        await posted(client, quote(name, safe=""), AVRO, "application/json")
+    seen: list[str] = []
+    url = "/schemagroups/g/schemas?limit=4"
+    while url:
+        answer = await client.get(url)
+        seen += answer.json()
+        assert answer.links["first"]["url"] == "http://registry/schemagroups/g/schemas?limit=4"
+        url = answer.links.get("next", {}).get("url", "")
+    assert seen == names
+    assert "link" not in (await client.get("/schemagroups/g/schemas")).headers
+
+
+async def pulled(source: httpx.AsyncClient, target: httpx.AsyncClient, prefix: str) -> None:
+    """One pull of everything: groups get other names, versions keep their URIs, empty authorities are filled in."""
+    for name in (await source.get("/schemagroups")).json():
+        place = quote(name, safe="")
+        attributes = (await source.get(f"/schemagroups/{place}")).json()
+        await target.put(f"/schemagroups/{prefix}{place}", json={**attributes, "id": prefix + name})
+        for schema in (await source.get(f"/schemagroups/{place}/schemas")).json():
+            path = f"{place}/schemas/{quote(schema, safe='')}"
+            for number in (await source.get(f"/schemagroups/{path}/versions")).json():
+                found = await source.get(f"/schemagroups/{path}/versions/{number}")
+                headers = {
+                    "content-type": found.headers["content-type"],
+                    "schema-version-id": found.headers["schema-version-uri"],
+                    "schema-authority": found.headers.get("schema-authority", str(source.base_url)),
+                }
+                if "format" not in attributes:
+                    headers["schema-format"] = found.headers["schema-format"]
+                answer = await target.post(f"/schemagroups/{prefix}{path}", content=found.content, headers=headers)
+                assert answer.status_code == 200, answer.text
+
+
+async def uris(client: httpx.AsyncClient) -> dict[str, tuple[bytes, str]]:
+    """Every version of a registry: its document and content type by URI, read by that URI."""
+    found = {}
+    for name in (await client.get("/schemagroups")).json():
+        for schema in (await client.get(f"/schemagroups/{quote(name)}/schemas")).json():
+            path = f"/schemagroups/{quote(name)}/schemas/{quote(schema)}"
+            for number in (await client.get(f"{path}/versions")).json():
+                uri = (await client.head(f"{path}/versions/{number}")).headers["schema-version-uri"]
+                answer = await client.get("/schema", params={"uri": uri})
+                found[uri] = (answer.content, answer.headers["content-type"])
+    return found
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_14_a_copy_has_the_uris_of_its_source(store: str, client: httpx.AsyncClient) -> None:
+    """14: a registry pulled into another one is found there under the same URIs; a second pull changes nothing."""
+    await group(client, format="avro")
+    await group(client, "mixed", description="of everything")
+    await posted(client, "s", AVRO, "application/json")
+    await posted(client, "s", AVRO.replace("int", "long"), "application/json")
+    await posted(client, "ruled", AVRO, "application/json;format=avro", authority="urn:a:b", id="x")
+    await client.post("/schemagroups/mixed/schemas/%C3%B6?format=own", content=b"\x00\xff", headers={})
+    target = await Registry.open(await open_log("memory:"))
+    async with client_of(fronted(target)) as copy:
+        copy.base_url = httpx.URL("http://copy")
+        await pulled(client, copy, "copied.")
+        first = await uris(copy)
+        assert first == await uris(client)
+        assert "urn:a:b:x" in first
+        assert "http://registry/schemagroups/mixed/schemas/%C3%B6/versions/1" in first
+        seq = target.state.seq
+        await pulled(client, copy, "copied.")
+        assert target.state.seq == seq, "nothing was written"
+    await target.close()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_19_one_subscription_from_begin_to_end(store: str, client: httpx.AsyncClient) -> None:
+    """19: a subscription is found where Location says, replaced without losing its secret, and ended."""
+    body = {
+        "sink": "https://a/b",
+        "protocol": "HTTP",
+        "sinkCredential": {"credentialType": "PLAIN", "identifier": "i", "secret": "geheim"},
+    }
+    made = await client.post("/subscriptions", json=body)
+    place = made.headers["location"]
+    assert place == f"http://registry/subscriptions/{made.json()['id']}"
+    assert (await client.get(place)).json() == made.json()
+    assert (await client.get("/subscriptions")).json() == [made.json()]
+    changed = await client.put(place, json={**made.json(), "sink": "https://c/d"})
+    assert changed.status_code == 200, changed.text
+    assert (await client.get(place)).json() == {**made.json(), "sink": "https://c/d"}
+    assert "geheim" not in changed.text + made.text
+    ended = await client.delete(place)
+    assert (ended.status_code, ended.json()) == (200, changed.json())
+    assert (await client.get(place)).status_code == 404
+
+
+def _authenticated(headers: Headers) -> Principal:
+    name = dict(headers).get(b"authorization", b"").decode()
+    if not name:
+        raise Unauthenticated("who are you?")
+    return Principal(name)
+
+
+def _authorized(caller: str, name: str, permission: Permission) -> bool:
+    return caller == "admin" or name.startswith(caller) or (permission is Permission.READ and name == "shared")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_20_ids_of_groups_are_seen_by_all(store: str, registry: Registry) -> None:
+    """20: who may not read a group sees that its id is taken and nothing else; nobody in particular sees nothing."""
+    app = fronted(registry, _authenticated, CncfOptions(authorize=_authorized))
+    admin, ann = {"authorization": "admin"}, {"authorization": "ann"}
+    async with client_of(app) as client:
+        assert (await client.get("/schemagroups")).status_code == 401
+        for name in ("ann.one", "bob", "shared"):
+            made = await client.put(
+                f"/schemagroups/{name}", json={"format": "avro", "description": name}, headers=admin
+            )
+            assert made.status_code == 201
+            path = f"/schemagroups/{name}/schemas/s"
+            made = await client.post(path, content=AVRO, headers=admin)
+            assert made.status_code == 200
+        bobs = {"uri": made.headers["schema-version-uri"].replace("shared", "bob")}
+        schema_id = (await client.get("/schemagroups/bob/schemas/s", headers=admin)).headers["schema-id"]
+        assert (await client.get("/schemagroups", headers=ann)).json() == ["ann.one", "bob", "shared"]
+        assert (await client.get("/$schemaGroups", headers=ann)).json() == {"Value": ["ann.one", "bob", "shared"]}
+        assert (await client.get("/schemagroups/bob", headers=ann)).json() == {"id": "bob"}
+        assert (await client.get("/schemagroups/shared", headers=ann)).json()["description"] == "shared"
+        for method, path, status in (
+            ("GET", "/schemagroups/none", 404),
+            ("GET", "/schemagroups/bob/schemas", 403),
+            ("GET", "/schemagroups/bob/schemas/s", 403),
+            ("GET", "/schemagroups/bob/schemas/s/versions/1", 403),
+            ("GET", f"/schema?uri={quote(bobs['uri'])}", 403),
+            ("GET", f"/$schemaGroups/$schemas/{schema_id}", 403),
+            ("GET", "/$schemaGroups/bob", 403),
+            ("PUT", "/schemagroups/bob", 403),
+            ("PUT", "/schemagroups/carl", 403),
+            ("DELETE", "/schemagroups/shared/schemas/s", 403),
+            ("DELETE", "/schemagroups/shared", 403),
+            ("POST", "/schemagroups/shared/schemas/s", 403),
+            ("GET", "/schemagroups/shared/schemas/s", 200),
+            ("DELETE", "/schemagroups/ann.one", 204),
+        ):
+            answer = await client.request(method, path, headers=ann)
+            assert answer.status_code == status, (method, path, answer.text)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_data_of_a_deleted_schema_can_still_be_read(store: str, client: httpx.AsyncClient) -> None:
+    """Azure's data have the id of a schema in their content type: it answers after the schema is gone from lists."""
+    await client.put("/$schemaGroups/g", json={"schemaType": "Avro"})
+    headers = {"content-type": "application/json; serialization=Avro"}
+    made = await client.put("/$schemaGroups/g/schemas/s", content=AVRO, headers=headers)
+    place = made.headers["schema-id-location"]
+    assert place == f"http://registry/$schemaGroups/$schemas/{made.headers['schema-id']}"
+    assert re.fullmatch("[0-9a-f]{32}", made.headers["schema-id"])
+    assert (await client.delete("/$schemaGroups/g")).status_code == 204
+    answer = await client.get(place)
+    assert (answer.status_code, answer.text) == (200, AVRO)
+    assert answer.headers["schema-version"] == "1"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_etag_guards_a_group(store: str, client: httpx.AsyncClient) -> None:
+    """If-Match with the ETag of a group changes that one; after a change it is another one."""
+    made = await client.put("/$schemaGroups/g", json={"schemaType": "Avro"})
+    tag = {"if-match": made.headers["etag"]}
+    body = {"schemaType": "Avro", "groupProperties": {"a": "b"}}
+    assert (await client.put("/$schemaGroups/g", json=body, headers=tag)).status_code == 200
+    assert (await client.put("/$schemaGroups/g", json=body, headers=tag)).status_code == 412
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_every_operation_is_documented(store: str, client: httpx.AsyncClient) -> None:
+    """The OpenAPI document has every path of both flavours, with request bodies where there are some."""
+    paths = (await client.get("/_docs/cncf/openapi.json")).json()["paths"]
+    assert {"get", "put", "delete"} == set(paths["/schemagroups/{group}"])
+    assert {"get", "post", "delete"} == set(paths["/schemagroups/{group}/schemas/{schema}"])
+    assert paths["/schemagroups/{group}/schemas/{schema}"]["post"]["requestBody"]["content"].keys() == {"*/*"}
+    names = {row["name"] for row in paths["/schemagroups/{group}/schemas/{schema}"]["post"]["parameters"]}
+    assert {"description", "format", "authority", "id", "Schema-Description", "Schema-Version-Id"} <= names
+    assert {"get", "put", "delete"} == set(paths["/subscriptions/{subscription}"])
+    assert {"get"} == set(paths["/schema"])
+    assert {"get", "put", "post", "delete"} == set(paths["/$schemaGroups/{group}/schemas/{schema}"])
