@@ -1,0 +1,109 @@
+"""Builds the jar: `python -m stele.spark.engines.jvm.build`.
+
+Java sources beside this file, compiled by the JDK's `javac` against nothing but the jars inside PySpark; one jar runs
+on Spark 4.0 to 4.3. The same sources and the same JDK give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from stele.errors import NotInstalled, SteleError
+from stele.spark.engines.jvm.jar import JAR
+from stele.spark.engines.reasons import TEXTS
+
+SOURCES = Path(__file__).with_name("java")
+RELEASE = "17"
+"""The oldest Java that Spark 4 runs on."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+class CannotBuild(SteleError):
+    """The jar could not be built; the sentence says what is missing, or what javac said."""
+
+
+def build(target: Path = JAR) -> Path:
+    """Compile and pack. Raises `CannotBuild` without a JDK, `NotInstalled` without PySpark."""
+    with tempfile.TemporaryDirectory() as folder:
+        classes = Path(folder)
+        _compile(classes)
+        reasons = {reason.name: text for reason, text in TEXTS.items()}
+        (classes / "io/stele/spark/reasons.json").write_text(json.dumps(reasons, sort_keys=True))
+        draft = target.with_name(f"{target.name}.{os.getpid()}")
+        _pack(classes, draft)
+        draft.replace(target)
+    return target
+
+
+def _compile(classes: Path) -> None:
+    sources = sorted(str(path) for path in SOURCES.rglob("*.java"))
+    options = ["-d", str(classes), "--release", RELEASE, "-encoding", "UTF-8", "-g:source,lines", "-proc:none"]
+    command = [str(javac()), *options, "-Xlint:all,-classfile,-processing", "-cp", f"{spark_jars()}/*", *sources]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # javac warns about classes the jars of Spark were built with and do not hold; those are not ours
+    if done.returncode:
+        raise CannotBuild(f"javac failed:\n{done.stdout}{done.stderr}")
+
+
+def _pack(classes: Path, target: Path) -> None:
+    """A jar whose bytes depend on its files only."""
+    files = sorted(path for path in classes.rglob("*") if path.is_file())
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
+        jar.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")
+        for path in files:
+            entry = zipfile.ZipInfo(path.relative_to(classes).as_posix(), _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            jar.writestr(entry, path.read_bytes())
+
+
+def javac() -> Path:
+    """The compiler of JAVA_HOME, else of the PATH. Raises `CannotBuild`."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("javac", path=str(Path(home) / "bin")) if home else None
+    found = found or shutil.which("javac")
+    if found is None:
+        raise CannotBuild("building needs a JDK of 17 or newer: no javac in JAVA_HOME or on the PATH")
+    return Path(found)
+
+
+def spark_jars() -> Path:
+    """The folder of jars inside PySpark. Raises `NotInstalled`."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise NotInstalled("PySpark", "spark")
+    return Path(spec.origin).with_name("jars")
+
+
+def is_fresh() -> bool:
+    """Whether there is a jar, newer than what it is made of."""
+    made_of = [*SOURCES.rglob("*.java"), Path(__file__)]
+    return JAR.exists() and JAR.stat().st_mtime >= max(path.stat().st_mtime for path in made_of)
+
+
+def main() -> int:
+    """Exit code 0 when there is a jar, or when there cannot be one and nobody insists."""
+    parser = argparse.ArgumentParser(prog="python -m stele.spark.engines.jvm.build", description="Build the jar.")
+    parser.add_argument("--if-possible", action="store_true", help="without a JDK or PySpark say so and go on")
+    parser.add_argument("--if-stale", action="store_true", help="only when a source is newer than the jar")
+    options = parser.parse_args()
+    if options.if_stale and is_fresh():
+        return 0
+    try:
+        sys.stdout.write(f"{build()}\n")
+    except (CannotBuild, NotInstalled) as error:
+        sys.stderr.write(f"The jvm engine was not built: {error}\n")
+        return 0 if options.if_possible else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""Decoding and encoding as expressions: what Spark is asked to call, and the programs that go with it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from stele.client import SchemaSnapshot
+from stele.client.names import split
+from stele.errors import Invalid
+from stele.spark.engines.jvm.answering import Answers, Task
+from stele.spark.engines.jvm.fitting import unfit
+from stele.spark.engines.jvm.jar import CATALOG, is_loaded, is_remote, need_engine
+from stele.spark.engines.jvm.programs import width, writing
+from stele.spark.engines.resolve import Resolver
+from stele.spark.engines.steps import Branch, Nothing
+from stele.spark.source import parsed
+from stele.spark.wires import Prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from stele.spark.engines.arrow import ArrowType
+    from stele.spark.planning import Writing
+    from stele.spark.records import Reading
+
+VALUE, ID, ERROR = "value", "schema_id", "error"
+"""Columns of the struct that `decoded` makes."""
+
+
+def decoded(session: SparkSession, raw: Column, reading: Reading, *, fail_fast: bool) -> Column | None:
+    """The records of a binary column as a struct (value, schema_id, error); None where another engine is chosen.
+
+    All pinned writers are resolved here, on the driver; what cannot be read is an answer of its own. Raises `Invalid`
+    and `JarMissing` when the engine `jvm` was asked for and cannot be had, and what the reader's schema is refused for.
+    """
+    if not _chosen(session, reading.engine, _cannot_read(reading)):
+        return None
+    pinned = reading.targets[0].pinned
+    task = Task(pinned, reading.registry, reading.patience, reading.rules == "refuse")
+    answers = Answers(Task(pinned, pinned.snapshot, 0.0, task.refusing))
+    context = split(pinned.subject).context
+    ids = sorted({schema.id for schema in pinned.snapshot.schemas if schema.context == context and schema.id})
+    known = {number: answers.about(number) for number in ids}
+    spec = {
+        "subject": pinned.subject,
+        "type": _result_type(answers.resolver).json(),
+        "width": width(answers.resolver.root),
+        "fail_fast": fail_fast,
+        "programs": {number: found["program"] for number, found in known.items() if "program" in found},
+        "refused": {number: found["refused"] for number, found in known.items() if "refused" in found},
+    }
+    if not isinstance(reading.registry, SchemaSnapshot):
+        spec["ask"] = {"task": task.packed(), "python": _python(session)}
+    return _call("decode", spec, raw)
+
+
+def encoded(
+    df: DataFrame, columns: Sequence[Column], types: Sequence[ArrowType], job: Writing, fields: Sequence[str] | None
+) -> Column | None:
+    """The columns as framed records; None where another engine is chosen.
+
+    types are those of the columns; fields their names in the record, None when the one column is the whole value.
+    Raises like `decoded`.
+    """
+    from pyspark.sql import functions as f
+
+    session = df.sparkSession
+    cannot = _cannot_write(job)
+    schema = parsed(job.writer) if not cannot else None
+    resolver = Resolver(schema, for_spark=True) if schema else None
+    if resolver is not None:
+        cannot = unfit(resolver.root, types, fields)
+    if not _chosen(session, job.engine, cannot) or resolver is None or schema is None:
+        return None
+    steps = resolver.steps(schema)
+    whole = fields is None
+    spec = {
+        "id": job.writer.id,
+        "whole": whole,
+        "stays": not isinstance(steps, Branch | Nothing),
+        "program": writing(steps),
+    }
+    names = [VALUE] if fields is None else fields
+    value = f.struct(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
+    return _call("encode", spec, value)
+
+
+def _chosen(session: SparkSession, engine: str, cannot: str) -> bool:
+    """Whether this engine is to do it; cannot says why it is not able to."""
+    if engine == "jvm":
+        if cannot:
+            raise Invalid(f"the engine jvm cannot do this: {cannot}; choose auto")
+        need_engine(session)
+        return True
+    return engine == "auto" and not cannot and is_loaded(session)
+
+
+def _cannot_read(reading: Reading) -> str:
+    if reading.several or len(reading.targets) != 1:
+        return "it reads one type at a time"
+    schema_type = reading.targets[0].pinned.reader.schema_type
+    return _cannot(reading.wire, schema_type, reading.rules)
+
+
+def _cannot_write(job: Writing) -> str:
+    return _cannot(job.wire, job.writer.schema_type, job.rules)
+
+
+def _cannot(wire: object, schema_type: str, rules: object) -> str:
+    if not isinstance(wire, Prefix):
+        return "it knows the wire 'confluent' only"
+    if schema_type != "AVRO":
+        return f"it knows Avro, not {schema_type}"
+    return "" if rules in ("refuse", "ignore") else "it does not run rules"
+
+
+def _call(what: str, spec: dict[str, Any], argument: Column) -> Column:
+    """The call of a function that has its spec in its name (`Spec.java`)."""
+    from pyspark.sql import functions as f
+
+    packed = zlib.compress(json.dumps(spec, separators=(",", ":")).encode(), 9)
+    name = base64.urlsafe_b64encode(packed).decode()
+    return f.call_function(f"{CATALOG}.`{what}_{name}`", argument)
+
+
+def _result_type(resolver: Resolver) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import IntegerType, StructField, StructType
+
+    from stele.spark.decoding import error_type
+
+    return StructType(
+        [
+            StructField(VALUE, from_arrow_type(resolver.root.type)),
+            StructField(ID, IntegerType()),
+            StructField(ERROR, from_arrow_type(error_type())),
+        ]
+    )
+
+
+def _python(session: SparkSession) -> str | None:
+    """The Python of the executors, as far as this side knows it."""
+    return None if is_remote(session) else str(session.sparkContext.pythonExec)
