@@ -22,6 +22,7 @@ from .in_process import App, client_of
 from .transcripts import Rule, play, read_rules
 
 RULES = read_rules(*sorted((Path(__file__).parent / "confluent").glob("*.txt")))
+PLAYED = [(rule, profile) for rule in RULES for profile in get_args(Profile) if profile >= rule.since]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -45,8 +46,7 @@ def _fronted(registry: Registry, profile: Profile) -> App:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("profile", get_args(Profile))
-@pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
+@pytest.mark.parametrize(("rule", "profile"), PLAYED, ids=[f"{rule.sentence}-{name}" for rule, name in PLAYED])
 async def test_rule(
     rule: Rule, profile: Profile, registry: Registry, clients: dict[Profile, httpx.AsyncClient]
 ) -> None:

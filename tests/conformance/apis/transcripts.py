@@ -10,6 +10,7 @@ GET /subjects [accept: text/html]           headers in brackets before the body
                                             code and sentence; … at its end lets anything follow
   200 <content-type: application/json> []   headers the answer must have, before the body
   7.9: 200 {"id": 1}                        the answer of another profile, where `in_profile` cannot tell it
+from 8.0                                    the rules below, up to the end of the file, hold from that profile on
 """
 
 from __future__ import annotations
@@ -46,10 +47,11 @@ class Exchange(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Exchanges on one registry, and what they show."""
+    """Exchanges on one registry, and what they show; the first profile they hold in, '' for all."""
 
     sentence: str
     exchanges: list[Exchange]
+    since: str = ""
 
 
 def read_rules(*paths: Path) -> list[Rule]:
@@ -64,6 +66,7 @@ def read_rules(*paths: Path) -> list[Rule]:
 def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
     rule: Rule | None = None
     asked: re.Match[str] | None = None
+    since = ""
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -73,7 +76,9 @@ def _read(path: Path, texts: dict[str, str]) -> Iterator[Rule]:
         elif line.startswith("== "):
             if rule is not None:
                 yield rule
-            rule = Rule(line[3:], [])
+            rule = Rule(line[3:], [], since)
+        elif line.startswith("from "):
+            since = line[5:].strip()
         elif answer := _ANSWER.match(line):
             assert rule is not None, f"{path.name}:{number}: an answer outside a rule"
             if answer[1]:
@@ -157,6 +162,7 @@ async def play(
 
 _REGISTERING = re.compile(r"POST (/contexts/[^/]+)?/subjects/[^/]+/versions(\?.*)?\Z")
 _NEWER = {"guid", "ts", "deleted"}
+_NEWER_PATHS = re.compile(r"(/schemas/guids/[^/]+(/ids)?|/contexts/[^/?]+|/associations[^?]*)(\?.*)?\Z")
 
 
 def in_profile(exchange: Exchange, profile: str) -> Exchange:
@@ -164,6 +170,8 @@ def in_profile(exchange: Exchange, profile: str) -> Exchange:
     status, expected = exchange.others.get(profile, (exchange.status, exchange.expected))
     if profile in exchange.others:
         pass
+    elif profile == "7.9" and _NEWER_PATHS.match(exchange.target):
+        return exchange._replace(status=404, expected="404 HTTP 404 Not Found", answered={})
     elif profile == "8.2" and status == 409:
         expected = re.sub(r"^409\b", "40901", expected)
     elif (

@@ -29,7 +29,7 @@ from stele.apis.confluent.desk import Desk, Office
 from stele.apis.confluent.faults import MEDIA_TYPE, answer
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.hot import HotSchemas
-from stele.apis.confluent.options import ConfluentOptions
+from stele.apis.confluent.options import OLD, ConfluentOptions
 from stele.apis.web import actor_of, operation_id
 from stele.service.registry import Registry
 
@@ -52,6 +52,9 @@ SEGMENTS = (
     "security",
 )
 """Beginnings of the paths that are answered here."""
+
+_SINCE_8 = (*routes_associations.ROUTES, *routes_schemas.BY_GUID, routes_root.delete_context)
+"""What releases before 8.0 do not have: their profile answers 404."""
 
 CONTENT_TYPE = MEDIA_TYPE.encode()
 """Header value of answers to clients that accept anything."""
@@ -77,8 +80,9 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         routes_exporters,
         routes_acls,
     )
+    unknown = {id(handler) for handler in _SINCE_8} if options.profile == OLD else set()
     return Litestar(
-        route_handlers=[handler for module in modules for handler in module.ROUTES],
+        route_handlers=[handler for module in modules for handler in module.ROUTES if id(handler) not in unknown],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer(options)},
         middleware=[conventions],

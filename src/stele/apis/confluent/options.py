@@ -12,8 +12,9 @@ Profile = Literal["7.9", "8.0", "8.1", "8.2"]
 """The release whose answers are given, where releases differ.
 
 From 8.0 on there are `guid`, `ts`, `deleted` and always `schemaType`, and registering answers the whole version. 7.9
-has none of the first three, leaves `schemaType` out for Avro, and registering answers the id alone. From 8.2 on an
-incompatible schema has the error code 40901, before that 409.
+has none of the first three, leaves `schemaType` out for Avro, and registering answers the id alone; it knows neither
+schemas by guid nor associations, and deletes no context. From 8.2 on an incompatible schema has the error code 40901,
+before that 409.
 """
 
 OLD: Final = "7.9"

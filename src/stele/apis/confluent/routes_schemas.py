@@ -223,6 +223,7 @@ async def _uses(desk: Desk, gid: str, subject: str, context: str, deleted: str) 
     return lists.uses(schema, deleted=is_true(deleted))
 
 
+BY_GUID = [get_schema_by_guid, list_ids_of_guid]
 ROUTES = [
     list_schemas,
     list_types,
@@ -230,6 +231,5 @@ ROUTES = [
     get_schema_text,
     list_subjects_of_id,
     list_versions_of_id,
-    get_schema_by_guid,
-    list_ids_of_guid,
+    *BY_GUID,
 ]
