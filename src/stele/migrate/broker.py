@@ -69,7 +69,10 @@ def _produce(kafka: Any, settings: dict[str, Any], topic: str, records: Sequence
     for record in records:
         while True:
             try:
-                producer.produce(topic, record.value, record.key, partition=0, on_delivery=delivered)
+                # Time 0 is "now" to librdkafka.
+                producer.produce(
+                    topic, record.value, record.key, partition=0, on_delivery=delivered, timestamp=record.ts or 0
+                )
                 break
             except BufferError:
                 producer.poll(1.0)
@@ -127,7 +130,9 @@ def _until(kafka: Any, consumer: Any, first: int, end: int, progress: Progress) 
         seen = message.offset() + 1
         progress("records", seen, end)
         if seen <= end:
-            yield Record(message.key(), message.value(), message.offset(), f"offset {message.offset()}")
+            kind, ts = message.timestamp()
+            told = ts if kind != kafka.TIMESTAMP_NOT_AVAILABLE and ts >= 0 else None
+            yield Record(message.key(), message.value(), message.offset(), f"offset {message.offset()}", told)
 
 
 def _kafka() -> Any:

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
+from stele.migrate.beside import unlike
 from stele.migrate.model import (
     DEFAULT_LEVEL,
     REGISTRY_LEVEL,
@@ -42,6 +43,10 @@ class Kind(StrEnum):
     """The id stands for another schema in that context of the target, or twice in the source."""
     EXTRA = "extra"
     """The target has a version of the subject that the source has not."""
+    TIME = "time"
+    """The target says another time of registration; what is registered keeps its time."""
+    BESIDE = "beside"
+    """A key, an association or an exporter is not at the target as it is here."""
 
 
 CONFLICTS = frozenset({Kind.NUMBER_TAKEN, Kind.ID_TAKEN})
@@ -84,7 +89,13 @@ def compare(source: Dump, target: Dump, *, modes: bool = True) -> Comparison:
     there = {row.key: row for row in target.versions}
     found = list(_versions(source, there, _ids(target.versions)))
     same = len(source.versions) - len({(row.name, row.version) for row in found})
-    rest = (_extra(source, there), _reserves(source, target), _configs(source, target))
+    rest = (
+        _times(source, there),
+        _extra(source, there),
+        _reserves(source, target),
+        _configs(source, target),
+        _beside(source, target),
+    )
     for part in (*rest, _modes(source if modes else msgspec.structs.replace(source, modes={}), target)):
         found.extend(part)
     return Comparison(tuple(found), same)
@@ -156,6 +167,26 @@ def _extra(source: Dump, there: dict[tuple[str, int], Version]) -> Iterator[Diff
     for row in there.values():
         if row.subject in subjects and row.key not in own:
             yield _difference(Kind.EXTRA, row, "only at the target")
+
+
+def _times(source: Dump, there: dict[tuple[str, int], Version]) -> Iterator[Difference]:
+    """Of versions that are as they should be but for their time."""
+    for row in source.versions:
+        known = there.get(row.key)
+        if known is None or None in (row.ts, known.ts) or row.ts == known.ts:
+            continue
+        if (known.id, known.deleted, known.digest()) == (row.id, row.deleted, row.digest()):
+            yield _difference(Kind.TIME, row, f"registered there at {known.ts}, here at {row.ts}")
+
+
+def _beside(source: Dump, target: Dump) -> Iterator[Difference]:
+    there = {row.key: row for row in target.beside.items()}
+    for row in source.beside.items():
+        known = there.get(row.key)
+        why = "not at the target" if known is None else unlike(row, known)
+        if why:
+            kind, *name = row.key
+            yield Difference(Kind.BESIDE, " ".join(name), why=f"{kind}: {why}")
 
 
 # --- contexts and settings ------------------------------------------------------------------------------------------

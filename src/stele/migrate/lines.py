@@ -1,11 +1,12 @@
 """Dump files of a topic: one record a line, as JSON or as `kafka-console-consumer --property print.key=true` prints it.
 
-    {"offset": 7, "key": {"keytype": "SCHEMA", …}, "value": {…}}      what `stele export topic` writes
-    {"offset": 7, "key": "{\\"keytype\\": …}", "payload": "{…}"}         as text inside, as `kcat -J` has it
+    {"offset": 7, "ts": …, "key": {"keytype": "SCHEMA", …}, "value": {…}}   what `stele export topic` writes
+    {"offset": 7, "ts": …, "key": "{\\"keytype\\": …}", "payload": "{…}"}      as text inside, as `kcat -J` has it
     {"keytype": "SCHEMA", …}<TAB>{…}                                  `null` is a tombstone
     Offset:7<TAB>{"keytype": "SCHEMA", …}<TAB>{…}                     with print.offset=true, print.partition=true …
+    CreateTime:…<TAB>{"keytype": "SCHEMA", …}<TAB>{…}                 with print.timestamp=true
 
-Both kinds may be mixed; empty lines are passed over.
+Times are in milliseconds since 1970 UTC. Both kinds may be mixed; empty lines are passed over.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from stele.core.model import LATEST_TIME
 from stele.errors import InvalidRequest
 from stele.migrate.reading import decoded
 from stele.migrate.records import Record
@@ -23,8 +25,7 @@ from stele.migrate.records import Record
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line, at most."""
 
-_COLUMN = re.compile(rb"(?:(?:CreateTime|LogAppendTime|Partition|Offset):(-?[0-9]{1,19})|NO_TIMESTAMP)\t")
-_OFFSET = b"Offset:"
+_COLUMN = re.compile(rb"(?:(CreateTime|LogAppendTime|Partition|Offset):(-?[0-9]{1,19})|NO_TIMESTAMP)\t")
 
 
 _NONE = msgspec.Raw(b"null")
@@ -37,6 +38,7 @@ class _Line(msgspec.Struct):
     value: msgspec.Raw = _NONE
     payload: msgspec.Raw = _NONE
     offset: int | None = None
+    ts: int | None = None
 
 
 _line = msgspec.json.Decoder(_Line)
@@ -64,7 +66,8 @@ def write(records: Iterable[Record]) -> Iterator[bytes]:
     """The lines of a dump file, each with its end."""
     for record in records:
         offset = b"" if record.offset is None else b'"offset":%d,' % record.offset
-        yield b'{%b"key":%b,"value":%b}\n' % (offset, record.key or b"null", record.value or b"null")
+        ts = b"" if record.ts is None else b'"ts":%d,' % record.ts
+        yield b'{%b%b"key":%b,"value":%b}\n' % (offset, ts, record.key or b"null", record.value or b"null")
 
 
 def _record(line: bytes, place: str) -> Record:
@@ -73,20 +76,27 @@ def _record(line: bytes, place: str) -> Record:
         if columns is not None:
             return columns
     said = decoded(_line.decode, line, f"{place}: neither JSON with key and value nor key, tab, value")
-    return Record(_bytes(said.key, place), _bytes(said.value, place) or _bytes(said.payload, place), said.offset, place)
+    value = _bytes(said.value, place) or _bytes(said.payload, place)
+    return Record(_bytes(said.key, place), value, said.offset, place, _time(said.ts))
 
 
 def _columns(line: bytes, place: str) -> Record | None:
     """A line of the other kind; None when it is none."""
-    offset = None
+    numbers: dict[bytes, int] = {}
     while (column := _COLUMN.match(line)) is not None:
-        if line.startswith(_OFFSET):
-            offset = int(column[1])
+        if column[1]:
+            numbers[column[1]] = int(column[2])
         line = line[column.end() :]
     key, tab, value = line.partition(b"\t")
     if not tab or b'"keytype"' not in key:
         return None
-    return Record(key, None if value.strip() in {b"null", b""} else value, offset, place)
+    ts = numbers.get(b"CreateTime", numbers.get(b"LogAppendTime"))
+    return Record(key, None if value.strip() in {b"null", b""} else value, numbers.get(b"Offset"), place, _time(ts))
+
+
+def _time(ts: int | None) -> int | None:
+    """A time, of which Kafka says -1 where it has none."""
+    return ts if ts is not None and 0 <= ts < LATEST_TIME else None
 
 
 def _bytes(raw: msgspec.Raw, place: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""What is moved: the versions, settings, modes and contexts of a registry, in no vendor's form.
+"""What is moved: the versions, settings, modes, contexts and keys of a registry, in no vendor's form.
 
 Subjects have the names the Confluent API shows: bare in the default context, `:.team:orders` elsewhere. A *level* is
 where settings and modes hang: a subject, `:.team:` for a context, '' for the default one, `:.__GLOBAL:` for all.
@@ -14,6 +14,7 @@ import msgspec
 
 from stele.client.names import split
 from stele.core.governance import Metadata, Rule, RuleSet
+from stele.migrate.beside import Beside
 
 DEFAULT_LEVEL = ""
 """The default context."""
@@ -46,6 +47,8 @@ class Version(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     deleted: bool = False
+    ts: int | None = None
+    """When it was registered, in milliseconds since 1970 UTC, where the source tells."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -94,6 +97,7 @@ class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     contexts   names with their dots, sorted; `.` is always there
     max_ids    by context: the highest id ever given, where that is known and no version left has it
     notes      sentences on what the source has and this form has not
+    beside     keys, associations and exporters
     """
 
     versions: tuple[Version, ...] = ()
@@ -102,6 +106,7 @@ class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     contexts: tuple[str, ...] = (DEFAULT_CONTEXT,)
     max_ids: dict[str, int] = {}
     notes: tuple[str, ...] = ()
+    beside: Beside = Beside()
 
     def levels(self) -> list[str]:
         """Every level this dump speaks of, those above before those below."""
@@ -121,6 +126,7 @@ def version(
     metadata: Metadata | None = None,
     rule_set: RuleSet | None = None,
     deleted: bool = False,
+    ts: int | None = None,
 ) -> Version:
     """A version with everything in its normal form: what is empty is absent, what has no order is sorted."""
     shown = [Reference(row.name, _relative(row.subject, subject), row.version) for row in references or ()]
@@ -134,6 +140,7 @@ def version(
         _metadata(metadata),
         _rule_set(rule_set),
         deleted,
+        ts,
     )
 
 

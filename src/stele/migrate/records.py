@@ -27,16 +27,23 @@ class Flavour(StrEnum):
 
 
 class Record(NamedTuple):
-    """One record as it lies in a topic. offset is None where it is not known; place names it in messages."""
+    """One record as it lies in a topic.
+
+    offset and ts (milliseconds since 1970 UTC) are None where they are not known; place names it in messages.
+    """
 
     key: bytes | None
     value: bytes | None
     offset: int | None = None
     place: str = "record"
+    ts: int | None = None
 
 
-class Key(msgspec.Struct, frozen=True):
-    """What a record is about. seq and node are Redpanda's: the offset the record was meant for, and who wrote it."""
+class Key(msgspec.Struct, frozen=True, rename="camel"):
+    """What a record is about. seq and node are Redpanda's: the offset the record was meant for, and who wrote it.
+
+    The last members are those of associations (ASSOC) and of keys (KEK, DEK), which lie in a topic of their own.
+    """
 
     keytype: str
     subject: str | None = None
@@ -46,6 +53,13 @@ class Key(msgspec.Struct, frozen=True):
     context: str | None = None
     seq: int | None = None
     node: int | None = None
+    resource_name: str = ""
+    resource_namespace: str = ""
+    resource_type: str = ""
+    association_type: str = ""
+    name: str = ""
+    kek_name: str = ""
+    algorithm: str = ""
 
 
 class SchemaValue(msgspec.Struct, frozen=True, rename="camel"):
@@ -74,10 +88,37 @@ class DeleteValue(msgspec.Struct, frozen=True):
     version: int
 
 
+class AssociationValue(msgspec.Struct, frozen=True, rename="camel"):
+    """Value of an ASSOC record."""
+
+    subject: str
+    guid: str = ""
+    resource_id: str = ""
+    lifecycle: str = "WEAK"
+    frozen: bool = False
+
+
+class KekValue(msgspec.Struct, frozen=True, rename="camel"):
+    """Value of a KEK record; here the secrets in kmsProps are shown."""
+
+    kms_type: str
+    kms_key_id: str
+    kms_props: dict[str, str] | None = None
+    doc: str | None = None
+    shared: bool = False
+    deleted: bool = False
+
+
+class DekValue(msgspec.Struct, frozen=True, rename="camel"):
+    """Value of a DEK record."""
+
+    encrypted_key_material: str
+    deleted: bool = False
+
+
 _key = msgspec.json.Decoder(Key)
-_decoders: dict[type, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (SchemaValue, ModeValue, DeleteValue, Config)
-}
+_VALUES = (SchemaValue, ModeValue, DeleteValue, Config, AssociationValue, KekValue, DekValue)
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in _VALUES}
 _MAGIC = {"SCHEMA": {0, 1}}
 
 

@@ -18,7 +18,7 @@ from stele.client.names import split
 from stele.client.request import ParamValue, Request, decoder, path, query
 from stele.core.governance import Metadata, RuleSet
 from stele.errors import InvalidRequest, NotFound, SteleError
-from stele.migrate import model
+from stele.migrate import beside_source, model
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, REGISTRY_LEVEL, Config, Dump, Reference, Version
 from stele.migrate.order import ordered
 from stele.migrate.progress import Progress, quiet
@@ -45,6 +45,7 @@ class _Shown(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     max_id: int | None = None
+    ts: int | None = None
     aliases: list[str] | None = None
 
     def read(self, *, deleted: bool) -> Version:
@@ -59,6 +60,7 @@ class _Shown(msgspec.Struct, frozen=True, rename="camel"):
             metadata=self.metadata,
             rule_set=self.rule_set,
             deleted=deleted,
+            ts=self.ts,
         )
 
 
@@ -81,7 +83,8 @@ def read(client: SchemaRegistryClient, progress: Progress = quiet, *, levels: It
     dump = Dump(ordered(versions), contexts=tuple(contexts), max_ids=_max_ids(client, versions))
     asked = sorted({*dump.levels(), *aliases, *levels}, key=model.level_rank)
     configs, modes = _settings(client, asked, progress)
-    return msgspec.structs.replace(dump, configs=configs, modes=modes)
+    beside, notes = beside_source.read(client, contexts, progress)
+    return msgspec.structs.replace(dump, configs=configs, modes=modes, beside=beside, notes=notes)
 
 
 def subject_path(subject: str) -> str:

@@ -1,8 +1,9 @@
 """Bringing a target up to a source, through the IMPORT mode of its API.
 
 Contexts that get something are put into IMPORT mode, which keeps everybody else from writing there; then come versions,
-each deleted at once if it is to be, then reserved ids, settings, and at the end the modes of the source. Every step is
-harmless when done twice, and what is left to do is read from the target, so after a failure the same call goes on.
+each deleted at once if it is to be, then reserved ids, keys, associations and exporters, settings, and at the end the
+modes of the source. Every step is harmless when done twice, and what is left to do is read from the target, so after a
+failure the same call goes on. Ours takes many versions at once, with their times; others one after the other.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 import msgspec
 
 from stele.client import SchemaRegistryClient
-from stele.client.request import Effect, Request, encode, nothing, path
+from stele.client.request import Effect, Request, decoder, encode, nothing, path
 from stele.errors import AlreadyRetired, Conflict, Invalid, NotFound, Refused, SteleError
-from stele.migrate.compare import Comparison, Kind, compare
+from stele.migrate.beside import Association, Beside, Dek, Exporter, Item, Kek
+from stele.migrate.compare import Comparison, Difference, Kind, compare
 from stele.migrate.model import (
     REGISTRY_LEVEL,
     Config,
@@ -31,6 +33,10 @@ from stele.migrate.progress import Progress, quiet
 from stele.migrate.source import config_path, read, subject_path
 
 IMPORT = "IMPORT"
+CHUNK = 500
+"""Versions sent at once, at most."""
+_CHUNK_BYTES = 4 * 1024 * 1024
+"""Bytes of their texts, at most, unless one alone is longer."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -87,6 +93,20 @@ def apply(
     return work.refusals
 
 
+class _Refused(msgspec.Struct, frozen=True):
+    kind: str
+    name: str
+    number: int
+    message: str
+
+
+class _Imported(msgspec.Struct, frozen=True):
+    refused: list[_Refused]
+
+
+_imported = decoder(_Imported)
+
+
 class _Import:
     """One run."""
 
@@ -100,31 +120,83 @@ class _Import:
         self._progress = progress
         self._versions = {row.key: row for row in source.versions}
         self._filling = sorted({row.name for row in comparison.of(Kind.REGISTER, Kind.DELETE)})
+        lacking = {(row.why.partition(":")[0], row.name) for row in comparison.of(Kind.BESIDE)}
+        self._items = [row for row in source.beside.items() if (row.key[0], " ".join(row.key[1:])) in lacking]
         self._aliased = [name for name in self._filling if name in there.configs and there.configs[name].alias]
         self._configuring = self._levels_to_configure()
+        self._bulk = True
         self._done = 0
-        self._steps = sum(row.kind is not Kind.EXTRA for row in comparison.differences)
+        self._steps = sum(row.kind not in (Kind.EXTRA, Kind.TIME) for row in comparison.differences)
         self.importing: list[str] = []
         self.refusals: list[Refusal] = []
 
     def run(self) -> None:
         """All steps, in their order."""
         self._open()
-        for row in self._comparison.of(Kind.REGISTER, Kind.DELETE):
-            assert row.version is not None
-            self._attempt(row.name, row.version, _bring(self._versions[row.name, row.version], row.kind))
+        for rows in _chunks(self._versions[row.name, row.version or 0] for row in self._differing()):
+            self._bring(rows)
         for row in self._comparison.of(Kind.RESERVE):
             self._attempt(row.name, None, _reserve(row.name, row.id or 1))
+        for start in range(0, len(self._items), CHUNK):
+            self._bring_beside(self._items[start : start + CHUNK])
         self._settle()
+
+    def _differing(self) -> Iterator[Difference]:
+        return self._comparison.of(Kind.REGISTER, Kind.DELETE)
+
+    # --- many at once -------------------------------------------------------------------------------------------------
+
+    def _bring(self, rows: list[Version]) -> None:
+        """Register versions, and delete those that are to be; one by one where the target knows no other way."""
+        refused = self._import({"versions": rows}) if self._bulk else None
+        if refused is None:
+            self._bulk = False
+            for row in rows:
+                self._attempt(row.subject, row.version, _bring(row))
+            return
+        self.refusals += [Refusal(row.name, row.number, row.message) for row in refused]
+        self._count(len(rows))
+
+    def _bring_beside(self, items: list[Item]) -> None:
+        body = Beside(
+            tuple(row for row in items if isinstance(row, Kek)),
+            tuple(row for row in items if isinstance(row, Dek)),
+            tuple(row for row in items if isinstance(row, Association)),
+            tuple(row for row in items if isinstance(row, Exporter)),
+        )
+        refused = self._import(msgspec.structs.asdict(body))
+        if refused is None:
+            why = "the target takes keys, associations and exporters from nobody but their users"
+            self.refusals += [Refusal(" ".join(row.key), None, why) for row in items]
+        else:
+            self.refusals += [Refusal(f"{row.kind} {row.name}", row.number or None, row.message) for row in refused]
+        self._count(len(items))
+
+    def _import(self, body: dict[str, Any]) -> list[_Refused] | None:
+        """What the target refuses of many; None when it has no such route."""
+        request = Request("POST", "/subjects:import", _imported, body=encode(body), effect=Effect.WRITE)
+        try:
+            return self._client.send(request).refused
+        except NotFound:
+            return None
+        except SteleError as error:
+            if getattr(error, "status", None) == 405:
+                return None
+            raise
+
+    def _count(self, steps: int) -> None:
+        self._done += steps
+        self._progress("import", self._done, max(self._steps, self._done))
 
     # --- modes before and after ---------------------------------------------------------------------------------------
 
     def _open(self) -> None:
         """Put everything that gets something into IMPORT mode, and lift the aliases that would lead elsewhere."""
-        contexts = {context_of(subject) for subject in self._filling}
+        subjects = {*self._filling, *(row.level for row in self._items)}
+        contexts = {context_of(subject) for subject in subjects}
         contexts |= {row.name for row in self._comparison.of(Kind.RESERVE)}
         levels = [context_level(context) for context in sorted(contexts)]
-        levels += [subject for subject in self._filling if subject in self._there.modes]
+        levels += [subject for subject in sorted(subjects) if subject in self._there.modes]
         levels += [level for level in self._configuring if self._is_closed(level)]
         if levels and self._there.modes.get(REGISTRY_LEVEL) == "READONLY_OVERRIDE":
             levels.insert(0, REGISTRY_LEVEL)
@@ -175,8 +247,7 @@ class _Import:
                 self._send(request)
         except (NotFound, Invalid, Conflict, Refused) as error:
             self.refusals.append(Refusal(name, version, str(error)))
-        self._done += 1
-        self._progress("import", self._done, max(self._steps, self._done))
+        self._count(1)
 
     def _send(self, request: Request[Any]) -> None:
         try:
@@ -186,10 +257,25 @@ class _Import:
                 raise
 
 
-def _bring(row: Version, kind: Kind) -> Iterator[Request[Any]]:
-    """Register a version and delete it where it is to be: those that refer to it come later."""
-    if kind is Kind.REGISTER:
-        yield _registration(row)
+def _chunks(rows: Iterable[Version]) -> Iterator[list[Version]]:
+    chunk: list[Version] = []
+    size = 0
+    for row in rows:
+        if chunk and (len(chunk) == CHUNK or size + len(row.schema) > _CHUNK_BYTES):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(row)
+        size += len(row.schema)
+    if chunk:
+        yield chunk
+
+
+def _bring(row: Version) -> Iterator[Request[Any]]:
+    """Register a version and delete it where it is to be: those that refer to it come later.
+
+    One that is there is not registered again, in IMPORT mode.
+    """
+    yield _registration(row)
     if row.deleted:
         yield _deletion(row.subject, row.version)
 

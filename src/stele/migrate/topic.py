@@ -7,16 +7,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
 from stele.errors import InvalidRequest
 from stele.migrate import model
+from stele.migrate.beside import Association, Beside, Dek, Kek
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Config, Dump, Version
 from stele.migrate.order import ordered
-from stele.migrate.records import DeleteValue, Key, ModeValue, Record, SchemaValue, read_key, read_value
-
-_CHANGING = {"SCHEMA", "CONFIG", "MODE", "DELETE_SUBJECT", "CLEAR_SUBJECT", "CONTEXT"}
+from stele.migrate.records import (
+    AssociationValue,
+    DekValue,
+    DeleteValue,
+    KekValue,
+    Key,
+    ModeValue,
+    Record,
+    SchemaValue,
+    read_key,
+    read_value,
+)
 
 
 def read(records: Iterable[Record]) -> Dump:
@@ -42,6 +53,9 @@ class _Folding:
         self._contexts = {DEFAULT_CONTEXT}
         self._written: dict[tuple[str, str, int], int | None] = {}
         """Which seq the present word on something has: tombstones of earlier ones leave it alone."""
+        self._keks: dict[Any, Kek] = {}
+        self._deks: dict[Any, Dek] = {}
+        self._associations: dict[Any, Association] = {}
         self._left_out: Counter[str] = Counter()
         self._kinds: dict[str, Callable[[Record, Key], None]] = {
             "SCHEMA": self._schema,
@@ -50,6 +64,9 @@ class _Folding:
             "DELETE_SUBJECT": self._delete_subject,
             "CLEAR_SUBJECT": self._clear_subject,
             "CONTEXT": self._context,
+            "ASSOC": self._association,
+            "KEK": self._kek,
+            "DEK": self._dek,
         }
 
     def add(self, record: Record) -> None:
@@ -86,7 +103,12 @@ class _Folding:
             tuple(sorted(self._contexts | set(present))),
             {name: most for name, most in sorted(self._highest.items()) if most > present.get(name, most)},
             tuple(notes),
+            Beside(*(tuple(row for _, row in sorted(rows.items())) for rows in self._beside)),  # type: ignore[arg-type]  # in its order
         )
+
+    @property
+    def _beside(self) -> tuple[dict[Any, Kek], dict[Any, Dek], dict[Any, Association]]:
+        return self._keks, self._deks, self._associations
 
     # --- versions -----------------------------------------------------------------------------------------------------
 
@@ -104,6 +126,7 @@ class _Folding:
             metadata=value.metadata,
             rule_set=value.rule_set,
             deleted=bool(value.deleted),
+            ts=record.ts,
         )
         digest = row.digest()
         holders = self._ids.setdefault((row.context, row.id), {})
@@ -157,6 +180,43 @@ class _Folding:
     def _context(self, record: Record, key: Key) -> None:
         self._contexts.add(key.context or DEFAULT_CONTEXT)
 
+    # --- beside the schemas -------------------------------------------------------------------------------------------
+
+    def _association(self, record: Record, key: Key) -> None:
+        value = read_value(record, AssociationValue)
+        self._associations[_name(key)] = Association(
+            subject=value.subject,
+            guid=value.guid,
+            resource_name=key.resource_name,
+            resource_namespace=key.resource_namespace,
+            resource_id=value.resource_id,
+            resource_type=key.resource_type,
+            association_type=key.association_type,
+            lifecycle=value.lifecycle,
+            frozen=value.frozen,
+        )
+
+    def _kek(self, record: Record, key: Key) -> None:
+        value = read_value(record, KekValue)
+        self._keks[_name(key)] = Kek(
+            name=key.name,
+            kms_type=value.kms_type,
+            kms_key_id=value.kms_key_id,
+            kms_props=value.kms_props or None,
+            doc=value.doc,
+            shared=value.shared,
+            ts=record.ts,
+            deleted=value.deleted,
+        )
+
+    def _dek(self, record: Record, key: Key) -> None:
+        subject, number = self._version_key(record, key)
+        value = read_value(record, DekValue)
+        material, deleted = value.encrypted_key_material, value.deleted
+        self._deks[_name(key)] = Dek(
+            key.kek_name, subject, number, key.algorithm, material, ts=record.ts, deleted=deleted
+        )
+
     # --- tombstones ---------------------------------------------------------------------------------------------------
 
     def _bury(self, record: Record, key: Key) -> None:
@@ -172,6 +232,9 @@ class _Folding:
                 self._modes.pop(level, None)
             case "CONTEXT":
                 self._contexts.discard(key.context or "")
+            case "ASSOC" | "KEK" | "DEK":
+                for rows in self._beside:
+                    rows.pop(_name(key), None)
 
     def _last_word(self, key: Key, subject: str, version: int = 0) -> bool:
         """Whether the record a tombstone is for is the one that counts now."""
@@ -183,6 +246,12 @@ class _Folding:
         if key.version is None or not 0 < key.version <= 2**31 - 1:
             raise InvalidRequest(f"{record.place}: the key of a schema needs the number of a version")
         return key.subject or "", key.version
+
+
+def _name(key: Key) -> tuple[Any, ...]:
+    """What a key says beside its kind, in an order that sorts."""
+    resource = (key.resource_namespace, key.resource_type, key.resource_name, key.association_type)
+    return key.keytype, *resource, key.name, key.kek_name, key.subject or "", key.algorithm, key.version or 0
 
 
 def _deleted(row: Version) -> Version:

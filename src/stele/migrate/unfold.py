@@ -8,50 +8,86 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stele.core.governance import Metadata
+from stele.migrate.beside import Association, Beside
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Config, Dump, Version, placeholder
 from stele.migrate.order import ordered
 from stele.migrate.records import Flavour, Record, encode_json
 
-_Pair = tuple[dict[str, Any], dict[str, Any] | None]
+_Pair = tuple[dict[str, Any], dict[str, Any] | None, int | None]
+"""Key, value and time."""
 
 
 class Topic(NamedTuple):
-    """The records, offsets from 0 without holes, and what this make of registry has no place for."""
+    """The records, offsets from 0 without holes, and what this make of registry has no place for.
+
+    keys are records of the topic for keys of encryption, which Confluent keeps apart.
+    """
 
     records: list[Record]
     losses: list[str]
+    keys: list[Record]
 
 
 def write(dump: Dump, flavour: Flavour) -> Topic:
     """The records of a registry. Raises nothing: what the format cannot hold is told in losses."""
     fitting, losses = _FITTINGS[flavour](dump)
     records = []
-    for offset, (key, value) in enumerate(_pairs(fitting, flavour)):
+    for offset, (key, value, ts) in enumerate(_pairs(fitting, flavour)):
         if flavour is Flavour.REDPANDA:
             # A record counts where its place is the one it was written for. A tombstone names the record it is for.
             key |= {"seq": offset if value is not None or key["keytype"] == "NOOP" else offset - 1, "node": 0}
-        data = None if value is None else encode_json(value)
-        records.append(Record(encode_json(key), data, offset, f"record {offset}"))
-    return Topic(records, losses)
+        records.append(_record(offset, key, value, ts))
+    keys = [_record(offset, *pair) for offset, pair in enumerate(_keys(fitting.beside))]
+    return Topic(records, losses, keys)
+
+
+def _record(offset: int, key: dict[str, Any], value: dict[str, Any] | None, ts: int | None) -> Record:
+    data = None if value is None else encode_json(value)
+    return Record(encode_json(key), data, offset, f"record {offset}", ts)
+
+
+def _keys(beside: Beside) -> Iterator[_Pair]:
+    for kek in beside.keks:
+        members = {name: value for name, value in msgspec.to_builtins(kek).items() if name not in ("ts", "context")}
+        key = {"keytype": "KEK", "tenant": "default", "name": kek.name}
+        yield key, {"shared": False, **members, "deleted": kek.deleted}, kek.ts
+    for dek in beside.deks:
+        named = {"kekName": dek.kek_name, "subject": dek.subject, "algorithm": dek.algorithm, "version": dek.version}
+        value = {**named, "encryptedKeyMaterial": dek.encrypted_key_material, "deleted": dek.deleted}
+        yield {"keytype": "DEK", "tenant": "default", **named}, value, dek.ts
+
+
+def _association(row: Association) -> _Pair:
+    resource = {
+        "resourceName": row.resource_name,
+        "resourceNamespace": row.resource_namespace,
+        "resourceType": row.resource_type,
+        "associationType": row.association_type,
+    }
+    key = {"keytype": "ASSOC", "tenant": "default", **resource, "subject": row.subject, "magic": 0}
+    more = {"resourceId": row.resource_id, "lifecycle": row.lifecycle, "frozen": row.frozen}
+    return key, {"subject": row.subject, "guid": row.guid, "tenant": "default", **resource, **more}, None
 
 
 def _pairs(dump: Dump, flavour: Flavour) -> Iterator[_Pair]:
     if flavour is not Flavour.KARAPACE:
-        yield {"keytype": "NOOP", "magic": 0}, None
+        yield {"keytype": "NOOP", "magic": 0}, None, None
     for context in dump.contexts:
         if context != DEFAULT_CONTEXT:
             key = {"keytype": "CONTEXT", "tenant": "default", "context": context, "magic": 0}
-            yield key, {"tenant": "default", "context": context}
+            yield key, {"tenant": "default", "context": context}, None
     for level, config in sorted(dump.configs.items()):
-        yield _level_key("CONFIG", level, flavour), _subject(level, flavour) | msgspec.to_builtins(config)
+        yield _level_key("CONFIG", level, flavour), _subject(level, flavour) | msgspec.to_builtins(config), None
     for row in dump.versions:
-        yield _schema_key(row), _schema_value(row, flavour)
+        yield _schema_key(row), _schema_value(row, flavour), row.ts
     for context, most in sorted(dump.max_ids.items()):
         row = placeholder(context, most)
-        yield _schema_key(row), _schema_value(row, flavour)
-        yield _schema_key(row), None
+        yield _schema_key(row), _schema_value(row, flavour), None
+        yield _schema_key(row), None, None
+    for bound in dump.beside.associations:
+        yield _association(bound)
     for level, mode in sorted(dump.modes.items()):
-        yield _level_key("MODE", level, flavour), _subject(level, flavour) | {"mode": mode}
+        yield _level_key("MODE", level, flavour), _subject(level, flavour) | {"mode": mode}, None
 
 
 def _schema_key(row: Version) -> dict[str, Any]:
@@ -86,8 +122,22 @@ def _schema_value(row: Version, flavour: Flavour) -> dict[str, Any]:
 # --- what has no place in a format ----------------------------------------------------------------------------------
 
 
-def _all(dump: Dump) -> tuple[Dump, list[str]]:
-    return dump, []
+def _for_confluent(dump: Dump) -> tuple[Dump, list[str]]:
+    """Confluent's exporters lie elsewhere, and its keys know no contexts."""
+    beside = dump.beside
+    keks = tuple(row for row in beside.keks if row.context == DEFAULT_CONTEXT)
+    deks = tuple(row for row in beside.deks if row.context == DEFAULT_CONTEXT)
+    losses = [
+        _lost(len(beside.exporters), "exporters"),
+        _lost(len(beside.keks) - len(keks) + len(beside.deks) - len(deks), "keys of contexts"),
+    ]
+    fitting = msgspec.structs.replace(beside, keks=keks, deks=deks, exporters=())
+    return msgspec.structs.replace(dump, beside=fitting), [loss for loss in losses if loss]
+
+
+def _without_beside(dump: Dump) -> tuple[Dump, str]:
+    count = sum(1 for _ in dump.beside.items())
+    return msgspec.structs.replace(dump, beside=Beside()), _lost(count, "keys, associations and exporters")
 
 
 def _for_karapace(dump: Dump) -> tuple[Dump, list[str]]:
@@ -98,6 +148,7 @@ def _for_karapace(dump: Dump) -> tuple[Dump, list[str]]:
         _lost(len(dump.versions) - len(bare), "versions outside of the default context"),
         _lost(len(dump.configs) - len(configs), "settings of contexts"),
         _lost(len(dump.modes), "modes"),
+        _without_beside(dump)[1],
     ]
     fitting = Dump(ordered(bare), configs, {}, (DEFAULT_CONTEXT,), _of(dump.max_ids, DEFAULT_CONTEXT))
     fitting, more = _without_attachments(fitting, lambda metadata: None)
@@ -109,7 +160,8 @@ def _for_redpanda(dump: Dump) -> tuple[Dump, list[str]]:
     """Redpanda knows the properties of metadata and no rule sets, and of settings the compatibility level alone."""
     fitting, attachments = _without_attachments(dump, _properties)
     fitting, settings = _levels_only(fitting)
-    return fitting, [loss for loss in (attachments, settings) if loss]
+    fitting, beside = _without_beside(fitting)
+    return fitting, [loss for loss in (attachments, settings, beside) if loss]
 
 
 def _of(ids: dict[str, int], context: str) -> dict[str, int]:
@@ -140,7 +192,7 @@ def _lost(count: int, what: str) -> str:
 
 
 _FITTINGS: dict[Flavour, Callable[[Dump], tuple[Dump, list[str]]]] = {
-    Flavour.CONFLUENT: _all,
+    Flavour.CONFLUENT: _for_confluent,
     Flavour.KARAPACE: _for_karapace,
     Flavour.REDPANDA: _for_redpanda,
 }

@@ -8,9 +8,6 @@ from urllib.parse import quote
 
 import httpx
 
-_TOLD_OF = "ts"
-"""The one member an import cannot bring along: when a version was registered where it is now."""
-
 
 def crawl(http: httpx.Client, *, beside: Iterable[str] = ()) -> dict[str, Any]:
     """Answers by path and query. beside are subjects with settings and no version, which no list names."""
@@ -19,7 +16,7 @@ def crawl(http: httpx.Client, *, beside: Iterable[str] = ()) -> dict[str, Any]:
     def get(target: str) -> Any:
         response = http.get(target)
         body = response.text if target.split("?", maxsplit=1)[0].endswith("/schema") else response.json()
-        answers[target] = (response.status_code, _without_time(body))
+        answers[target] = (response.status_code, body)
         return body
 
     for target in _lists():
@@ -92,12 +89,6 @@ def _of_ids(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def _quoted(name: str) -> str:
     return quote(name, safe="")
-
-
-def _without_time(body: Any) -> Any:
-    if isinstance(body, dict):
-        return {name: _without_time(value) for name, value in body.items() if name != _TOLD_OF}
-    return [_without_time(value) for value in body] if isinstance(body, list) else body
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:

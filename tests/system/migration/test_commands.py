@@ -105,7 +105,7 @@ def test_a_killed_import_is_finished_by_the_next(source: Source, tmp_path: Path,
         dump = topic.read(lines.read(file))
     with box(f"sqlite:///{tmp_path / 't.db'}") as there:
         half = target.plan(dump, there.client)
-        assert half.same == min(steps, 20)
+        assert min(steps, 20) <= half.same <= 20
         assert half.differences
         assert target.apply(dump, there.client) == []
         assert target.plan(dump, there.client).differences == ()

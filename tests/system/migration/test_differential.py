@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 from tests.system.migration.boxes import Box, box
 from tests.system.migration.crawl import crawl, differences
 from tests.system.migration.histories import EVERYTHING, Step, histories, play
@@ -76,7 +77,7 @@ def test_any_history_moves(pair: tuple[Box, Box], history: list[Step]) -> None:
         dump = way(source.read(pair[0].client))
         dumps.append(dump)
         assert_moves(pair, dump)
-    assert dumps[0] == dumps[1]
+    assert timeless(dumps[0]) == timeless(dumps[1])
 
 
 @pytest.mark.parametrize("flavour", [Flavour.KARAPACE, Flavour.REDPANDA])
@@ -99,6 +100,11 @@ def test_poorer_formats_move_what_they_hold(pair: tuple[Box, Box], flavour: Flav
             assert shown == (row.id, row.schema, row.schema_type, row.references, row.deleted)
 
 
+def timeless(dump: Dump) -> Dump:
+    """A dump as one of another server that was filled likewise a moment later."""
+    return replace(dump, versions=tuple(replace(row, ts=None) for row in dump.versions))
+
+
 @pytest.mark.parametrize("profile", ["7.9", "8.2"])
 def test_every_release_is_read_alike(pair: tuple[Box, Box], profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers that show neither deletions nor the type of Avro schemas tell the same as newer ones."""
@@ -107,7 +113,7 @@ def test_every_release_is_read_alike(pair: tuple[Box, Box], profile: str, monkey
     monkeypatch.setenv("STELE_CONFLUENT_PROFILE", profile)
     with box() as other:
         play(other.http, EVERYTHING)
-        assert source.read(other.client) == source.read(pair[0].client)
+        assert timeless(source.read(other.client)) == timeless(source.read(pair[0].client))
 
 
 def test_one_version_after_the_other(pair: tuple[Box, Box], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from stele.apis.confluent import (
     routes_associations,
     routes_deks,
     routes_exporters,
+    routes_import,
     routes_keks,
     routes_root,
     routes_schemas,
@@ -37,6 +38,7 @@ __all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "SEGMENTS", "ConfluentOptions", "HotSch
 
 SEGMENTS = (
     "subjects",
+    "subjects:import",
     "schemas",
     "config",
     "mode",
@@ -78,6 +80,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         routes_keks,
         routes_deks,
         routes_exporters,
+        routes_import,
         routes_acls,
     )
     unknown = {id(handler) for handler in _SINCE_8} if options.profile == OLD else set()

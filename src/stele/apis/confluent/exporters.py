@@ -127,8 +127,13 @@ def _with(before: Stored, request: api.ExporterRequest) -> Stored:
         changes["subjects"] = tuple(request.subjects or plain.subjects)
     if request.config is not UNSET:
         sent = request.config or {}
-        changes["config"] = {k: before.config.get(k, v) if v == _HIDDEN else v for k, v in sorted(sent.items())}
+        changes["config"] = with_secrets(sent, before.config)
     return replace(before, **changes)
+
+
+def with_secrets(sent: dict[str, str], before: dict[str, str]) -> dict[str, str]:
+    """A configuration as sent, with what was there in the place of hidden values."""
+    return {k: before.get(k, v) if v == _HIDDEN else v for k, v in sorted(sent.items())}
 
 
 def _checked(exporter: Stored) -> Stored:

@@ -203,7 +203,7 @@ def updated(items: Items, key: KekKey, request: api.UpdateKekRequest, now: int) 
     before = read_kek(items, key, deleted=False)
     kek = before
     if request.kms_props is not UNSET:
-        kek = replace(kek, properties=_with_secrets(request.kms_props, before.properties))
+        kek = replace(kek, properties=with_secrets(request.kms_props, before.properties))
     if request.doc is not UNSET:
         kek = replace(kek, doc=request.doc)
     if request.shared is not UNSET:
@@ -214,7 +214,7 @@ def updated(items: Items, key: KekKey, request: api.UpdateKekRequest, now: int) 
     return {key: msgspec.json.encode(kek)}, kek
 
 
-def _with_secrets(sent: dict[str, str] | None, before: dict[str, str]) -> dict[str, str]:
+def with_secrets(sent: dict[str, str] | None, before: dict[str, str]) -> dict[str, str]:
     """Properties as sent, with the secrets there were; null clears all."""
     if sent is None:
         return {}

@@ -1,0 +1,22 @@
+"""Bulk imports (`/subjects:import`), an extension: how `stele import` brings a registry here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar import Request, post
+
+from stele.apis.confluent import entities_import as api
+from stele.apis.confluent.importing import bring
+from stele.apis.confluent.parameters import WRITE, AtDesk
+from stele.apis.web import documented, read_body
+
+
+@post("/subjects:import", operation_class=documented(api.ImportRequest), **WRITE)
+async def import_all(desk: AtDesk, request: Request[Any, Any, Any]) -> api.ImportResponse:
+    # POST /subjects:import
+    """Import versions, keys, associations and exporters as another registry shows them, with ids and times kept."""
+    return await bring(desk, await read_body(request, api.ImportRequest))
+
+
+ROUTES = [import_all]

@@ -1,0 +1,140 @@
+"""Reading what a live registry keeps beside its schemas; what a make does not serve is noted and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import msgspec
+
+from stele.client import SchemaRegistryClient
+from stele.client.request import Request, decoder, path, query
+from stele.errors import NotFound, SteleError
+from stele.migrate.beside import HIDDEN, Association, Beside, Dek, Exporter, Kek
+from stele.migrate.progress import Progress, quiet
+
+T = TypeVar("T")
+
+PAGE = 1000
+_ASSOCIATIONS = "/associations/resources/-/-"
+_ALGORITHMS = ("AES256_GCM", "AES128_GCM", "AES256_SIV")
+
+_names = decoder(list[str])
+_numbers = decoder(list[int])
+_kek = decoder(Kek)
+_dek = decoder(Dek)
+_associations = decoder(list[Association])
+_exporter = decoder(Exporter)
+_status = decoder(dict[str, Any])
+_anything = decoder(Any)
+
+
+class _Reader:
+    """One reading."""
+
+    def __init__(self, client: SchemaRegistryClient, progress: Progress) -> None:
+        self._client = client
+        self._progress = progress
+        self.notes: list[str] = []
+
+    def read(self, contexts: Iterable[str]) -> Beside:
+        """Everything there is."""
+        keys = self._served("DEK registry", _base("."), lambda: self._keys(contexts))
+        keks = tuple(row for row in keys if isinstance(row, Kek))
+        deks = tuple(row for row in keys if isinstance(row, Dek))
+        associations = self._served("associations", _ASSOCIATIONS, self._associations)
+        exporters = self._served("exporters", "/exporters", self._exporters)
+        if any(kek.shared for kek in keks):
+            self.notes.append("secrets in the kmsProps of shared KEKs are not shown: set them at the target")
+        for row in exporters:
+            if hidden := sorted(name for name, value in row.config.items() if value == HIDDEN):
+                self.notes.append(f"exporter {row.name}: {', '.join(hidden)} is not shown: set it at the target")
+        return Beside(keks, deks, tuple(associations), tuple(exporters))
+
+    def _served(self, what: str, route: str, ask: Callable[[], list[T]]) -> list[T]:
+        try:
+            self._get(_anything, route, limit=1)
+        except NotFound:
+            pass
+        except SteleError as error:
+            if getattr(error, "status", None) != 405:
+                raise
+        else:
+            return ask()
+        self.notes.append(f"the source serves no {what}")
+        return []
+
+    def _get(self, decode: Callable[[bytes], T], route: str, **parameters: Any) -> T:
+        return self._client.send(Request("GET", route, decode, query({"deleted": True, **parameters})))
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def _keys(self, contexts: Iterable[str]) -> list[Kek | Dek]:
+        keks: list[Kek] = []
+        deks: dict[tuple[str, ...], Dek] = {}
+        # A make whose keys know no contexts shows the same ones in every context, also in one that is not there.
+        everywhere = bool(self._get(_names, _base(f".stele-probe-{uuid4().hex}")))
+        for context in ["."] if everywhere else sorted(contexts):
+            base = _base(context)
+            for name in self._get(_names, base):
+                kek = self._get(_kek, base + path(name))
+                keks.append(msgspec.structs.replace(kek, context=context, kms_props=kek.kms_props or None))
+                deks.update({dek.key: dek for dek in self._deks(base + path(name, "deks"), context)})
+                self._progress("keys", len(keks) + len(deks), None)
+        return [*keks, *(deks[key] for key in sorted(deks, key=lambda key: (*key[:-1], int(key[-1]))))]
+
+    def _deks(self, base: str, context: str) -> Iterator[Dek]:
+        for subject in self._get(_names, base):
+            for algorithm in _ALGORITHMS:
+                for number in self._versions(base + path(subject, "versions"), algorithm):
+                    route = base + path(subject, "versions", number)
+                    try:
+                        dek = self._get(_dek, route, algorithm=algorithm)
+                    except SteleError as error:
+                        if getattr(error, "status", 0) < 500:
+                            raise
+                        self.notes.append(f"version {number} of the DEK of {subject} cannot be read: {error}")
+                        continue
+                    yield msgspec.structs.replace(dek, context=context)
+
+    def _versions(self, route: str, algorithm: str) -> list[int]:
+        try:
+            return self._get(_numbers, route, algorithm=algorithm)
+        except NotFound:
+            return []
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    def _associations(self) -> list[Association]:
+        """All pages; a server that knows no pages gives the first one again."""
+        found: dict[tuple[str, ...], Association] = {}
+        while True:
+            page = self._get(_associations, _ASSOCIATIONS, offset=len(found), limit=PAGE)
+            before = len(found)
+            found.update({row.key: row for row in page})
+            if len(found) == before or len(page) < PAGE:
+                return list(found.values())
+
+    def _exporters(self) -> list[Exporter]:
+        return [self._exporter(name) for name in self._get(_names, "/exporters")]
+
+    def _exporter(self, name: str) -> Exporter:
+        route = path("exporters", name)
+        shown = self._get(_exporter, route)
+        status: dict[str, Any] = self._get(_status, f"{route}/status")
+        position = {part: status[part] for part in ("state", "offset", "ts") if status.get(part) is not None}
+        return msgspec.structs.replace(shown, config=dict(sorted(shown.config.items())), **position)
+
+
+def read(
+    client: SchemaRegistryClient, contexts: Iterable[str], progress: Progress = quiet
+) -> tuple[Beside, tuple[str, ...]]:
+    """What a registry keeps beside its schemas, and notes on what it does not show. Raises as `source.read` does."""
+    reader = _Reader(client, progress)
+    found = reader.read(contexts)
+    return found, tuple(reader.notes)
+
+
+def _base(context: str) -> str:
+    return ("" if context == "." else path("contexts", context)) + "/dek-registry/v1/keks"
