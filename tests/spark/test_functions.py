@@ -129,7 +129,9 @@ def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, regis
 
 def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: StubRegistry) -> None:
     """With a registry that does not answer, an unknown id stops even a permissive query."""
-    df = from_registry(frame(spark, b"\0\0\0\0\x58zz"), subject=SUBJECT, registry=three.url, mode="PERMISSIVE")
+    df = from_registry(
+        frame(spark, b"\0\0\0\0\x58zz"), subject=SUBJECT, registry=three.url, mode="PERMISSIVE", patience=0
+    )
     three.broken = True
     with pytest.raises(PythonException, match="closed for today"):
         df.collect()

@@ -6,46 +6,54 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stele.errors import DecodeError
-from stele.spark.source import Lookup, Pin, RegistryLike, parsed
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from stele.spark.engines.arrow import ArrowType, Column
     from stele.spark.engines.base import Decoded
+    from stele.spark.records import Reading
 
 
 class Decode:
-    """Batches in, the raw column first; out come the other columns, the value, and the id and error when wanted."""
+    """Batches in, the raw column first, its headers behind it where there are some; out come the other columns, the
+    value, and the id and error when wanted."""
 
-    def __init__(self, pinned: Pin, registry: RegistryLike, engine: str, *, with_id: bool, fail_fast: bool) -> None:
-        self._pinned, self._registry, self._engine = pinned, registry, engine
-        self._with_id, self._fail_fast = with_id, fail_fast
+    def __init__(self, reading: Reading, *, with_headers: bool, with_id: bool, fail_fast: bool) -> None:
+        self._reading = reading
+        self._with_headers, self._with_id, self._fail_fast = with_headers, with_id, fail_fast
 
     def types(self) -> list[ArrowType]:
         """Types of the columns it adds; faults of the reader's schema show here, on the driver."""
-        import pyarrow as pa
-
-        from stele.spark.engines.resolve import Resolver
-
-        types = [Resolver(parsed(self._pinned.reader), for_spark=True).root.type]
+        types = [self._reading.type]
         if self._with_id:
-            types.append(pa.int32())
+            types.append(self._reading.wire.id_type)
         if not self._fail_fast:
-            types.append(error_type())
+            types.append(error_type(self._reading.wire.id_type))
         return types
+
+    def expressed(self, df: DataFrame) -> DataFrame | None:
+        """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
+        from stele.spark.engines.jvm.columns import ERROR, ID, VALUE, decoded
+
+        raw, *kept = df.columns
+        made = decoded(df.sparkSession, df[raw], self._reading, fail_fast=self._fail_fast)
+        if made is None:
+            return None
+        parts = [VALUE, *([ID] if self._with_id else []), *([] if self._fail_fast else [ERROR])]
+        found = df.select(*kept, made.alias("made")).select(*kept, *(f"made.{part}" for part in parts))
+        return found.toDF(*(f"p{place}" for place in range(len(found.columns))))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function Spark maps."""
         import pyarrow as pa
 
-        from stele.spark.engines.base import engine_named
-
-        reader = parsed(self._pinned.reader)
-        decoder = engine_named(self._engine).decoder(reader, Lookup(self._pinned, self._registry), for_spark=True)
+        decoder = self._reading.decoder()
+        taken = 2 if self._with_headers else 1
         for batch in batches:
-            decoded = decoder.decode(batch.column(0))
-            columns = [*batch.columns[1:], decoded.values]
+            decoded = decoder.decode(*batch.columns[:taken])
+            columns = [*batch.columns[taken:], decoded.values]
             if self._with_id:
                 columns.append(decoded.schema_ids)
             if self._fail_fast:
@@ -55,11 +63,14 @@ class Decode:
             yield pa.RecordBatch.from_arrays(columns, [f"p{place}" for place in range(len(columns))])
 
 
-def error_type() -> ArrowType:
-    """What is known about a bad record; offset is the byte of the payload where it showed."""
+def error_type(id_type: ArrowType = None) -> ArrowType:
+    """What is known about a bad record; offset is the byte of the payload where it showed.
+
+    id_type is that of the wire's ids, a 32-bit integer unless said otherwise.
+    """
     import pyarrow as pa
 
-    return pa.struct([("schema_id", pa.int32()), ("offset", pa.int32()), ("reason", pa.string())])
+    return pa.struct([("schema_id", id_type or pa.int32()), ("offset", pa.int32()), ("reason", pa.string())])
 
 
 def errors(decoded: Decoded) -> Column:
@@ -67,7 +78,9 @@ def errors(decoded: Decoded) -> Column:
     import pyarrow as pa
 
     parts = [decoded.schema_ids, decoded.places, decoded.reasons]
-    return pa.StructArray.from_arrays(parts, fields=list(error_type()), mask=decoded.reasons.is_null())
+    return pa.StructArray.from_arrays(
+        parts, fields=list(error_type(decoded.schema_ids.type)), mask=decoded.reasons.is_null()
+    )
 
 
 def fail_on_bad(decoded: Decoded) -> None:
@@ -76,6 +89,7 @@ def fail_on_bad(decoded: Decoded) -> None:
         return
     row = decoded.reasons.is_valid().index(True).as_py()
     number, reason = decoded.schema_ids[row].as_py(), decoded.reasons[row].as_py()
-    if number is None or f"schema id {number}" in reason:
+    said = f"id {number}" if isinstance(number, int) else str(number)
+    if number is None or said in reason:
         raise DecodeError(reason)
     raise DecodeError(f"{reason} (schema id {number})", offset=decoded.places[row].as_py())

@@ -12,45 +12,67 @@ from stele.spark.source import parsed
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from stele.spark.engines.arrow import ArrowType, Column
+    from stele.spark.planning import Writing
 
 
 class Encode:
-    """Batches in, the columns to encode first; out come the other columns and the framed record.
+    """Batches in, the columns to encode first; out come the other columns and the framed record, and its headers.
 
     fields  names of those columns in the record; None when the one column is the whole value.
     """
 
-    def __init__(self, writer: ResolvedSchema, engine: str, fields: Sequence[str] | None) -> None:
-        self._writer, self._engine = writer, engine
+    def __init__(self, writing: Writing, fields: Sequence[str] | None) -> None:
+        self._writing = writing
         self._fields = None if fields is None else tuple(fields)
 
     def check(self, types: Sequence[ArrowType]) -> None:
         """Raise on the driver what every row would meet: `EncodeError` for columns that do not fit the schema."""
         import pyarrow as pa
 
+        from stele.spark.formats import fit, type_for
+
+        value = self._value([pa.nulls(0, type_) for type_ in types])
+        if _is_avro(self._writing.writer):
+            self._check_avro(value)
+        else:
+            fit(value, type_for(self._writing.writer, self._writing.message), "")
+
+    def _check_avro(self, value: Column) -> None:
         from stele.spark.engines.inputs import Inputs
         from stele.spark.engines.resolve import Resolver
 
-        schema = parsed(self._writer)
+        schema = parsed(self._writing.writer)
         root = Resolver(schema, for_spark=True).root
         if self._fields is not None and isinstance(schema.root, Record):
             missing = [f.name for f in schema.root.fields if f.name not in self._fields and not _nullable(f.type)]
             if missing:
                 raise EncodeError(f"the schema's field {missing[0]!r} has no column, and may not be null")
-        Inputs.of(root, self._value([pa.nulls(0, type_) for type_ in types]))
+        Inputs.of(root, value)
+
+    def expressed(self, df: DataFrame) -> DataFrame | None:
+        """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""
+        from stele.spark.engines.jvm.columns import encoded
+
+        taken = 1 if self._fields is None else len(self._fields)
+        made = encoded(df, df.columns[:taken], self._writing, self._fields)
+        if made is None:
+            return None
+        found = df.select(*df.columns[taken:], made)
+        return found.toDF(*(f"p{place}" for place in range(len(found.columns))))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function Spark maps."""
         import pyarrow as pa
 
-        from stele.spark.engines.base import engine_named
+        from stele.spark.records import RecordEncoder
 
-        encoder = engine_named(self._engine).encoder(parsed(self._writer), self._writer.id, for_spark=True)
+        encoder = RecordEncoder(self._writing)
         taken = 1 if self._fields is None else len(self._fields)
         for batch in batches:
-            columns = [*batch.columns[taken:], encoder.encode(self._value(batch.columns[:taken]))]
+            columns = [*batch.columns[taken:], *encoder.encode(self._value(batch.columns[:taken]))]
             yield pa.RecordBatch.from_arrays(columns, [f"p{place}" for place in range(len(columns))])
 
     def _value(self, columns: Sequence[Column]) -> Column:
@@ -61,18 +83,31 @@ class Encode:
         return pa.StructArray.from_arrays(columns, names=list(self._fields))
 
 
-def fields_of(writer: ResolvedSchema, columns: Sequence[str]) -> Sequence[str] | None:
+def fields_of(writer: ResolvedSchema, columns: Sequence[str], message: str = "") -> Sequence[str] | None:
     """The columns as fields of the record, or None where the schema is no record and one column is its value.
 
-    Raises `Invalid` when there are several columns then, `DataError` for a schema that is not Avro.
+    Raises `Invalid` when there are several columns then, `DataError` for a schema of a format without columns.
     """
-    root = parsed(writer).root
-    branches = root.branches if isinstance(root, Union) else (root,)
-    if any(isinstance(branch, Record) for branch in branches):
+    if _is_avro(writer):
+        root = parsed(writer).root
+        branches = root.branches if isinstance(root, Union) else (root,)
+        is_record, kind = any(isinstance(branch, Record) for branch in branches), root.kind
+    else:
+        import pyarrow as pa
+
+        from stele.spark.formats import type_for
+
+        type_ = type_for(writer, message)
+        is_record, kind = pa.types.is_struct(type_), str(type_)
+    if is_record:
         return columns
     if len(columns) != 1:
-        raise Invalid(f"the schema is no record but {root.kind}: name the one column that holds its value")
+        raise Invalid(f"the schema is no record but {kind}: name the one column that holds its value")
     return None
+
+
+def _is_avro(schema: ResolvedSchema) -> bool:
+    return schema.schema_type == "AVRO"
 
 
 def _nullable(node: Type) -> bool:

@@ -7,30 +7,34 @@ schema, which is pinned when the function is called. What becomes of a bad recor
     PERMISSIVE   the value is null, and `<into>_error` is a struct (schema_id, offset, reason); null for good records
     DEADLETTER   two DataFrames: the good records, and the bad ones with their raw bytes and the error struct
 
-A null record (a tombstone) is null in every mode and never an error. A registry that does not answer fails the task.
-Both work on batch and streaming DataFrames, of Spark in this process and of Spark Connect; the Python of the executors
-needs this package.
+A null record (a tombstone) is null in every mode and never an error. A registry that does not answer is asked again for
+`patience` seconds; then the task fails, so that no record becomes null and no checkpoint moves. Both work on batch and
+streaming DataFrames, of Spark in this process and of Spark Connect; the Python of the executors needs this package.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from stele.client import ResolvedSchema, Schema, SchemaSnapshot
 from stele.client.names import split as split_name
-from stele.errors import ContentNotFound, Invalid
+from stele.errors import ContentNotFound, Invalid, NotFound
 from stele.spark.decoding import Decode
 from stele.spark.encoding import Encode, fields_of
 from stele.spark.session import need_spark
-from stele.spark.source import RegistryLike, opened, pin, portable
+from stele.spark.source import PATIENCE, ReaderLike, RegistryLike, opened, patiently, pin, portable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
+
+    from stele.spark.planning import Subjects
+    from stele.spark.rules import RulesLike
+    from stele.spark.wires import WireLike
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
 
@@ -47,60 +51,91 @@ def from_registry(
     df: DataFrame,
     column: str = ...,
     *,
-    subject: str,
+    subject: Subjects,
     registry: RegistryLike,
-    reader: str | int = ...,
+    reader: ReaderLike = ...,
     mode: Mode = ...,
+    wire: WireLike = ...,
+    headers: str | None = ...,
+    message: str = ...,
+    rules: RulesLike = ...,
+    topic: str = ...,
     engine: str = ...,
     into: str = ...,
     keep: Sequence[str] | None = ...,
     id_column: str | None = ...,
+    patience: float = ...,
 ) -> DataFrame: ...
 @overload
 def from_registry(
     df: DataFrame,
     column: str = ...,
     *,
-    subject: str,
+    subject: Subjects,
     registry: RegistryLike,
-    reader: str | int = ...,
+    reader: ReaderLike = ...,
     mode: Literal["DEADLETTER"],
+    wire: WireLike = ...,
+    headers: str | None = ...,
+    message: str = ...,
+    rules: RulesLike = ...,
+    topic: str = ...,
     engine: str = ...,
     into: str = ...,
     keep: Sequence[str] | None = ...,
     id_column: str | None = ...,
+    patience: float = ...,
 ) -> Split: ...
 def from_registry(
     df: DataFrame,
     column: str = "value",
     *,
-    subject: str,
+    subject: Subjects,
     registry: RegistryLike,
-    reader: str | int = "latest",
+    reader: ReaderLike = "latest",
     mode: Mode | Literal["DEADLETTER"] = "FAILFAST",
+    wire: WireLike = "confluent",
+    headers: str | None = None,
+    message: str = "",
+    rules: RulesLike = "refuse",
+    topic: str = "",
     engine: str = "auto",
     into: str = "value",
     keep: Sequence[str] | None = None,
     id_column: str | None = None,
+    patience: float = PATIENCE,
 ) -> DataFrame | Split:
-    """Decode a column of Confluent-framed Avro records, in batch and streaming DataFrames alike.
+    """Decode a column of records of a registered schema, in batch and streaming DataFrames alike.
 
     column     a binary column
     registry   an address, a snapshot, or a function that opens a client (credentials); see `RegistryLike`
-    subject    whose versions are pinned; ids outside it are looked up once per process
-    reader     `latest`, a version number of the subject, or the text of an Avro schema
+    subject    whose versions are pinned; ids outside it are looked up once per process. Several subjects, as a list or
+               by column name, make a struct with a struct for each type, of which one is not null; None makes a struct
+               (type, json) of every record, unless reader is a schema
+    reader     `latest`, a version number of the subject, a schema (text, `Schema`), or the `Path` of a file with one
     mode       see the module
-    engine     `vm`, `python`, or `auto`: `vm` where numba is installed
+    wire       how records name their schemas: `confluent`, or another of `stele.spark.wires`
+    headers    the column with the headers of the records, for wires that use them
+    message    which message of a Protobuf schema, which struct of a Thrift schema; the usual one otherwise
+    rules      `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.rules`
+    topic      where the records were, for rules that ask for it
+    engine     for Avro: `jvm`, `vm`, `python`, or `auto`, the first of them that can do it: `jvm` needs its jar in the
+               session (`stele.spark.local_session`, `add_engine`), `vm` needs numba
     into       the new column: a struct for a record schema (`select("value.*")` makes it columns)
     keep       other columns to keep; None keeps all but `column`. Row order is kept.
-    id_column  also write the writer's schema id there
+    id_column  also write there what names the writer's schema: its id, or what the wire has instead
+    patience   seconds for which a registry that does not answer is asked again
 
-    Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError` (the reader's schema is not Avro),
-    `Invalid` (unknown mode, engine or column, names that are taken, a schema without table shape), `NotInstalled`.
+    Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError` (a schema without columns),
+    `RulesRefused`, `Invalid` (unknown mode, wire, engine or column, names that are taken, no table shape),
+    `NotInstalled`.
     """
+    # Long because every choice is an argument, and each is told once, here
     need_spark()
     if mode not in {"FAILFAST", "PERMISSIVE", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST, PERMISSIVE or DEADLETTER")
+    from stele.spark.planning import planned
+
     _check_engine(engine)
     raw = _place(df, column)
     _check_binary(df, raw)
@@ -109,16 +144,25 @@ def from_registry(
     added = [name for name in (into, id_column, error if mode != "FAILFAST" else None) if name]
     names = [df.columns[place] for place in kept]
     _check_names(names, added)
-    registry = portable(registry)
-    decode = Decode(
-        pin(registry, subject, reader), registry, engine, with_id=bool(id_column), fail_fast=mode == "FAILFAST"
+    reading = planned(
+        portable(registry),
+        subject,
+        reader,
+        message=message,
+        wire=wire,
+        rules=rules,
+        engine=engine,
+        topic=topic,
+        patience=patience,
     )
+    taken = [raw, *_headers(df, headers, needed=reading.wire.needs_headers)]
+    decode = Decode(reading, with_headers=len(taken) > 1, with_id=bool(id_column), fail_fast=mode == "FAILFAST")
     types = _spark_types(decode.types())
     if mode != "DEADLETTER":
-        return _mapped(df, [raw], kept, decode, types).toDF(*names, *added)
+        return _mapped(df, taken, kept, decode, types).toDF(*names, *added)
     # the dead letters have all columns
     _check_names(df.columns, [error])
-    both = _mapped(df, [raw], range(len(df.columns)), decode, types)
+    both = _mapped(df, taken, range(len(df.columns)), decode, types)
     first = len(df.columns)
     wanted = [*kept, *range(first, first + len(added) - 1)]
     bad = f"p{len(both.columns) - 1}"
@@ -137,9 +181,15 @@ def to_registry(
     columns: str | Sequence[str] | None = None,
     keep: Sequence[str] = (),
     into: str = "value",
+    wire: WireLike = "confluent",
+    headers_into: str = "headers",
+    message: str = "",
+    rules: RulesLike = "refuse",
+    topic: str = "",
     engine: str = "auto",
+    patience: float = PATIENCE,
 ) -> DataFrame:
-    """Encode columns as Confluent-framed Avro records.
+    """Encode columns as records of a registered schema.
 
     schema         the schema to write with, a `Schema` when it has references; None is the subject's newest version
     auto_register  register `schema` when the subject does not have it; otherwise that is an error
@@ -147,6 +197,12 @@ def to_registry(
                    a column that is the whole value (what `from_registry` made), in which null stays null
     keep           columns that stay beside the record (a key, say)
     into           the binary column
+    wire           how records name the schema; see `from_registry`
+    headers_into   the column for headers of records, with wires that have them; as Spark's Kafka sink takes them
+    message        which message of a Protobuf schema, which struct of a Thrift schema
+    rules          `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.rules`
+    topic          where the records go, for rules that ask for it
+    patience       seconds for which a registry that does not answer is asked again
 
     Columns that do not fit the schema are an `EncodeError` at once; a row that does not fails its task with one that
     names row and field. Raises `SubjectNotFound`, `ContentNotFound` (schema not registered), `Incompatible`,
@@ -155,25 +211,32 @@ def to_registry(
     need_spark()
     from pyspark.sql.types import BinaryType
 
+    from stele.spark.planning import prepared
+    from stele.spark.wires.base import HEADERS
+
     _check_engine(engine)
     kept = [_place(df, name) for name in keep]
-    _check_names(keep, [into])
-    writer = _writer(portable(registry), subject, schema, auto_register=auto_register)
+    registry = portable(registry)
+    writer = patiently(lambda: _writer(registry, subject, schema, auto_register=auto_register), patience)
+    writing = prepared(writer, registry, wire=wire, message=message, rules=rules, topic=topic, engine=engine)
+    added = [into, headers_into] if writing.wire.needs_headers else [into]
+    _check_names(keep, added)
     if isinstance(columns, str):
         fields, chosen = None, [_place(df, columns)]
     else:
         named = [name for name in df.columns if name not in keep] if columns is None else list(columns)
-        fields, chosen = fields_of(writer, named), [_place(df, name) for name in named]
-    encode = Encode(writer, engine, fields)
+        fields, chosen = fields_of(writer, named, message), [_place(df, name) for name in named]
+    encode = Encode(writing, fields)
     encode.check([_arrow_type(df.schema.fields[place].dataType) for place in chosen])
-    return _mapped(df, chosen, kept, encode, [BinaryType()]).toDF(*keep, into)
+    types = [BinaryType(), *_spark_types([HEADERS] if len(added) > 1 else [])]
+    return _mapped(df, chosen, kept, encode, types).toDF(*keep, *added)
 
 
 def _mapped(
     df: DataFrame,
     taken: Sequence[int],
     kept: Sequence[int],
-    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    function: Decode | Encode,
     added: Sequence[DataType],
 ) -> DataFrame:
     """Map batches of the taken columns and the kept ones behind them to the kept ones and the added ones behind them.
@@ -186,6 +249,9 @@ def _mapped(
 
     every = df.toDF(*(f"c{n}" for n in range(len(df.columns))))
     chosen = every.select(*(f.col(f"c{place}").alias(f"p{n}") for n, place in enumerate((*taken, *kept))))
+    expressed = function.expressed(chosen)
+    if expressed is not None:
+        return expressed
     there = chosen.schema.fields[len(taken) :]
     fields = [StructField(f"p{n}", field.dataType, field.nullable, field.metadata) for n, field in enumerate(there)]
     fields += [StructField(f"p{n}", type_) for n, type_ in enumerate(added, len(fields))]
@@ -223,6 +289,13 @@ def _check_binary(df: DataFrame, place: int) -> None:
         raise Invalid(f"framed records are a binary column, {field.name!r} is {field.dataType.simpleString()}")
 
 
+def _headers(df: DataFrame, name: str | None, *, needed: bool) -> list[int]:
+    """The place of the column with headers, where the wire looks at it."""
+    if name is None and needed:
+        raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
+    return [_place(df, name)] if name is not None and needed else []
+
+
 def _check_names(names: Sequence[str], added: Sequence[str]) -> None:
     """Raise when a new column has the name of another one."""
     for name, times in Counter(added).items():
@@ -231,10 +304,11 @@ def _check_names(names: Sequence[str], added: Sequence[str]) -> None:
 
 
 def _check_engine(name: str) -> None:
-    """Raise on the driver what every task would."""
+    """Raise on the driver what every task would; whether the session has the engine `jvm` is seen later."""
     from stele.spark.engines.base import engine_named
 
-    engine_named(name)
+    if name != "jvm":
+        engine_named(name)
 
 
 def _writer(
@@ -242,7 +316,7 @@ def _writer(
 ) -> ResolvedSchema:
     if schema is None:
         return pin(registry, subject).reader
-    wanted = Schema(schema) if isinstance(schema, str) else schema
+    wanted = Schema(schema, _format_of(registry, subject)) if isinstance(schema, str) else schema
     if isinstance(registry, SchemaSnapshot):
         for known in registry.schemas:
             if known.subject == subject and known.text == wanted.text:
@@ -251,3 +325,11 @@ def _writer(
     client = opened(registry)
     call = client.register if auto_register else client.lookup
     return client.resolve(call(subject, wanted).id, context=split_name(subject).context)
+
+
+def _format_of(registry: RegistryLike, subject: str) -> str:
+    """The format of a subject's newest version; Avro where there is none yet."""
+    try:
+        return pin(registry, subject).reader.schema_type
+    except NotFound:
+        return "AVRO"

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import random
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias
-from uuid import uuid4
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
+from uuid import UUID, uuid4
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from stele.client import RegisteredSchema, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
+from stele.client import (
+    RegisteredSchema,
+    Request,
+    ResolvedSchema,
+    Schema,
+    SchemaRegistryClient,
+    SchemaSnapshot,
+    Version,
+)
 from stele.client.names import split
-from stele.errors import ContentNotFound, DataError, Invalid, VersionNotFound
+from stele.errors import ContentNotFound, DataError, Invalid, NotFound, Unavailable, VersionNotFound
 from stele.formats.avro import AVRO, AvroSchema
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds for which a registry that does not answer is asked again, unless the caller says otherwise."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds
 
 ASK_AGAIN = 30.0
 """Seconds for which an id the registry did not know is not asked for again by the same process."""
@@ -27,11 +44,15 @@ class Registry(Protocol):
         """All live versions of the subjects."""
         ...
 
-    def resolve(self, schema: int, *, context: str = "") -> ResolvedSchema:
-        """The schema of an id in a context.
+    def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
+        """The schema of an id in a context, or of a guid.
 
         Raises `ContentNotFound` when there is none, `RegistryUnreachable` without an answer.
         """
+        ...
+
+    def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
+        """One version of a subject. Raises `SubjectNotFound`, `VersionNotFound`."""
         ...
 
     def register(self, subject: str, schema: Schema) -> RegisteredSchema:
@@ -40,6 +61,14 @@ class Registry(Protocol):
 
     def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
         """The id of a schema the subject has. Raises `ContentNotFound`."""
+        ...
+
+    def resolve_schema(self, schema: Schema, *, context: str = "") -> ResolvedSchema:
+        """A schema at hand and all it refers to."""
+        ...
+
+    def send(self, request: Request[T]) -> T:
+        """The answer to a request of another of the registry's dialects."""
         ...
 
 
@@ -74,19 +103,81 @@ class Pin(msgspec.Struct, frozen=True):
         return {schema.id: schema.version for schema in sorted(mine, key=lambda schema: schema.version)}
 
 
-def pin(registry: RegistryLike, subject: str, reader: str | int = "latest") -> Pin:
-    """Pin the subject's versions now. reader: `latest`, a version number, or the text of a schema.
+ReaderLike: TypeAlias = "str | int | Path | Schema | ResolvedSchema"
+"""The reader's schema: `latest`, a version number, the text of a schema in the subject's format, a file with such a
+text, or a `Schema`, which says its format and what it refers to."""
 
-    Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`.
+_WORD = re.compile(r"[\w.-]*")
+
+
+def pin(registry: RegistryLike, subject: str, reader: ReaderLike = "latest", *, patience: float = 0.0) -> Pin:
+    """Pin the subject's versions now; no subject is '' and needs a reader that is a schema.
+
+    patience   seconds a registry that does not answer is asked again
+    Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `OSError` for a file that cannot be read.
     """
-    snapshot = registry if isinstance(registry, SchemaSnapshot) else opened(registry).snapshot(subjects=[subject])
-    if isinstance(reader, int) or reader.isdecimal():
-        return Pin(subject, snapshot, snapshot.resolve_version(subject, int(reader)))
-    if reader == "latest":
-        return Pin(subject, snapshot, snapshot.resolve_version(subject))
-    if not reader.lstrip().startswith(("{", "[", '"')):
+    snapshot = _snapshot(registry, subject, patience)
+    if isinstance(reader, str) and reader.isdecimal():
+        reader = int(reader)
+    if isinstance(reader, int) or reader == "latest":
+        found = snapshot.resolve_version(subject, reader if isinstance(reader, int) else "latest")
+        return Pin(subject, snapshot, found)
+    if isinstance(reader, Path):
+        reader = reader.read_text(encoding="utf-8")
+    elif isinstance(reader, str) and _WORD.fullmatch(reader):
         raise VersionNotFound(reader)
-    return Pin(subject, snapshot, ResolvedSchema(reader))
+    if isinstance(reader, str):
+        return Pin(subject, snapshot, ResolvedSchema(reader, _format_of(snapshot, subject)))
+    return Pin(subject, snapshot, resolved(registry, reader, split(subject).context))
+
+
+def _snapshot(registry: RegistryLike, subject: str, patience: float) -> SchemaSnapshot:
+    if isinstance(registry, SchemaSnapshot):
+        return registry
+    if not subject:
+        return SchemaSnapshot(())
+    return patiently(lambda: opened(registry).snapshot(subjects=[subject]), patience)
+
+
+def _format_of(snapshot: SchemaSnapshot, subject: str) -> str:
+    return snapshot.resolve_version(subject).schema_type if subject else "AVRO"
+
+
+def resolved(registry: RegistryLike, schema: Schema | ResolvedSchema, context: str = "") -> ResolvedSchema:
+    """A schema with all it refers to. Raises `Invalid` for references beside a snapshot, which cannot follow them."""
+    if isinstance(schema, ResolvedSchema):
+        return schema
+    if not isinstance(registry, SchemaSnapshot):
+        return opened(registry).resolve_schema(schema, context=context)
+    if schema.references:
+        raise Invalid("a snapshot cannot look up what a schema refers to: give a ResolvedSchema")
+    return ResolvedSchema(schema.text, schema.schema_type, metadata=schema.metadata, rule_set=schema.rule_set)
+
+
+def patiently(
+    call: Callable[[], T],
+    patience: float,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+    jitter: Callable[[], float] = random.random,
+) -> T:
+    """What a call gives, tried again while the registry is away, for so many seconds.
+
+    Pauses double from half a second to ten, each shortened by up to a half so that the tasks of one outage do not come
+    back together. Raises what the last try raised.
+    """
+    until = clock() + patience
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return call()
+        except Unavailable:
+            wait = pause * (1 - jitter() / 2)
+            if clock() + wait > until:
+                raise
+        sleep(wait)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def parsed(schema: ResolvedSchema) -> AvroSchema:
@@ -142,34 +233,66 @@ def opened(registry: str | Open) -> Registry:
 class Lookup:
     """Schemas by id for an engine: the pinned ones, then the registry, once per id. Ids count in the subject's context.
 
-    `met` collects the ids that were asked for, with the pinned ones among them.
+    `met` collects the ids that were asked for, with the pinned ones among them. patience is for a registry that does
+    not answer, in seconds; subjects are those of the pin, where it is made of several.
     """
 
-    def __init__(self, pinned: Pin, registry: RegistryLike, clock: Callable[[], float] = time.monotonic) -> None:
-        self._registry = registry
+    def __init__(
+        self,
+        pinned: Pin,
+        registry: RegistryLike,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        patience: float = 0.0,
+        subjects: tuple[str, ...] = (),
+    ) -> None:
+        self.pinned = pinned
+        self.subjects = subjects or ((pinned.subject,) if pinned.subject else ())
+        self.registry = registry
         self._clock = clock
+        self._patience = patience
         self._context = split(pinned.subject).context
         mine = [schema for schema in pinned.snapshot.schemas if schema.context == self._context]
-        self._pinned = {schema.id: schema for schema in mine if schema.id}
+        self._found: dict[int | UUID, ResolvedSchema] = {schema.id: schema for schema in mine if schema.id}
+        self._found |= {UUID(schema.guid): schema for schema in pinned.snapshot.schemas if schema.guid}
         self._parsed: dict[int, AvroSchema] = {}
-        self._unknown: dict[int, float] = {}
+        self._unknown: dict[object, float] = {}
         self.met: set[int] = set()
 
     def __call__(self, number: int) -> AvroSchema | None:
         """See `engines.base.Writers`. Raises `RegistryUnreachable` when nobody answers for an id that is not pinned."""
-        self.met.add(number)
+        found = self.schema(number)
+        if found is None:
+            return None
         if number not in self._parsed:
-            found = self._pinned.get(number) or self._ask(number)
-            if found is None:
-                return None
             self._parsed[number] = parsed(found)
         return self._parsed[number]
 
-    def _ask(self, number: int) -> ResolvedSchema | None:
-        if isinstance(self._registry, SchemaSnapshot) or self._clock() < self._unknown.get(number, 0):
+    def schema(self, number: int | UUID) -> ResolvedSchema | None:
+        """The schema of an id or a guid, None when there is none. Raises likewise."""
+        if isinstance(number, int):
+            self.met.add(number)
+        if number not in self._found:
+            found = self.ask(number, lambda registry: registry.resolve(number, context=self._context))
+            if found is None:
+                return None
+            self._found[number] = found
+        return self._found[number]
+
+    def ask(self, key: object, question: Callable[[Registry], T], absent: type[NotFound] = ContentNotFound) -> T | None:
+        """The registry's answer; None for the error absent, after which it is not asked again for a while.
+
+        Raises `RegistryUnreachable` and whatever else the registry refuses with.
+        """
+        registry = self.registry
+        if isinstance(registry, SchemaSnapshot) or self._clock() < self._unknown.get(key, 0):
             return None
         try:
-            return opened(self._registry).resolve(number, context=self._context)
-        except ContentNotFound:
-            self._unknown[number] = self._clock() + ASK_AGAIN
+            return patiently(lambda: question(opened(registry)), self._patience)
+        except absent:
+            self._unknown[key] = self._clock() + ASK_AGAIN
             return None
+
+    def forget_for_a_while(self, key: object) -> None:
+        """Do not ask this again for a while: the answer was of no use."""
+        self._unknown[key] = self._clock() + ASK_AGAIN

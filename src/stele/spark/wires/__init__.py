@@ -1,0 +1,97 @@
+"""Wire formats on Spark, by their words. A further one is a class with the methods of `Wire`, given as it is.
+
+| word | records | ids |
+|---|---|---|
+| `confluent` | `00`, id, payload | number |
+| `confluent-header`, `confluent-header:key` | payload, guid in a record header (or as above) | text |
+| `pravega`, `pravega:GROUP` | `01`, encoding id, payload after its codec | number |
+| `rocketmq`, `rocketmq:json` | record id (Avro: after `10`), payload | number of 64 bits |
+| `avro-single-object` | `C3 01`, fingerprint, payload | hexadecimal digits |
+| `cloudevents`, `cloudevents:structured` | CloudEvents with `dataschema` | the URI |
+| `unframed:ID` | payload | number |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from stele.errors import Invalid
+from stele.spark.wires.avro_single import SingleObject
+from stele.spark.wires.base import Found, Parts, Seal, Wire
+from stele.spark.wires.cloudevents import CloudEvents, of_mode
+from stele.spark.wires.confluent import HeaderGuid, Prefix
+from stele.spark.wires.pravega import Pravega
+from stele.spark.wires.rocketmq import RocketMQ
+from stele.spark.wires.unframed import Unframed
+
+WireLike: TypeAlias = "str | Wire"
+"""A word of the table, or a wire with settings."""
+
+__all__ = [
+    "CloudEvents",
+    "Found",
+    "HeaderGuid",
+    "Parts",
+    "Pravega",
+    "Prefix",
+    "RocketMQ",
+    "Seal",
+    "SingleObject",
+    "Unframed",
+    "Wire",
+    "WireLike",
+    "wire_named",
+]
+
+
+def wire_named(wire: WireLike) -> Wire:
+    """The wire a word stands for. Raises `Invalid` naming the words there are."""
+    if not isinstance(wire, str):
+        return wire
+    word, _, setting = wire.partition(":")
+    make = _WORDS.get(word)
+    if make is None:
+        raise Invalid(f"there is no wire {wire!r}: choose one of {', '.join(_WORDS)}")
+    return make(setting)
+
+
+def _prefix(setting: str) -> Wire:
+    if setting:
+        raise Invalid(f"the wire 'confluent' has no setting {setting!r}")
+    return Prefix()
+
+
+def _header(setting: str) -> Wire:
+    if setting not in {"", "key", "value"}:
+        raise Invalid(f"the header is that of a key or of a value, not {setting!r}")
+    return HeaderGuid("key" if setting == "key" else "value")
+
+
+def _rocketmq(setting: str) -> Wire:
+    if setting not in {"", "avro", "json"}:
+        raise Invalid(f"the wire 'rocketmq' is for avro or json, not {setting!r}")
+    return RocketMQ(setting or "avro")
+
+
+def _single(setting: str) -> Wire:
+    if setting:
+        raise Invalid(f"the wire 'avro-single-object' has no setting {setting!r}")
+    return SingleObject()
+
+
+def _unframed(setting: str) -> Wire:
+    if not setting.isdecimal():
+        raise Invalid("unframed records need the id they were written with: 'unframed:7'")
+    return Unframed(int(setting))
+
+
+_WORDS: Final[dict[str, Callable[[str], Wire]]] = {
+    "confluent": _prefix,
+    "confluent-header": _header,
+    "pravega": Pravega,
+    "rocketmq": _rocketmq,
+    "avro-single-object": _single,
+    "cloudevents": lambda mode: of_mode(mode or "binary"),
+    "unframed": _unframed,
+}

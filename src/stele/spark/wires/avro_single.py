@@ -1,0 +1,86 @@
+"""Avro's single-object encoding: a fingerprint of the schema before the payload.
+
+No registry finds a schema by that fingerprint for everybody, so those of the subject's versions are compared: the
+pinned ones, and, for one that is not among them, the versions the registry has by then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from stele.errors import DataError, Invalid
+from stele.formats.avro import AVRO
+from stele.spark.engines.arrow import Column
+from stele.spark.source import parsed
+from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
+from stele.wire import avro_single
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stele.client.snapshot import ResolvedSchema
+    from stele.spark.source import Lookup, RegistryLike
+
+_HEADER = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SingleObject:
+    """`C3 01`, the Rabin fingerprint, the payload; ids are fingerprints in hexadecimal digits."""
+
+    name: str = "avro-single-object"
+    id_type = pa.string()
+    what = "schema fingerprint"
+    needs_headers = False
+
+    def split(self, values: Column, headers: Column | None) -> Parts:
+        """See `Wire`."""
+        del headers
+        return by_heads(values, _HEADER, lambda head: avro_single.unframe(head)[0].hex(), self.id_type)
+
+    def find(self, number: Any, lookup: Lookup) -> Found | None:
+        """See `Wire`."""
+        wanted = bytes.fromhex(number)
+        pinned = [*lookup.pinned.snapshot.schemas, lookup.pinned.reader]
+        found = _with(wanted, pinned)
+        if found is None and lookup.subjects:
+            fresh = lookup.ask(("versions", number), lambda registry: registry.snapshot(subjects=lookup.subjects))
+            found = None if fresh is None else _with(wanted, fresh.schemas)
+            if found is None:
+                lookup.forget_for_a_while(("versions", number))
+        return None if found is None else Found(found)
+
+    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+        """See `Wire`. Raises `Invalid` for a schema that is not Avro."""
+        del message, registry
+        if writer.schema_type != "AVRO":
+            raise Invalid(f"single objects are Avro, the schema is {writer.schema_type}")
+        return SingleObjectSeal(_rabin(writer))
+
+
+@dataclass(frozen=True, slots=True)
+class SingleObjectSeal:
+    """See `Seal`."""
+
+    rabin: bytes
+
+    def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
+        """Frame payloads; see `Seal`."""
+        return framed(avro_single.frame(self.rabin, indexes), payloads), None
+
+
+def _with(rabin: bytes, schemas: Iterable[ResolvedSchema]) -> ResolvedSchema | None:
+    for schema in schemas:
+        try:
+            if schema.schema_type == "AVRO" and _rabin(schema) == rabin:
+                return schema
+        except DataError:  # what does not parse has no fingerprint
+            continue
+    return None
+
+
+def _rabin(schema: ResolvedSchema) -> bytes:
+    return AVRO.fingerprints(parsed(schema))["rabin"]

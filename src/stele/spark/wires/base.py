@@ -1,0 +1,165 @@
+"""What a wire format is to Spark: how records name their schemas, taken apart a column at a time.
+
+Whatever the wire, engines and languages see Confluent frames: `Opened` (in `stele.spark.wires.opened`) puts a number of
+its own in place of each id. So a wire format is one class with the three methods of `Wire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.errors import FrameError, Invalid
+from stele.spark.engines.arrow import ArrowType, Column
+
+if TYPE_CHECKING:
+    from stele.client.snapshot import ResolvedSchema
+    from stele.spark.source import Lookup, RegistryLike
+
+
+class Parts(NamedTuple):
+    """A column of records taken apart, all arrays as long as the column.
+
+    ids       what names the schema of each record, in the wire's own type; null where there is no frame
+    payloads  binary, what is left of the record
+    reasons   a sentence where a record has no frame; null elsewhere, also where the record is null
+    indexes   binary, message indexes of Protobuf that stood apart from the payload; None where the wire has none
+    """
+
+    ids: Column
+    payloads: Column
+    reasons: Column
+    indexes: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What an id stands for.
+
+    message  full name of the Protobuf message or Thrift struct that payloads are, '' for the one that is read anyway;
+             None where payloads begin with message indexes if they are Protobuf
+    unpack   what makes the datum of a payload; None where the payload is the datum
+    padded   whether zero bytes may follow the datum
+    """
+
+    schema: ResolvedSchema
+    message: str | None = None
+    unpack: Callable[[bytes], bytes] | None = None
+    padded: bool = False
+
+
+class Seal(Protocol):
+    """Puts the frame of one schema around payloads. Made on the driver, used by tasks: it must be picklable."""
+
+    def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
+        """The records, and the headers beside them where the wire has such; null payloads stay null.
+
+        indexes are the message indexes of a Protobuf schema, b"" for others.
+        """
+        ...
+
+
+class Wire(Protocol):
+    """A wire format with its settings. It travels to tasks, so it must be picklable."""
+
+    @property
+    def name(self) -> str:
+        """Its word."""
+        ...
+
+    @property
+    def id_type(self) -> ArrowType:
+        """Type of the ids in `Parts`, and of the column `id_column` makes."""
+        ...
+
+    @property
+    def what(self) -> str:
+        """What an id is called in a sentence: `schema id`, `schema guid` …"""
+        ...
+
+    @property
+    def needs_headers(self) -> bool:
+        """Whether ids are in the headers of records, of which there must be a column then."""
+        ...
+
+    def split(self, values: Column, headers: Column | None) -> Parts:
+        """Take a binary column apart."""
+        ...
+
+    def find(self, number: Any, lookup: Lookup) -> Found | None:
+        """What an id stands for, None when nobody knows it; see `engines.base.Writers` for what it raises."""
+        ...
+
+    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+        """How records of a schema are framed. Raises `Invalid` when the wire cannot carry it."""
+        ...
+
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+"""Headers as Spark's Kafka source gives them and its sink takes them."""
+
+
+def header(headers: Column, name: str) -> Column:
+    """Value of the first header of a name (in lower case) for each record, binary; null where there is none."""
+    (keys, values), owners = _entries(headers)
+    mine = pc.fill_null(pc.equal(pc.utf8_lower(keys), pa.scalar(name)), False)
+    rows, found = owners.filter(mine), values.filter(mine)
+    first: dict[int, int] = {}
+    for place, row in enumerate(rows.to_pylist()):
+        first.setdefault(row, place)
+    wanted = pa.array([first.get(row) for row in range(len(headers))], pa.int64())
+    return found.cast(pa.binary()).take(wanted)
+
+
+def _entries(headers: Column) -> tuple[tuple[Column, Column], Column]:
+    """Keys and values of all headers, and the rows they belong to."""
+    if pa.types.is_map(headers.type):
+        headers = headers.cast(pa.list_(pa.struct([("key", headers.type.key_type), ("value", headers.type.item_type)])))
+    kinds = headers.type
+    if not pa.types.is_list(kinds) or not pa.types.is_struct(kinds.value_type) or kinds.value_type.num_fields != 2:
+        raise Invalid(f"headers are a list of structs (key, value) or a map, not {kinds}")
+    flat: Column = pc.list_flatten(headers)
+    keys, values = flat.flatten()
+    return (keys.cast(pa.string()), values), pc.list_parent_indices(headers)
+
+
+def starts(values: Column, size: int) -> tuple[Column, Column]:
+    """The first bytes of each record, and the rest of it; the first are shorter where the record is."""
+    if not pa.types.is_binary(values.type):
+        values = values.cast(pa.binary())
+    return pc.binary_slice(values, 0, size), pc.binary_slice(values, size, 1 << 31)
+
+
+def by_heads(values: Column, size: int, read: Callable[[bytes], Any], id_type: ArrowType) -> Parts:
+    """Records whose first bytes hold the id. Different heads are few, so each is read but once.
+
+    read makes an id of a head, or raises `FrameError`; records shorter than size come to it as they are.
+    """
+    heads, payloads = starts(values, size)
+    ids, reasons = each(heads, read, id_type)
+    return Parts(ids, payloads, reasons)
+
+
+def each(keys: Column, read: Callable[[bytes], Any], id_type: ArrowType) -> tuple[Column, Column]:
+    """Ids and reasons for keys of which many are equal; null keys have neither."""
+    coded = keys.dictionary_encode()
+    ids: list[Any] = []
+    reasons: list[str | None] = []
+    for key in coded.dictionary.to_pylist():
+        try:
+            ids.append(read(key))
+            reasons.append(None)
+        except FrameError as error:
+            ids.append(None)
+            reasons.append(str(error))
+    return pa.array(ids, id_type).take(coded.indices), pa.array(reasons, pa.string()).take(coded.indices)
+
+
+def framed(prefix: bytes, payloads: Column) -> Column:
+    """A prefix before every payload."""
+    prefixes = pa.repeat(pa.scalar(prefix, pa.binary()), len(payloads))
+    return pc.binary_join_element_wise(prefixes, payloads.cast(pa.binary()), b"")

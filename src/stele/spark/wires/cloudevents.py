@@ -1,0 +1,150 @@
+"""CloudEvents: the URI `dataschema` names the schema, in a header or in the event itself.
+
+A URI that comes with data is never fetched. It is read as a path of the registry (`/schemas/ids/7`,
+`/subjects/orders-value/versions/3`, `/schemagroups/…/schemas/…/versions/…`), and the registry is asked for that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.errors import FrameError, Invalid, NotFound
+from stele.spark.engines.arrow import Column
+from stele.spark.wires.base import HEADERS, Found, Parts, Seal, header
+from stele.wire import cloudevents
+
+if TYPE_CHECKING:
+    from stele.client import Version
+    from stele.client.snapshot import ResolvedSchema
+    from stele.spark.source import Lookup, RegistryLike
+
+_MISSING: Final = "the event names no dataschema"
+
+
+@dataclass(frozen=True, slots=True)
+class CloudEvents:
+    """Events of one mode.
+
+    mode    `binary`: bare data, attributes in the headers; `structured`: one JSON document
+    bases   what absolute URIs may begin with; none: the registry's addresses, or where a function opens the registry,
+            anything. Others name schemas of strangers, which are unknown here; relative URIs are always taken
+    base, source, type   for writing: what `dataschema` begins with, and two attributes events must have
+    """
+
+    mode: Literal["binary", "structured"] = "binary"
+    bases: tuple[str, ...] = ()
+    base: str = ""
+    source: str = "/stele"
+    type: str = "record"
+    name: str = "cloudevents"
+    id_type = pa.string()
+    what = "dataschema"
+
+    @property
+    def needs_headers(self) -> bool:
+        """See `Wire`."""
+        return self.mode == "binary"
+
+    def split(self, values: Column, headers: Column | None) -> Parts:
+        """See `Wire`."""
+        values = values.cast(pa.binary())
+        if headers is not None and self.mode == "binary":
+            found = [header(headers, prefix + "dataschema") for prefix in cloudevents.PREFIXES]
+            ids = pc.coalesce(*found).cast(pa.string())
+            return Parts(pc.if_else(values.is_valid(), ids, None), values, _missing(ids, values))
+        events = [None if document is None else _read(document) for document in values.to_pylist()]
+        ids = pa.array([event.dataschema or None if isinstance(event, cloudevents.Event) else None for event in events])
+        payloads = [event.data if isinstance(event, cloudevents.Event) else None for event in events]
+        said = pa.array([event if isinstance(event, str) else None for event in events], pa.string())
+        ids = ids.cast(pa.string())
+        return Parts(ids, pa.array(payloads, pa.binary()), pc.coalesce(said, _missing(ids, values)))
+
+    def find(self, number: Any, lookup: Lookup) -> Found | None:
+        """See `Wire`."""
+        named = cloudevents.named(number)
+        if named is None or not self._trusted(number, lookup.registry):
+            return None
+        if named.id is not None or named.guid is not None:
+            key = named.id if named.id is not None else named.guid
+            assert key is not None
+            schema = lookup.schema(key)
+        else:
+            schema = _version(named, lookup)
+        return None if schema is None else Found(schema, message="")
+
+    def _trusted(self, uri: str, registry: RegistryLike) -> bool:
+        if "://" not in uri and not uri.startswith("//"):
+            return True
+        bases = self.bases or (tuple(registry.split(",")) if isinstance(registry, str) else ())
+        known = [base.strip().rstrip("/") + "/" for base in bases]
+        return not known or uri.startswith(tuple(known))
+
+    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+        """See `Wire`."""
+        del message
+        first = registry.partition(",")[0] if isinstance(registry, str) else ""
+        base = (self.base or first).rstrip("/")
+        uri = f"{base}/schemas/ids/{writer.id}"
+        return EventSeal(uri, self.source, self.type, self.mode, writer.schema_type == "JSON")
+
+
+@dataclass(frozen=True, slots=True)
+class EventSeal:
+    """See `Seal`. Every event gets an id of its own."""
+
+    uri: str
+    source: str
+    type: str
+    mode: str
+    is_json: bool
+
+    def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
+        """Frame payloads; see `Seal`."""
+        del indexes
+        attributes = {"source": self.source, "type": self.type}
+        if self.mode == "structured":
+            made = [
+                None
+                if data is None
+                else cloudevents.structured(self.uri, data, {"id": str(uuid4()), **attributes}, is_json=self.is_json)
+                for data in payloads.to_pylist()
+            ]
+            return pa.array(made, pa.binary()), None
+        rows = []
+        for _ in range(len(payloads)):
+            said = cloudevents.headers(self.uri, {"id": str(uuid4()), **attributes})
+            rows.append([{"key": key, "value": value} for key, value in said.items()])
+        return payloads, pa.array(rows, HEADERS)
+
+
+def _read(document: bytes) -> cloudevents.Event | str:
+    try:
+        return cloudevents.read_structured(document)
+    except FrameError as error:
+        return str(error)
+
+
+def _missing(ids: Column, values: Column) -> Column:
+    lacks = pc.and_(ids.is_null(), values.is_valid())
+    return pc.if_else(lacks, pa.scalar(_MISSING), pa.scalar(None, pa.string()))
+
+
+def _version(named: cloudevents.Named, lookup: Lookup) -> ResolvedSchema | None:
+    number: Version = "latest" if named.version == "latest" else int(named.version)
+    try:
+        return lookup.pinned.snapshot.resolve_version(named.subject, number)
+    except NotFound:
+        question = (named.subject, number)
+        return lookup.ask(question, lambda registry: registry.resolve_version(named.subject, number), NotFound)
+
+
+def of_mode(mode: str) -> CloudEvents:
+    """Events of a mode by its word. Raises `Invalid`."""
+    if mode not in {"binary", "structured"}:
+        raise Invalid(f"events are binary or structured, not {mode!r}")
+    return CloudEvents("binary" if mode == "binary" else "structured")

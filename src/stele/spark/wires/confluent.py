@@ -1,0 +1,138 @@
+"""Confluent's two frames: the id before the payload, and the guid in a record header."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.errors import FrameError, Invalid
+from stele.spark.engines.arrow import Column
+from stele.spark.wires.base import HEADERS, Found, Parts, Seal, each, framed, header, starts
+from stele.wire import confluent
+from stele.wire.confluent import RecordField
+
+if TYPE_CHECKING:
+    from stele.client.snapshot import ResolvedSchema
+    from stele.spark.source import Lookup, RegistryLike
+
+_GUID_END: Final = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """`00`, the id in four bytes, the payload: what engines read, so records go to them as they are."""
+
+    name: str = "confluent"
+    id_type = pa.int32()
+    what = "schema id"
+    needs_headers = False
+
+    def split(self, values: Column, headers: Column | None) -> Parts:
+        """See `Wire`."""
+        del headers
+        heads, payloads = starts(values, 5)
+        ids, reasons = each(heads, lambda head: confluent.unframe(head)[0], self.id_type)
+        return Parts(ids, payloads, reasons)
+
+    def find(self, number: Any, lookup: Lookup) -> Found | None:
+        """See `Wire`."""
+        schema = lookup.schema(number)
+        return None if schema is None else Found(schema)
+
+    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+        """See `Wire`."""
+        del message, registry
+        return PrefixSeal(writer.id)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixSeal:
+    """See `Seal`."""
+
+    number: int
+
+    def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
+        """Frame payloads; see `Seal`."""
+        return framed(confluent.id_prefix(self.number) + indexes, payloads), None
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderGuid:
+    """`01` and the guid in the header `__value_schema_id`, or `__key_schema_id` where field is `key`.
+
+    Records without the header are read by the id before their payload, as Confluent's clients do; ids are text, the
+    guid or the number.
+    """
+
+    field: RecordField = "value"
+    name: str = "confluent-header"
+    id_type = pa.string()
+    what = "schema"
+    needs_headers = True
+
+    def split(self, values: Column, headers: Column | None) -> Parts:
+        """See `Wire`."""
+        assert headers is not None
+        found = header(headers, confluent.HEADER_NAMES[self.field])
+        heads, rest = starts(values, 5)
+        bare = found.is_null()
+        own, own_reasons = each(found, _in_header, pa.string())
+        near, near_reasons = each(heads.filter(bare), _in_front, pa.string())
+        places = _places(bare)
+        payloads = pc.if_else(bare, rest, values.cast(pa.binary()))
+        indexes = pc.fill_null(pc.binary_slice(found, _GUID_END, 1 << 31), b"")
+        ids = pc.coalesce(own, near.take(places))
+        reasons = pc.coalesce(own_reasons, near_reasons.take(places))
+        gone = values.is_null()
+        return Parts(_blank(ids, gone), payloads, _blank(reasons, gone), pc.if_else(bare, None, indexes))
+
+    def find(self, number: Any, lookup: Lookup) -> Found | None:
+        """See `Wire`."""
+        schema = lookup.schema(int(number) if number.isdecimal() else UUID(number))
+        return None if schema is None else Found(schema)
+
+    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+        """See `Wire`. Raises `Invalid` where the server does not say guids."""
+        del message, registry
+        if not writer.guid:
+            raise Invalid("the server does not say the guid of the schema, so it cannot go into a header")
+        return HeaderSeal(UUID(writer.guid), confluent.HEADER_NAMES[self.field])
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderSeal:
+    """See `Seal`."""
+
+    guid: UUID
+    header: str
+
+    def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
+        """Frame payloads; see `Seal`."""
+        value = confluent.guid_header(self.guid) + indexes
+        one = pa.array([[{"key": self.header, "value": value}]], HEADERS)
+        return payloads, one.take(pa.array([0] * len(payloads), pa.int64()))
+
+
+def _in_header(value: bytes) -> str:
+    frame = confluent.read(b"", value)
+    if not isinstance(frame.schema, UUID):
+        raise FrameError("the record header holds no guid")
+    return str(frame.schema)
+
+
+def _in_front(head: bytes) -> str:
+    return str(confluent.unframe(head)[0])
+
+
+def _places(chosen: Column) -> Column:
+    """For each row its place among the chosen ones, null for the others."""
+    counted = pc.subtract(pc.cumulative_sum(chosen.cast(pa.int64())), 1)
+    return pc.if_else(chosen, counted, None)
+
+
+def _blank(column: Column, gone: Column) -> Column:
+    return pc.if_else(gone, None, column)

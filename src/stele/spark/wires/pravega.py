@@ -1,0 +1,150 @@
+"""Pravega's frame: an encoding id, which stands for a version of the group and a codec."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from stele.client.request import JSON, Effect, Lifetime, Request, decoder, encode, path, query
+from stele.client.serdes.schemas import ready
+from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
+from stele.errors import Invalid, NotFound
+from stele.spark.engines.arrow import Column
+from stele.spark.source import opened
+from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
+from stele.wire import pravega
+
+if TYPE_CHECKING:
+    from stele.spark.source import Lookup, RegistryLike
+
+_HEADER: Final = 5
+
+
+class _Format(msgspec.Struct, rename="camel"):
+    serialization_format: str
+
+
+class _Schema(msgspec.Struct, rename="camel"):
+    type: str
+    serialization_format: _Format
+    schema_data: bytes
+
+
+class _Codec(msgspec.Struct):
+    name: str = ""
+
+
+class _Encoding(msgspec.Struct, rename="camel"):
+    schema_info: _Schema
+    codec_type: _Codec
+
+
+class _EncodingId(msgspec.Struct, rename="camel"):
+    encoding_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pravega:
+    """`01`, the encoding id in four bytes, the payload after its codec. Ids are those of one group.
+
+    group, namespace   where encodings are looked up; no group is the subject
+    codec              what records are written with: one of `stele.wire.pravega.CODECS`, which the group must have
+    """
+
+    group: str = ""
+    namespace: str = ""
+    codec: str = pravega.NONE
+    name: str = "pravega"
+    id_type = pa.int32()
+    what = "encoding id"
+    needs_headers = False
+
+    def split(self, values: Column, headers: Column | None) -> Parts:
+        """See `Wire`."""
+        del headers
+        return by_heads(values, _HEADER, lambda head: pravega.unframe(head)[0], self.id_type)
+
+    def find(self, number: Any, lookup: Lookup) -> Found | None:
+        """See `Wire`. Raises `Invalid` beside a snapshot, which holds no encodings."""
+        _need_registry(lookup.registry)
+        group = self.group or lookup.pinned.subject
+        request = Request(
+            "GET",
+            f"{_group(group)}/encodings/{number}",
+            decoder(_Encoding),
+            query({"namespace": self.namespace or None}),
+            lifetime=Lifetime.EVER,
+            subject=group,
+        )
+        found = lookup.ask((group, number), lambda registry: registry.send(request), NotFound)
+        if found is None:
+            return None
+        codec = found.codec_type.name
+        unpack = partial(pravega.decompress, codec) if codec else None
+        return Found(_resolved(found.schema_info), found.schema_info.type, unpack, padded=bool(codec))
+
+    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+        """See `Wire`. The registry gives the encoding id; raises `NotFound` for a codec or schema the group lacks."""
+        _need_registry(registry)
+        assert not isinstance(registry, SchemaSnapshot)
+        own, client = ready(writer), opened(registry)
+        group = self.group or writer.subject
+        schema = {
+            "type": message or own.parsed.type_name,
+            "serializationFormat": {"serializationFormat": _word(writer.schema_type)},
+            "schemaData": b64encode(writer.text.encode()).decode(),
+        }
+        parameters = query({"namespace": self.namespace or None})
+        version = client.send(
+            Request("POST", f"{_group(group)}/schemas/versions/find", decoder(Any), parameters, encode(schema), JSON)
+        )
+        body = encode({"versionInfo": version, "codecType": self.codec})
+        route = f"{_group(group)}/encodings"
+        given = client.send(Request("PUT", route, decoder(_EncodingId), parameters, body, JSON, effect=Effect.WRITE))
+        return PravegaSeal(given.encoding_id, self.codec)
+
+
+@dataclass(frozen=True, slots=True)
+class PravegaSeal:
+    """See `Seal`."""
+
+    number: int
+    codec: str
+
+    def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
+        """Frame payloads; see `Seal`."""
+        del indexes  # the encoding names the message
+        if self.codec:
+            packed = [None if data is None else pravega.compress(self.codec, data) for data in payloads.to_pylist()]
+            payloads = pa.array(packed, pa.binary())
+        return framed(pravega.frame(self.number, b""), payloads), None
+
+
+def _need_registry(registry: RegistryLike) -> None:
+    if isinstance(registry, SchemaSnapshot):
+        raise Invalid("a snapshot holds no encodings: reading the Pravega wire needs the registry")
+
+
+def _group(name: str) -> str:
+    return path("v1", "groups", name)
+
+
+def _resolved(schema: _Schema) -> ResolvedSchema:
+    """The schema as a document; descriptors of Protobuf, which are no text, as base64."""
+    try:
+        text = schema.schema_data.decode()
+    except UnicodeDecodeError:
+        text = b64encode(schema.schema_data).decode()
+    return ResolvedSchema(text, schema.serialization_format.serialization_format.upper())
+
+
+def _word(schema_type: str) -> str:
+    known = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "Json"}
+    if schema_type not in known:
+        raise Invalid(f"the Pravega wire has no word for the format {schema_type}")
+    return known[schema_type]

@@ -1,0 +1,104 @@
+"""RocketMQ's frame: a record id, which together with the subject names a version of a schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from stele.client.request import JSON, Lifetime, Request, decoder, path
+from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
+from stele.errors import FrameError, Invalid, NotFound
+from stele.spark.engines.arrow import Column
+from stele.spark.source import opened
+from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
+
+if TYPE_CHECKING:
+    from stele.spark.source import Lookup, RegistryLike
+
+_MARK: Final = b"\x10"
+"""Before the id in Avro records: the length of eight bytes, as Avro writes it."""
+_ID: Final = 8
+
+
+class _Record(msgspec.Struct, rename="camel"):
+    record_id: int | None
+    idl: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class RocketMQ:
+    """The record id in eight bytes, after `10` where the records are Avro; then the payload.
+
+    form             `avro` or `json`: which of the two frames the topic has
+    cluster, tenant  where the subject is; subject '' is that of the call
+    """
+
+    form: str = "avro"
+    cluster: str = "default"
+    tenant: str = "default"
+    subject: str = ""
+    name: str = "rocketmq"
+    id_type = pa.int64()
+    what = "record id"
+    needs_headers = False
+
+    def split(self, values: Column, headers: Column | None) -> Parts:
+        """See `Wire`."""
+        del headers
+        return by_heads(values, len(self._mark) + _ID, self._read, self.id_type)
+
+    def find(self, number: Any, lookup: Lookup) -> Found | None:
+        """See `Wire`. Raises `Invalid` beside a snapshot, which holds no record ids."""
+        if isinstance(lookup.registry, SchemaSnapshot):
+            raise Invalid("a snapshot holds no record ids: reading the RocketMQ wire needs the registry")
+        subject = self.subject or lookup.pinned.subject
+        route = f"{self._subject(subject)}/recordId/{number}/schema"
+        request = Request("GET", route, decoder(_Record), lifetime=Lifetime.EVER, subject=subject)
+        found = lookup.ask((subject, number), lambda registry: registry.send(request), NotFound)
+        return None if found is None else Found(ResolvedSchema(found.idl, found.type.upper()), message="")
+
+    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+        """See `Wire`. Raises `NotFound` when the subject has no record with the schema."""
+        del message
+        if isinstance(registry, SchemaSnapshot):
+            raise Invalid("a snapshot holds no record ids: writing the RocketMQ wire needs the registry")
+        subject = self.subject or writer.subject
+        route = f"{self._subject(subject)}/schema/schema"
+        found = opened(registry).send(
+            Request("POST", route, decoder(_Record), body=writer.text.encode(), media=JSON, subject=subject)
+        )
+        if found.record_id is None:
+            raise NotFound(f"the schema has no record id in the subject {subject!r}")
+        return RocketMQSeal(self._mark + found.record_id.to_bytes(_ID, "big", signed=True))
+
+    @property
+    def _mark(self) -> bytes:
+        return _MARK if self.form == "avro" else b""
+
+    def _read(self, head: bytes) -> int:
+        wanted = len(self._mark) + _ID
+        if len(head) < wanted:
+            raise FrameError(f"{len(head)} bytes are too few for a frame: the record id takes {wanted}")
+        if not head.startswith(self._mark):
+            raise FrameError(f"the first byte is {head[0]:#04x}, not {self._mark[0]:#04x}, the length of a record id")
+        return int.from_bytes(head[-_ID:], "big", signed=True)
+
+    def _subject(self, subject: str) -> str:
+        where = ("cluster", self.cluster, "tenant", self.tenant, "subject", subject)
+        return "/schema-registry/v1" + path(*where)
+
+
+@dataclass(frozen=True, slots=True)
+class RocketMQSeal:
+    """See `Seal`."""
+
+    prefix: bytes
+
+    def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
+        """Frame payloads; see `Seal`."""
+        del indexes
+        return framed(self.prefix, payloads), None

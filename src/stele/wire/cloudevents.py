@@ -1,0 +1,137 @@
+"""CloudEvents 1.0 as far as schemas are concerned: an event names the schema of its data by the URI `dataschema`.
+
+Binary mode keeps the data bare and the attributes in the headers of the message (`ce_dataschema` on Kafka,
+`ce-dataschema` over HTTP); structured mode is one JSON document, data inside, under the content type
+`application/cloudevents+json`. Data in a structured event are a JSON value in `data`, or base64 in `data_base64`.
+
+Source: CloudEvents specification 1.0.2, its JSON event format, and its Kafka and HTTP protocol bindings.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as NoBase64
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+from uuid import UUID
+
+import msgspec
+
+from stele.errors import FrameError
+
+STRUCTURED: Final = "application/cloudevents+json"
+"""Content type of structured events in JSON."""
+PREFIXES: Final = ("ce_", "ce-")
+"""What attributes are called by as headers: on Kafka, and over HTTP."""
+
+_BASE64: Final = "data_base64"
+
+
+class Event(NamedTuple):
+    """An event taken apart: the URI of the schema ('' when none is named), the data, and the other attributes."""
+
+    dataschema: str
+    data: bytes
+    attributes: Mapping[str, str]
+
+
+def is_structured(content_type: str) -> bool:
+    """Whether a content type is that of a structured event in JSON."""
+    return content_type.partition(";")[0].strip().lower() == STRUCTURED
+
+
+def read_structured(document: bytes | memoryview) -> Event:
+    """A structured event. Raises `FrameError` when it is none.
+
+    JSON data come out as they were written.
+    """
+    try:
+        event = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
+        said = {name: msgspec.json.decode(value) for name, value in event.items() if name != "data"}
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise FrameError(f"no structured CloudEvent: {error}") from None
+    if not isinstance(said.get("specversion"), str):
+        raise FrameError("no structured CloudEvent: it has no specversion")
+    attributes = {name: value for name, value in said.items() if name != _BASE64 and isinstance(value, str)}
+    data = _from_base64(said[_BASE64]) if _BASE64 in said else bytes(event.get("data", b""))
+    return Event(attributes.pop("dataschema", ""), data, attributes)
+
+
+def read_binary(data: bytes | memoryview, headers: Mapping[str, bytes | str]) -> Event:
+    """An event in binary mode, by its headers, whose names are compared without case."""
+    attributes: dict[str, str] = {}
+    for name, value in headers.items():
+        lowered = name.lower()
+        text = value if isinstance(value, str) else bytes(value).decode("utf-8", "replace")
+        if lowered.startswith(PREFIXES):
+            attributes[lowered[3:]] = text
+        elif lowered == "content-type":
+            attributes["datacontenttype"] = text
+    return Event(attributes.pop("dataschema", ""), bytes(data), attributes)
+
+
+def structured(dataschema: str, data: bytes, attributes: Mapping[str, str], *, is_json: bool) -> bytes:
+    """A structured event; attributes must have id, source and type. Raises `FrameError`.
+
+    is_json   the data are a JSON text, and stand in the document as such; otherwise as base64
+    """
+    event: dict[str, Any] = {"specversion": "1.0", **_checked(attributes), "dataschema": dataschema}
+    if is_json:
+        event["data"] = msgspec.Raw(data)
+    else:
+        event["data_base64"] = b64encode(data).decode()
+    return msgspec.json.encode(event)
+
+
+def headers(dataschema: str, attributes: Mapping[str, str], *, prefix: str = PREFIXES[0]) -> dict[str, bytes]:
+    """The headers of an event in binary mode; attributes must have id, source and type. Raises `FrameError`."""
+    said = {"specversion": "1.0", **_checked(attributes), "dataschema": dataschema}
+    content_type = said.pop("datacontenttype", "")
+    made = {prefix + name: value.encode() for name, value in said.items()}
+    return {"content-type": content_type.encode(), **made} if content_type else made
+
+
+class Named(NamedTuple):
+    """What a `dataschema` of a registry names: an id, a guid, or a version ('latest' too) of a subject."""
+
+    id: int | None = None
+    guid: UUID | None = None
+    subject: str = ""
+    version: str = ""
+
+
+_ID = re.compile(r"(?:^|/)schemas/ids/(\d{1,10})(?:/schema)?/?$")
+_GUID = re.compile(r"(?:^|/)schemas/guids/([0-9a-fA-F-]{32,36})/?$")
+_VERSION = re.compile(r"(?:^|/)subjects/([^/]+)/versions/(\d{1,10}|latest)(?:/schema)?/?$")
+_GROUP = re.compile(r"(?:^|/)schemagroups/[^/]+/schemas/([^/]+)(?:/versions/(\d{1,10}|latest))?/?$")
+
+
+def named(dataschema: str) -> Named | None:
+    """What a URI of a registry names, by the paths of the Confluent and CNCF APIs; None for any other URI."""
+    path = re.split(r"[?#]", dataschema, maxsplit=1)[0]
+    if found := _ID.search(path):
+        return Named(id=int(found[1]))
+    if found := _GUID.search(path):
+        try:
+            return Named(guid=UUID(found[1]))
+        except ValueError:
+            return None
+    if found := _VERSION.search(path) or _GROUP.search(path):
+        return Named(subject=unquote(found[1]), version=found[2] or "latest")
+    return None
+
+
+def _from_base64(text: object) -> bytes:
+    try:
+        return b64decode(text if isinstance(text, str) else b"?", validate=True)
+    except (NoBase64, ValueError):
+        raise FrameError("the data of the event are no base64") from None
+
+
+def _checked(attributes: Mapping[str, str]) -> Mapping[str, str]:
+    missing = [name for name in ("id", "source", "type") if not attributes.get(name)]
+    if missing:
+        raise FrameError(f"an event needs the attributes id, source and type; {', '.join(missing)} is missing")
+    return attributes
