@@ -4,6 +4,7 @@
   there and that they do not use, so it is left out.
 - schema-repo: both clients of release 0.1.3, one for its own server and one for that of AVRO-1124 (the patch of
   AVRO-1124 itself was never published). Their API has no deletion: what is deleted is so by another dialect.
+- RocketMQ: its client 0.1.0 with the serializers for Avro and JSON.
 - Confluent: its own client 7.5.3, which is in a jar of Flink, and Flink's serializers on top of it; Spring Cloud's;
   that of the Hermes broker, which knows only the members answers had before release 8. Confluent's artifacts
   (io.confluent:*) are not there themselves.
@@ -57,9 +58,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
     """One server for all stories (each removes what it made): where each dialect is found there."""
-    pravega, repo = free_port(), free_port()
-    flags = ("--store", "memory:", "--listen", f"pravega={pravega}", "--listen", f"schema-repo={repo}")
-    with serving(*flags, folder=tmp_path_factory.mktemp("server")) as server:
+    pravega, repo, rocketmq = free_port(), free_port(), free_port()
+    listen = (f"pravega={pravega}", f"schema-repo={repo}", f"rocketmq={rocketmq}")
+    flags = [flag for item in listen for flag in ("--listen", item)]
+    with serving("--store", "memory:", *flags, folder=tmp_path_factory.mktemp("server")) as server:
         yield {
             "confluent": server.url,
             "pravega": server.url,
@@ -68,6 +70,9 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]
             "schema-repo": f"{server.url}/avro1124/schema-repo",
             "schema-repo at the root": f"{server.url}/schema-repo",
             "schema-repo by port": f"http://127.0.0.1:{repo}/schema-repo",
+            "rocketmq": server.url,
+            "rocketmq by prefix": f"{server.url}/rocketmq",
+            "rocketmq by port": f"http://127.0.0.1:{rocketmq}",
         }
 
 
@@ -107,3 +112,9 @@ def test_pravega(story: str, place: str, project: Project, urls: Mapping[str, st
 def test_schema_repo(client: str, place: str, project: Project, urls: Mapping[str, str]) -> None:
     """A client registers subjects and schemas under validators, encodes and decodes; another dialect deletes."""
     project.tell("schemarepo", "SchemaRepo", client, urls[place], urls["confluent"])
+
+
+@pytest.mark.parametrize("place", ["rocketmq", "rocketmq by prefix", "rocketmq by port"])
+def test_rocketmq(place: str, project: Project, urls: Mapping[str, str]) -> None:
+    """The client registers, evolves, binds, reads and deletes, with and without headers; serializers encode, decode."""
+    project.tell("rocketmq", "RocketMq", urls[place], f"{urls[place]}/schema-registry/v1")
