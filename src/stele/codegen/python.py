@@ -1,0 +1,187 @@
+"""Python dataclasses for the records of a schema, of any language that can be converted.
+
+One module per schema, in the folder of its namespace: a frozen dataclass per record, an `Enum` per enumeration. Types
+that have no class are plain Python values, as the codecs take and give them. What a default says that no literal can,
+stands in a comment.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from stele.errors import CannotConvert
+from stele.formats import catalogue
+from stele.formats.abilities import Readable
+from stele.formats.conversion.model import (
+    ABSENT,
+    Array,
+    Decimal,
+    Declared,
+    Duration,
+    Enumeration,
+    Field,
+    Fixed,
+    Kind,
+    Map,
+    Model,
+    Named,
+    Record,
+    Scalar,
+    Time,
+    Timestamp,
+    Type,
+    Union,
+)
+from stele.formats.conversion.naming import Distinct
+
+_SCALARS: Final = {
+    Kind.ANY: "Any",
+    Kind.NULL: "None",
+    Kind.BOOLEAN: "bool",
+    Kind.NUMBER: "float",
+    Kind.FLOAT32: "float",
+    Kind.FLOAT64: "float",
+    Kind.STRING: "str",
+    Kind.BYTES: "bytes",
+    Kind.UUID: "UUID",
+    Kind.DATE: "datetime.date",
+}
+_HEADER = '''"""{title}"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+'''
+_NAMES = {"dataclasses", "datetime", "enum", "Decimal", "Any", "UUID", "None", "True", "False"}
+"""What a generated module means by these names."""
+
+
+class PythonCompiler:
+    """Makes Python; see the module."""
+
+    language: Final = "python"
+
+    def compile(self, idl: str, schema_type: str) -> Mapping[str, bytes]:
+        """See `Compiler`."""
+        fmt = catalogue.get(schema_type)
+        if not isinstance(fmt, Readable):
+            raise CannotConvert(f"no classes can be made of {fmt.name} schemas")
+        parsed: Any = fmt.parse(idl.encode(), {})
+        model, _ = fmt.to_model(parsed)
+        records = [name for name, kind in model.types.items() if isinstance(kind, Record)]
+        if not records:
+            raise CannotConvert("the schema describes no record, so there is no class to make")
+        root = model.root.name if isinstance(model.root, Named) and model.root.name in records else records[0]
+        *namespace, own = (_identifier(part) for part in root.split("."))
+        path = "/".join([*namespace, f"{_snake(own)}.py"])
+        return {path: _Module(model).source(root).encode()}
+
+
+class _Module:
+    """The source of one schema's module."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        taken = Distinct(_NAMES)
+        self._classes = {name: taken.name(_identifier(name.rpartition(".")[2])) for name in model.types}
+
+    def source(self, root: str) -> str:
+        """All of it."""
+        title = _doc(self._model.doc or f"Classes for {root}.")
+        # Enumerations first: defaults of fields name their members.
+        kinds = sorted(self._model.types.items(), key=lambda item: not isinstance(item[1], Enumeration))
+        declared = [self._declared(name, kind) for name, kind in kinds]
+        return "\n\n".join([_HEADER.format(title=title), *filter(None, declared)]).rstrip() + "\n"
+
+    def _declared(self, name: str, kind: Declared) -> str:
+        match kind:
+            case Record():
+                head = f"@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)\nclass {self._classes[name]}:"
+                lines = self._fields(kind)
+            case Enumeration():
+                head = f"class {self._classes[name]}(enum.Enum):"
+                lines = _symbols(kind)
+            case Fixed():
+                return ""
+        doc = f'    """{_doc(kind.doc or f"{name}.")}"""'
+        return "\n".join([head, doc, "", *(f"    {line}" for line in lines)]).rstrip() + "\n"
+
+    def _fields(self, record: Record) -> Iterator[str]:
+        taken = Distinct()
+        for field in record.fields:
+            name = taken.name(_identifier(field.name))
+            told = self.annotation(field.type)
+            if (field.nullable or not field.required) and told not in {"Any", "None"}:
+                told += " | None"
+            yield f"{name}: {told}{self._default(field)}" + ("" if name == field.name else f"  # {field.name!a}")
+            if field.doc:
+                yield f'"""{_doc(field.doc)}"""'
+
+    def annotation(self, kind: Type) -> str:
+        """The type of a value."""
+        match kind:
+            case Scalar():
+                return _SCALARS.get(kind.kind, "int")
+            case Decimal():
+                return "Decimal"
+            case Time():
+                return "datetime.time"
+            case Timestamp():
+                return "datetime.datetime"
+            case Duration():
+                return "datetime.timedelta"
+            case Array():
+                return f"list[{self.annotation(kind.items)}{' | None' if kind.nullable else ''}]"
+            case Map():
+                keys, values = self.annotation(kind.keys), self.annotation(kind.values)
+                return f"dict[{keys}, {values}{' | None' if kind.nullable else ''}]"
+            case Union():
+                return " | ".join(dict.fromkeys(self.annotation(option.type) for option in kind.options))
+            case Named():
+                return "bytes" if isinstance(self._model.types[kind.name], Fixed) else self._classes[kind.name]
+
+    def _default(self, field: Field) -> str:
+        """What follows the type of a field: its default, if a literal says it."""
+        value, kind = field.default, field.type
+        if value is ABSENT:
+            return "" if field.required else " = None"
+        if value is None or (isinstance(kind, Scalar) and isinstance(value, bool | int | float | str)):
+            plain = kind.kind not in {Kind.BYTES, Kind.UUID, Kind.DATE} if isinstance(kind, Scalar) else True
+            if value is None or plain:
+                return f" = {value!a}"
+        if value in ([], {}) and isinstance(kind, Array | Map):
+            return f" = dataclasses.field(default_factory={type(value).__name__})"
+        if isinstance(kind, Named) and isinstance(self._model.types[kind.name], Enumeration):
+            return f" = {self._classes[kind.name]}({value!a})"
+        return f"  # default: {value!a}"
+
+
+def _symbols(enumeration: Enumeration) -> Iterator[str]:
+    taken = Distinct()
+    for symbol in enumeration.symbols:
+        yield f"{taken.name(_identifier(symbol.name))} = {symbol.name!a}"
+
+
+def _identifier(text: str) -> str:
+    """A Python name like a text: what no name may have becomes `_`."""
+    name = re.sub(r"\W", "_", text, flags=re.ASCII) or "_"
+    name = f"_{name}" if name[0].isdigit() else name
+    return f"{name}_" if keyword.iskeyword(name) or name.startswith("__") or name == "mro" else name
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _doc(text: str) -> str:
+    """A text within triple quotes: nothing in it can end them."""
+    shown = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return shown.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,218 @@
+"""The RocketMQ dialect answers as its transcripts say, whose rules have the numbers of its must-have behaviours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from stele.apis.rocketmq import application
+from stele.core.commands import Check, ClearMode, Register, SetMode
+from stele.core.decide.register import document_of
+from stele.core.model import Level, Mode, SubjectKey
+from stele.core.policy import POLICIES
+from stele.server.app import Server
+from stele.server.front import App, Front, Mount
+from stele.server.metrics import Metrics
+from stele.server.settings import Settings
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+from .transcripts import Rule, play, read_rules, says
+
+RULES = read_rules(*sorted((Path(__file__).parent / "rocketmq").glob("*.txt")))
+STORES = ("memory", "sqlite")
+ROOT = "/schema-registry/v1"
+ELSEWHERE = {
+    23: "unit/wire/test_rocketmq.py",
+    24: "conformance/apis/test_rocketmq_client.py",
+    25: "unit/codegen/test_compilers.py",
+    27: "unit/spark/test_primitives.py",
+    28: "conformance/apis/test_rocketmq_client.py",
+}
+"""Behaviours of clients, by the file that has their tests."""
+
+
+def refused(expected: str, answer: httpx.Response) -> bool:
+    """Errors have the five-digit number and a sentence, and nothing else."""
+    number, _, sentence = expected.partition(" ")
+    error = answer.json()
+    return set(error) == {"status", "message"} and error["status"] == int(number) and says(sentence, error["message"])
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """One node, given a new log for every test: building an application takes longer than playing a rule."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the dialect over that node, behind the server's front."""
+    async with client_of(fronted(registry)) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=STORES)
+async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
+    """A fresh log below the node, of every kind."""
+    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
+    await registry.reset(log)
+    yield request.param
+    await registry.reset(await open_log("memory:"))
+    await log.close()
+
+
+def fronted(registry: Registry) -> App:
+    """The dialect behind the server's front."""
+    return Front({}, Mount("rocketmq", application(registry)), Metrics())
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
+async def test_rule(rule: Rule, store: str, client: httpx.AsyncClient) -> None:
+    """Every request of a transcript gets the answer written below it."""
+    await play(client, rule, media_type="application/json", refused=refused)
+
+
+# --- what a transcript cannot say -----------------------------------------------------------------------------------
+
+
+def record(*fields: str) -> str:
+    """An Avro record of int fields; one that ends with `?` has a default."""
+    default = {True: {"default": 0}, False: {}}
+    told = [{"name": name.rstrip("?"), "type": "int", **default[name.endswith("?")]} for name in fields]
+    return json.dumps({"type": "record", "name": "R", "fields": told})
+
+
+async def registered(client: httpx.AsyncClient, text: str, **more: Any) -> None:
+    """Register the schema `s`."""
+    answer = await client.post(f"{ROOT}/subject/t/schema/s", json={"schemaIdl": text, **more})
+    assert answer.status_code == 200, answer.text
+
+
+async def updated(client: httpx.AsyncClient, text: str) -> int:
+    """Update the schema `s`; answers the status."""
+    return (await client.put(f"{ROOT}/subject/t/schema/s", json={"schemaIdl": text})).status_code
+
+
+BASE = record("a", "o?")
+CHANGES = {
+    "add a field": record("a", "o?", "n"),
+    "add an optional field": record("a", "o?", "n?"),
+    "delete a field": record("o?"),
+    "delete an optional field": record("a"),
+    "replace an optional field": record("a", "p?"),
+}
+PERMITTED = {
+    "BACKWARD": {"add an optional field", "delete a field", "delete an optional field", "replace an optional field"},
+    "FORWARD": {"add a field", "add an optional field", "delete an optional field", "replace an optional field"},
+    "FULL": {"add an optional field", "delete an optional field", "replace an optional field"},
+    "NONE": set(CHANGES),
+}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+async def test_05_permitted_changes(policy: str, store: str, client: httpx.AsyncClient) -> None:
+    """5: each policy permits the changes of RIP-42's table and no others, the transitive one too."""
+    permitted = PERMITTED[policy.removesuffix("_TRANSITIVE")]
+    for name, change in CHANGES.items():
+        await registered(client, BASE, compatibility=policy)
+        status = await updated(client, change)
+        assert status == (200 if name in permitted else 409), name
+        assert (await client.delete(f"{ROOT}/subject/t/schema")).status_code == 200
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+async def test_04_transitivity(policy: str, store: str, client: httpx.AsyncClient) -> None:
+    """4: a transitive policy compares with all versions, a plain one with the last only, NONE with none."""
+    of_text = '{"type":"record","name":"R","fields":[{"name":"x","type":"string","default":""}]}'
+    await registered(client, record("x?"), compatibility=policy)
+    assert await updated(client, record()) == 200
+    assert await updated(client, of_text) == (409 if policy.endswith("_TRANSITIVE") else 200)
+    shown = (await client.get(f"{ROOT}/tenant/default/schema/s")).json()
+    assert shown["meta"]["compatibility"] == policy
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_14_the_last_version_is_16383(store: str, registry: Registry, client: httpx.AsyncClient) -> None:
+    """14: a version beyond 14 bits is refused: its record id would be that of another schema's version."""
+    level, key = Level("", "s"), SubjectKey("", "s")
+    await registry.execute(SetMode(level, Mode.IMPORT))
+    for number in (16382, 16383):
+        document = document_of(b'{"type":"fixed","name":"F","size":%d}' % number, "avro")
+        await registry.execute(Register(key, document, ordinal=number, gid=number))
+    await registry.execute(ClearMode(level))
+    answer = await client.get(f"{ROOT}/subject/s/schema")
+    assert answer.json()["recordId"] & 0x3FFF == answer.json()["version"] == 16383
+    answer = await client.put(f"{ROOT}/subject/s/schema/s", json={"schemaIdl": record("a")})
+    assert (answer.status_code, answer.json()["status"]) == (400, 40001)
+    assert "16383" in answer.json()["message"]
+    await registry.execute(Register(key, document_of(b'"int"', "avro"), check=Check.SKIP))
+    rows = (await client.get(f"{ROOT}/subject/s/schema/versions")).json()
+    assert [(row["version"], row["recordId"] is None) for row in rows] == [
+        (16382, False),
+        (16383, False),
+        (16384, True),
+    ]
+    assert (await client.get(f"{ROOT}/subject/s/schema")).json()["recordId"] is None
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_writers_at_once(store: str, client: httpx.AsyncClient) -> None:
+    """One of many registrations of a schema wins; updates at once get numbers without gaps."""
+    body = {"schemaIdl": record("a"), "compatibility": "NONE"}
+    answers = await asyncio.gather(*(client.post(f"{ROOT}/subject/t{n}/schema/s", json=body) for n in range(8)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+    subjects = (await client.get(f"{ROOT}/cluster/default/tenant/default/subjects")).json()
+    assert len(subjects) == 1, "who lost has bound nothing"
+    updates = await asyncio.gather(
+        *(client.put(f"{ROOT}/subject/u{n}/schema/s", json={"schemaIdl": record(f"f{n}")}) for n in range(8))
+    )
+    assert sorted(answer.json()["version"] for answer in updates) == list(range(2, 10))
+    for number, answer in enumerate(updates):
+        bound = (await client.get(f"{ROOT}/subject/u{number}/schema")).json()
+        assert bound["recordId"] == answer.json()["recordId"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_26_the_store_is_a_setting(tmp_path: Path) -> None:
+    """26: what is registered is kept in the store the server is told to use, and is there when it starts again."""
+    store = f"sqlite:///{tmp_path / 'log.db'}"
+    for told in (store, "memory:"):
+        server = Server(Settings(store=told))
+        registry = await server.start()
+        async with client_of(server) as client:
+            await registered(client, record("a"))
+        assert registry.state.seq == 1
+        await server.stop()
+    again = Server(Settings(store=store))
+    await again.start()
+    async with client_of(again) as client:
+        shown = (await client.get(f"{ROOT}/subject/t/schema")).json()
+    assert (shown["schemaFullName"], shown["version"], shown["idl"]) == ("default/s", 1, record("a"))
+    await again.stop()
+
+
+def test_every_must_have_behaviour_is_a_test() -> None:
+    """Each of the numbered behaviours of this dialect and of its clients has a rule or a test of that number."""
+    numbers = {int(found[1]) for rule in RULES if (found := re.match(r"(\d+)", rule.sentence))}
+    here = {
+        int(found) for found in re.findall(r"^async def test_(\d+)", Path(__file__).read_text("utf-8"), re.MULTILINE)
+    }
+    assert numbers | here | set(ELSEWHERE) == {*range(1, 15), *range(23, 29)}
+    tests = Path(__file__).parents[2]
+    for number, name in ELSEWHERE.items():
+        assert f"def test_{number:02}_" in (tests / name).read_text("utf-8")

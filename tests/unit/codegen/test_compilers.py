@@ -1,0 +1,163 @@
+"""Compilers and targets: RIP-42's compiler interface, and the Python it makes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.codegen import Folder, compiler, publish
+from stele.errors import CannotConvert, InvalidRequest, MalformedSchema, NotInstalled, UnknownFormat
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop.v1",
+    "doc": 'An "order" \\ of """ somebody.',
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "class", "type": "string", "default": "it's"},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["OPEN", "None"]}, "default": "OPEN"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "tags", "type": {"type": "array", "items": "string"}, "default": []},
+        {"name": "total", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "parent", "type": ["null", "Order"], "default": None, "doc": "where it comes from"},
+        {"name": "hash", "type": {"type": "fixed", "name": "Md5", "size": 16}},
+        {"name": "by", "type": {"type": "map", "values": ["int", "string"]}},
+    ],
+}
+
+
+class Kept:
+    """A target that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Mapping[str, bytes], str]] = []
+
+    def upload(self, files: Mapping[str, bytes], context: str) -> None:
+        """Keep."""
+        self.given.append((files, context))
+
+
+def loaded(files: Mapping[str, bytes]) -> types.ModuleType:
+    """The one module of some files, imported."""
+    ((path, source),) = files.items()
+    module = types.ModuleType("generated")
+    sys.modules["generated"] = module
+    exec(compile(source, path, "exec"), module.__dict__)
+    return module
+
+
+def test_25_a_compiler_makes_files_and_a_target_takes_them(tmp_path: Path) -> None:
+    """25: an Avro schema becomes a map of files, and the target is called with that map and the context."""
+    files = compiler("python").compile(json.dumps(ORDER), "AVRO")
+    assert list(files) == ["shop/v1/order.py"]
+    assert all(isinstance(data, bytes) for data in files.values())
+    target = Kept()
+    publish(files, target, "shop:order:1.0")
+    assert target.given == [(files, "shop:order:1.0")]
+    publish(files, Folder(tmp_path), "shop/1.0")
+    assert (tmp_path / "shop/1.0/shop/v1/order.py").read_bytes() == files["shop/v1/order.py"]
+
+
+def test_the_classes_work() -> None:
+    """What is made can be imported, and says what the schema says: fields, types, defaults, documentation."""
+    module = loaded(compiler("python").compile(json.dumps(ORDER), "AVRO"))
+    order = module.Order(id=1, total=None, hash=b"", by={})
+    assert (order.class_, order.state, order.note, order.tags) == ("it's", module.State.OPEN, None, [])
+    assert module.Order.__doc__ == 'An "order" \\ of """ somebody.'
+    told = {field.name: field.type for field in dataclasses.fields(module.Order)}
+    assert told == {
+        "id": "int",
+        "class_": "str",
+        "state": "State",
+        "note": "str | None",
+        "tags": "list[str]",
+        "total": "Decimal",
+        "parent": "Order | None",
+        "hash": "bytes",
+        "by": "dict[str, int | str]",
+    }
+    assert [member.value for member in module.State] == ["OPEN", "None"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        order.id = 2
+
+
+@pytest.mark.parametrize(
+    ("schema_type", "idl", "path", "annotation"),
+    [
+        ("PROTOBUF", 'syntax = "proto3"; package p; message M { int64 a = 1; }', "p/m.py", "int | None"),
+        ("THRIFT", "struct T { 1: required string a }", "t.py", "str"),
+        ("JSON", '{"title": "T", "type": "object", "properties": {"a": {"type": "boolean"}}}', "t.py", "bool | None"),
+    ],
+)
+def test_other_languages(schema_type: str, idl: str, path: str, annotation: str) -> None:
+    """Whatever can be converted can be compiled."""
+    files = compiler("python").compile(idl, schema_type)
+    assert [name.lower() for name in files] == [path]
+    module = loaded(files)
+    (made,) = (kind for kind in vars(module).values() if dataclasses.is_dataclass(kind))
+    assert [(field.name, field.type) for field in dataclasses.fields(made)] == [("a", annotation)]
+
+
+names = st.text(min_size=1, max_size=8) | st.sampled_from(['"""', "'''", "\\", "a\nb", "import os", "é", "__init__"])
+
+
+@given(st.lists(names, min_size=1, max_size=4, unique=True), names)
+def test_no_name_is_code(members: list[str], doc: str) -> None:
+    """Names and texts of a schema are never more than names and texts of what is made of it."""
+    properties = {name: {"type": "string", "default": name, "description": doc} for name in members}
+    schema = {"title": "T", "description": doc, "type": "object", "properties": properties}
+    try:
+        text = json.dumps(schema)
+        files = compiler("python").compile(text, "JSON")
+    except (CannotConvert, MalformedSchema, UnicodeEncodeError):
+        return
+    module = loaded(files)
+    own: list[Any] = [kind for kind in vars(module).values() if dataclasses.is_dataclass(kind)]
+    assert len(own) == 1
+    assert [field.default for field in dataclasses.fields(own[0])] == list(properties)
+
+
+def test_what_cannot_be_compiled() -> None:
+    """A schema without a record, a format without fields, a language nobody speaks."""
+    python = compiler("python")
+    with pytest.raises(CannotConvert):
+        python.compile('"int"', "AVRO")
+    with pytest.raises(CannotConvert):
+        python.compile("text", "opaque")
+    with pytest.raises(MalformedSchema):
+        python.compile("{", "AVRO")
+    with pytest.raises(UnknownFormat):
+        python.compile("", "COBOL")
+    with pytest.raises(NotInstalled):
+        compiler("cobol")
+
+
+@pytest.mark.parametrize("path", ["", "/etc/x", "a//b", "../x", "a/../../x", "a\\b", "a\0"])
+def test_files_stay_where_they_belong(path: str, tmp_path: Path) -> None:
+    """No path and no context leads out of the folder."""
+    with pytest.raises(InvalidRequest):
+        publish({path: b""}, Folder(tmp_path), "c")
+    with pytest.raises(InvalidRequest):
+        publish({}, Folder(tmp_path), "c")
+    for context in ("", ".", "..", "../c", "/c"):
+        with pytest.raises(InvalidRequest):
+            publish({"a": b""}, Folder(tmp_path / "root"), context)
+
+
+def test_a_context_is_replaced_whole(tmp_path: Path) -> None:
+    """What a folder had is gone when a context comes again, and nothing else is left behind."""
+    publish({"a": b"1", "b/c": b"2"}, Folder(tmp_path), "c")
+    publish({"a": b"3"}, Folder(tmp_path), "c")
+    assert [(str(p.relative_to(tmp_path)), p.read_bytes()) for p in tmp_path.rglob("*") if p.is_file()] == [
+        ("c/a", b"3")
+    ]
