@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from litestar.di import NamedDependency
 from litestar.params import PathParameter
 
+from stele.apis.openschema.conventions import MEDIA_TYPE
 from stele.apis.openschema.desk import Desk
 from stele.apis.openschema.faults import ERRORS
 
@@ -16,5 +17,5 @@ SubjectName = Annotated[str, PathParameter(description="name of a subject: of a 
 VersionName = Annotated[str, PathParameter(description="a version number from 1, or `latest`")]
 SchemaId = Annotated[str, PathParameter(description="id of a schema")]
 
-READ: dict[str, Any] = {"responses": ERRORS, "status_code": 200}
+READ: dict[str, Any] = {"responses": ERRORS, "status_code": 200, "media_type": MEDIA_TYPE}
 """What all endpoints have in common."""
