@@ -286,10 +286,10 @@ def test_rocketmq_records() -> None:
     }
     registry = Fake(*VERSIONS, answers=answers)
     record = b"\x10" + number.to_bytes(8, "big") + PAYLOADS[0]
-    values, ids, reasons = decode("rocketmq", registry, [record, None, b"\x10", b"\0" * 12, b"\x10" + bytes(8)])
+    values, ids, reasons = decode("rocketmq", registry, [record, None, b"\x10", b"\0" * 12, b"\x10" + bytes(7) + b"\2"])
     assert values == [ROWS[0], None, None, None, None]
-    assert ids == [number, None, None, None, 0]
-    assert reasons[4] == "unknown record id 0"
+    assert ids == [number, None, None, None, 2]
+    assert reasons[4] == "unknown record id 2"
     assert all(reasons[2:4])
     assert encoded(RocketMQ(), registry, VERSIONS[0], [{"a": 1}]) == [[record]]
     schema = ResolvedSchema(
@@ -371,7 +371,7 @@ def test_snapshots_have_no_encodings() -> None:
     snapshot = SchemaSnapshot(VERSIONS)
     for word in ("pravega", "rocketmq"):
         with pytest.raises(Invalid, match="needs the registry"):
-            decode(word, snapshot, [b"\x01\0\0\0\0", b"\x10" + bytes(8)])
+            decode(word, snapshot, [b"\x01\0\0\0\0", b"\x10" + bytes(7) + b"\1"])
     assert decode("unframed:7", snapshot, [PAYLOADS[0]])[0] == [ROWS[0]]
 
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
 
 from stele.client.request import JSON, Lifetime, Request, decoder, path
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
-from stele.errors import FrameError, Invalid, NotFound
+from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
 from stele.spark.source import opened
 from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
+from stele.wire import rocketmq as wire
 
 if TYPE_CHECKING:
     from stele.spark.source import Lookup, RegistryLike
-
-_MARK: Final = b"\x10"
-"""Before the id in Avro records: the length of eight bytes, as Avro writes it."""
-_ID: Final = 8
 
 
 class _Record(msgspec.Struct, rename="camel"):
@@ -49,7 +46,8 @@ class RocketMQ:
     def split(self, values: Column, headers: Column | None) -> Parts:
         """See `Wire`."""
         del headers
-        return by_heads(values, len(self._mark) + _ID, self._read, self.id_type)
+        unframe, size = (wire.unframe_avro, 9) if self.form == "avro" else (wire.unframe_json, 8)
+        return by_heads(values, size, lambda head: unframe(head)[0], self.id_type)
 
     def find(self, number: Any, lookup: Lookup) -> Found | None:
         """See `Wire`. Raises `Invalid` beside a snapshot, which holds no record ids."""
@@ -73,19 +71,8 @@ class RocketMQ:
         )
         if found.record_id is None:
             raise NotFound(f"the schema has no record id in the subject {subject!r}")
-        return RocketMQSeal(self._mark + found.record_id.to_bytes(_ID, "big", signed=True))
-
-    @property
-    def _mark(self) -> bytes:
-        return _MARK if self.form == "avro" else b""
-
-    def _read(self, head: bytes) -> int:
-        wanted = len(self._mark) + _ID
-        if len(head) < wanted:
-            raise FrameError(f"{len(head)} bytes are too few for a frame: the record id takes {wanted}")
-        if not head.startswith(self._mark):
-            raise FrameError(f"the first byte is {head[0]:#04x}, not {self._mark[0]:#04x}, the length of a record id")
-        return int.from_bytes(head[-_ID:], "big", signed=True)
+        frame = wire.frame_avro if self.form == "avro" else wire.frame_json
+        return RocketMQSeal(frame(found.record_id, b""))
 
     def _subject(self, subject: str) -> str:
         where = ("cluster", self.cluster, "tenant", self.tenant, "subject", subject)
