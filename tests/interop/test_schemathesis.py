@@ -1,4 +1,4 @@
-"""Schemathesis against both OpenAPI documents of a server: no request is a server error, no answer contradicts them."""
+"""Schemathesis against all OpenAPI documents of a server: no request is a server error, no answer contradicts them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.running import serving
+from tests.running import free_port, serving
+
+from stele.server.dialects import DIALECTS
 
 TOOL = Path(sys.prefix) / "tools" / "bin" / "schemathesis"
 """In the environment `make` builds from requirements/tools.lock."""
+SECONDS = {"confluent": 60}
+"""How long a dialect is tried; the others, 20."""
 CHECKS = (
     "not_a_server_error",
     "status_code_conformance",
@@ -22,22 +26,24 @@ CHECKS = (
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a server whose registry may be filled with anything."""
-    with serving("--store", "memory:", folder=tmp_path_factory.mktemp("schemathesis")) as server:
-        yield server.url
+def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Addresses by dialect, each with a port of its own, of one registry that may be filled with anything."""
+    ports = {dialect.name: free_port() for dialect in DIALECTS}
+    listen = [flag for name, port in ports.items() for flag in ("--listen", f"{name}={port}")]
+    with serving("--store", "memory:", *listen, folder=tmp_path_factory.mktemp("schemathesis")):
+        yield {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("document", "seconds"), [("confluent", 60), ("native", 20)])
-def test_no_contradiction(document: str, seconds: int, url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("document", [dialect.name for dialect in DIALECTS])
+def test_no_contradiction(document: str, urls: dict[str, str], tmp_path: Path) -> None:
     """Examples, edge cases, random requests and chains of them are all answered as documented; the seed is fixed."""
     assert TOOL.exists(), f"{TOOL} is missing: run `make test`, which installs it"
     command = [
         str(TOOL),
         "run",
-        f"{url}/_docs/{document}/openapi.json",
-        f"--max-time={seconds}",
+        f"{urls[document]}/_docs/{document}/openapi.json",
+        f"--max-time={SECONDS.get(document, 20)}",
         "--seed=20",
         "--continue-on-failure",
         f"--checks={','.join(CHECKS)}",

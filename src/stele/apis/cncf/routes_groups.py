@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from litestar import Request, Response, delete, get, put
+from litestar.openapi.datastructures import ResponseSpec
 
 from stele.apis.cncf import entities as api
 from stele.apis.cncf import translate
 from stele.apis.cncf.access import Permission
 from stele.apis.cncf.desk import AtDesk
-from stele.apis.cncf.parameters import ASK, DELETE, READ, After, Group, Limit, page_of
+from stele.apis.cncf.faults import ERRORS
+from stele.apis.cncf.parameters import DELETE, READ, After, Group, Limit, page_of
 from stele.apis.web import documented, read_body
 from stele.errors import InvalidRequest
 
@@ -31,7 +33,10 @@ async def get_group(desk: AtDesk, group: Group) -> api.SchemaGroup:
     return await desk.describe(group)
 
 
-@put(_GROUP, operation_class=documented(api.GroupAttributes), **ASK)
+_CREATED = ResponseSpec(api.SchemaGroup, description="The group is new", generate_examples=False)
+
+
+@put(_GROUP, operation_class=documented(api.GroupAttributes), responses={**ERRORS, 201: _CREATED}, status_code=200)
 async def create_group(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> Response[api.SchemaGroup]:
     # PUT /schemagroups/{group-id}
     """Create a group (201), or give the one there is these attributes (200). `If-None-Match: *` only creates."""

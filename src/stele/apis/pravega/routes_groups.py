@@ -34,11 +34,11 @@ from stele.errors import InvalidName, SubjectNotFound
 _GROUP = "/groups/{group:str}"
 
 
-@get("/ping", status_code=200)
+@get("/ping", status_code=200, media_type="text/plain")
 async def ping() -> Response[bytes]:
     # GET /ping
     """Whether anybody is there."""
-    return nothing(200)
+    return Response(b"", status_code=200, media_type="text/plain")
 
 
 @get(everywhere("/groups"), **READ)
