@@ -372,8 +372,18 @@ class Level(NamedTuple):
 REGISTRY = Level()
 
 
+class Sent(NamedTuple):
+    """The author's text, and its SHA-256."""
+
+    text: bytes
+    sha: bytes
+
+
 class Document(msgspec.Struct, frozen=True):
-    """A schema as a command brings it: text, its SHA-256, what its lane is made of, and derived digests by kind."""
+    """A schema as a command brings it: text, its SHA-256, what its lane is made of, and derived digests by kind.
+
+    sent is what the author wrote where another form of it is registered: validators look at that, comments and all.
+    """
 
     text: bytes
     sha: bytes
@@ -381,6 +391,13 @@ class Document(msgspec.Struct, frozen=True):
     type: str = ""
     digests: Mapping[str, bytes] = {}
     variety: str = ""
+    sent: Sent | None = None
+
+    @property
+    def texts(self) -> dict[bytes, bytes]:
+        """Its texts by SHA-256: the one to register, and the one that was sent."""
+        own = {self.sha: self.text}
+        return own if self.sent is None else {self.sent.sha: self.sent.text, **own}
 
     @property
     def lane(self) -> Lane:

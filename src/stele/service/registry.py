@@ -182,7 +182,7 @@ class Registry:
                     only=only,
                 )
             except Undecided as undecided:
-                verdicts |= await self.judge.answer(state, undecided.questions, {document.sha: document.text})
+                verdicts |= await self.judge.answer(state, undecided.questions, document.texts)
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Registry:
     async def _ask(self, state: State, job: _Job, undecided: Undecided) -> None:
         extra: dict[bytes, bytes] = {}
         if isinstance(job.command, cmd.Register) and job.command.document is not None:
-            extra[job.command.document.sha] = job.command.document.text
+            extra = job.command.document.texts
         job.verdicts.update(await self.judge.answer(state, undecided.questions, extra))
 
     async def _begin(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stele.core import queries
-from stele.core.model import Document, Reference
+from stele.core.model import Document, Reference, Sent
 from stele.core.ports import Form, Format, Parsed
 from stele.core.questions import Source
 from stele.core.state import State
@@ -81,11 +81,13 @@ class Schemas:
         form: Form | None,
         strict: bool,
     ) -> Prepared:
-        parsed = self.parsed(fmt, Source(hashlib.sha256(text).digest(), closure), Texts(text, texts), strict=strict)
+        sent = Sent(text, hashlib.sha256(text).digest())
+        parsed = self.parsed(fmt, Source(sent.sha, closure), Texts(text, texts), strict=strict)
         if form is not None:
             text = fmt.canonical(parsed, form)
         sha = hashlib.sha256(text).digest()
-        document = Document(text, sha, fmt.name, parsed.type_name, digests_of(fmt, parsed))
+        other = sent if sha != sent.sha else None
+        document = Document(text, sha, fmt.name, parsed.type_name, digests_of(fmt, parsed), sent=other)
         return Prepared(document, references, Source(sha, closure), parsed, fmt)
 
     def parsed(self, fmt: Format[Any], source: Source, texts: Texts, *, strict: bool = False) -> Parsed:

@@ -15,7 +15,7 @@ from stele.core.findings import Finding, Level
 from stele.core.model import Level as Place
 from stele.core.model import SubjectKey
 from stele.core.policy import ALLOW_ANY, Policy
-from stele.core.ports import Format, Parsed
+from stele.core.ports import Form, Format, Parsed
 from stele.errors import Incompatible, UnknownRuleset
 from stele.formats import catalogue
 from stele.service import validators
@@ -94,6 +94,27 @@ async def test_a_lint_rule_refuses(registry: Registry) -> None:
     assert (await put(registry, record("a"))).ordinal == 1
     assert (await refusal(registry, record("a", "b", doc="")))[0].against == 1
     assert (await put(registry, record("a", "b"))).ordinal == 2
+
+
+async def test_the_text_as_sent_is_judged(registry: Registry) -> None:
+    """Where another form is registered, validators see what the author wrote; the form that is stored has no comments."""
+    await demand(registry, "lint:DOC_REQUIRED")
+    bare = 'syntax = "proto3";\n\nmessage M {\n  int32 a = 1;\n}\n'
+    documented = bare.replace("message", "// A message.\nmessage").replace("int32", "// A number.\n  int32")
+    drafts = {
+        text: await registry.schemas.prepare(await registry.current(), "protobuf", text.encode(), form=Form.PRINTED)
+        for text in (bare, documented)
+    }
+    assert {draft.document.text for draft in drafts.values()} == {bare.encode()}
+    assert drafts[bare].document.sent is None
+    assert list(drafts[documented].document.texts.values()) == [documented.encode(), bare.encode()]
+    with pytest.raises(Incompatible):
+        await registry.execute(Register(KEY, drafts[bare].document))
+    outcome = await registry.execute(Register(KEY, drafts[documented].document))
+    assert isinstance(outcome, Registration)
+    again = await registry.execute(Register(KEY, drafts[bare].document))
+    assert isinstance(again, Registration)
+    assert (again.ordinal, again.created) == (1, False)
 
 
 async def test_all_lint_rules_refuse(registry: Registry) -> None:

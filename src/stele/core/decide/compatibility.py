@@ -87,14 +87,15 @@ def find_incompatibilities(
 def _objections(
     state: State, key: SubjectKey, document: Document, attachments: Attachments, policy: Policy, verdicts: Verdicts
 ) -> list[Finding]:
-    """What the validators of the policy object to, asked about the document and the newest version.
+    """What the validators of the policy object to, asked about the document as it was sent and the newest version.
 
     The first document of a subject is shown to them beside itself, as is one after a version of another format: no
     validator can read both. Raises `Undecided`.
     """
     if not policy.checkers:
         return []
-    source = Source(document.sha, queries.closure(state, attachments.references))
+    written = document.sent.sha if document.sent is not None else document.sha
+    source = Source(written, queries.closure(state, attachments.references))
     newest = queries.latest(state.subject(key))
     before = source
     if newest is not None and newest.lane.format == document.format:
