@@ -103,6 +103,8 @@ def _detail(error: Exception) -> str:
     if isinstance(error, err.Incompatible):
         reasons = [f"{finding.path or '/'}: {finding.why}" for finding in error.findings]
         return "; ".join([str(error), *reasons])
+    if isinstance(error, err.SubjectNotFound):
+        return f"The schema '{error.subject}' does not exist."
     if isinstance(error, err.SteleError):
         return str(error)
     return str(error.detail) if isinstance(error, HTTPException) and error.status_code < 500 else _FAILED

@@ -25,6 +25,7 @@ _UINT64 = 2**64
 
 Group = Annotated[str, PathParameter(description="id of a group")]
 SchemaName = Annotated[str, PathParameter(description="id of a schema in its group")]
+SchemaId = Annotated[str, PathParameter(description="id of a version, 32 hexadecimal digits")]
 VersionNumber = Annotated[str, PathParameter(schema_extra=_INTEGER, description="number of a version, from 1")]
 Uri = Annotated[str | None, QueryParameter(description="URI of a version; required")]
 Limit = Annotated[str | None, QueryParameter(schema_extra=_INTEGER, description="how many items a page has, at most")]

@@ -17,6 +17,7 @@ from stele.apis.cncf.parameters import (
     AZURE_READ,
     AnyDocument,
     Group,
+    SchemaId,
     SchemaName,
     VersionNumber,
     read_document,
@@ -139,7 +140,7 @@ async def azure_delete_version(desk: AtDesk, group: Group, schema: SchemaName, v
 
 
 @get(f"{_GROUPS}/$schemas/{{schema_id:str}}", **AZURE_READ)
-async def azure_get_by_id(desk: AtDesk, schema_id: str) -> Response[bytes]:
+async def azure_get_by_id(desk: AtDesk, schema_id: SchemaId) -> Response[bytes]:
     # GET /$schemaGroups/$schemas/{id}
     """The document with that id, one of a deleted schema too."""
     state, version = await desk.by_id(id_in(schema_id))
