@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
-from pyspark.errors import PythonException, StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from registry_stub import StubRegistry
@@ -79,7 +79,7 @@ def test_the_reader_can_be_an_older_version_or_a_text(spark: SparkSession, three
 def test_failfast_names_the_record(spark: SparkSession, three: StubRegistry) -> None:
     """The default mode fails the task with reason, id and byte."""
     df = from_registry(frame(spark, *MIXED, BAD[0]), subject=SUBJECT, registry=three.url)
-    with pytest.raises(PythonException, match=r"the record ends inside a value \(schema id 1\) at byte 13"):
+    with pytest.raises(PySparkException, match=r"the record ends inside a value \(schema id 1\) at byte 13"):
         df.collect()
 
 
@@ -113,7 +113,7 @@ def test_an_id_registered_after_planning_is_looked_up(spark: SparkSession, regis
         frame(spark, order(1, 1, 1), order(2, 2, 2), order(2, 2, 3)), subject=SUBJECT, registry=registry.url
     )
     registry.add(SUBJECT, V2)
-    with pytest.raises(PythonException, match="schema id 2 cannot be read: id: long cannot be read as int"):
+    with pytest.raises(PySparkException, match="schema id 2 cannot be read: id: long cannot be read as int"):
         df.collect()
     registry.asked.clear()
     late = registry.add("other", V1 | {"doc": "the same again"})
@@ -133,7 +133,7 @@ def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: 
         frame(spark, b"\0\0\0\0\x58zz"), subject=SUBJECT, registry=three.url, mode="PERMISSIVE", patience=0
     )
     three.broken = True
-    with pytest.raises(PythonException, match="closed for today"):
+    with pytest.raises(PySparkException, match="closed for today"):
         df.collect()
 
 

@@ -6,6 +6,7 @@
 Nothing here imports Spark before it is used.
 """
 
+from stele.spark.engines.jvm.jar import add_engine
 from stele.spark.functions import Split, from_registry, to_registry
 from stele.spark.pipeline import PipelineConfig, PipelineReport, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.session import local_session
@@ -15,6 +16,7 @@ __all__ = [
     "PipelineConfig",
     "PipelineReport",
     "Split",
+    "add_engine",
     "from_registry",
     "from_spark",
     "iceberg_dataframe",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stele.errors import NotInstalled, SteleError
+from stele.spark.engines.jvm.jar import settings as engine_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +52,8 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
     """A session in this process's own JVM, or the one already running.
 
     conf are Spark settings with `__` for the dots (`spark__driver__memory="4g"`); they win over these: Arrow on, UTC,
-    no web page, few shuffle partitions, 2 GiB for the driver, a log of errors only. The workers' Python is this one.
+    no web page, few shuffle partitions, 2 GiB for the driver, a log of errors only, the jar of the engine `jvm` where
+    it is built, beside the jars of conf. The workers' Python is this one.
     Raises `NotInstalled`, `JavaMissing`.
     """
     need_spark()
@@ -75,7 +77,8 @@ def local_session(app: str = "stele", cores: int = 2, **conf: str) -> SparkSessi
     }
     if "SPARK_CONF_DIR" not in os.environ:
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
-    settings |= {name.replace("__", "."): value for name, value in conf.items()}
+    given = {name.replace("__", "."): value for name, value in conf.items()}
+    settings |= given | engine_settings(given.get("spark.jars", ""))
     builder = SparkSession.builder.appName(app).master(f"local[{cores}]")
     for name, value in settings.items():
         builder = builder.config(name, value)

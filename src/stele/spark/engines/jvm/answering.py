@@ -25,6 +25,8 @@ import msgspec
 
 from stele.client import SchemaSnapshot
 from stele.errors import DataError, SteleError
+from stele.formats.avro.model import AvroSchema
+from stele.spark.engines.base import Writers
 from stele.spark.engines.jvm.programs import reading
 from stele.spark.engines.python.reading import reader as checked
 from stele.spark.engines.resolve import Resolver
@@ -53,33 +55,46 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Answers:
-    """Answers for one task."""
+    """Answers about the writers there are, for one reader."""
 
-    def __init__(self, task: Task) -> None:
-        self.resolver = Resolver(parsed(task.pinned.reader), for_spark=True)
-        self._lookup = Lookup(task.pinned, task.registry, patience=task.patience)
-        self._refusing = task.refusing
+    def __init__(self, resolver: Resolver, writers: Writers) -> None:
+        self.resolver, self._writers = resolver, writers
+
+    @classmethod
+    def to(cls, task: Task) -> Answers:
+        """The answers to a task. Raises what is wrong with the reader's schema."""
+        return cls(Resolver(parsed(task.pinned.reader), for_spark=True), _writers(task))
 
     def about(self, number: int) -> dict[str, Any]:
         """What is known of an id. Raises what the look-up raises when nobody answers."""
         try:
-            found = self._lookup.schema(number)
-            if found is None:
+            writer = self._writers(number)
+            if writer is None:
                 return {}
-            name = first_rule(found, READING) if self._refusing else ""
-            if name:
-                raise DataError(f"its rule {name!r} would have to run: choose rules='run' or 'ignore'")
-            steps = self.resolver.steps(parsed(found))
+            steps = self.resolver.steps(writer)
             checked(steps)  # defaults that cannot be used are found here, once
             return {"program": reading(steps)}
         except DataError as error:
             return {"refused": f"schema id {number} cannot be read: {error}"}
 
 
+def _writers(task: Task) -> Writers:
+    lookup = Lookup(task.pinned, task.registry, patience=task.patience)
+
+    def find(number: int) -> AvroSchema | None:
+        found = lookup.schema(number)
+        name = first_rule(found, READING) if found is not None and task.refusing else ""
+        if name:
+            raise DataError(f"its rule {name!r} would have to run: choose rules='run' or 'ignore'")
+        return None if found is None else parsed(found)
+
+    return find
+
+
 def answer(task: str, questions: Iterable[str]) -> Iterator[str]:
     """An answer to each question of a task."""
     made: Any = pickle.loads(base64.b64decode(task))  # noqa: S301 - made by the driver, as all tasks are
-    answers = Answers(Task(*made))
+    answers = Answers.to(Task(*made))
     for question in questions:
         try:
             yield json.dumps(answers.about(int(question)))

@@ -20,12 +20,11 @@ from stele.spark.source import parsed
 from stele.spark.wires import Prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from stele.spark.engines.arrow import ArrowType
     from stele.spark.planning import Writing
     from stele.spark.records import Reading
 
@@ -43,51 +42,66 @@ def decoded(session: SparkSession, raw: Column, reading: Reading, *, fail_fast: 
         return None
     pinned = reading.targets[0].pinned
     task = Task(pinned, reading.registry, reading.patience, reading.rules == "refuse")
-    answers = Answers(Task(pinned, pinned.snapshot, 0.0, task.refusing))
+    answers = Answers.to(Task(pinned, pinned.snapshot, 0.0, task.refusing))
     context = split(pinned.subject).context
     ids = sorted({schema.id for schema in pinned.snapshot.schemas if schema.context == context and schema.id})
+    ask = None
+    if not isinstance(reading.registry, SchemaSnapshot):
+        ask = {"task": task.packed(), "python": _python(session)}
+    return decoding(raw, answers, ids, subject=pinned.subject, fail_fast=fail_fast, ask=ask)
+
+
+def decoding(
+    raw: Column,
+    answers: Answers,
+    ids: Iterable[int],
+    *,
+    subject: str = "",
+    fail_fast: bool = False,
+    ask: dict[str, Any] | None = None,
+) -> Column:
+    """The call that decodes records of these ids; ask is what the jar needs to ask about others, see `Asking.java`."""
     known = {number: answers.about(number) for number in ids}
     spec = {
-        "subject": pinned.subject,
+        "subject": subject,
         "type": _result_type(answers.resolver).json(),
         "width": width(answers.resolver.root),
         "fail_fast": fail_fast,
         "programs": {number: found["program"] for number, found in known.items() if "program" in found},
         "refused": {number: found["refused"] for number, found in known.items() if "refused" in found},
+        "ask": ask,
     }
-    if not isinstance(reading.registry, SchemaSnapshot):
-        spec["ask"] = {"task": task.packed(), "python": _python(session)}
     return _call("decode", spec, raw)
 
 
-def encoded(
-    df: DataFrame, columns: Sequence[Column], types: Sequence[ArrowType], job: Writing, fields: Sequence[str] | None
-) -> Column | None:
-    """The columns as framed records; None where another engine is chosen.
+def encoded(df: DataFrame, columns: Sequence[str], job: Writing, fields: Sequence[str] | None) -> Column | None:
+    """Those columns as framed records; None where another engine is chosen.
 
-    types are those of the columns; fields their names in the record, None when the one column is the whole value.
-    Raises like `decoded`.
+    fields are the names they have in the record, None when the one column is the whole value. Raises like `decoded`.
     """
     from pyspark.sql import functions as f
 
-    session = df.sparkSession
+    resolver = None
     cannot = _cannot_write(job)
-    schema = parsed(job.writer) if not cannot else None
-    resolver = Resolver(schema, for_spark=True) if schema else None
-    if resolver is not None:
-        cannot = unfit(resolver.root, types, fields)
-    if not _chosen(session, job.engine, cannot) or resolver is None or schema is None:
+    if not cannot:
+        resolver = Resolver(parsed(job.writer), for_spark=True)
+        cannot = unfit(resolver.root, [df.schema[name].dataType for name in columns], fields)
+    if not _chosen(df.sparkSession, job.engine, cannot) or resolver is None:
         return None
-    steps = resolver.steps(schema)
-    whole = fields is None
+    names = [VALUE] if fields is None else fields
+    value = f.struct(*(f.col(column).alias(name) for column, name in zip(columns, names, strict=True)))
+    return encoding(value, resolver, job.writer.id, whole=fields is None)
+
+
+def encoding(value: Column, resolver: Resolver, number: int, *, whole: bool) -> Column:
+    """The call that encodes a struct under the resolver's schema; whole: its only column is the value."""
+    steps = resolver.steps(resolver.reader)
     spec = {
-        "id": job.writer.id,
+        "id": number,
         "whole": whole,
         "stays": not isinstance(steps, Branch | Nothing),
         "program": writing(steps),
     }
-    names = [VALUE] if fields is None else fields
-    value = f.struct(*(column.alias(name) for column, name in zip(columns, names, strict=True)))
     return _call("encode", spec, value)
 
 

@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from stele.spark.engines.arrow import ArrowType
 from stele.spark.engines.steps import Kind, Slot
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
 
-def unfit(root: Slot, types: Sequence[ArrowType], fields: Sequence[str] | None) -> str:
+
+def unfit(root: Slot, types: Sequence[DataType], fields: Sequence[str] | None) -> str:
     """What is wrong with the columns for the jar, '' for nothing; fields are as in `Encode`."""
     if fields is None:
-        return _unfit(root, types[0], "the value")
-    children = {child.name: child for child in root.children}
-    found = (_unfit(children[name], type_, name) for name, type_ in zip(fields, types, strict=True) if name in children)
+        return _unfit(root, types[0], "")
+    return _members(root, zip(fields, types, strict=True), "")
+
+
+def _members(slot: Slot, given: Iterable[tuple[str, DataType]], path: str) -> str:
+    children = {child.name: child for child in slot.children}
+    found = (
+        _unfit(children[name], type_, f"{path}.{name}" if path else name) for name, type_ in given if name in children
+    )
     return next(filter(None, found), "")
 
 
-def _unfit(slot: Slot, type_: ArrowType, path: str) -> str:
-    if pa.types.is_null(type_):
-        return ""
-    match slot.kind:
-        case Kind.STRUCT if pa.types.is_struct(type_):
-            children = {child.name: child for child in slot.children}
-            known = [part for part in type_ if part.name in children]
-            found = [_unfit(children[part.name], part.type, f"{path}.{part.name}") for part in known]
-            return next(filter(None, found), "")
-        case Kind.LIST if len(slot.children) == 1 and pa.types.is_list(type_):
-            return _unfit(slot.children[0], type_.value_type, f"{path}[]")
-        case Kind.LIST if len(slot.children) == 2 and pa.types.is_map(type_):
+def _unfit(slot: Slot, given: DataType, path: str) -> str:
+    from pyspark.sql import types as t
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    match given:
+        case t.NullType():
+            return ""
+        case t.StructType() if slot.kind is Kind.STRUCT:
+            return _members(slot, ((part.name, part.dataType) for part in given.fields), path)
+        case t.ArrayType() if slot.kind is Kind.LIST and len(slot.children) == 1:
+            return _unfit(slot.children[0], given.elementType, f"{path}[]")
+        case t.MapType() if slot.kind is Kind.LIST and len(slot.children) == 2:
             key, value = slot.children
-            return _unfit(key, type_.key_type, f"{path}{{key}}") or _unfit(value, type_.item_type, f"{path}{{}}")
-    if slot.is_uuid and pa.types.is_string(type_):
+            return _unfit(key, given.keyType, f"{path}{{key}}") or _unfit(value, given.valueType, f"{path}{{}}")
+        case t.StringType() if slot.is_uuid:
+            return ""
+    wanted = from_arrow_type(slot.type)
+    if given == wanted or _widens(given, wanted):
         return ""
-    return "" if type_ == slot.type or _widens(type_, slot.type) else f"{path} is {type_} and not {slot.type}"
+    return f"{path or 'the value'} is {given.simpleString()} and not {wanted.simpleString()}"
 
 
-def _widens(given: ArrowType, wanted: ArrowType) -> bool:
+def _widens(given: DataType, wanted: DataType) -> bool:
     """Whether the jar converts without loss: integers of any width, with a check, and float to double."""
-    if pa.types.is_signed_integer(given) and pa.types.is_signed_integer(wanted):
+    from pyspark.sql import types as t
+
+    whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+    if isinstance(given, whole) and isinstance(wanted, whole):
         return True
-    return bool(pa.types.is_float32(given) and pa.types.is_float64(wanted))
+    return isinstance(given, t.FloatType) and isinstance(wanted, t.DoubleType)
