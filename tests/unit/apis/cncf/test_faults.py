@@ -1,0 +1,51 @@
+"""Every error there is has an answer in both flavours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from litestar.exceptions import MethodNotAllowedException, NotFoundException
+
+from stele import errors as err
+from stele.apis.cncf.faults import AZURE_FAULTS, FAULTS, azure_fault_of, status_of
+
+
+def _below(cls: type[err.SteleError]) -> Iterator[type[err.SteleError]]:
+    yield cls
+    for child in cls.__subclasses__():
+        if child.__module__ == err.__name__:
+            yield from _below(child)
+
+
+@pytest.mark.parametrize("cls", list(_below(err.SteleError)), ids=lambda cls: cls.__name__)
+def test_every_error_has_an_answer(cls: type[err.SteleError]) -> None:
+    """Both flavours agree on the status, but for a document of another format, which Azure calls unsupported."""
+    error = cls.__new__(cls)
+    Exception.__init__(error, "why")
+    error.__dict__.update(findings=(), subject="s")
+    fault = azure_fault_of(error)
+    wanted = 415 if cls is err.FormatMismatch else status_of(error)
+    assert fault.status == wanted
+    assert fault.code.isalpha()
+    assert fault.message
+    assert (
+        status_of(error) < 500
+        or issubclass(cls, err.Unavailable | err.NotInstalled | err.DataError)
+        or cls is err.SteleError
+    )
+
+
+def test_both_tables_know_the_same_statuses() -> None:
+    """A status of one table that the other has not would be a mistake in one of them."""
+    assert {status for status, _ in AZURE_FAULTS.values()} - {415} == set(FAULTS.values())
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(NotFoundException(), 404), (MethodNotAllowedException(), 405), (KeyError(), 500)]
+)
+def test_errors_of_the_framework(error: Exception, status: int) -> None:
+    """What the framework raises keeps its status; a defect tells nothing of itself."""
+    fault = azure_fault_of(error)
+    assert (fault.status, status_of(error)) == (status, status)
+    assert "KeyError" not in fault.message

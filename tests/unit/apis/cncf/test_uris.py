@@ -1,0 +1,98 @@
+"""Version URIs: put together as the specification's table says, taken apart again, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.apis.cncf import uris
+from stele.errors import InvalidRequest
+
+TABLE = [
+    ("https://example.com/registry", "342", "https://example.com/registry/342"),
+    ("https://example.com/registry/", "342", "https://example.com/registry/342"),
+    (
+        "http://schemas.example.com/",
+        "/mygroup/schemas/myschema/versions/2",
+        "http://schemas.example.com/mygroup/schemas/myschema/versions/2",
+    ),
+    ("http://schemas.example.org/", "http://schemas.example.org/41751", "http://schemas.example.org/41751"),
+    ("urn:example:schemas", "a1b2c3d4", "urn:example:schemas:a1b2c3d4"),
+    ("http://a.example/b/c", "/d", "http://a.example/d"),
+    ("http://a.example", "d", "http://a.example/d"),
+    ("http://a.example/b", "//c.example/d", "http://c.example/d"),
+    ("http://a.example/b", "d?e#f", "http://a.example/b/d?e#f"),
+    ("http://a.example/b", "urn:x:y", "urn:x:y"),
+    ("kafka://cluster", "topic/1", "kafka://cluster/topic/1"),
+]
+
+
+@pytest.mark.parametrize(("authority", "reference", "uri"), TABLE)
+def test_10_joined(authority: str, reference: str, uri: str) -> None:
+    """10: the rows of the specification's table and what lies between them."""
+    assert uris.joined(authority, reference) == uri
+    assert reference in set(uris.possible_ids(uri)) or reference.startswith("//")
+
+
+@pytest.mark.parametrize(
+    ("uri", "authority"),
+    [
+        ("https://a.example/r/schemagroups/g/schemas/s/versions/1", "https://a.example/r"),
+        ("https://a.example/schemagroups/g/schemas/s/version/1", "https://a.example"),
+        ("https://a.example:81/b/c", "https://a.example:81/"),
+        ("urn:a:b:c", "urn:a:b"),
+        ("urn:a:schemagroups/g/schemas/s/versions/1", "urn:a"),
+    ],
+)
+def test_14_where_a_version_comes_from(uri: str, authority: str) -> None:
+    """14: the implied authority of an imported version is the base URI of the registry it was in."""
+    assert uris.origin_of(uri) == authority
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "a", "/a", "a b:c", "http://a?b", "http://a#b", "urn:a:", "http://ä", "a:%4", "1:a"]
+)
+def test_what_is_no_authority(wrong: str) -> None:
+    """An authority is an absolute URI without query and fragment."""
+    with pytest.raises(InvalidRequest):
+        uris.authority_in(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["", "..", "a/../b", "./a", "a/.", "a b", "ä", "%", "\x00", "a" * 2001])
+def test_what_is_no_id(wrong: str) -> None:
+    """An id is a URI reference in ASCII, without dot segments, of bounded length."""
+    with pytest.raises(InvalidRequest):
+        uris.id_in(wrong)
+
+
+_names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+_authorities = st.sampled_from(["http://a", "http://a/", "https://a.b:8/c/d", "urn:a:b", "x-y:z", "kafka://k/l/"])
+_ids = st.from_regex(r"(/?[a-z0-9~%]{1,3}){1,3}(\?[a-z]{1,2})?", fullmatch=True).filter(
+    lambda text: "%" not in text and not text.startswith("//")
+)
+
+
+@given(_authorities, _names, _names, st.integers(1, 2**31 - 1))
+def test_10_paths_come_back(authority: str, group: str, schema: str, ordinal: int) -> None:
+    """10: the URI of a version without an id says which one it is, whatever its names and its authority."""
+    uri = uris.joined(authority, uris.implied_id(group, schema, ordinal))
+    place = uris.place_of(uri)
+    assert place is not None
+    assert (place.group, place.schema, place.ordinal) == (group, schema, ordinal)
+    assert uris.joined(authority, "") in {place.base, f"{place.base}/", f"{place.base}:"}
+    assert uris.authority_in(authority) == authority
+
+
+@given(_authorities, _ids)
+def test_10_every_id_is_among_the_possible_ones(authority: str, reference: str) -> None:
+    """10: a URI that was made of an id can be looked up by that id, without knowing the authority."""
+    assert uris.id_in(reference) == reference
+    assert reference in set(uris.possible_ids(uris.joined(authority, reference)))
+
+
+@given(st.text(max_size=30))
+def test_nothing_is_taken_for_a_place(text: str) -> None:
+    """Any text is a place or is none, and is never an error."""
+    uris.place_of(text)
+    assert text in {"", *uris.possible_ids(text)}

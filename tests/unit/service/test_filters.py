@@ -1,0 +1,116 @@
+"""Filters of events: what they let pass, and what is no filter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.errors import InvalidRequest
+from stele.service.filters import check, passes
+
+EVENT = {
+    "type": "io.cloudevents.schemaregistry.updated.v1",
+    "source": "https://source.example.com",
+    "subject": "/schemagroups/5/schemas/1/versions/3",
+}
+NEVER = {"exact": {"type": "x"}}
+ALWAYS = {"prefix": {"source": "https://"}}
+
+
+@pytest.mark.parametrize(
+    ("filters", "passed"),
+    [
+        ([], True),
+        ([{"prefix": {"subject": "/schemagroups/5"}}], True),
+        ([{"prefix": {"subject": "/schemagroups/5/"}}], True),
+        ([{"prefix": {"subject": "/schemagroups/6"}}], False),
+        ([{"prefix": {"subject": "schemagroups"}}], False),
+        ([{"prefix": {"subject": EVENT["subject"]}}], True),
+        ([{"prefix": {"subject": EVENT["subject"] + "0"}}], False),
+        ([{"prefix": {"nothing": "x"}}], False),
+        ([{"prefix": {"subject": "/schemagroups/5", "type": "io."}}], True),
+        ([{"prefix": {"subject": "/schemagroups/5", "type": "com."}}], False),
+        ([{"suffix": {"type": ".v1"}}], True),
+        ([{"suffix": {"type": ".v2"}}], False),
+        ([{"exact": {"source": "https://source.example.com"}}], True),
+        ([{"exact": {"source": "https://source.example.co"}}], False),
+        ([{"not": NEVER}], True),
+        ([{"not": ALWAYS}], False),
+        ([{"all": [ALWAYS, NEVER]}], False),
+        ([{"any": [NEVER, ALWAYS]}], True),
+        ([{"any": [NEVER, {"not": {"all": [ALWAYS]}}]}], False),
+        ([ALWAYS, NEVER], False),
+    ],
+)
+def test_18_what_passes(filters: list[dict[str, Any]], passed: bool) -> None:
+    """18: a prefix of the subject picks a group's events; the other dialects and their combinations do as they say."""
+    check(filters)
+    assert passes(EVENT, filters) is passed
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    entry: dict[str, Any] = ALWAYS
+    for _ in range(depth):
+        entry = {"not": entry}
+    return entry
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        {},
+        "text",
+        [1],
+        [{}],
+        [{"prefix": {"a": "b"}, "suffix": {"a": "b"}}],
+        [{"prefix": "a"}],
+        [{"prefix": {}}],
+        [{"prefix": {"": "a"}}],
+        [{"exact": {"a": 1}}],
+        [{"all": []}],
+        [{"any": {"exact": {"a": "b"}}}],
+        [{"not": [ALWAYS]}],
+        [{"sql": "true"}],
+        [{"PREFIX": {"a": "b"}}],
+        [{"all": [{"any": [{"sql": ""}]}]}],
+        [_nested(16)],
+        [ALWAYS] * 257,
+    ],
+)
+def test_what_is_no_filter(wrong: Any) -> None:
+    """Wrong shapes, unknown dialects and more filters than anybody needs are refused, however deep they are."""
+    with pytest.raises(InvalidRequest):
+        check(wrong)
+    check([_nested(15)])
+
+
+_texts = st.text("ab/", min_size=1, max_size=3)
+_events = st.dictionaries(st.sampled_from(["subject", "type"]), _texts)
+_plain = st.builds(
+    lambda dialect, wanted: {dialect: wanted},
+    st.sampled_from(["exact", "prefix", "suffix"]),
+    st.dictionaries(st.sampled_from(["subject", "type"]), _texts, min_size=1),
+)
+_filters = st.recursive(
+    _plain,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(lambda rows: {"all": rows}),
+        st.lists(inner, min_size=1, max_size=3).map(lambda rows: {"any": rows}),
+        inner.map(lambda row: {"not": row}),
+    ),
+    max_leaves=6,
+)
+
+
+@given(_events, st.lists(_filters, min_size=1, max_size=3))
+def test_filters_are_an_algebra(event: dict[str, str], drawn: list[dict[str, Any]]) -> None:
+    """A list is `all` of it, `not` turns an answer round, `any` is `all` turned round twice (De Morgan)."""
+    check(drawn)
+    together = passes(event, drawn)
+    assert together is passes(event, [{"all": drawn}])
+    assert together is not passes(event, [{"not": {"all": drawn}}])
+    assert passes(event, [{"any": drawn}]) is not passes(event, [{"not": row} for row in drawn])
