@@ -38,6 +38,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_schema_bytes: Annotated[int, _says("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _says("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
     max_references: Annotated[int, _says("Direct and indirect references of one schema.", ge=0)] = 1000
+    max_associations: Annotated[int, _says("Associations of subjects with topics.", ge=0)] = 100_000
+    max_keys: Annotated[int, _says("Keys of each kind in the DEK registry.", ge=0)] = 10_000
     undecided: Annotated[
         Literal["refuse", "allow"], _says("What to do with a change no rule can decide: a warning when allowed.")
     ] = "refuse"
@@ -64,7 +66,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def limits(self) -> Limits:
         """The bounds the service checks."""
-        return Limits(schema_bytes=self.max_schema_bytes, references=self.max_references)
+        return Limits(
+            schema_bytes=self.max_schema_bytes,
+            references=self.max_references,
+            associations=self.max_associations,
+            keys=self.max_keys,
+        )
 
 
 def load_settings(

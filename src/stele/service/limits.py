@@ -14,12 +14,16 @@ class Limits(msgspec.Struct, frozen=True):
     references        direct and indirect references of one schema
     versions          versions of one subject, soft-deleted ones included
     schemas           distinct schema texts in the registry
+    associations      bindings of subjects to resources of data systems
+    keys              keys of the DEK registry, of each kind
     """
 
     schema_bytes: int = 1024 * 1024
     references: int = 1000
     versions: int = 100_000
     schemas: int = 10_000_000
+    associations: int = 100_000
+    keys: int = 10_000
 
     def check_text(self, text: bytes) -> None:
         """Raise `TooLarge` for a text over the limit."""

@@ -10,7 +10,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from stele.apis.confluent import ConfluentOptions, application
+from stele.apis.confluent import application
+from stele.service.limits import Limits
 from stele.service.registry import Registry
 from stele.storage import open_log
 
@@ -24,8 +25,8 @@ INT = {"schema": '"int"'}
 @pytest_asyncio.fixture(loop_scope="module")
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of a fresh node that takes three associations."""
-    node = await Registry.open(await open_log("memory:"))
-    async with client_of(application(node, ConfluentOptions(max_associations=3))) as made:
+    node = await Registry.open(await open_log("memory:"), Limits(associations=3))
+    async with client_of(application(node)) as made:
         yield made
     await node.close()
 
@@ -43,7 +44,10 @@ async def test_too_many_associations(client: httpx.AsyncClient) -> None:
         assert (await client.post("/associations", json=asked(topic, "s"))).status_code == 200
     answer = await client.post("/associations", json=asked("d", "s"))
     assert answer.status_code == 409
-    assert answer.json() == {"error_code": 40902, "message": "A maximum of 3 associations already exist"}
+    assert answer.json() == {
+        "error_code": 40902,
+        "message": "A maximum of 3 associations already exist (max_associations)",
+    }
     assert (await client.post("/associations", json=asked("a", "s"))).status_code == 200
 
 

@@ -12,7 +12,8 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from stele.apis.confluent import ConfluentOptions, application
+from stele.apis.confluent import application
+from stele.service.limits import Limits
 from stele.service.registry import Registry
 from stele.storage import open_log
 from stele.wire import kms
@@ -28,8 +29,8 @@ LOCAL = {"kmsType": "local-kms", "kmsKeyId": "1", "kmsProps": {"secret": "top-s3
 @pytest_asyncio.fixture(loop_scope="module")
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     """A client of a fresh node that takes two keys of each kind."""
-    node = await Registry.open(await open_log("memory:"))
-    async with client_of(application(node, ConfluentOptions(max_keys=2))) as made:
+    node = await Registry.open(await open_log("memory:"), Limits(keys=2))
+    async with client_of(application(node)) as made:
         yield made
     await node.close()
 
@@ -43,7 +44,7 @@ async def test_too_many_keys(client: httpx.AsyncClient) -> None:
     for path, body in ((KEKS, {"name": "c", **LOCAL}), (f"{KEKS}/a/deks", {"subject": "c"})):
         answer = await client.post(path, json=body)
         assert answer.status_code == 409
-        assert answer.json() == {"error_code": 40972, "message": "A maximum of 2 keys already exist"}
+        assert answer.json() == {"error_code": 40972, "message": "A maximum of 2 keys already exist (max_keys)"}
     rewrapped = await client.post(f"{KEKS}/a/deks/a?rewrap=true", json={})
     assert rewrapped.status_code == 200
 

@@ -97,7 +97,7 @@ async def test_a_lint_rule_refuses(registry: Registry) -> None:
 
 
 async def test_the_text_as_sent_is_judged(registry: Registry) -> None:
-    """Where another form is registered, validators see what the author wrote; the form that is stored has no comments."""
+    """Where another form is registered, validators see what the author wrote: the stored one has no comments."""
     await demand(registry, "lint:DOC_REQUIRED")
     bare = 'syntax = "proto3";\n\nmessage M {\n  int32 a = 1;\n}\n'
     documented = bare.replace("message", "// A message.\nmessage").replace("int32", "// A number.\n  int32")

@@ -44,8 +44,8 @@ async def associate(desk: Desk, wishes: Wishes, *, create: bool, dry_run: bool) 
         coming = [wish.subject for wish in wishes.rows if wish.schema is not None]
         made = words.decided(state, wishes, coming, create=create)
         fresh = [row for row in made if row.key not in state.bindings]
-        if fresh and len(state.bindings) + len(fresh) > desk.options.max_associations:
-            raise TooManyAssociations(desk.options.max_associations)
+        if fresh and len(state.bindings) + len(fresh) > desk.registry.limits.associations:
+            raise TooManyAssociations(desk.registry.limits.associations)
         for wish, binding in zip(wishes.rows, made, strict=True):
             if wish.schema is not None:
                 if binding.lifecycle == WEAK:

@@ -15,10 +15,10 @@ class NoAssociation(err.BindingNotFound):
 
 
 class TooManyAssociations(err.Conflict):
-    """The limit of associations is reached."""
+    """The limit of associations (setting `max_associations`) is reached."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"A maximum of {most} associations already exist")
+        super().__init__(f"A maximum of {most} associations already exist (max_associations)")
 
 
 class ResourceTaken(err.AlreadyExists):

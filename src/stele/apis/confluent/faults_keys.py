@@ -36,10 +36,10 @@ class KeyExists(err.AlreadyExists):
 
 
 class TooManyKeys(err.Conflict):
-    """The limit of keys is reached."""
+    """The limit of keys (setting `max_keys`) is reached."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(f"A maximum of {most} keys already exist")
+        super().__init__(f"A maximum of {most} keys already exist (max_keys)")
 
 
 class InvalidKey(err.Invalid):

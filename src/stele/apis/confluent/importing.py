@@ -158,7 +158,7 @@ def _kek(desk: Desk, state: State, items: dict[tuple[str, ...], bytes], row: api
         kept = keys.with_secrets(kek.properties, known.properties)
         kek = replace(kek, properties=kept, ts=known.ts if row.ts is None else row.ts)
     else:
-        keys.require_room(items, key.kind, desk.options.max_keys)
+        keys.require_room(items, key.kind, desk.registry.limits.keys)
     items[key] = msgspec.json.encode(kek)
 
 
@@ -181,7 +181,7 @@ def _dek(desk: Desk, state: State, items: dict[tuple[str, ...], bytes], row: api
             raise KeyExists(qualified(owner))
         dek = replace(dek, ts=known.ts if row.ts is None else row.ts)
     else:
-        keys.require_room(items, key.kind, desk.options.max_keys)
+        keys.require_room(items, key.kind, desk.registry.limits.keys)
     items[key] = msgspec.json.encode(dek)
 
 
@@ -215,8 +215,8 @@ async def _association(desk: Desk, row: Association) -> None:
     known = state.bindings.get(binding.key)
     if known is not None and known.subject != key:
         raise ResourceTaken(row.association_type, row.resource_id or row.resource_name)
-    if known is None and len(state.bindings) >= desk.options.max_associations:
-        raise TooManyAssociations(desk.options.max_associations)
+    if known is None and len(state.bindings) >= desk.registry.limits.associations:
+        raise TooManyAssociations(desk.registry.limits.associations)
     await desk.execute(ChangeBindings((binding,)))
 
 

@@ -51,7 +51,7 @@ async def make(desk: Desk, kek_key: KekKey, key: DekKey, request: api.CreateDekR
             if (items.get(home), items.get(key)) != seen:
                 raise _Overtaken
             if key not in items:
-                keys.require_room(items, key.kind, desk.options.max_keys)
+                keys.require_room(items, key.kind, desk.registry.limits.keys)
             return {key: msgspec.json.encode(dek)}, None
 
         try:

@@ -34,8 +34,6 @@ class ConfluentOptions(msgspec.Struct, frozen=True):
     max_schemas        versions `GET /schemas` lists at once, at most
     max_items          subjects, versions or contexts listed at once, at most
     max_request_bytes  length of a request body, at most
-    max_associations   associations of subjects with resources, at most
-    max_keys           keys the DEK registry holds of each kind, at most
     """
 
     profile: Profile = "8.1"
@@ -49,8 +47,6 @@ class ConfluentOptions(msgspec.Struct, frozen=True):
     max_schemas: int = 1000
     max_items: int = MAX_INT32
     max_request_bytes: int = 16 * 1024 * 1024
-    max_associations: int = 100_000
-    max_keys: int = 10_000
 
     @property
     def release(self) -> str:

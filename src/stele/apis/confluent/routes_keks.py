@@ -78,7 +78,9 @@ async def create_kek(
     key = kek_key(body.name or "", context, in_context)
     if is_true(test_sharing) and body.shared:
         await probe(keys.kek_in(body, now()))
-    kek = await desk.edit(keys.COLLECTION, lambda items: keys.created(items, key, body, desk.options.max_keys, now()))
+    kek = await desk.edit(
+        keys.COLLECTION, lambda items: keys.created(items, key, body, desk.registry.limits.keys, now())
+    )
     return keys.kek_out(key.name, kek)
 
 
