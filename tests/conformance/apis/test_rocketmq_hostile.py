@@ -1,0 +1,283 @@
+"""Whatever is sent to the RocketMQ and OpenSchema dialects, they answer with errors of their own, and store nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stele.apis import openschema, rocketmq
+from stele.core.ports import Log
+from stele.errors import StoreError, StoreTimeout
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import App, client_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SECONDS = 10.0
+JSON = {"content-type": "application/json"}
+INT = '"int"'
+
+
+class Tongue(NamedTuple):
+    """A dialect: its application, members of its errors, how it registers a schema, and paths with a body."""
+
+    build: Any
+    members: tuple[str, str]
+    register: tuple[str, str]
+    bodies: tuple[tuple[str, str], ...]
+    reads: tuple[str, ...]
+    writes: tuple[tuple[str, str], ...]
+
+    def schema(self, text: str, kind: str) -> bytes:
+        """The body that registers a schema."""
+        if self.members[0] == "status":
+            return json.dumps({"schemaIdl": text, "schemaType": kind}).encode()
+        return json.dumps({"schemaDefinition": text, "serialization": kind}).encode()
+
+
+ROOT = rocketmq.ROOT
+TONGUES = {
+    "rocketmq": Tongue(
+        rocketmq.application,
+        ("status", "message"),
+        ("POST", f"{ROOT}/subject/h/schema/h"),
+        (("POST", f"{ROOT}/subject/h/schema/h"), ("PUT", f"{ROOT}/subject/there/schema/there")),
+        (
+            f"{ROOT}/subject/{{}}/schema",
+            f"{ROOT}/subject/{{}}/schema/versions",
+            f"{ROOT}/subject/there/schema/versions/{{}}",
+            f"{ROOT}/subject/there/recordId/{{}}/schema",
+            f"{ROOT}/cluster/{{}}/tenant/{{}}/subject/{{}}/schema",
+            f"{ROOT}/cluster/{{}}/tenant/{{}}/subjects",
+            f"{ROOT}/cluster/{{}}/tenants",
+            f"{ROOT}/tenant/{{}}/schema/{{}}",
+            f"{ROOT}/{{}}",
+        ),
+        (
+            ("POST", f"{ROOT}/subject/{{}}/schema/{{}}"),
+            ("POST", f"{ROOT}/cluster/{{}}/tenant/{{}}/subject/{{}}/schema/{{}}"),
+            ("PUT", f"{ROOT}/subject/{{}}/schema/{{}}"),
+            ("POST", f"{ROOT}/subject/{{}}/schema/schema"),
+            ("PUT", f"{ROOT}/subject/{{}}/binding/{{}}"),
+            ("PUT", f"{ROOT}/subject/{{}}/binding/16385"),
+            ("DELETE", f"{ROOT}/subject/{{}}/binding/{{}}"),
+            ("DELETE", f"{ROOT}/subject/{{}}/schema/versions/{{}}"),
+            ("DELETE", f"{ROOT}/subject/{{}}/schema"),
+        ),
+    ),
+    "openschema": Tongue(
+        openschema.application,
+        ("errorCode", "errorMessage"),
+        ("POST", "/subjects/h/versions"),
+        (
+            ("POST", "/subjects/h/versions"),
+            ("POST", "/subjects/h/"),
+            ("PUT", "/config/there"),
+            ("POST", "/compatibility/subjects/there/versions/latest"),
+        ),
+        (
+            "/subjects/{}",
+            "/subjects/{}/versions",
+            "/subjects/{}/versions/{}/schema",
+            "/subjects/there/versions/{}/schema",
+            "/subjects?tenant={}&namespace={}",
+            "/schemas/{}",
+            "/schemas/{}/subject",
+            "/schemas/{}:1",
+            "/schemas/1?tenant={}",
+            "/config/{}",
+            "/{}",
+        ),
+        (
+            ("POST", "/subjects/{}"),
+            ("POST", "/subjects/{}/versions"),
+            ("POST", "/subjects/{}/versions?tenant={}&namespace={}"),
+            ("POST", "/compatibility/subjects/{}/versions/{}"),
+            ("PUT", "/config/{}"),
+            ("DELETE", "/subjects/{}/versions/{}"),
+            ("DELETE", "/subjects/{}"),
+        ),
+    ),
+}
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """One node."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module", params=list(TONGUES))
+async def spoken(request: pytest.FixtureRequest, registry: Registry) -> AsyncIterator[tuple[Tongue, httpx.AsyncClient]]:
+    """A dialect and a client of it; `there` is a subject, and a schema."""
+    await registry.reset(await open_log("memory:"))
+    tongue = TONGUES[request.param]
+    app: App = tongue.build(registry)
+    async with client_of(app) as client:
+        method, path = tongue.register
+        there = path.replace("/h", "/there")
+        answer = await client.request(method, there, content=tongue.schema(INT, "AVRO"), headers=JSON)
+        assert answer.status_code == 200, answer.text
+        yield tongue, client
+
+
+def own_error(tongue: Tongue, answer: httpx.Response) -> None:
+    """Whether an answer is an error in the dialect's own shape, and no long one."""
+    assert 400 <= answer.status_code < 500, (answer.request.method, answer.request.url, answer.text[:500])
+    error = answer.json()
+    assert set(error) == set(tongue.members)
+    number, message = (error[name] for name in tongue.members)
+    assert number // 100 == answer.status_code or number == 40401
+    assert isinstance(message, str)
+    assert len(answer.content) < 10_000
+
+
+SCHEMAS = {
+    "ten megabytes": ('"' + "x" * 10_000_000 + '"', "AVRO"),
+    "arrays 1000 deep": ('{"type":"array","items":' * 1000 + '"int"' + "}" * 1000, "AVRO"),
+    "properties 1000 deep": ('{"properties":{"a":' * 1000 + "{}" + "}}" * 1000, "JSON"),
+    "messages 1000 deep": ('syntax="proto3";' + "message M{" * 1000 + "}" * 1000, "PROTOBUF"),
+    "NUL": ("\0", "AVRO"),
+    "a number without end": ('{"type":"fixed","name":"F","size":' + "9" * 5000 + "}", "AVRO"),
+    "a lone surrogate": ('"\\ud800"', "AVRO"),
+    "a lone surrogate in the body": ("\ud800", "AVRO"),
+    "brackets only": ("[" * 100_000, "JSON"),
+    "quotes only": ('"' * 100_000, "AVRO"),
+    "a struct without end": ("struct S {" * 10_000, "THRIFT"),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+async def test_schemas(name: str, spoken: tuple[Tongue, httpx.AsyncClient], registry: Registry) -> None:
+    """Giant, bottomless and broken schemas are refused, soon, and nothing is stored."""
+    tongue, client = spoken
+    seq = registry.state.seq
+    started = time.perf_counter()
+    method, path = tongue.register
+    own_error(tongue, await client.request(method, path, content=tongue.schema(*SCHEMAS[name]), headers=JSON))
+    assert time.perf_counter() - started < SECONDS
+    assert registry.state.seq == seq
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"\0",
+        b"\xff\xfe{",
+        b'{"schemaIdl":"\xff","schemaDefinition":"\xff"}',
+        b'{"anything":"\xff"}',
+        b"[" * 100_000,
+        b'{"x":' + b"[" * 5000,
+        b'{"schemaDefinition":' + b"[" * 100_000,
+        b'{"schema":' + b"[" * 400 + b"]" * 400 + b',"schemaDefinition":' + b"[" * 400 + b"]" * 400 + b"}",
+        b'{"schemaIdl":17,"compatibility":17,"subject":17}',
+        b'{}"',
+        b"{}{}",
+        b"x" * 20_000_000,
+        b"true",
+        b"null",
+    ],
+    ids=lambda body: repr(body[:24]),
+)
+async def test_bodies(body: bytes, spoken: tuple[Tongue, httpx.AsyncClient], registry: Registry) -> None:
+    """Bodies that are not what an endpoint takes are refused everywhere."""
+    tongue, client = spoken
+    seq = registry.state.seq
+    for method, path in tongue.bodies:
+        own_error(tongue, await client.request(method, path, content=body, headers=JSON))
+    assert registry.state.seq == seq
+
+
+async def test_texts_beside_schemas_are_limited(spoken: tuple[Tongue, httpx.AsyncClient], registry: Registry) -> None:
+    """Descriptions of megabytes are as much too large as a schema of that size."""
+    tongue, client = spoken
+    seq = registry.state.seq
+    long = "x" * 2_000_000
+    body = {"schemaIdl": INT, "owner": long, "desc": long, "schemaDefinition": INT, "comment": long, "validator": long}
+    subject = {"subject": "h", "tenant": "", "namespace": "", "status": "released", "app": long}
+    for method, path in tongue.bodies:
+        answer = await client.request(method, path, json={**body, **subject, "schema": 1, "compatibility": "x"})
+        own_error(tongue, answer)
+    assert registry.state.seq == seq
+
+
+async def test_a_client_that_leaves_in_the_middle_of_a_body(registry: Registry) -> None:
+    """Half a request is the client's fault, not the server's, and changes nothing."""
+    seq = registry.state.seq
+    for tongue in TONGUES.values():
+        for method, path in (*tongue.bodies, ("POST", f"{ROOT}/subject/there/schema/schema")):
+            messages = iter([{"type": "http.request", "body": b'{"s', "more_body": True}, {"type": "http.disconnect"}])
+            sent: list[Any] = []
+
+            async def receive(messages: Any = messages) -> Any:
+                return next(messages)
+
+            async def send(message: Any, sent: list[Any] = sent) -> None:
+                sent.append(message)
+
+            scope: Any = {"type": "http", "http_version": "1.1", "method": method, "path": path}
+            scope |= {"raw_path": path.encode(), "headers": [(b"content-type", b"application/json")]}
+            scope |= {"query_string": b"", "root_path": "", "scheme": "http", "server": ("r", 80), "state": {}}
+            await tongue.build(registry)(scope, receive, send)
+            assert 400 <= sent[0]["status"] < 500, path
+    assert registry.state.seq == seq
+
+
+names = st.one_of(
+    st.binary(min_size=1, max_size=12).map(lambda raw: "".join(f"%{byte:02X}" for byte in raw)),
+    st.sampled_from(["%2F", "%00", "%EE%80%80", "default", "default~", "%7C", ":", "::1", "a%7Cb:1", "..", "%2E%2E"]),
+    st.sampled_from(["0", "-1", "1", "16385", "9" * 25, "latest", "1e3", "%D9%A1", "schema", "versions", "there"]),
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=names)
+async def test_names(name: str, spoken: tuple[Tongue, httpx.AsyncClient]) -> None:
+    """No name in a path or query is a server error, and lists can be read whatever was taken."""
+    tongue, client = spoken
+    for path in tongue.reads:
+        answer = await client.get(path.replace("{}", name))
+        assert answer.status_code < 500, (path, name, answer.text)
+    body = json.loads(tongue.schema(INT, "AVRO")) | {"schema": INT, "compatibility": "NONE"}
+    body |= {"subject": name, "tenant": name, "namespace": name, "status": name}
+    for method, path in tongue.writes:
+        answer = await client.request(method, path.replace("{}", name), json=body if method != "DELETE" else None)
+        assert answer.status_code < 500, (method, path, name, answer.text)
+        if answer.status_code >= 400:
+            own_error(tongue, answer)
+    for path in ("/subjects", f"{ROOT}/cluster/default/tenants"):
+        assert (await client.get(path)).status_code in {200, 404}
+
+
+async def test_a_store_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that cannot be written is 50001; one that does not answer in time has a number of its own in OpenSchema."""
+    for tongue in TONGUES.values():
+        log: Log = await open_log("memory:")
+        node = await Registry.open(log)
+        async with client_of(tongue.build(node)) as client:
+            for error, number in ((StoreError("disk full"), 50001), (StoreTimeout("no answer"), 50002)):
+
+                async def fail(*_: object, error: StoreError = error) -> bool:
+                    raise error
+
+                with monkeypatch.context() as patch:
+                    patch.setattr(log, "append", fail)
+                    method, path = tongue.register
+                    answer = await client.request(method, path, content=tongue.schema(INT, "AVRO"), headers=JSON)
+                assert answer.status_code == 500
+                assert answer.json()[tongue.members[0]] == (50001 if tongue.members[0] == "status" else number)
+        await node.close()
