@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from stele.apis.web import NotJson, WrongShape, decode_body, documented, media_type_of, negotiated
+from stele.apis.web import NotJson, WrongShape, decode_body, documented, media_type_of, names_first, negotiated
 from stele.service.check import CheckRequest
 
 OFFERED = {"application/x.v1+json": 1.0, "application/x+json": 0.9, "application/json": 0.5}
@@ -86,3 +86,26 @@ def test_documented_bodies_are_whole() -> None:
     text = str(content.schema)
     assert "$ref" not in text
     assert all(name in text for name in CheckRequest.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("accept", "first"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("application/*", False),
+        ("a/x", True),
+        ("A/X;q=0.2", True),
+        ("a/x, a/y", True),
+        ("a/y;q=0.9, a/x;q=0.8", False),
+        ("a/y;q=0.8, a/x;q=0.9, */*;q=0.1", True),
+        ("a/x;q=0", False),
+        ("a/x;q=nan", False),
+        ("a/x;q=nonsense", False),
+        ("a/x;q=0, a/x", True),
+        (", ,", False),
+    ],
+)
+def test_what_a_client_would_like_best(accept: str, first: bool) -> None:
+    """A media type comes first when it is named itself, and nothing else is worth more to the client."""
+    assert names_first(accept, "a/x") is first

@@ -1,0 +1,131 @@
+"""The OpenSchema dialect's words: places, ids, definitions, versions."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stele.apis.openschema import translate
+from stele.apis.openschema.entities import SchemaIn
+from stele.apis.openschema.places import asked_space, place_of, schema_id, schema_id_in, space_of
+from stele.apis.web import WrongShape
+from stele.core.model import Lane
+from stele.errors import ContentNotFound, InvalidName, InvalidVersion
+
+names = (st.text(max_size=8) | st.sampled_from(["", "default", "default~", "default~~", "a/b"])).filter(
+    lambda name: "|" not in name
+)
+
+
+@given(names, names)
+def test_every_place_is_one_space(tenant: str, namespace: str) -> None:
+    """A tenant and a namespace are shown as they were named; nothing said is `default`."""
+    assert place_of(space_of(tenant, namespace)) == (tenant or "default", namespace or "default")
+
+
+@given(names, names, names, names)
+def test_no_two_places_share_a_space(one: str, two: str, three: str, four: str) -> None:
+    """Equal spaces mean equal places."""
+    if space_of(one, two) == space_of(three, four):
+        assert (one or "default", two or "default") == (three or "default", four or "default")
+
+
+def test_places() -> None:
+    """The table of the module."""
+    assert space_of("default", "") == ""
+    assert space_of("t", "default") == "t"
+    assert space_of("messaging/rocketmq", "org.apache") == "messaging/rocketmq|org.apache"
+    assert space_of("", "n") == "|n"
+    assert asked_space("", "") is None
+    assert asked_space("default", "") == ""
+    for wrong in (("a|b", ""), ("", "|")):
+        with pytest.raises(InvalidName):
+            space_of(*wrong)
+
+
+@given(st.text(max_size=12), st.integers(1, 2**31 - 1))
+def test_ids_come_apart(space: str, gid: int) -> None:
+    """An id names its space, unless that is the default one; then a request's own comes in."""
+    told = schema_id(space, gid)
+    assert schema_id_in(told, None) == (space, gid)
+    assert schema_id_in(str(gid), space) == (space, gid)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "01", "x", "t:", "t:0", "t:x", str(2**31), "9" * 30, "1\n", "١"])
+def test_what_is_no_id(text: str) -> None:
+    """Nothing has an id of another shape."""
+    with pytest.raises(ContentNotFound):
+        schema_id_in(text, None)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "01", "Latest", str(2**31), "9" * 30, "1\n", "١"])
+def test_what_is_no_version(text: str) -> None:
+    """Versions are numbers from 1, or `latest`."""
+    with pytest.raises(InvalidVersion):
+        translate.version_in(text)
+    assert translate.version_in("latest") is None
+    assert translate.version_in("12") == 12
+
+
+def raw(text: str) -> msgspec.Raw:
+    """A piece of JSON."""
+    return msgspec.Raw(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("definition", "serialization", "newest", "draft"),
+    [
+        ('{"a": 1}', "AVRO", None, ("avro", "", b'{"a": 1}', True)),
+        ('"{}"', "avro", None, ("avro", "", b"{}", False)),
+        (" [1, 2] ", None, None, ("avro", "", b"[1, 2]", True)),
+        ('"x"', None, Lane("protobuf", "M"), ("protobuf", "", b"x", False)),
+        ('"x"', "", Lane("opaque", "", "MINE"), ("opaque", "MINE", b"x", False)),
+        ('"x"', "JSON", Lane("protobuf", "M"), ("json", "", b"x", False)),
+        ('"x"', "pb", None, ("protobuf", "", b"x", False)),
+        ('[{"name": "id"}]', "PB", None, ("opaque", "PB", b'[{"name": "id"}]', True)),
+        ('"x"', "Hessian", None, ("opaque", "HESSIAN", b"x", False)),
+        ("null", "Int", None, ("opaque", "INT", b"null", True)),
+        ('"x"', "THRIFT", None, ("thrift", "", b"x", False)),
+    ],
+)  # fmt: skip
+def test_definitions(
+    definition: str, serialization: str | None, newest: Lane | None, draft: tuple[str, str, bytes, bool]
+) -> None:
+    """The language is the one named, else that of the subject, else Avro; JSON stays as it was written."""
+    assert translate.draft_of(SchemaIn(raw(definition), serialization), newest) == draft
+
+
+def test_a_definition_that_is_missing() -> None:
+    """Only kinds that need none may be without."""
+    for serialization in (None, "AVRO", "USER-DEFINED"):
+        for given_ in (SchemaIn(serialization=serialization), SchemaIn(raw(" null "), serialization)):
+            with pytest.raises(WrongShape):
+                translate.draft_of(given_, None)
+    assert translate.draft_of(SchemaIn(serialization="string"), None).variety == "STRING"
+
+
+@pytest.mark.parametrize(
+    ("sent", "definition"),
+    [
+        ('{"schemaDefinition": [1]}', "[1]"),
+        ('{"type": "int"}', '{"type": "int"}'),
+        ('"int"', '"int"'),
+        ("[1]", "[1]"),
+        ('{"schemaDefinition": 1, "name": 2}', '{"schemaDefinition": 1, "name": 2}'),
+    ],
+)
+def test_what_is_tried(sent: str, definition: str) -> None:
+    """A check takes a schema whole, or its definition alone."""
+    found = translate.tried_in(sent.encode()).schema_definition
+    assert isinstance(found, msgspec.Raw)
+    assert bytes(found).decode() == definition
+
+
+def test_kinds() -> None:
+    """A kind is told as its author calls it, else by the language."""
+    told = {lane: translate.format_out(lane) for lane in (Lane("avro", ""), Lane("protobuf", "M"), Lane("xsd", ""))}
+    assert list(told.values()) == ["AVRO", "PB", "XSD"]
+    assert translate.format_out(Lane("opaque", "")) == "USER-DEFINED"
+    assert translate.format_out(Lane("opaque", "", "HESSIAN")) == "HESSIAN"
