@@ -1,4 +1,8 @@
-"""Collections: documents beside the schemas, read from memory and changed on what was seen."""
+"""Collections: documents beside the schemas, read from memory and changed on what was seen.
+
+Documents are in the log as they are written, for ever, also once they are changed or removed: what is secret in one is
+as safe as the store.
+"""
 
 from __future__ import annotations
 

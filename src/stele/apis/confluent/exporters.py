@@ -40,7 +40,10 @@ _SECRET = re.compile(r"(user\.info|token|password|secret|private\.key|credential
 
 
 class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored exporter; offset is the position in the log it has copied up to."""
+    """A stored exporter; offset is the position in the log it has copied up to.
+
+    config holds credentials, too: no answer shows them, but the log has them as they were sent.
+    """
 
     name: str
     context_type: str = "AUTO"

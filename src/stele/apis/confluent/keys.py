@@ -63,7 +63,7 @@ class DekKey(NamedTuple):
 
 
 class Kek(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored KEK; properties hold the secrets, too."""
+    """A stored KEK; properties hold the secrets, too: no answer shows them, but the log has them as they were sent."""
 
     kms_type: str
     key_id: str
