@@ -288,13 +288,15 @@ def _is_shown(space: Space) -> bool:
 def _created(name: str, before: Space | None, wish: GroupWish) -> CreateSpace:
     """The command that makes a group as wished, keeping what other dialects say about it."""
     language = wish.language
-    own = translate.kept_of(language, wish.written) if language is not None else {}
+    told = translate.kept(before.ext).get("format", "") if before is not None else ""
+    same = before is not None and translate.language_of_group(before) == language
+    own = translate.kept_of(language, wish.written or (told if same else "")) if language is not None else {}
     others = {dialect: members for dialect, members in ((before and before.ext) or {}).items() if dialect != DIALECT}
     return CreateSpace(
         name,
         replace=before is not None,
         format=language.format if language is not None else "",
-        description=wish.description,
+        description=wish.description if wish.description is not None else before.description if before else "",
         labels=wish.properties or None,
         ext={**others, DIALECT: own} if own else others or None,
     )

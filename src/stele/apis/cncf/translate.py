@@ -93,11 +93,14 @@ def language_of_group(space: Space) -> Language | None:
 
 
 class GroupWish(NamedTuple):
-    """A group as a request wants it; policy None leaves the one it has."""
+    """A group as a request wants it; description and policy None leave what it has.
+
+    written is the name its format was given; '' where the request has words of its own for formats.
+    """
 
     language: Language | None
     written: str
-    description: str
+    description: str | None
     properties: dict[str, str] | None
     policy: Policy | None
 
@@ -166,7 +169,7 @@ def azure_group_in(given: api.AzureGroupAttributes, installed: Container[str]) -
         if word not in _WORDS:
             raise UnknownPolicy(f"{given.compatibility!r} is no compatibility: None, Backward or Forward")
         policy = policy_named(_WORDS[word])
-    return GroupWish(language, "", "", given.properties, _exact(given.exactly, policy))
+    return GroupWish(language, "", None, given.properties, _exact(given.exactly, policy))
 
 
 def azure_group_out(state: State, space: Space) -> api.AzureGroup:
