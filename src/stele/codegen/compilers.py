@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from typing import Final, Protocol
 
 from stele.codegen.python import PythonCompiler
-from stele.errors import InvalidRequest, NotInstalled
+from stele.errors import InvalidRequest
 
 COMPILERS: Final = "stele.compilers"
 """The group of entry points compilers are found by; the name is that of the language."""
@@ -33,13 +33,14 @@ class Target(Protocol):
 
 
 def compiler(language: str) -> Compiler:
-    """The compiler for a language. Raises `NotInstalled`."""
+    """The compiler for a language. Raises `InvalidRequest` for one nobody installed."""
     if language == PythonCompiler.language:
         return PythonCompiler()
     for point in entry_points(group=COMPILERS, name=language):
         found: Compiler = point.load()()
         return found
-    raise NotInstalled(f"a compiler for {language}", "codegen")
+    known = ", ".join(sorted({PythonCompiler.language, *(point.name for point in entry_points(group=COMPILERS))}))
+    raise InvalidRequest(f"no compiler for {language!r} is installed; there are compilers for {known}")
 
 
 def publish(files: Mapping[str, bytes], target: Target, context: str) -> None:

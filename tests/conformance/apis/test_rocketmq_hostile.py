@@ -61,6 +61,7 @@ TONGUES = {
             f"{ROOT}/cluster/{{}}/tenant/{{}}/subjects",
             f"{ROOT}/cluster/{{}}/tenants",
             f"{ROOT}/tenant/{{}}/schema/{{}}",
+            f"{ROOT}/tenant/default/record/{{}}",
             f"{ROOT}/{{}}",
         ),
         (
@@ -73,6 +74,7 @@ TONGUES = {
             ("DELETE", f"{ROOT}/subject/{{}}/binding/{{}}"),
             ("DELETE", f"{ROOT}/subject/{{}}/schema/versions/{{}}"),
             ("DELETE", f"{ROOT}/subject/{{}}/schema"),
+            ("DELETE", f"{ROOT}/tenant/{{}}/schema/{{}}"),
         ),
     ),
     "openschema": Tongue(

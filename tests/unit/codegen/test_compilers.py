@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.codegen import Folder, compiler, publish
-from stele.errors import CannotConvert, InvalidRequest, MalformedSchema, NotInstalled, UnknownFormat
+from stele.errors import CannotConvert, InvalidRequest, MalformedSchema, UnknownFormat
 
 ORDER = {
     "type": "record",
@@ -138,7 +138,7 @@ def test_what_cannot_be_compiled() -> None:
         python.compile("{", "AVRO")
     with pytest.raises(UnknownFormat):
         python.compile("", "COBOL")
-    with pytest.raises(NotInstalled):
+    with pytest.raises(InvalidRequest, match="python"):
         compiler("cobol")
 
 

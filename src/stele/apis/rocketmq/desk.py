@@ -107,6 +107,20 @@ class Desk:
 
         return await self.registry.find(look)
 
+    async def by_id(self, number: int) -> tuple[State, Version]:
+        """A record of this tenant by its id, or the newest live one of the schema whose id it is.
+
+        Raises `ContentNotFound`.
+        """
+
+        def look(state: State) -> tuple[State, Version]:
+            schema = None if number & MOST_VERSIONS else queries.incarnation(state, number >> RECORD_BITS)
+            here = schema is not None and schema.key.space == self.place.space
+            newest = queries.latest(schema) if here else None
+            return state, self.record(state, newest.record_id if newest is not None else number)
+
+        return await self.registry.find(look)
+
     def record(self, state: State, number: int) -> Version:
         """A record of this tenant by its id, a deleted one too. Raises `ContentNotFound`."""
         found = queries.by_record_id(state, number)
@@ -142,8 +156,10 @@ class Desk:
         return state, rows
 
     def bindings_of(self, state: State, schema: Subject) -> dict[int, list[Binding]]:
-        """The subjects bound to each version of a schema, by ordinal."""
+        """The subjects bound to each version of a schema, by ordinal; a deleted schema has none."""
         found: dict[int, list[Binding]] = {}
+        if schema.closed:
+            return found
         for binding in queries.bindings_of(state, [schema.key]):
             record = translate.record_of(state, binding) if binding.resource_type == DIALECT else None
             if record is not None:
@@ -233,8 +249,12 @@ class Desk:
         """The schema of a subject, with all versions and bindings; answers the newest. Raises `SubjectNotFound`."""
         _, newest = await self.bound(subject)
         newest = queries.latest(newest.subject) or newest
-        await self.execute(DeleteSubject(newest.subject.key, Removal.CLOSE))
+        await self.close(newest.subject.key)
         return newest
+
+    async def close(self, key: SubjectKey) -> None:
+        """Delete a schema, with all versions and bindings. Raises `SubjectNotFound`, `InUse`."""
+        await self.execute(DeleteSubject(key, Removal.CLOSE))
 
     async def delete_version(self, subject: str, number: int) -> Version:
         """One version of the schema of a subject; the schema goes with the last one, bindings to it to the newest left.

@@ -1,13 +1,15 @@
-"""What there is: tenants of a cluster, subjects of a tenant; and schemas whole, which RIP-42 asks of a store."""
+"""What there is: tenants of a cluster, subjects of a tenant; and schemas by name and by id, whether or not a subject is
+bound to them, which RIP-42 asks of a store.
+"""
 
 from __future__ import annotations
 
-from litestar import get
+from litestar import delete, get
 
 from stele.apis.paths import named
 from stele.apis.rocketmq import entities as api
 from stele.apis.rocketmq import translate
-from stele.apis.rocketmq.parameters import READ, AtDesk, SchemaName, of_tenant
+from stele.apis.rocketmq.parameters import READ, AtDesk, RecordId, SchemaName, of_tenant
 from stele.core import queries
 
 
@@ -54,4 +56,22 @@ async def describe_schema(desk: AtDesk, schema_name: SchemaName) -> api.Schema:
     return translate.schema_out(state, rows, records)
 
 
-ROUTES = [list_tenants, list_subjects, list_schemas, describe_schema]
+@delete(of_tenant("/schema/{schema_name:str}"), **READ)
+async def delete_named(desk: AtDesk, schema_name: SchemaName) -> api.Removed:
+    # DELETE /schema-registry/v1/tenant/{tenant}/schema/{schema}
+    """Delete a schema by its name, with all its versions and bindings: an extension, the store's `delete` of RIP-42."""
+    _, rows = await desk.rows(named(schema_name))
+    await desk.close(rows[-1].subject.key)
+    return api.Removed(translate.record_id(rows[-1]))
+
+
+@get(of_tenant("/record/{record_id:str}"), **READ)
+async def get_record(desk: AtDesk, record_id: RecordId) -> api.SchemaRecord:
+    # GET /schema-registry/v1/tenant/{tenant}/record/{record}
+    """A record by its id, a deleted one too, or by a schema's id its newest record: the store's `get` of RIP-42."""
+    state, version = await desk.by_id(translate.record_id_in(record_id))
+    bound = desk.bindings_of(state, version.subject)
+    return translate.schema_record(state, version, bound.get(version.ordinal, []))
+
+
+ROUTES = [list_tenants, list_subjects, list_schemas, describe_schema, delete_named, get_record]
