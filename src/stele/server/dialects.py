@@ -7,7 +7,7 @@ A dialect answers the paths that begin with one of its segments, everything belo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 from litestar import Litestar
 
@@ -17,6 +17,8 @@ from stele.server.front import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
+
+T = TypeVar("T")
 
 
 class Dialect(NamedTuple):
@@ -58,20 +60,11 @@ def _schema_repo(registry: Registry, settings: Settings) -> Litestar:
     return schema_repo.application(registry, options)
 
 
-def _pravega(registry: Registry, settings: Settings) -> Litestar:
-    return pravega.application(registry, pravega.PravegaOptions(max_request_bytes=settings.max_request_bytes))
-
-
-def _rocketmq(registry: Registry, settings: Settings) -> Litestar:
-    return rocketmq.application(registry, rocketmq.RocketmqOptions(max_request_bytes=settings.max_request_bytes))
-
-
-def _cncf(registry: Registry, settings: Settings) -> Litestar:
-    return cncf.application(registry, cncf.CncfOptions(max_request_bytes=settings.max_request_bytes))
-
-
-def _openschema(registry: Registry, settings: Settings) -> Litestar:
-    return openschema.application(registry, openschema.OpenSchemaOptions(max_request_bytes=settings.max_request_bytes))
+def _usual(
+    make: Callable[[Registry, T], Litestar], options: Callable[..., T]
+) -> Callable[[Registry, Settings], Litestar]:
+    """The builder of a dialect that has no settings but what all have."""
+    return lambda registry, settings: make(registry, options(max_request_bytes=settings.max_request_bytes))
 
 
 def _confluent_app(registry: Registry, settings: Settings) -> Litestar:
@@ -85,11 +78,23 @@ def _native(registry: Registry, settings: Settings) -> Litestar:
 DIALECTS = (
     Dialect("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent_app),
     Dialect("native", "Stele's own", ("api",), _native),
-    Dialect("pravega", "Pravega", pravega.SEGMENTS, _pravega),
+    Dialect("pravega", "Pravega", pravega.SEGMENTS, _usual(pravega.application, pravega.PravegaOptions)),
     Dialect("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
-    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf),
-    Dialect(rocketmq.NAME, "RocketMQ", rocketmq.SEGMENTS, _rocketmq, root=rocketmq.ROOT),
-    Dialect(openschema.NAME, "OpenSchema", openschema.SEGMENTS, _openschema, media=(openschema.MEDIA_TYPE,)),
+    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _usual(cncf.application, cncf.CncfOptions)),
+    Dialect(
+        rocketmq.NAME,
+        "RocketMQ",
+        rocketmq.SEGMENTS,
+        _usual(rocketmq.application, rocketmq.RocketmqOptions),
+        root=rocketmq.ROOT,
+    ),
+    Dialect(
+        openschema.NAME,
+        "OpenSchema",
+        openschema.SEGMENTS,
+        _usual(openschema.application, openschema.OpenSchemaOptions),
+        media=(openschema.MEDIA_TYPE,),
+    ),
 )
 
 
