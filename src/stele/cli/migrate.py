@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,6 +63,12 @@ TopicOption = Annotated[str, typer.Option("--topic", help="Name of the topic at 
 KafkaOption = Annotated[
     list[str], typer.Option("--kafka", help="A librdkafka setting, name=value (security.protocol …). Repeatable.")
 ]
+KeysOption = Annotated[
+    Path | None, typer.Option("--keys", help="A dump file of the topic for keys of encryption (_dek_registry_keys).")
+]
+KeysTopicOption = Annotated[
+    str | None, typer.Option("--keys-topic", help="Name of the topic for keys at the broker: _dek_registry_keys.")
+]
 DumpFile = Annotated[Path | None, typer.Argument(help="A dump file; - is standard input or output.", allow_dash=True)]
 
 
@@ -95,6 +103,8 @@ def import_topic(
     file: DumpFile = None,
     bootstrap: BootstrapOption = None,
     topic_name: TopicOption = broker.TOPIC,
+    keys: KeysOption = None,
+    keys_topic: KeysTopicOption = None,
     kafka: KafkaOption = [],  # noqa: B006 - typer copies it
     to: ToOption = DEFAULT_URLS,
     store: StoreOption = None,
@@ -107,14 +117,15 @@ def import_topic(
     with failures():
         if (file is None) == (bootstrap is None):
             raise InvalidRequest("name a dump file or a broker with --bootstrap, one of the two")
-        if bootstrap is not None:
-            records: Iterable[Record] = broker.read(
-                bootstrap, topic_name, settings=_settings(kafka), progress=Shown("broker")
-            )
-            dump = topic.read(records)
-        else:
-            assert file is not None
-            dump = _read_lines(file)
+        with ExitStack() as opened:
+            records: list[Iterable[Record]] = [
+                lines.read(opened.enter_context(files.reading(path))) for path in (file, keys) if path is not None
+            ]
+            if bootstrap is not None:
+                for name in filter(None, (topic_name, keys_topic)):
+                    progress = Shown("broker")
+                    records.append(broker.read(bootstrap, name, settings=_settings(kafka), progress=progress))
+            dump = topic.read(chain.from_iterable(records))
         bring(dump, to, store, dry_run=dry_run, verify=verify, modes=not skip_modes, output=output)
 
 
@@ -127,6 +138,8 @@ def export_topic(
     flavour: Annotated[Flavour, typer.Option(help="Whose records to write.")] = Flavour.CONFLUENT,
     bootstrap: BootstrapOption = None,
     topic_name: TopicOption = broker.TOPIC,
+    keys: KeysOption = None,
+    keys_topic: KeysTopicOption = None,
     kafka: KafkaOption = [],  # noqa: B006 - typer copies it
     url: FromOption = DEFAULT_URLS,
     store: StoreOption = None,
@@ -143,13 +156,20 @@ def export_topic(
         with registry(url, store) as client:
             dump = source.read(client, Shown("source"), levels=level)
         written = unfold.write(dump, flavour)
+        losses = list(written.losses)
+        if written.keys and keys is None and keys_topic is None:
+            losses.append(f"{len(written.keys)} keys belong into a topic of their own: say --keys or --keys-topic")
         if bootstrap is not None:
             broker.write(bootstrap, written.records, topic_name, settings=_settings(kafka))
+            if keys_topic is not None:
+                broker.write(bootstrap, written.keys, keys_topic, settings=_settings(kafka))
         else:
             assert file is not None
             files.write(file, lines.write(written.records))
-    _told(output, str(file or topic_name), dump, written.losses)
-    if written.losses:
+        if keys is not None:
+            files.write(keys, lines.write(written.keys))
+    _told(output, str(file or topic_name), dump, losses)
+    if losses:
         raise typer.Exit(1)
 
 
@@ -163,12 +183,7 @@ def _told(output: Output, place: str, dump: Dump, losses: list[str]) -> None:
     errors.print(f"{len(dump.versions)} versions written to {place}", highlight=False, markup=False, soft_wrap=True)
 
 
-# --- files, brokers, registries -------------------------------------------------------------------------------------
-
-
-def _read_lines(file: Path) -> Dump:
-    with files.reading(file) as opened:
-        return topic.read(lines.read(opened))
+# --- settings of the broker -----------------------------------------------------------------------------------------
 
 
 def _settings(words: list[str]) -> dict[str, str]:

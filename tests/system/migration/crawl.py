@@ -27,6 +27,11 @@ def crawl(http: httpx.Client, *, beside: Iterable[str] = ()) -> dict[str, Any]:
         get(target)
     for subject in subjects:
         _crawl_subject(get, subject)
+    for context in contexts:
+        _crawl_keys(get, f"/contexts/{context}/dek-registry/v1/keks")
+    for name in get("/exporters"):
+        for part in ("", "/config", "/status"):
+            get(f"/exporters/{name}{part}")
     for target in _of_ids(answers["/schemas?deleted=true&subjectPrefix=:*:"][1]):
         get(target)
     return answers
@@ -43,6 +48,7 @@ def _lists() -> list[str]:
         "/schemas?latestOnly=true&subjectPrefix=:*:&aliases=true",
         "/schemas?ruleType=CEL&subjectPrefix=:*:",
         "/schemas/types",
+        "/associations/resources/-/-",
     ]
 
 
@@ -56,6 +62,19 @@ def _of_levels(contexts: list[str], subjects: list[str]) -> Iterator[str]:
         yield f"/contexts/{context}/subjects"
         yield f"/contexts/{context}/subjects?deleted=true"
         yield f"/contexts/{context}/schemas?deleted=true"
+
+
+def _crawl_keys(get: Any, base: str) -> None:
+    get(base)
+    for name in get(f"{base}?deleted=true"):
+        get(f"{base}/{name}")
+        get(f"{base}/{name}?deleted=true")
+        for subject in get(f"{base}/{name}/deks?deleted=true"):
+            for algorithm in ("AES256_GCM", "AES256_SIV"):
+                flags = f"?deleted=true&algorithm={algorithm}"
+                numbers = get(f"{base}/{name}/deks/{subject}/versions{flags}")
+                for number in numbers if isinstance(numbers, list) else []:
+                    get(f"{base}/{name}/deks/{subject}/versions/{number}{flags}")
 
 
 def _crawl_subject(get: Any, subject: str) -> None:

@@ -45,6 +45,52 @@ _RULES = {
 }
 _METADATA = {"properties": {"owner": "me"}, "tags": {"R.a": ["PII", "A"]}, "sensitive": ["owner"]}
 
+KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn:1", "kmsProps": {"region": "eu"}, "doc": "why"}
+DEKS = "/dek-registry/v1/keks/k/deks"
+
+
+def dek(subject: str, version: int, material: str, **more: Any) -> dict[str, Any]:
+    """A wrapped key."""
+    return {"subject": subject, "version": version, "encryptedKeyMaterial": material, **more}
+
+
+BESIDE = [
+    Step("POST", "/dek-registry/v1/keks", KEK),
+    Step("POST", "/dek-registry/v1/keks", {**KEK, "name": "gone", "kmsProps": None, "doc": None}),
+    Step("DELETE", "/dek-registry/v1/keks/gone"),
+    Step("POST", DEKS, dek("orders", 1, "AAAA")),
+    Step("POST", DEKS, dek("orders", 2, "BBBB")),
+    Step("POST", DEKS, dek("orders", 10, "CCCC", algorithm="AES256_SIV")),
+    Step("POST", DEKS, dek(":.team:mine", 1, "DDDD")),
+    Step("DELETE", f"{DEKS}/orders/versions/2"),
+    Step("POST", "/contexts/.team/dek-registry/v1/keks", {**KEK, "kmsKeyId": "arn:2"}),
+    Step("POST", DEKS, dek(":.team:yours", 1, "EEEE")),
+    Step(
+        "POST",
+        "/associations",
+        {
+            "resourceName": "t",
+            "resourceNamespace": "lkc",
+            "resourceId": "id",
+            "associations": [{"subject": "orders", "lifecycle": "STRONG"}],
+        },
+    ),
+    Step(
+        "POST",
+        "/exporters",
+        {
+            "name": "e",
+            "contextType": "CUSTOM",
+            "context": "dc",
+            "subjects": ["o*"],
+            "config": {"schema.registry.url": "http://x", "basic.auth.user.info": "u:p"},
+        },
+    ),
+    Step("PUT", "/exporters/e/pause"),
+    Step("POST", "/exporters", {"name": "f", "subjectRenameFormat": "dc_${subject}"}),
+]
+"""Keys, associations and exporters; to be played once `orders` has a version."""
+
 EVERYTHING = [
     Step("PUT", "/config", {"compatibility": "FULL"}),
     Step("PUT", "/config/:.__GLOBAL:", {"compatibility": "FORWARD", "compatibilityGroup": "major"}),
@@ -53,6 +99,7 @@ EVERYTHING = [
     Step("PUT", "/config/nobody", {"alias": "orders", "validateFields": True}),
     # versions, attachments that are inherited and that are not
     register("orders", record("R", "a"), metadata=_METADATA, ruleSet=_RULES),
+    *BESIDE,
     register("orders", record("R", "a", "b")),
     register("orders", record("R", "a", "b", "c"), metadata={"properties": {"other": "é\n"}}),
     Step("POST", "/subjects/orders/versions/1/tags", {"tagsToAdd": [

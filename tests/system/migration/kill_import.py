@@ -1,28 +1,27 @@
-"""Import a topic's dump file into a store, and be killed after so many steps: `kill_import.py FILE STORE STEPS`."""
+"""Import a running registry into a store, and be killed after so many steps: `kill_import.py URL STORE STEPS`."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-from pathlib import Path
 
 from stele.cli.offline import offline
 from stele.client import SchemaRegistryClient
-from stele.migrate import lines, target, topic
+from stele.migrate import source, target
 
 
 def main() -> None:
     """Run until the step."""
-    file, store, steps = sys.argv[1:]
+    url, store, steps = sys.argv[1:]
     target.CHUNK = 4
 
     def progress(verb: str, done: int, total: int | None) -> None:
         if verb == "import" and done >= int(steps):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with Path(file).open("rb") as records:
-        dump = topic.read(lines.read(records))
+    with SchemaRegistryClient(url) as there:
+        dump = source.read(there, levels=["nobody"])
     with offline(store) as transport, SchemaRegistryClient("http://store", transport=transport) as client:
         target.apply(dump, client, progress=progress)
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from stele.core.governance import Metadata, Rule, RuleSet
 from stele.migrate import model
+from stele.migrate.beside import Association, Beside, Dek, Kek
 from stele.migrate.model import Config, Dump, Reference, Version
 from stele.migrate.order import ordered
 
@@ -56,6 +57,39 @@ _configs = st.builds(
 _levels = st.sampled_from(["", ":.__GLOBAL:", ":.t:", "a", ":.t:a"])
 
 
+_times = st.none() | st.integers(0, 2**40)
+_deks = st.builds(
+    Dek,
+    kek_name=st.sampled_from(["k", "l"]),
+    subject=_subjects,
+    version=st.integers(1, 3),
+    algorithm=st.sampled_from(["AES256_GCM", "AES256_SIV"]),
+    encrypted_key_material=_texts,
+    ts=_times,
+    deleted=st.booleans(),
+)
+_associations = st.builds(
+    Association,
+    subject=_subjects,
+    guid=_texts,
+    resource_name=_texts,
+    resource_namespace=_texts,
+    resource_id=_texts,
+    resource_type=st.just("topic"),
+    association_type=st.sampled_from(["key", "value"]),
+    lifecycle=st.sampled_from(["WEAK", "STRONG"]),
+    frozen=st.booleans(),
+)
+_besides = st.builds(
+    Beside,
+    st.just(()) | st.just((Kek("k", "aws-kms", "arn", kms_props={"a": "b"}, ts=5), Kek("l", "x", "y", deleted=True))),
+    st.lists(_deks, max_size=2, unique_by=lambda row: row.key).map(
+        lambda rows: tuple(sorted(rows, key=lambda row: (row.kek_name, row.subject, row.algorithm, row.version)))
+    ),
+    st.lists(_associations, max_size=1).map(tuple),
+)
+
+
 def _absolute(subject: str) -> str:
     return subject if subject.startswith(":.") else f":.:{subject}"
 
@@ -78,6 +112,7 @@ def dumps(draw: st.DrawFn) -> Dump:
                 metadata=draw(_metadata),
                 rule_set=draw(_rule_sets),
                 deleted=draw(st.booleans()),
+                ts=draw(_times),
             )
         )
     contexts = {".", *draw(st.sets(st.sampled_from([".t", ".v"]))), *(version.context for version in versions)}
@@ -88,4 +123,5 @@ def dumps(draw: st.DrawFn) -> Dump:
         dict(sorted(draw(st.dictionaries(_levels, st.sampled_from(["READONLY", "IMPORT"]), max_size=3)).items())),
         tuple(sorted(contexts)),
         {context: 1000 + len(context) for context in filled if draw(st.booleans())},
+        beside=draw(_besides),
     )
