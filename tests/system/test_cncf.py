@@ -1,0 +1,64 @@
+"""The CNCF dialect of a real server: a port of its own, several workers, what a restart leaves."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+from tests.running import free_port, serving
+
+AVRO = b'{"type":"record","name":"R","fields":[]}'
+
+
+def test_workers_agree_and_a_restart_forgets_nothing(tmp_path: Path) -> None:
+    """5, 10, 19: one version of one document, one owner of a URI over two processes; bytes and secrets outlive both."""
+    flags = ["--store", f"sqlite:///{tmp_path / 'db'}", "--workers", "2"]
+    binary = bytes(range(256))
+    with serving(*flags, folder=tmp_path) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+        with ThreadPoolExecutor(8) as pool:
+            made = list(pool.map(lambda _: client.put("/schemagroups/g", json={}).status_code, range(8)))
+            assert sorted(made) == [200] * 7 + [201]
+            path = "/schemagroups/g/schemas/s?format=avro"
+            posts = list(pool.map(lambda _: client.post(path, content=AVRO), range(16)))
+            assert {answer.headers["schema-version"] for answer in posts} == {"1"}
+            rivals = [f"/schemagroups/g/schemas/r{number}?format=avro&id=urn:x:only" for number in range(8)]
+            statuses = [answer.status_code for answer in pool.map(lambda url: client.post(url, content=AVRO), rivals)]
+            assert sorted(statuses) == [200] + [409] * 7
+        headers = {"content-type": "application/x-thing; a=b"}
+        client.post("/schemagroups/g/schemas/b%C3%A9?format=thing", content=binary, headers=headers)
+        credential = {"credentialType": "PLAIN", "identifier": "i", "secret": "s"}
+        body = {"sink": "https://a/b", "protocol": "HTTP", "sinkCredential": credential}
+        place = client.post("/subscriptions", json=body).headers["location"]
+        seen = client.get(place).json()
+    with serving(*flags, folder=tmp_path) as server, httpx.Client(base_url=server.url, timeout=60) as client:
+        found = client.get("/schemagroups/g/schemas/b%C3%A9")
+        assert (found.content, found.headers["content-type"]) == (binary, headers["content-type"])
+        assert client.get("/schema", params={"uri": "urn:x:only"}).content == AVRO
+        assert client.get(httpx.URL(place).path).json() == seen
+        changed = client.put(httpx.URL(place).path, json={**seen, "config": {}})
+        assert changed.status_code == 200, "the secret is still there, or the credential would be refused"
+
+
+def test_a_port_of_its_own(tmp_path: Path) -> None:
+    """On its port, below its prefix and beside the others it is one registry, and says where it was asked."""
+    port = free_port()
+    with serving("--store", "memory:", "--listen", f"cncf={port}", folder=tmp_path) as server:
+        own = f"http://127.0.0.1:{port}"
+        assert httpx.put(f"{own}/schemagroups/g", json={"format": "avro"}).status_code == 201
+        assert httpx.post(f"{own}/schemagroups/g/schemas/s", content=AVRO).status_code == 200
+        for base in (own, server.url, f"{server.url}/cncf"):
+            for path in ("/schemagroups/g/schemas/s", "/%24schemagroups/g/schemas/s"):
+                answer = httpx.get(base + path)
+                assert (answer.status_code, answer.content) == (200, AVRO)
+                assert answer.headers["location"].startswith(f"{base}/")
+                assert httpx.head(base + path).headers["content-length"] == str(len(AVRO))
+            uri = httpx.get(f"{base}/schemagroups/g/schemas/s").headers["schema-version-uri"]
+            assert httpx.get(f"{base}/schema?uri={quote(uri, safe='')}").content == AVRO
+            assert "/schemagroups/{group}" in httpx.get(f"{base}/_docs/cncf/openapi.json").json()["paths"]
+        assert httpx.get(f"{own}/$SCHEMAgroups/g").json()["SchemaType"] == "Avro"
+        metrics = httpx.get(f"{server.url}/metrics").text
+        assert 'dialect="cncf"' in metrics
+        assert 'route="/schemagroups/{group' in metrics
+        assert httpx.get(f"{server.url}/subjects").json() == [":.g:s"]
