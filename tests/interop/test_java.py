@@ -5,9 +5,10 @@
 - schema-repo: both clients of release 0.1.3, one for its own server and one for that of AVRO-1124 (the patch of
   AVRO-1124 itself was never published). Their API has no deletion: what is deleted is so by another dialect.
 - RocketMQ: its client 0.1.0 with the serializers for Avro and JSON.
-- Confluent: its own client 7.5.3, which is in a jar of Flink, and Flink's serializers on top of it; Spring Cloud's;
-  that of the Hermes broker, which knows only the members answers had before release 8. Confluent's artifacts
-  (io.confluent:*) are not there themselves.
+- Confluent: its own client, serializers, rules, field encryption and Connect converter, all of release 7.7.0, which are
+  in the jar of Snowflake's connector (the artifacts of io.confluent themselves are not there; neither is anything with
+  its serializers for JSON and Protobuf). Flink's serializers, Spring Cloud's client, and that of the Hermes broker,
+  which knows only the members answers had before release 8.
 """
 
 from __future__ import annotations
@@ -76,17 +77,30 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]
         }
 
 
-@pytest.mark.parametrize("client", ["own", "flink", "spring"])
-def test_confluent(client: str, project: Project, urls: Mapping[str, str]) -> None:
+@pytest.fixture(scope="module")
+def before_release_8(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that answers as release 7.9 does."""
+    flags = ("--store", "memory:", "--confluent-profile", "7.9")
+    with serving(*flags, folder=tmp_path_factory.mktemp("older")) as server:
+        yield server.url
+
+
+OWN = [("serdes", "Serdes", story) for story in ("client", "avro", "rules", "encryption", "connect")]
+OTHERS = [("confluent", "Confluent", client) for client in ("flink", "spring", "hermes")]
+
+
+@pytest.mark.parametrize(("module", "program", "story"), [*OWN, *OTHERS[:2]])
+def test_confluent(module: str, program: str, story: str, project: Project, urls: Mapping[str, str]) -> None:
     """A client registers, evolves, encodes, decodes and is refused what is incompatible; then its subject goes."""
-    project.tell("confluent", "Confluent", client, urls["confluent"])
+    project.tell(module, program, story, urls["confluent"])
 
 
-@pytest.mark.parametrize("client", ["own", "spring", "hermes"])
-def test_confluent_before_release_8(client: str, project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("module", "program", "story"), [*OWN[:2], *OTHERS[1:]])
+def test_confluent_before_release_8(
+    module: str, program: str, story: str, project: Project, before_release_8: str
+) -> None:
     """As above, with the answers of the older profile, which Hermes needs."""
-    with serving("--store", "memory:", "--confluent-profile", "7.9", folder=tmp_path) as server:
-        project.tell("confluent", "Confluent", client, server.url)
+    project.tell(module, program, story, before_release_8)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,6 @@ public final class Confluent {
     switch (arguments[0]) {
       case "hermes" -> hermes(arguments[1]);
       case "spring" -> spring(arguments[1]);
-      case "own" -> new OwnClient(arguments[1]).tell();
       case "flink" -> FlinkRecords.tell(arguments[1]);
       default -> throw new IllegalArgumentException(arguments[0]);
     }
