@@ -127,7 +127,7 @@ class Desk:
                 await self._change(state, space, wish)
                 return False
             new_id(group)
-            policy = wish.policy or (translate.policy_of_new_group(state) if name != DEFAULT_SPACE else None)
+            policy = wish.policy or (translate.policy_of_new_group(state, name) if name != DEFAULT_SPACE else None)
             if policy is not None:  # First, so that nothing is registered in between under another one.
                 await self.execute(ChangeSettings(Level(name), {"policy": policy}))
             try:

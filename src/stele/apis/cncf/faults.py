@@ -14,6 +14,7 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
 from stele.apis.cncf import entities as api
+from stele.apis.cncf.names import group_of
 from stele.apis.web import allowed
 
 PROBLEM = "application/problem+json"
@@ -94,19 +95,33 @@ def azure_fault_of(error: Exception) -> Fault:
     """As `status_of`, with the code and the message of the Azure flavour."""
     for cls in type(error).__mro__:
         if cls in AZURE_FAULTS:
-            return Fault(*AZURE_FAULTS[cls], _detail(error))
+            reasons = error.findings if isinstance(error, err.Incompatible) else ()
+            told = [_detail(error), *(f"{finding.path or '/'}: {finding.why}" for finding in reasons)]
+            return Fault(*AZURE_FAULTS[cls], " ".join(told))
     status = status_of(error)
     return Fault(status, HTTPStatus(status).phrase.title().replace(" ", ""), _detail(error))
 
 
+def _sentence(error: err.SteleError) -> str:
+    """What went wrong, in the words of this API: groups and schemas."""
+    match error:
+        case err.SubjectNotFound():
+            return f"The schema '{error.subject}' does not exist."
+        case err.Incompatible():
+            number = "an earlier version" if error.against is None else f"version {error.against}"
+            return f"The document is not compatible with {number} of the schema '{error.subject}'."
+        case err.InUse():
+            return f"Other schemas refer to version {error.version} of the schema '{error.subject}'."
+        case err.ReadOnly() if error.space or error.subject:
+            place = f"schema '{error.subject}'" if error.subject else f"group '{group_of(error.space)}'"
+            return f"The {place} is {error.how}."
+        case _:
+            return str(error)
+
+
 def _detail(error: Exception) -> str:
-    if isinstance(error, err.Incompatible):
-        reasons = [f"{finding.path or '/'}: {finding.why}" for finding in error.findings]
-        return "; ".join([str(error), *reasons])
-    if isinstance(error, err.SubjectNotFound):
-        return f"The schema '{error.subject}' does not exist."
     if isinstance(error, err.SteleError):
-        return str(error)
+        return _sentence(error)
     return str(error.detail) if isinstance(error, HTTPException) and error.status_code < 500 else _FAILED
 
 

@@ -18,7 +18,7 @@ from stele.apis.cncf import entities as api
 from stele.apis.cncf.languages import OPAQUE, Language, language_in, name_of
 from stele.apis.cncf.names import group_of
 from stele.core import queries
-from stele.core.model import REGISTRY, Level, Settings, Space, Subject, Version
+from stele.core.model import Level, Space, Subject, Version
 from stele.core.policy import ALLOW_ANY, Policy, policy_named
 from stele.core.policy_form import PolicyForm
 from stele.core.state import State
@@ -136,9 +136,9 @@ def policy_of(state: State, space: Space) -> Policy | None:
     return queries.settings_for(state, Level(space.name)).policy
 
 
-def policy_of_new_group(state: State) -> Policy | None:
-    """The policy of a group nobody named one for: anything goes, unless the registry has one for all."""
-    return None if (state.settings_at(REGISTRY) or Settings()).policy is not None else ALLOW_ANY
+def policy_of_new_group(state: State, name: str) -> Policy | None:
+    """What a group nobody named a policy for gets: anything goes, unless there is one for its space or for all."""
+    return None if queries.settings_for(state, Level(name)).policy is not None else ALLOW_ANY
 
 
 def exactly_out(policy: Policy | None) -> PolicyForm | UnsetType:

@@ -9,6 +9,7 @@ from litestar.exceptions import MethodNotAllowedException, NotFoundException
 
 from stele import errors as err
 from stele.apis.cncf.faults import AZURE_FAULTS, FAULTS, azure_fault_of, status_of
+from stele.core.findings import Finding
 
 
 def _below(cls: type[err.SteleError]) -> Iterator[type[err.SteleError]]:
@@ -23,7 +24,7 @@ def test_every_error_has_an_answer(cls: type[err.SteleError]) -> None:
     """Both flavours agree on the status, but for a document of another format, which Azure calls unsupported."""
     error = cls.__new__(cls)
     Exception.__init__(error, "why")
-    error.__dict__.update(findings=(), subject="s")
+    error.__dict__.update(findings=(), subject="s", space="", against=None, version=1, how="closed")
     fault = azure_fault_of(error)
     wanted = 415 if cls is err.FormatMismatch else status_of(error)
     assert fault.status == wanted
@@ -49,3 +50,23 @@ def test_errors_of_the_framework(error: Exception, status: int) -> None:
     fault = azure_fault_of(error)
     assert (fault.status, status_of(error)) == (status, status)
     assert "KeyError" not in fault.message
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (err.SubjectNotFound("s"), "The schema 's' does not exist."),
+        (err.InUse("s", 2), "Other schemas refer to version 2 of the schema 's'."),
+        (err.ReadOnly("", subject="s"), "The schema 's' is in read-only mode."),
+        (err.ReadOnly("", space="default"), "The group 'default~' is in read-only mode."),
+        (err.ReadOnly("everything is closed"), "everything is closed"),
+        (err.Incompatible("s", ()), "The document is not compatible with an earlier version of the schema 's'."),
+        (
+            err.Incompatible("s", [Finding("R", "/a", why="why")], against=3),
+            "The document is not compatible with version 3 of the schema 's'. /a: why",
+        ),
+    ],
+)
+def test_words_are_those_of_the_api(error: err.SteleError, sentence: str) -> None:
+    """Errors speak of groups and schemas, not of spaces and subjects; Azure's message has the reasons."""
+    assert azure_fault_of(error).message == sentence
