@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from uuid import UUID
 
 
 class StubRegistry:
@@ -15,8 +17,10 @@ class StubRegistry:
     def __init__(self) -> None:
         self.texts: dict[int, dict[str, Any]] = {}
         self.subjects: dict[str, list[int]] = {}
+        self.encodings: dict[str, list[tuple[int, str]]] = {}
         self.asked: list[str] = []
         self.broken = False
+        self.outage = ""
         stub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -51,7 +55,11 @@ class StubRegistry:
 
     def add(self, subject: str, document: Any, *references: dict[str, Any]) -> int:
         """Register a schema; its id."""
-        entry: dict[str, Any] = {"schema": json.dumps(document)}
+        return self.add_text(subject, json.dumps(document), "AVRO", *references)
+
+    def add_text(self, subject: str, text: str, schema_type: str, *references: dict[str, Any]) -> int:
+        """Register a schema of any type; its id."""
+        entry: dict[str, Any] = {"schema": text, "schemaType": schema_type}
         if references:
             entry["references"] = list(references)
         known = [number for number, other in self.texts.items() if other == entry]
@@ -62,10 +70,15 @@ class StubRegistry:
             held.append(number)
         return number
 
+    @staticmethod
+    def guid(number: int) -> str:
+        """The guid of an id."""
+        return str(UUID(int=number))
+
     def get(self, path: str) -> tuple[int, Any]:
         """What a GET answers."""
         self.asked.append(path)
-        if self.broken:
+        if self.broken or path == self.outage:
             return 503, {"error_code": 50300, "message": "closed for today"}
         if match := re.fullmatch(r"/subjects/([^/]+)/versions", path):
             held = self.subjects.get(match[1])
@@ -75,7 +88,21 @@ class StubRegistry:
         if match := re.fullmatch(r"/schemas/ids/(\d+)", path):
             found = self.texts.get(int(match[1]))
             return (200, found) if found else (404, _gone(40403, "Schema not found"))
+        if match := re.fullmatch(r"/schemas/guids/([^/]+)", path):
+            found = self.texts.get(UUID(match[1]).int)
+            return (200, {**found, "guid": match[1]}) if found else (404, _gone(40403, "Schema not found"))
+        if match := re.fullmatch(r"/v1/groups/([^/]+)/encodings/(\d+)", path):
+            return self._encoding(match[1], int(match[2]))
         return 404, _gone(404, "no such route")
+
+    def _encoding(self, group: str, number: int) -> tuple[int, Any]:
+        known = self.encodings.get(group, [])
+        if number >= len(known):
+            return 404, _gone(404, "no such encoding")
+        schema, codec = known[number]
+        data = b64encode(self.texts[schema]["schema"].encode()).decode()
+        info = {"type": "", "serializationFormat": {"serializationFormat": "Avro"}, "schemaData": data}
+        return 200, {"schemaInfo": info, "versionInfo": {}, "codecType": {"name": codec}}
 
     def post(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         """What a POST answers: registration, or a look-up."""
@@ -95,7 +122,13 @@ class StubRegistry:
         if not 1 <= place <= len(held):
             return 404, _gone(40402, "Version not found")
         number = held[place - 1]
-        return 200, {"subject": subject, "version": place, "id": number, **self.texts[number]}
+        return 200, {
+            "subject": subject,
+            "version": place,
+            "id": number,
+            "guid": self.guid(number),
+            **self.texts[number],
+        }
 
 
 def _gone(code: int, message: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from stele.client.serdes.schemas import Ready, ready
 from stele.client.snapshot import ResolvedSchema
@@ -16,17 +16,29 @@ Write: TypeAlias = Callable[[Any], bytes]
 """Makes what follows the id of a value. Raises `EncodeError`."""
 
 
+class Reads(NamedTuple):
+    """The ways to read: the usual one, and the one for data in which `Language.careful` is found."""
+
+    usual: Read
+    careful: Read
+
+
 class Language(Protocol):
     """How values of one schema language become columns and come from them.
 
     message names the type among those of a schema that has several (Protobuf, Thrift); '' is the usual one.
     """
 
+    @property
+    def careful(self) -> str:
+        """A regular expression found in data that take the careful way; '' for a language with one way only."""
+        ...
+
     def plan(self, schema: Ready, message: str) -> Plan:
         """The columns for data of a schema. Raises `Invalid` when it has no table shape."""
         ...
 
-    def reading(self, writer: Ready, reader: Ready, message: str) -> Read:
+    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """Reads data of the writer's schema as values for the plan of the reader's."""
         ...
 

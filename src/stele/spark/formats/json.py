@@ -8,8 +8,7 @@ fractions where the reader wants integers are no data of the reader's.
 from __future__ import annotations
 
 import json
-import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import jsonschema_rs
 import orjson
@@ -19,14 +18,9 @@ from stele.client.serdes.schemas import Ready
 from stele.errors import Invalid
 from stele.formats.jsonschema.arrow import JSON_TEXT, WHOLE, marked_schema
 from stele.spark.engines.arrow import ArrowType
-from stele.spark.formats.base import Read, Write
-from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct
+from stele.spark.formats.base import Reads, Write
+from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct, member
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_LONG: Final = re.compile(rb"[0-9]{18}|[eE]\+?[0-9]{3}")
-"""Found in every text with a number that orjson may not read exactly."""
 _INT: Final = frozenset({int})
 _FLOAT: Final = frozenset({float})
 _OBJECT: Final = frozenset({dict})
@@ -34,6 +28,9 @@ _OBJECT: Final = frozenset({dict})
 
 class JsonLanguage:
     """See `Language`."""
+
+    careful = r"[0-9]{18}|[eE][+]?[0-9]{3}"
+    """Found in every text with a number that orjson may not read exactly."""
 
     def plan(self, schema: Ready, message: str) -> Plan:
         """See `Language`."""
@@ -44,23 +41,22 @@ class JsonLanguage:
             return _plan(only.type, only.metadata, "the value")
         return _struct(list(columns), "")
 
-    def reading(self, writer: Ready, reader: Ready, message: str) -> Read:
+    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """See `Language`."""
         del reader, message
-        codec = writer.format.codec(writer.parsed)
+        exact = writer.format.codec(writer.parsed).decode
         is_valid = writer.parsed.validator.is_valid
 
         def read(data: bytes) -> Any:
-            if not _LONG.search(data):
-                try:
-                    value = orjson.loads(data)
-                    if is_valid(value):
-                        return value
-                except (orjson.JSONDecodeError, jsonschema_rs.ValidationError, ValueError, TypeError, RecursionError):
-                    pass
-            return codec.decode(data)  # says what is wrong, and reads long numbers as they are
+            try:
+                value = orjson.loads(data)
+                if is_valid(value):
+                    return value
+            except (orjson.JSONDecodeError, jsonschema_rs.ValidationError, ValueError, TypeError, RecursionError):
+                pass
+            return exact(data)  # says what is wrong
 
-        return read
+        return Reads(read, exact)
 
     def writing(self, schema: Ready, message: str) -> Write:
         """See `Language`."""
@@ -72,15 +68,8 @@ def _struct(fields: list[Any], path: str) -> Struct:
     parts = []
     for field in fields:
         plan = _plan(field.type, field.metadata, f"{path}.{field.name}" if path else field.name)
-        parts.append(Part(field.name, _member(field.name), plan))
+        parts.append(Part(field.name, member(field.name), plan))
     return Struct(parts, path, kinds=_OBJECT)
-
-
-def _member(name: str) -> Callable[[Any], Any]:
-    def pick(value: Any) -> Any:
-        return value.get(name)
-
-    return pick
 
 
 def _plan(type_: ArrowType, metadata: Any, path: str) -> Plan:

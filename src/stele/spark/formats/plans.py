@@ -24,6 +24,8 @@ Values: TypeAlias = Sequence[Any]
 Convert: TypeAlias = Callable[[Any], Any]
 
 
+Pick: TypeAlias = Callable[[Values, bool], list[Any]]
+"""Gives one field of each of the values; the flag says whether some of them are None."""
 Kinds: TypeAlias = frozenset[type]
 _NOTHING: Kinds = frozenset({type(None)})
 
@@ -94,14 +96,22 @@ class Leaf:
 
 
 class Part(NamedTuple):
-    """A field of a struct.
-
-    pick  gives the field of a value; the value is never None
-    """
+    """A field of a struct; pick gives the field of every value."""
 
     name: str
-    pick: Callable[[Any], Any]
+    pick: Pick
     plan: Plan
+
+
+def member(name: str) -> Pick:
+    """Picks a member of dicts."""
+
+    def pick(values: Values, holes: bool) -> list[Any]:
+        if holes:
+            return [None if value is None else value.get(name) for value in values]
+        return [value.get(name) for value in values]
+
+    return pick
 
 
 class Struct:
@@ -117,9 +127,10 @@ class Struct:
         """See `Plan`."""
         if self._kinds is not None:
             _kinds_of(values, self._kinds, self)
-        children = [part.plan.array(_picked(values, part.pick)) for part in self.parts]
-        absent = [value is None for value in values] if None in values else None
-        mask = None if absent is None else pa.array(absent, pa.bool_())
+        absent = [value is None for value in values]
+        holes = True in absent
+        children = [part.plan.array(part.pick(values, holes)) for part in self.parts]
+        mask = pa.array(absent, pa.bool_()) if holes else None
         if not children:
             return pa.array([None if value is None else {} for value in values], self.type)
         return pa.StructArray.from_arrays(children, fields=list(self.type), mask=mask)
@@ -191,12 +202,6 @@ def _kinds_of(values: Values, kinds: Kinds, plan: Plan) -> set[type]:
         odd = next(iter(there - kinds))
         raise DataError(f"{plan.path}: a {odd.__name__} where the column is {plan.type}")
     return there
-
-
-def _picked(values: Values, pick: Callable[[Any], Any]) -> list[Any]:
-    if None in values:
-        return [None if value is None else pick(value) for value in values]
-    return [pick(value) for value in values]
 
 
 def _offsets(values: Iterable[Any]) -> Column:

@@ -33,8 +33,8 @@ from stele.formats.protobuf.kinds import (
     map_parts,
     message_of,
 )
-from stele.spark.formats.base import Read, Write
-from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct
+from stele.spark.formats.base import Reads, Write
+from stele.spark.formats.plans import Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
 from stele.wire.confluent import decode_indexes, encode_indexes
 
 if TYPE_CHECKING:
@@ -64,17 +64,19 @@ _LONGEST: Final = 315_576_000_000
 class ProtobufLanguage:
     """See `Language`."""
 
+    careful = ""
+
     def plan(self, schema: Ready, message: str) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown message."""
         return _Planner().message(schema.parsed.message(message), "", ())
 
-    def reading(self, writer: Ready, reader: Ready, message: str) -> Read:
+    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """See `Language`."""
         kind = reader.parsed.message_class(message)
         known: dict[tuple[int, ...], str | None] = {}
 
         def read(data: bytes) -> Any:
-            indexes, start = decode_indexes(data)
+            indexes, start = _indexes(data)
             if indexes not in known:
                 known[indexes] = _refusal(writer, reader, kind.DESCRIPTOR.full_name, indexes)
             refusal = known[indexes]
@@ -89,7 +91,7 @@ class ProtobufLanguage:
                 raise DecodeError(f"required fields are missing: {missing}")
             return value
 
-        return read
+        return Reads(read, read)
 
     def writing(self, schema: Ready, message: str) -> Write:
         """See `Language`."""
@@ -121,7 +123,7 @@ class _Planner:
         parts = []
         for field in message.fields:
             plan = self._column(field, f"{path}.{field.name}" if path else field.name, inside)
-            pick = _present(field.name) if field.has_presence and not field.is_required else attrgetter(field.name)
+            pick = _present(field.name) if field.has_presence and not field.is_required else _attribute(field.name)
             parts.append(Part(field.name, pick, plan))
         return Struct(parts, path)
 
@@ -151,9 +153,33 @@ class _Planner:
         return self.message(message, path, above)
 
 
-def _present(name: str) -> Callable[[Any], Any]:
-    def pick(value: Any) -> Any:
-        return getattr(value, name) if value.HasField(name) else None
+def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
+    """Message indexes and where they end; nearly always there is one, in one byte."""
+    if data and data[0] == 0:
+        return (0,), 1
+    if len(data) > 1 and data[0] == 2 and data[1] < 0x80 and not data[1] & 1:
+        return (data[1] >> 1,), 2
+    return decode_indexes(data)
+
+
+def _attribute(name: str) -> Pick:
+    get = attrgetter(name)
+
+    def pick(values: Values, holes: bool) -> list[Any]:
+        if holes:
+            return [None if value is None else get(value) for value in values]
+        return list(map(get, values))
+
+    return pick
+
+
+def _present(name: str) -> Pick:
+    get = attrgetter(name)
+
+    def pick(values: Values, holes: bool) -> list[Any]:
+        if holes:
+            return [get(value) if value is not None and value.HasField(name) else None for value in values]
+        return [get(value) if value.HasField(name) else None for value in values]
 
     return pick
 

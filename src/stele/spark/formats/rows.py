@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stele.client.serdes.schemas import Ready
 from stele.client.snapshot import ResolvedSchema
@@ -15,7 +16,7 @@ from stele.errors import DataError, DecodeError, EncodeError
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoded
 from stele.spark.engines.reasons import TEXTS, Reason
-from stele.spark.formats.base import Language, Read, Write, made_ready
+from stele.spark.formats.base import Language, Reads, Write, made_ready
 from stele.spark.formats.plans import Plan, Struct, built
 from stele.wire.confluent import id_prefix
 
@@ -31,7 +32,7 @@ class RowDecoder:
         self._language, self._reader, self._message = language, reader, message
         self._schemas = schemas
         self._plan = language.plan(reader, message)
-        self._reads: dict[int, Read | str] = {}
+        self._reads: dict[int, Reads | str] = {}
 
     @property
     def type(self) -> ArrowType:
@@ -46,6 +47,7 @@ class RowDecoder:
         numbers: list[int | None] = [None] * n
         reasons: dict[int, str] = {}
         places: dict[int, int | None] = {}
+        careful = self._careful(frames)
         with _no_collecting():
             for row, data in enumerate(frames.to_pylist()):
                 if data is None:
@@ -59,7 +61,7 @@ class RowDecoder:
                     if isinstance(read, str):
                         reasons[row], places[row] = read, 0
                     else:
-                        values[row] = read(data[_HEADER:])
+                        values[row] = read[row in careful](data[_HEADER:])
                 except DecodeError as error:
                     reasons[row], places[row] = error.why, error.offset
                 except DataError as error:
@@ -73,11 +75,18 @@ class RowDecoder:
             _sparse(places, n, pa.int32()),
         )
 
-    def _open(self, number: int) -> Read | str:
+    def _careful(self, frames: Column) -> frozenset[int]:
+        """Rows to be read with care."""
+        if not self._language.careful:
+            return frozenset()
+        found: Column = pc.match_substring_regex(frames, self._language.careful)
+        return frozenset(pc.indices_nonzero(found.fill_null(False)).to_pylist())
+
+    def _open(self, number: int) -> Reads | str:
         try:
             writer = self._schemas(number) if number >= 0 else None
             if writer is None:
-                found: Read | str = f"unknown schema id {number}"
+                found: Reads | str = f"unknown schema id {number}"
             else:
                 ready = made_ready(writer, self._reader.schema.schema_type)
                 found = self._language.reading(ready, self._reader, self._message)
@@ -145,8 +154,6 @@ def _offsets(column: Column) -> Column:
     """Offsets of a list or map in which a null entry marks a null list."""
     if not column.null_count:
         return column.offsets
-    import pyarrow.compute as pc
-
     mask = pa.concat_arrays([column.is_null(), pa.array([False])])
     return pc.if_else(mask, pa.scalar(None, column.offsets.type), column.offsets)
 

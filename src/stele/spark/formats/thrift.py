@@ -5,7 +5,6 @@ A field that is not set is null, or its default. A struct inside itself is JSON 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -16,8 +15,8 @@ from stele.errors import Invalid
 from stele.formats.thrift.codec import ThriftCodec
 from stele.formats.thrift.schema import Resolved
 from stele.formats.thrift.syntax import Struct as Declared
-from stele.spark.formats.base import Read, Write
-from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct
+from stele.spark.formats.base import Reads, Write
+from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct, member
 
 MAX_COLUMNS: Final = 10_000
 """Columns at all levels together."""
@@ -38,15 +37,18 @@ _TYPES: Final = {
 class ThriftLanguage:
     """See `Language`."""
 
+    careful = ""
+
     def plan(self, schema: Ready, message: str) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
         return _Planner().struct(Resolved(parsed.unit, parsed.struct(message)), "", ())
 
-    def reading(self, writer: Ready, reader: Ready, message: str) -> Read:
+    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """See `Language`. The writer's schema says nothing the bytes do not say themselves."""
         del writer
-        return ThriftCodec(reader.parsed, name=message).decode
+        decode = ThriftCodec(reader.parsed, name=message).decode
+        return Reads(decode, decode)
 
     def writing(self, schema: Ready, message: str) -> Write:
         """See `Language`."""
@@ -67,7 +69,7 @@ class _Planner:
         for field in struct.fields:
             inner = kind.unit.resolve(field.type)
             plan = self._plan(inner, f"{path}.{field.name}" if path else field.name, (*above, struct))
-            parts.append(Part(field.name, _member(field.name), plan))
+            parts.append(Part(field.name, member(field.name), plan))
         return Struct(parts, path)
 
     def _plan(self, kind: Resolved, path: str, above: tuple[Declared, ...]) -> Plan:
@@ -85,13 +87,6 @@ class _Planner:
             case "enum":
                 return Leaf(pa.string(), path, read=str, write=_symbol)
         return Leaf(_TYPES[kind.kind], path)
-
-
-def _member(name: str) -> Callable[[Any], Any]:
-    def pick(value: Any) -> Any:
-        return value.get(name)
-
-    return pick
 
 
 def _symbol(text: str) -> str | int:
