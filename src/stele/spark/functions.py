@@ -157,7 +157,7 @@ def from_registry(
     )
     taken = [raw, *_headers(df, headers, needed=reading.wire.needs_headers)]
     decode = Decode(reading, with_headers=len(taken) > 1, with_id=bool(id_column), fail_fast=mode == "FAILFAST")
-    types = _spark_types(decode.types())
+    types = spark_types(decode.types())
     if mode != "DEADLETTER":
         return _mapped(df, taken, kept, decode, types).toDF(*names, *added)
     # the dead letters have all columns
@@ -228,7 +228,7 @@ def to_registry(
         fields, chosen = fields_of(writer, named, message), [_place(df, name) for name in named]
     encode = Encode(writing, fields)
     encode.check([_arrow_type(df.schema.fields[place].dataType) for place in chosen])
-    types = [BinaryType(), *_spark_types([HEADERS] if len(added) > 1 else [])]
+    types = [BinaryType(), *spark_types([HEADERS] if len(added) > 1 else [])]
     return _mapped(df, chosen, kept, encode, types).toDF(*keep, *added)
 
 
@@ -258,7 +258,8 @@ def _mapped(
     return chosen.mapInArrow(function, StructType(fields))
 
 
-def _spark_types(types: Sequence[pa.DataType]) -> list[DataType]:
+def spark_types(types: Sequence[pa.DataType]) -> list[DataType]:
+    """The types of Spark for those of Arrow."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     return [from_arrow_type(type_) for type_ in types]
