@@ -15,6 +15,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
+from stele.apis.openschema.conventions import MEDIA_TYPE
 from stele.apis.web import allowed
 
 _logger = structlog.get_logger("stele.openschema")
@@ -45,11 +46,13 @@ FAULTS: dict[type[Exception], int] = {
 """Codes by class."""
 
 ERRORS = {
-    status: ResponseSpec(Error, description=why, generate_examples=False)
+    status: ResponseSpec(Error, description=why, generate_examples=False, media_type=MEDIA_TYPE)
     for status, why in (
         (401, "40101: nobody proved who is asking"),
         (403, "40301: the caller or the mode in force may not do this"),
         (404, "40401: no such subject or schema; 40402: no such version"),
+        (405, "40500: nothing is done to that path with this method"),
+        (406, "40600: the client takes no media type there is"),
         (409, "40901: incompatible, or others refer to it"),
         (422, "42201: the request or the schema is malformed; 42202: the version is"),
         (500, "50001: the store failed; 50002: it did not answer in time"),
@@ -83,4 +86,4 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Error]
     if code >= 50000:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
     body = Error(code, message_of(error))
-    return Response(body, status_code=code // 100, media_type="application/json", headers=allowed(error))
+    return Response(body, status_code=code // 100, media_type=MEDIA_TYPE, headers=allowed(error))

@@ -67,6 +67,7 @@ ERRORS = {
         (403, "40301: the caller or the mode in force may not do this"),
         (404, "40402: no such subject, schema, version or record"),
         (405, "40500: nothing is done to that path with this method"),
+        (405, "40500: nothing is done to that path with this method"),
         (409, "40401: the schema exists; 40901: incompatible, or equal to a version there is"),
         (422, "42201: the text is no schema of its type"),
         (500, "50001: the store failed"),
