@@ -21,6 +21,8 @@ from pathlib import Path
 import pytest
 from tests.running import free_port, serving
 
+from stele.wire import pravega as wire
+
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200)]
 SOURCES = Path(__file__).parent / "java"
 DOWNLOAD_SECONDS = 900  # the first run fetches what the modules need
@@ -34,14 +36,15 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def tell(self, module: str, program: str, *arguments: str) -> None:
-        """Run a program of a module; what it printed is shown when it fails."""
+    def tell(self, module: str, program: str, *arguments: str) -> str:
+        """Run a program of a module: what it printed, which is shown when it fails."""
         target = self._folder / module / "target"
         path = f"{target / 'classes'}:{(target / 'classpath').read_text().strip()}"
         command = ["java", *QUICK_START, "-cp", path, f"interop.{program}", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=STORY_SECONDS, check=False)
         assert done.returncode == 0, f"{program} {arguments}:\n{done.stdout[-6000:]}\n{done.stderr[-4000:]}"
         assert done.stdout.count("\n") > 5, f"{program} {arguments} told nothing:\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +122,22 @@ def test_confluent_before_release_8(
 def test_pravega(story: str, place: str, project: Project, urls: Mapping[str, str]) -> None:
     """The client manages groups and schemas; serializers of every format register, evolve, encode, decode, delete."""
     project.tell("pravega", "Pravega", story, urls[place])
+
+
+ORDERS = {"avro": b"\x54", "json": b'{"amount":42,"currency":"EUR"}', "protobuf": b"\x08\x2a"}
+CODECS = {"None": wire.NONE, "GzipCompressor": wire.GZIP, "SnappyCompressor": wire.SNAPPY}
+
+
+def test_pravega_events(project: Project, urls: Mapping[str, str]) -> None:
+    """We unpack the events of the serializers of every format and codec; theirs read what we pack."""
+    told = project.tell("pravega", "Pravega", "write", urls["pravega"])
+    ours = []
+    for language, codec, event in (line.split()[1:] for line in told.splitlines() if line.startswith("event ")):
+        number, payload = wire.unframe(bytes.fromhex(event))
+        assert wire.decompress(CODECS[codec], payload).rstrip(b"\0") == ORDERS[language]
+        ours.append(wire.frame(number, wire.compress(CODECS[codec], ORDERS[language])).hex())
+    assert len(ours) == len(ORDERS) * len(CODECS)
+    project.tell("pravega", "Pravega", "read", urls["pravega"], *ours)
 
 
 @pytest.mark.parametrize("client", ["rest", "avro1124"])

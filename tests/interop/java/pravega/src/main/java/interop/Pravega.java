@@ -14,8 +14,9 @@ import io.pravega.schemaregistry.serializer.shared.impl.SerializerConfig.Seriali
 import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 
-/** Pravega's client and serializers. Arguments: the story, the URL. */
+/** Pravega's client and serializers. Arguments: the story, the URL; for one, events to read. */
 public final class Pravega {
   private static final byte VERSION_OF_HEADER = 1;
 
@@ -30,6 +31,8 @@ public final class Pravega {
       case "formats" -> new FormatsStory(client).tell();
       case "groups" -> new GroupsStory(client, client(arguments[1], "tenant/ü")).tell();
       case "schemas" -> new SchemasStory(client).tell();
+      case "write" -> new Exchange(client).write();
+      case "read" -> new Exchange(client).read(List.of(arguments).subList(2, arguments.length));
       default -> throw new IllegalArgumentException(arguments[0]);
     }
     client.close();
