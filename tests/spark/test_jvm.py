@@ -1,0 +1,297 @@
+"""`from_registry` and `to_registry` by the engine `jvm`, and how a session gets it."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
+from pyspark.errors import SparkRuntimeException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from registry_stub import StubRegistry
+
+from stele.client import SchemaRegistryClient
+from stele.errors import Invalid
+from stele.spark import from_registry, to_registry
+from stele.spark.engines.base import engine_named
+from stele.spark.engines.jvm import jar
+from stele.spark.engines.jvm.build import build
+from stele.spark.engines.reasons import TEXTS
+
+
+@pytest.fixture
+def three(registry: StubRegistry) -> StubRegistry:
+    """A registry with all three versions; ids are 1, 2, 3."""
+    for document in (V1, V2, V3):
+        registry.add(SUBJECT, document)
+    return registry
+
+
+def frame(spark: SparkSession, *values: bytes | None) -> DataFrame:
+    """A DataFrame of raw records in one partition, with a row number."""
+    return spark.createDataFrame(list(enumerate(values)), "row int, value binary").coalesce(1)
+
+
+MIXED = (order(3, 3, 0), order(1, 1, 1), None, order(2, 2, 3), order(1, 1, 4))
+BAD = (order(1, 1, 5)[:-1], b"\0\0\0\0\x63zz", b"", order(2, 2, 6) + b"x")
+
+
+def is_jvm(df: DataFrame) -> bool:
+    """Whether the last step of the plan is the engine's, and not batches sent to Python."""
+    plan = df._jdf.queryExecution().executedPlan().toString()
+    mine, other = plan.find("io.stele.spark"), plan.find("MapInArrow")
+    assert mine != other, "neither is there"
+    return mine >= 0 and (other < 0 or mine < other)
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DEADLETTER"])
+def test_all_engines_answer_alike(spark: SparkSession, three: StubRegistry, mode: str) -> None:
+    """Values, ids, errors and dead letters are the same rows, whichever engine made them; `auto` is this one."""
+    raw = frame(spark, *MIXED, *BAD)
+    found: dict[str, Any] = {}
+    for engine in ("jvm", "vm", "python", "auto"):
+        made: Any = from_registry(
+            raw, subject=SUBJECT, registry=three.url, mode=mode, engine=engine, into="made", id_column="writer"
+        )
+        parts = list(made) if mode == "DEADLETTER" else [made]
+        assert is_jvm(parts[0]) == (engine in {"jvm", "auto"})
+        found[engine] = [(part.schema.simpleString(), part.collect()) for part in parts]
+    assert found["vm"] == found["python"] == found["jvm"] == found["auto"]
+    assert len(found["jvm"][0][1]) == (5 if mode == "DEADLETTER" else 9)
+
+
+def test_the_first_bad_record_is_named(spark: SparkSession, three: StubRegistry) -> None:
+    """FAILFAST says what the other engines say, with id and byte."""
+    df = from_registry(frame(spark, MIXED[0], BAD[0]), subject=SUBJECT, registry=three.url, engine="jvm")
+    with pytest.raises(SparkRuntimeException, match=r"the record ends inside a value \(schema id 1\) at byte 13"):
+        df.collect()
+    df = from_registry(frame(spark, BAD[2]), subject=SUBJECT, registry=three.url, engine="jvm")
+    with pytest.raises(SparkRuntimeException, match="no frame: the first byte must be 0"):
+        df.collect()
+
+
+def test_a_plan_decodes_once(spark: SparkSession, three: StubRegistry) -> None:
+    """Filters and several columns of the value use the one decoded value: the call stands once in the plan."""
+    df = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url, engine="jvm", mode="PERMISSIVE")
+    both = df.where("value_error is null and value.id >= 0").select("value.id", "value.place.city", "value.tags")
+    plan = both._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("DecodeFunction") == 1
+    assert [row.id for row in both.collect()] == [0, 1, 3, 4]
+
+
+def test_ids_registered_later_are_asked_for_by_python(spark: SparkSession, three: StubRegistry) -> None:
+    """An id nobody pinned is looked up once, by a Python beside the executor, and read by the same rules; a caller's
+    function that opens the client is used, and what that id cannot be read for is its records' reason."""
+    url = three.url
+
+    def connect() -> SchemaRegistryClient:
+        return SchemaRegistryClient(url)
+
+    late = three.add("other", V1 | {"doc": "the same again"})
+    wrong = three.add("wrong", {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]})
+    frames = [framed(V1, datum(1, number), late) for number in range(20)] + [struct.pack(">bI", 0, wrong) + b"\2a"]
+    for registry in (url, connect):
+        three.asked.clear()
+        df = from_registry(frame(spark, *frames), subject=SUBJECT, registry=registry, engine="jvm", mode="PERMISSIVE")
+        rows = df.collect()
+        assert [row.value.id for row in rows[:-1]] == list(range(20))
+        reason = rows[-1].value_error.reason
+        assert reason.startswith(f"schema id {wrong} cannot be read: id: string cannot be read as long")
+        df.collect()
+        assert three.asked.count(f"/schemas/ids/{late}") == 1
+
+
+def test_an_outage_fails_the_task_and_is_never_null(spark: SparkSession, three: StubRegistry) -> None:
+    """With a registry that does not answer, an unknown id stops even a permissive query; later it is asked again."""
+    raw = frame(spark, b"\0\0\0\0\x58zz")
+    df = from_registry(raw, subject=SUBJECT, registry=three.url, mode="PERMISSIVE", engine="jvm", patience=0)
+    three.broken = True
+    with pytest.raises(SparkRuntimeException, match="closed for today"):
+        df.collect()
+    three.broken = False
+    assert df.collect()[0].value_error.reason == "unknown schema id 88"
+
+
+def test_a_snapshot_needs_no_registry(spark: SparkSession, three: StubRegistry) -> None:
+    """With a snapshot nobody is asked: known ids decode, others are unknown."""
+    with SchemaRegistryClient(three.url) as client:
+        snapshot = client.snapshot(subjects=[SUBJECT])
+    three.asked.clear()
+    df = from_registry(
+        frame(spark, *MIXED, BAD[1]), subject=SUBJECT, registry=snapshot, mode="PERMISSIVE", engine="jvm"
+    )
+    assert [row.id for row in df.select("value.id").collect()] == [0, 1, None, 3, 4, None]
+    assert three.asked == []
+
+
+def test_streams_decode_too(spark: SparkSession, three: StubRegistry, tmp_path: Path) -> None:
+    """The same call works on a streaming DataFrame, and a bad record stops it."""
+    drop(tmp_path / "in", "a.parquet", MIXED)
+    raw = spark.readStream.schema("value binary").parquet(str(tmp_path / "in"))
+    df = from_registry(raw, subject=SUBJECT, registry=three.url, engine="jvm").select("value.id")
+    query = df.writeStream.format("memory").queryName("by_jvm").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert sorted(row.id for row in spark.table("by_jvm").where("id is not null").collect()) == [0, 1, 3, 4]
+    drop(tmp_path / "in", "b.parquet", [BAD[0]])
+    query = df.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
+    with pytest.raises(StreamingQueryException, match="the record ends inside a value"):
+        query.processAllAvailable()
+
+
+def test_rows_are_written_and_read_back(spark: SparkSession, three: StubRegistry) -> None:
+    """Columns become the bytes the other engine writes; the key stays beside; tombstones stay null."""
+    rows = from_registry(frame(spark, *MIXED), subject=SUBJECT, registry=three.url)
+    wide = rows.where("value is not null").select("row", "value.*")
+    mine, other = (
+        to_registry(wide, subject=SUBJECT, registry=three.url, keep=["row"], into="bytes", engine=engine)
+        for engine in ("jvm", "vm")
+    )
+    assert (is_jvm(mine), is_jvm(other)) == (True, False)
+    assert mine.collect() == other.collect()
+    whole = to_registry(rows, subject=SUBJECT, registry=three.url, columns="value", keep=["row"], engine="jvm")
+    back = from_registry(whole, subject=SUBJECT, registry=three.url).collect()
+    assert back == rows.collect()
+    assert back[2].value is None
+
+
+SAMPLE = {
+    "type": "record",
+    "name": "S",
+    "fields": [
+        {"name": "i", "type": "int"},
+        {"name": "d", "type": "double"},
+        {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A"]}},
+        {"name": "m", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}]},
+        {"name": "u", "type": ["null", {"type": "fixed", "name": "U", "size": 16, "logicalType": "uuid"}]},
+        {"name": "l", "type": {"type": "array", "items": "int"}},
+    ],
+}
+
+
+def test_rows_that_do_not_fit_are_named(spark: SparkSession, registry: StubRegistry) -> None:
+    """Null where it must not be, an unknown symbol, a number too large, text that is no UUID: the error names it."""
+    registry.add("s", SAMPLE)
+    good = "1L AS i, 2f AS d, 'A' AS e, 1.25BD AS m, null AS u, array(1) AS l".replace(
+        "1.25BD", "cast(-1.5 AS decimal(20, 2))"
+    )
+    for wrong, message in (
+        ("3000000000L AS i", "i: 3000000000 does not fit an int"),
+        ("'B' AS e", "e: the enum does not have this symbol"),
+        ("'nothing' AS u", "u: is no UUID"),
+        ("array(1, null) AS l", r"l\[\]: null where the schema does not allow it"),
+        ("cast(null AS double) AS d", "d: null where the schema does not allow it"),
+    ):
+        name = wrong.rpartition(" ")[2]
+        columns = [wrong if part.endswith(f" {name}") else part for part in _parts(good)]
+        df = to_registry(spark.range(1).selectExpr(*columns), subject="s", registry=registry.url, engine="jvm")
+        with pytest.raises(SparkRuntimeException, match=message):
+            df.collect()
+    df = spark.range(1).selectExpr(*_parts(good))
+    mine, other = (
+        to_registry(df, subject="s", registry=registry.url, engine=engine).collect() for engine in ("jvm", "vm")
+    )
+    assert mine == other
+
+
+def _parts(columns: str) -> list[str]:
+    """The expressions of a select list without commas inside, but for those of a type."""
+    return [part.replace(";", ",") for part in columns.replace("(20, 2)", "(20; 2)").split(", ")]
+
+
+def test_columns_it_cannot_take_go_through_python(spark: SparkSession, registry: StubRegistry) -> None:
+    """A column of another type than the schema's is cast by the other engine; asked for by name, this one says why."""
+    registry.add("n", {"type": "record", "name": "N", "fields": [{"name": "a", "type": "string"}]})
+    df = spark.createDataFrame([(b"x",)], "a binary")
+    assert not is_jvm(to_registry(df, subject="n", registry=registry.url))
+    with pytest.raises(Invalid, match="the engine jvm cannot do this: a is binary and not string; choose auto"):
+        to_registry(df, subject="n", registry=registry.url, engine="jvm")
+
+
+def test_what_it_cannot_do_goes_through_python(spark: SparkSession, three: StubRegistry) -> None:
+    """Other wires are read by the other engines; asked for by name, this one says what it knows."""
+    raw = frame(spark, order(1, 1, 7)[5:])
+    assert not is_jvm(from_registry(raw, subject=SUBJECT, registry=three.url, wire="unframed:1"))
+    with pytest.raises(Invalid, match="the engine jvm cannot do this: it knows the wire 'confluent' only"):
+        from_registry(raw, subject=SUBJECT, registry=three.url, wire="unframed:1", engine="jvm")
+    with pytest.raises(Invalid, match="the engine jvm works in plans"):
+        engine_named("jvm")
+
+
+def test_a_session_without_the_jar_says_what_to_do(
+    spark: SparkSession, three: StubRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the catalog is not set or the jar not built, `auto` is another engine and `jvm` a sentence that helps."""
+    raw = frame(spark, MIXED[0])
+    other = spark.newSession()
+    other.conf.unset("spark.sql.catalog.stele")
+    other.conf.set("spark.sql.catalog.stele", "org.nowhere.Catalog")
+    monkeypatch.setattr(jar, "is_loaded", lambda session: False)
+    with pytest.raises(jar.JarMissing, match=r"stele\.spark\.add_engine"):
+        jar.need_engine(other)
+    monkeypatch.setattr(jar, "JAR", Path("/nowhere/stele.jar"))
+    with pytest.raises(jar.JarMissing, match=r"run: python -m stele\.spark\.engines\.jvm\.build"):
+        jar.add_engine(other)
+    assert jar.settings() == {}
+    monkeypatch.undo()
+    assert not jar.is_loaded(other)
+    assert jar.is_loaded(spark)
+    assert is_jvm(from_registry(raw, subject=SUBJECT, registry=three.url))
+
+
+def test_the_jar_is_reproducible(tmp_path: Path) -> None:
+    """Two builds are the same bytes, and the sentences in them are those of the other engines."""
+    one, two = build(tmp_path / "one.jar"), build(tmp_path / "two.jar")
+    assert one.read_bytes() == two.read_bytes()
+    with zipfile.ZipFile(one) as content:
+        reasons = json.loads(content.read("io/stele/spark/reasons.json"))
+    assert reasons == {reason.name: text for reason, text in TEXTS.items()}
+
+
+CONNECT = """
+import json, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+from stele.spark import add_engine, from_registry, to_registry
+from stele.client import SchemaSnapshot
+from stele.spark.engines.jvm.jar import JAR
+
+session = (
+    SparkSession.builder.remote("local[1]")
+    .config("spark.ui.enabled", "false").config("spark.driver.host", "localhost")
+    .getOrCreate()
+)
+add_engine(session)
+snapshot = SchemaSnapshot.from_json(Path(sys.argv[1]).read_bytes())
+frames = [bytes.fromhex(text) for text in sys.argv[2].split(",")]
+raw = session.createDataFrame([(each,) for each in frames], "value binary")
+df = from_registry(raw, subject="orders-value", registry=snapshot, engine="jvm", mode="PERMISSIVE")
+again = to_registry(df.where("value is not null"), subject="orders-value", registry=snapshot, columns="value",
+                    engine="jvm")
+print(json.dumps([[row.value and row.value.id for row in df.collect()], again.count(), type(session).__module__]))
+"""
+
+
+@pytest.mark.slow
+def test_behind_spark_connect(three: StubRegistry, tmp_path: Path) -> None:
+    """A session of Spark Connect takes the jar while it runs, and decodes and encodes with it."""
+    with SchemaRegistryClient(three.url) as client:
+        (tmp_path / "snapshot.json").write_bytes(client.snapshot(subjects=[SUBJECT]).to_json())
+    frames = ",".join(each.hex() for each in (*MIXED, *BAD) if each is not None)
+    done = subprocess.run(
+        [sys.executable, "-c", CONNECT, str(tmp_path / "snapshot.json"), frames],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    ids, written, module = json.loads(done.stdout.splitlines()[-1])
+    assert ids == [0, 1, 3, 4, None, None, None, None]
+    assert written == 4
+    assert "connect" in module

@@ -1,0 +1,346 @@
+"""The engine `jvm` against the others, fastavro and Java's Avro: the same vectors, and the same damaged records.
+
+A Spark job takes longer than a thousand records, so cases are gathered first and decoded side by side: each is a column
+of frames and a function of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "unit" / "spark"))
+
+import test_engines
+from avro_cases import LEAVES, Cases, framed, schema, unframed
+
+from stele.errors import EncodeError
+from stele.formats.avro import AvroSchema
+from stele.spark.engines.base import Decoded, Decoder, Encoder, Engine, Writers, engine_named
+from stele.spark.engines.jvm.answering import Answers
+from stele.spark.engines.jvm.columns import decoding, encoding
+from stele.spark.engines.jvm.fitting import unfit
+from stele.spark.engines.jvm.jar import is_loaded
+from stele.spark.engines.resolve import Resolver
+
+BESIDE = 40
+"""Functions in one job."""
+
+
+@pytest.fixture(scope="module")
+def jvm(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session, with the engine and without compilers: each function runs on a few rows only."""
+    assert is_loaded(spark), "build the jar: python -m stele.spark.engines.jvm.build"
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name in settings:
+        spark.conf.unset(name)
+
+
+@dataclass(slots=True)
+class Case:
+    """A reader, the writers it may meet, and a column."""
+
+    reader: AvroSchema
+    writers: Writers
+    column: pa.Array
+
+    def by(self, name: str) -> Decoded:
+        """What another engine makes of it, with types for Spark."""
+        return engine_named(name).decoder(self.reader, self.writers, for_spark=True).decode(self.column)
+
+
+def table(spark: SparkSession, columns: Sequence[pa.Array]) -> DataFrame:
+    """Columns c0, c1 … with nulls below the shorter ones, in one partition."""
+    height = max(map(len, columns))
+    padded = [pa.concat_arrays([column, pa.nulls(height - len(column), column.type)]) for column in columns]
+    return spark.createDataFrame(pa.table({f"c{n}": column for n, column in enumerate(padded)})).coalesce(1)
+
+
+def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[Decoded]:
+    """What the engine in Spark makes of each case."""
+    for begin in range(0, len(cases), BESIDE):
+        some = cases[begin : begin + BESIDE]
+        calls = []
+        for place, case in enumerate(some):
+            answers = Answers(Resolver(case.reader, for_spark=True), case.writers)
+            frames = [frame for frame in case.column.to_pylist() if frame]
+            ids = {int.from_bytes(frame[1:5], "big", signed=True) for frame in frames if len(frame) > 4}
+            calls.append(decoding(f.col(f"c{place}"), answers, sorted(number for number in ids if number >= 0)))
+        made = table(spark, [case.column for case in some]).select(*calls).toArrow()
+        for case, column in zip(some, made.columns, strict=True):
+            row = column.combine_chunks().slice(0, len(case.column))
+            value, ids_, error = row.flatten()
+            _, places, reasons = error.flatten()
+            yield Decoded(value, ids_, reasons, places)
+
+
+def agree(spark: SparkSession, cases: Sequence[Case], *names: str) -> tuple[int, int]:
+    """Assert that the engines say the same of every record; how many were bad, of how many."""
+    bad = total = 0
+    for case, mine in zip(cases, decode_all(spark, cases), strict=True):
+        for name in names:
+            other = case.by(name)
+            assert mine.reasons.to_pylist() == other.reasons.to_pylist()
+            assert mine.places.to_pylist() == other.places.to_pylist()
+            assert mine.schema_ids.to_pylist() == other.schema_ids.to_pylist()
+            assert plain(mine.values) == plain(other.values)
+        bad += len(case.column) - mine.reasons.null_count
+        total += len(case.column)
+    return bad, total
+
+
+def plain(array: Any) -> Any:
+    """An array as lists in which NaN is itself and dates beyond Python's are numbers; what is below a null is gone."""
+    if pa.types.is_struct(array.type):
+        rows = zip(*(plain(child) for child in array.flatten()), strict=True) if array.type.num_fields else ()
+        return [row if there else None for row, there in zip(rows, array.is_valid().to_pylist(), strict=False)]
+    if pa.types.is_list(array.type) or pa.types.is_map(array.type):
+        items = plain(array.values) if pa.types.is_list(array.type) else plain_entries(array)
+        ends = array.offsets.to_pylist()
+        there = array.is_valid().to_pylist()
+        return [items[a:b] if ok else None for a, b, ok in zip(ends, ends[1:], there, strict=False)]
+    if pa.types.is_temporal(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    return [str(value) if isinstance(value, float) else value for value in array.to_pylist()]
+
+
+def plain_entries(array: Any) -> list[Any]:
+    """Keys and values of all maps."""
+    return list(zip(plain(array.keys), plain(array.items), strict=True))
+
+
+def unordered(value: Any) -> Any:
+    """The same with entries by key, as Java's maps have an order of their own."""
+    if isinstance(value, tuple):
+        return tuple(map(unordered, value))
+    if not isinstance(value, list):
+        return value
+    items = [unordered(item) for item in value]
+    entries = all(isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) for item in items)
+    return sorted(items, key=lambda item: item[0]) if entries else items
+
+
+# --- the vectors of the other engines -------------------------------------------------------------------------------
+
+
+class Recorder:
+    """An engine that remembers what it was given. It is the plain one, and stands for all in `test_engines`."""
+
+    name = "python"
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+        self.rows: list[tuple[AvroSchema, int, pa.Array]] = []
+        self._inner = engine_named("python")
+
+    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False) -> Decoder:
+        """See `Engine`."""
+        inner, cases = self._inner.decoder(reader, writers, for_spark=for_spark), self.cases
+
+        class Recording:
+            type = inner.type
+
+            def decode(self, frames: Any) -> Decoded:
+                decoded = inner.decode(frames)
+                known = {n: writers(n) for n in {*decoded.schema_ids.to_pylist()} - {None} if n >= 0}
+                cases.append(Case(reader, known.get, frames.cast(pa.binary())))
+                return decoded
+
+        return Recording()
+
+    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False) -> Encoder:
+        """See `Engine`."""
+        inner, rows = self._inner.encoder(schema, schema_id, for_spark=for_spark), self.rows
+
+        class Recording:
+            def encode(self, values: Any) -> Any:
+                rows.append((schema, schema_id, values))
+                return inner.encode(values)
+
+        return Recording()
+
+
+def arguments(test: Any, engine: Engine) -> Iterator[dict[str, Any]]:
+    """All ways in which pytest calls a test."""
+    marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
+    for chosen in itertools.product(*(mark.args[1] for mark in marks)):
+        given: dict[str, Any] = {"engine": engine}
+        for mark, values in zip(marks, chosen, strict=True):
+            names = mark.args[0] if isinstance(mark.args[0], tuple) else (mark.args[0],)
+            values = getattr(values, "values", values)  # noqa: PLW2901 - of a pytest.param
+            given |= dict(zip(names, values if isinstance(values, tuple) else (values,), strict=True))
+        yield given
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Recorder:
+    """All that the tests of the other engines decode and encode."""
+    recorder = Recorder()
+    for test in vars(test_engines).values():
+        if (
+            inspect.isfunction(test)
+            and test.__name__.startswith("test_")
+            and "engine" in inspect.signature(test).parameters
+        ):
+            for given in arguments(test, recorder):
+                test(**given)
+    assert len(recorder.cases) > 200, "the tests of the engines have moved: this one proves nothing any more"
+    assert len(recorder.rows) > 80
+    return recorder
+
+
+def test_all_vectors_decode_alike(jvm: SparkSession, recorded: Recorder) -> None:
+    """What the tests of the other engines decode, this one reads alike, or refuses for the same reason and place."""
+    bad, _ = agree(jvm, recorded.cases, "python")
+    assert bad > 30
+
+
+def test_all_vectors_are_written_alike(jvm: SparkSession, recorded: Recorder) -> None:
+    """What the tests of the other engines encode becomes the same bytes; columns the jar cannot take are few."""
+    written = 0
+    for begin in range(0, len(recorded.rows), BESIDE):
+        some = [row for row in recorded.rows[begin : begin + BESIDE] if takes(jvm, *row)]
+        calls = []
+        for place, (document, number, _) in enumerate(some):
+            whole = f.struct(f.col(f"c{place}").alias("value"))
+            calls.append(encoding(whole, Resolver(document, for_spark=True), number, whole=True))
+        made = table(jvm, [values for _, _, values in some]).select(*calls).toArrow()
+        for (document, number, values), column in zip(some, made.columns, strict=True):
+            expected = engine_named("vm").encoder(document, number, for_spark=True).encode(values)
+            assert column.combine_chunks().slice(0, len(values)).to_pylist() == expected.to_pylist()
+            written += 1
+    assert written > 40
+
+
+def takes(spark: SparkSession, document: AvroSchema, number: int, values: Any) -> bool:
+    """Whether the rows can be a column of Spark that the jar takes, and are good."""
+    try:
+        engine_named("vm").encoder(document, number, for_spark=True).encode(values)
+        field = spark.createDataFrame(pa.table({"c": values.slice(0, 0)})).schema.fields[0]
+    except (EncodeError, PySparkException):
+        return False
+    return not unfit(Resolver(document, for_spark=True).root, [field.dataType], None)
+
+
+# --- damaged records ------------------------------------------------------------------------------------------------
+
+
+def mutants(seeds: Sequence[int], records: int) -> list[Case]:
+    """Random schemas, each with a column of damaged records of it."""
+    made = []
+    for seed in seeds:
+        cases = Cases(seed)
+        document, make = cases.record()
+        frames = [test_engines.mutated(cases.random, framed(document, make(cases.random)[0])) for _ in range(records)]
+        made.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
+    return made
+
+
+def test_three_engines_agree_on_damaged_records(jvm: SparkSession) -> None:
+    """Thousands of mutated records: the same value, or the same reason at the same byte, from all three engines."""
+    bad, total = agree(jvm, mutants(range(100, 180), 100), "vm", "python")
+    assert total == 8000
+    assert 0.3 < bad / total < 0.99, "the damage must be neither harmless nor always fatal, or this proves little"
+
+
+def test_three_engines_agree_on_arbitrary_bytes(jvm: SparkSession) -> None:
+    """Bytes that were never a record, long runs of one byte among them, are read alike too, or refused alike."""
+    random = Random(11)
+    made = []
+    for seed in range(30):
+        document, _ = Cases(seed).record()
+        bodies = [random.randbytes(random.randrange(60)) for _ in range(60)]
+        bodies += [bytes([byte]) * length for byte in (0, 1, 2, 127, 128, 255) for length in (1, 9, 10, 11, 5000)]
+        frames = [b"\0\0\0\0\1" + body for body in bodies]
+        made.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
+    agree(jvm, made, "vm", "python")
+
+
+def test_arrays_and_maps_of_many_blocks(jvm: SparkSession) -> None:
+    """Blocks of any number and size, nested ones too, come out as one array: what each block held, in order."""
+    inner = {"type": "array", "items": ["null", "string", {"type": "map", "values": "double"}]}
+    document = {"type": "map", "values": {"type": "array", "items": inner}}
+    texts = [b"\2" + bytes([2 * len(text)]) + text for text in (b"", b"one", b"a text longer than a word")]
+    number = b"\4\2\2k" + b"\0" * 6 + b"\xf0\x3f" + b"\0"
+    item = b"\2" + texts[0] + b"\4" + texts[1] + b"\0" + b"\2" + number + b"\2" + texts[2] + b"\0"
+    value = b"\2" + item + b"\4" + item + b"\0" + b"\2" + item + b"\0"
+    body = b"\2" + b"\2a" + value + b"\4" + b"\2b" + value + b"\2c" + b"\0" + b"\2" + b"\2d" + value + b"\0"
+    frames = pa.array([b"\0\0\0\0\1" + body, b"\0\0\0\0\1" + body[:-1], b"\0\0\0\0\1" + body], pa.binary())
+    bad, _ = agree(jvm, [Case(schema(document), {1: schema(document)}.get, frames)], "vm", "python")
+    assert bad == 1
+    longs = {"type": "array", "items": "long"}
+    thousand = b"".join(b"\2\2" for _ in range(1000)) + b"\0"
+    frames = pa.array([b"\0\0\0\0\1" + thousand], pa.binary())
+    assert agree(jvm, [Case(schema(longs), {1: schema(longs)}.get, frames)], "python") == (0, 1)
+
+
+def test_nested_blocks_take_no_longer_than_their_bytes(jvm: SparkSession) -> None:
+    """Forty arrays in each other, all of several blocks, do not double the work at each level."""
+    document: Any = "int"
+    body = b"\2"
+    for _ in range(40):
+        document = {"type": "array", "items": document}
+        body = b"\2" + body + b"\2" + (b"\2" if document["items"] == "int" else b"\0") + b"\0"
+    frames = pa.array([b"\0\0\0\0\1" + body], pa.binary())
+    assert agree(jvm, [Case(schema(document), {1: schema(document)}.get, frames)], "python") == (0, 1)
+
+
+# --- oracles --------------------------------------------------------------------------------------------------------
+
+
+def test_java_avro_reads_the_same(jvm: SparkSession, tmp_path: Path) -> None:
+    """Random records of random schemas: what Java's Avro makes of fastavro's container files, by Spark's own reader."""
+    made, oracles = [], []
+    for seed in range(200, 224):
+        cases = Cases(seed)
+        document, make = cases.record()
+        if "time-micros" in str(document):
+            continue  # a type of its own in Spark's reader, which its Avro files then refuse
+        data = [make(cases.random)[0] for _ in range(20)]
+        path = tmp_path / f"{seed}.avro"
+        with path.open("wb") as out:
+            fastavro.writer(out, fastavro.parse_schema(document), data)
+        frames = pa.array([framed(document, datum) for datum in data], pa.binary())
+        made.append(Case(schema(document), {1: schema(document)}.get, frames))
+        oracles.append(
+            jvm.read.format("org.apache.spark.sql.avro.AvroFileFormat").load(str(path)).coalesce(1).toArrow()
+        )
+    assert len(made) > 8
+    for mine, oracle in zip(decode_all(jvm, made), oracles, strict=True):
+        rows = [column.combine_chunks() for column in oracle.columns]
+        expected = list(zip(*(plain(row) if row.type != pa.null() else row.to_pylist() for row in rows), strict=True))
+        assert unordered(plain(mine.values)) == unordered(expected)
+
+
+def test_fastavro_reads_what_is_written(jvm: SparkSession) -> None:
+    """Encoded leaves of every type, alone in a record and nullable, are what fastavro reads as the same."""
+    for leaf, (kind, make) in LEAVES.items():
+        if leaf in {"null", "time-millis", "time-micros"}:
+            continue
+        document = test_engines.record(("a", kind), ("b", ["null", kind]))
+        random = Random(5)
+        data = [{"a": make(random)[0], "b": make(random)[0] if n % 2 else None} for n in range(8)]
+        column = pa.array([framed(document, datum) for datum in data], pa.binary())
+        resolver = Resolver(schema(document), for_spark=True)
+        answers = Answers(resolver, {1: schema(document)}.get)
+        df = table(jvm, [column]).select(decoding(f.col("c0"), answers, [1]).alias("r"))
+        again = df.select(encoding(f.struct("r.value.*"), resolver, 1, whole=False).alias("v")).toArrow()
+        frames = again.column(0).to_pylist()
+        assert frames == column.to_pylist()
+        assert [unframed(document, frame) for frame in frames] == data
