@@ -78,13 +78,13 @@ def read(client: SchemaRegistryClient, progress: Progress = quiet, *, levels: It
     """
     client.forget()
     contexts = _contexts(client)
-    versions, aliases = _versions(client, progress)
+    versions, aliases, unshown = _versions(client, progress)
     contexts = sorted({*contexts, *(row.context for row in versions)})
     dump = Dump(ordered(versions), contexts=tuple(contexts), max_ids=_max_ids(client, versions))
     asked = sorted({*dump.levels(), *aliases, *levels}, key=model.level_rank)
     configs, modes = _settings(client, asked, progress)
     beside, notes = beside_source.read(client, contexts, progress)
-    return msgspec.structs.replace(dump, configs=configs, modes=modes, beside=beside, notes=notes)
+    return msgspec.structs.replace(dump, configs=configs, modes=modes, beside=beside, notes=(*unshown, *notes))
 
 
 def subject_path(subject: str) -> str:
@@ -101,19 +101,22 @@ def config_path(level: str) -> str:
 
 
 def _contexts(client: SchemaRegistryClient) -> list[str]:
-    return _unless_missing(client.contexts, [DEFAULT_CONTEXT])
+    # Apicurio writes them as prefixes of subjects, `:.:`.
+    return [name.strip(":") for name in _unless_missing(client.contexts, [DEFAULT_CONTEXT])]
 
 
-def _versions(client: SchemaRegistryClient, progress: Progress) -> tuple[list[Version], set[str]]:
-    """All versions, and the subjects that stand for others."""
+def _versions(client: SchemaRegistryClient, progress: Progress) -> tuple[list[Version], set[str], list[str]]:
+    """All versions, the subjects that stand for others, and notes on versions that are listed and not shown."""
     listed = _unless_missing(lambda: _listing(client, deleted=True, progress=progress), None)
     if listed is None:
-        return _one_by_one(client, _subjects(client), progress), set()
+        found, notes = _one_by_one(client, _subjects(client), progress)
+        return found, set(), notes
     live = {(row.subject, row.version) for row in _listing(client, deleted=False, progress=progress)}
     found = [row.read(deleted=(row.subject, row.version) not in live) for row in listed]
     unlisted = sorted(set(_subjects(client)) - {row.subject for row in found})
     aliases = {alias for row in listed for alias in row.aliases or ()}
-    return found + _one_by_one(client, unlisted, progress), aliases
+    rest, notes = _one_by_one(client, unlisted, progress)
+    return found + rest, aliases, notes
 
 
 def _subjects(client: SchemaRegistryClient) -> list[str]:
@@ -139,21 +142,30 @@ def _listing(client: SchemaRegistryClient, *, deleted: bool, progress: Progress)
             return list(found.values())
 
 
-def _one_by_one(client: SchemaRegistryClient, subjects: list[str], progress: Progress) -> list[Version]:
+def _one_by_one(
+    client: SchemaRegistryClient, subjects: list[str], progress: Progress
+) -> tuple[list[Version], list[str]]:
     def numbers(subject: str, *, deleted: bool) -> list[int]:
         named = subject_path(subject)
         return _unless_missing(lambda: client.versions(named, deleted=deleted), [])
 
-    def of_subject(subject: str) -> list[Version]:
+    def of_subject(subject: str) -> list[Version | str]:
         live = set(numbers(subject, deleted=False))
         return [
-            _version(client, subject, number, deleted=number not in live) for number in numbers(subject, deleted=True)
+            _version(client, subject, number)
+            if number in live
+            else _unless_missing(
+                lambda: _version(client, subject, number, deleted=True),  # noqa: B023 - called at once
+                f"{subject} version {number} is listed as deleted and not shown: it stays behind",
+            )
+            for number in numbers(subject, deleted=True)
         ]
 
-    return [row for rows in _pooled(of_subject, subjects, "read", progress) for row in rows]
+    found = [row for rows in _pooled(of_subject, subjects, "read", progress) for row in rows]
+    return [row for row in found if isinstance(row, Version)], [row for row in found if isinstance(row, str)]
 
 
-def _version(client: SchemaRegistryClient, subject: str, number: int, *, deleted: bool) -> Version:
+def _version(client: SchemaRegistryClient, subject: str, number: int, *, deleted: bool = False) -> Version:
     route = path("subjects", subject_path(subject), "versions", number)
     found = client.send(Request("GET", route, _shown, query({"deleted": True}), subject=subject, version=str(number)))
     if split(found.subject or subject) != split(subject):

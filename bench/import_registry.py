@@ -1,0 +1,126 @@
+"""How fast a registry is filled: by an import, by an archive, and by registering the same one by one over HTTP.
+
+    python bench/import_registry.py [--schemas 10000] [--singly 1000]
+
+Three servers, each a process with its own SQLite store, get the same Avro schemas in one run: five versions a subject,
+as `POST /subjects/…/versions` one after the other from one client (of these only so many, as it takes so long), as an
+import of all of them over HTTP, checks and reading back included, and as an archive restored beside the server. Each
+server shows afterwards how many versions it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.running import serving
+
+from report import Row, report
+from stele.client import SchemaRegistryClient
+from stele.client.request import Request, encode, nothing, path
+from stele.migrate import archive, model, source, target
+from stele.migrate.model import Dump
+from stele.storage import open_log
+
+VERSIONS = 5
+
+
+def dump_of(count: int) -> Dump:
+    """A registry of that many schemas."""
+    rows = []
+    for place in range(count):
+        fields = [{"name": f"field_{n}", "type": "long", "default": 0} for n in range(place % VERSIONS + 1)]
+        text = json.dumps({"type": "record", "name": f"Event{place // VERSIONS}", "fields": fields})
+        number = place % VERSIONS + 1
+        rows.append(model.version(f"subject-{place // VERSIONS}-value", number, place + 1, text, ts=1_700_000_000_000))
+    return Dump(tuple(rows))
+
+
+def one_by_one(dump: Dump, client: SchemaRegistryClient) -> None:
+    """Register every schema, one request each."""
+    for row in dump.versions:
+        body = encode({"schema": row.schema})
+        client.send(Request("POST", path("subjects", row.subject, "versions"), nothing, body=body))
+
+
+def imported(dump: Dump, client: SchemaRegistryClient) -> None:
+    """What `stele import` does, the proof at its end included."""
+    assert target.apply(dump, client) == []
+    assert target.plan(dump, client).differences == ()
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _present(client: SchemaRegistryClient) -> int:
+    client.forget()
+    return len(source.read(client).versions)
+
+
+async def _archive(store: str, file: Path) -> None:
+    log = await open_log(store)
+    await archive.write(log, file)
+    await log.close()
+
+
+async def _restore(file: Path, store: str) -> None:
+    log = await open_log(store)
+    with archive.opened(file) as found:
+        await found.restore(log)
+        assert (await found.compare(log)).missing == 0
+    await log.close()
+
+
+def run(count: int, singly: int, folder: Path) -> list[Row]:
+    """The rows of the report."""
+    whole, some = dump_of(count), dump_of(singly)
+    rows: list[tuple[str, int, float]] = []
+    for name, dump, work in (("one by one over HTTP", some, one_by_one), ("import over HTTP", whole, imported)):
+        store = f"sqlite:///{folder}/{work.__name__}.db"
+        with serving("--store", store, folder=folder) as server, SchemaRegistryClient(server.url) as client:
+            seconds = _timed(lambda dump=dump, work=work, client=client: work(dump, client))  # type: ignore[misc]  # bound now
+            assert _present(client) == len(dump.versions)
+        rows.append((name, len(dump.versions), seconds))
+    filled, empty, file = f"sqlite:///{folder}/imported.db", f"sqlite:///{folder}/restored.db", folder / "a.zst"
+    rows.append(("export of an archive", count, _timed(lambda: asyncio.run(_archive(filled, file)))))
+    with serving("--store", empty, folder=folder) as server, SchemaRegistryClient(server.url) as client:
+        rows.append(("restoring that archive", count, _timed(lambda: asyncio.run(_restore(file, empty)))))
+        assert _present(client) == count
+    base = rows[0][1] / rows[0][2]
+    return [
+        {
+            "way": name,
+            "schemas": schemas,
+            "seconds": round(seconds, 2),
+            "schemas/s": round(schemas / seconds),
+            "ratio": round(schemas / seconds / base, 1),
+        }
+        for name, schemas, seconds in rows
+    ]
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schemas", type=int, default=10_000)
+    parser.add_argument("--singly", type=int, default=1_000, help="how many are registered one by one")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = run(arguments.schemas, arguments.singly, Path(folder))
+    notes = ["SQLite FULL; each way with a store and a server of its own; what arrived was counted at the server"]
+    report("import_registry", rows, notes)
+
+
+if __name__ == "__main__":
+    main()

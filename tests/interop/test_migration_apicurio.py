@@ -1,0 +1,126 @@
+"""`stele import confluent` from a registry others wrote: Apicurio, from Maven Central, over its Confluent API."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.system.migration.boxes import box
+from typer.testing import CliRunner
+
+from stele.cli.app import app
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+
+VERSION = "2.6.13.Final"
+ARTIFACT = f"io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
+NAME = f"apicurio-registry-app-{VERSION}"
+START = 240.0  # seconds it may take to answer
+KIND = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+
+
+@pytest.fixture(scope="module")
+def apicurio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """The registry in memory, and raw requests to its Confluent API."""
+    folder = tmp_path_factory.mktemp("apicurio")
+    with tarfile.open(_downloaded(folder)) as packed:
+        packed.extractall(folder, filter="data")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    words = ["java", "-Xmx512m", f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1"]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen([*words, "-jar", f"{NAME}-runner.jar"], cwd=folder, stdout=log, stderr=log)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}/apis/ccompat/v7", headers=KIND, timeout=60) as http:
+            _wait(http, server, folder / "log")
+            yield http
+    finally:
+        server.kill()
+        server.wait()
+
+
+def _downloaded(folder: Path) -> Path:
+    assert shutil.which("mvn"), "Maven is missing: these tests need `mvn` and a JDK of at least 17"
+    copy = ["dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(["mvn", "-q", "-B", *copy], cwd=folder, capture_output=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout.decode()
+    return folder / f"{NAME}-all.tar.gz"
+
+
+def _wait(http: httpx.Client, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + START
+    while True:
+        try:
+            if http.get("/subjects").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < end, log.read_text()
+        time.sleep(0.5)
+
+
+def _post(http: httpx.Client, subject: str, schema: Any, **more: Any) -> None:
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    answer = http.post(f"/subjects/{subject}/versions", content=json.dumps({"schema": text, **more}))
+    assert answer.status_code == 200, answer.text
+
+
+def _record(name: str, *fields: str) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": f, "type": "int", "default": 0} for f in fields]}
+
+
+def test_apicurio_moves(apicurio: httpx.Client, tmp_path: Path) -> None:
+    """Ids, numbers, texts, references, types and levels are those of the source; what it has not, or hides, is told."""
+    _post(apicurio, "orders-value", _record("Order", "a"))
+    _post(apicurio, "orders-value", _record("Order", "a", "b"))
+    _post(apicurio, "base", {"type": "enum", "name": "E", "symbols": ["A", "B"]})
+    reference = {"name": "E", "subject": "base", "version": 1}
+    user = {"type": "record", "name": "U", "fields": [{"name": "e", "type": "E"}]}
+    _post(apicurio, "user", user, references=[reference])
+    _post(apicurio, "proto", 'syntax = "proto3"; message M { int32 a = 1; }', schemaType="PROTOBUF")
+    _post(apicurio, "doc", {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}, schemaType="JSON")
+    _post(apicurio, "gone", _record("Gone", "a"))
+    assert apicurio.delete("/subjects/gone").status_code == 200
+    assert apicurio.put("/config/orders-value", content='{"compatibility": "FULL"}').status_code == 200
+    words = [
+        "import",
+        "confluent",
+        "--url",
+        str(apicurio.base_url).rstrip("/"),
+        "--store",
+        f"sqlite:///{tmp_path}/a.db",
+    ]
+    done = CliRunner().invoke(app, [*words, "-o", "json"])
+    assert done.exit_code == 0, (done.stdout, done.stderr)
+    report = json.loads(done.stdout)
+    assert (report["versions"], report["same"], report["differences"], report["refused"]) == (6, 6, [], [])
+    assert report["notes"] == [
+        "gone version 1 is listed as deleted and not shown: it stays behind",
+        "the source serves no DEK registry",
+        "the source serves no associations",
+        "the source serves no exporters",
+    ]
+    with box(f"sqlite:///{tmp_path}/a.db") as there:
+        subjects = sorted(apicurio.get("/subjects").json())
+        assert there.http.get("/subjects").json() == subjects
+        for subject in subjects:
+            numbers = apicurio.get(f"/subjects/{subject}/versions").json()
+            assert there.http.get(f"/subjects/{subject}/versions").json() == numbers
+            for number in numbers:
+                shown = f"/subjects/{subject}/versions/{number}"
+                theirs, ours = apicurio.get(shown).json(), there.http.get(shown).json()
+                assert {name: ours.get(name) or [] for name in theirs} == theirs
+        assert there.http.get("/config/orders-value").json() == apicurio.get("/config/orders-value").json()
+    again = CliRunner().invoke(app, [*words, "--verify"])
+    assert again.exit_code == 0, again.stdout
