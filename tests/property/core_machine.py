@@ -149,7 +149,12 @@ catalogue = st.one_of(
     ),
 )
 settings_changes = st.one_of(
-    st.builds(cmd.ChangeSettings, levels, st.builds(lambda policy: {"policy": policy}, st.none() | policies)),
+    st.builds(
+        cmd.ChangeSettings,
+        levels,
+        st.builds(lambda policy: {"policy": policy}, st.none() | policies),
+        prune=st.booleans(),
+    ),
     st.builds(cmd.ChangeSettings, levels, st.just({"group": "group"})),
     st.builds(cmd.ClearSettings, levels),
 )

@@ -65,6 +65,8 @@ class SubjectDefaults(msgspec.Struct, frozen=True):
     format: str = ""
     create: bool = True
     """False: registering in a subject that does not exist is an error."""
+    variety: str = ""
+    """Name of a format nobody here knows, see `Lane`."""
 
 
 CONTINUING = SubjectDefaults()
@@ -190,12 +192,14 @@ class ChangeSettings(msgspec.Struct, frozen=True):
     """Merge changes into a level's settings: a name present replaces the value, None clears it.
 
     `ext` alone merges one level deeper: its members by dialect and name.
-    expected, when given, is the policy that must be in force at that level now.
+    expected, when given, is the policy that must be in force at that level now. prune removes the level's settings
+    when nothing is left in them; otherwise a level that sets nothing remains, which some dialects tell apart.
     """
 
     level: Level
     changes: Mapping[str, Any]
     expected: Policy | None = None
+    prune: bool = False
 
 
 class ClearSettings(msgspec.Struct, frozen=True):

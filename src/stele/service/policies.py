@@ -123,10 +123,8 @@ async def change(
     policy = wanted.policy.policy if wanted.policy is not None else None
     expected = wanted.expected.policy if wanted.expected is not None else None
     await asyncio.to_thread(_require_installed, policy, wanted.ruleset)
-    state = await registry.current()
     changes: dict[str, Any] = {"policy": policy, "ruleset": wanted.ruleset}
-    if any(changes.values()) or expected is not None or state.settings_at(level) is not None:
-        await registry.execute(ChangeSettings(level, changes, expected), actor=actor, via=via)
+    await registry.execute(ChangeSettings(level, changes, expected, prune=True), actor=actor, via=via)
     return await shown(registry, level)
 
 

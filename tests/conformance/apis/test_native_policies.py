@@ -107,8 +107,10 @@ async def test_clearing(client: httpx.AsyncClient) -> None:
     answer = (await client.delete("/api/policies/a")).json()
     assert (answer["source"], answer["policy"], answer["ruleset"], answer["own"]) == ("default", BACKWARD, None, NONE)
     assert (await client.get("/config/a")).json() == {"normalize": True, "compatibilityLevel": "BACKWARD"}
-    assert (await client.delete("/api/policies/b")).status_code == 200
-    assert (await client.get("/config/b")).status_code == 404
+    await put(client, "b", policy=MIXED)
+    for _ in range(2):
+        assert (await client.delete("/api/policies/b")).status_code == 200
+        assert (await client.get("/config/b")).status_code == 404
 
 
 async def test_a_change_replaces(client: httpx.AsyncClient) -> None:

@@ -41,6 +41,20 @@ def test_a_change_without_effect_writes_nothing() -> None:
     assert not box.events
 
 
+def test_pruning_leaves_no_empty_level() -> None:
+    """A level whose last setting is cleared so has none any more; one with settings left stays."""
+    box = Box()
+    box.do(ChangeSettings(SUBJECT, {"policy": FULL, "alias": "other"}))
+    box.do(ChangeSettings(SUBJECT, {"policy": None}, prune=True))
+    assert box.state.settings_at(SUBJECT) == Settings(alias="other")
+    assert box.do(ChangeSettings(SUBJECT, {"alias": None}, prune=True)) == cmd.Changed(None)
+    assert box.state.settings_at(SUBJECT) is None
+    box.do(ChangeSettings(SUBJECT, {"policy": None}, prune=True))
+    assert not box.events
+    box.do(ChangeSettings(SUBJECT, {"policy": None}))
+    assert box.state.settings_at(SUBJECT) == Settings()
+
+
 def test_each_setting_comes_from_the_nearest_level() -> None:
     """Subject, then space, then registry, member by member; False is a value, not an absence."""
     box = Box()

@@ -33,7 +33,10 @@ def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Deci
         if isinstance(rule_set, RuleSet):
             rule_set.validate()
     split(after.ruleset or "")
-    if after == before and state.settings_at(level) is not None:
+    there = state.settings_at(level) is not None
+    if command.prune and after == Settings():
+        return Decision((SettingsChanged(level, None),) if there else (), Changed(None))
+    if after == before and there:
         return Decision((), Changed(after))
     return Decision((SettingsChanged(level, after),), Changed(after))
 
