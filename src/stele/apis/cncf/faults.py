@@ -69,7 +69,7 @@ ERRORS = {
 }
 AZURE_ERRORS = {
     status: ResponseSpec(api.AzureFault, description=why, generate_examples=False)
-    for status, why in (*_WHY, (415, "The group takes schemas of another type"))
+    for status, why in (*_WHY, (412, "The group has another ETag"), (415, "The group takes schemas of another type"))
 }
 
 _FAILED = "the registry failed; its log says how"

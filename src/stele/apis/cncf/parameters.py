@@ -11,6 +11,7 @@ from urllib.parse import quote
 from litestar import Request, Response
 from litestar.di import NamedDependency
 from litestar.exceptions import InternalServerException
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
@@ -38,10 +39,15 @@ ASK: Options = {**READ, "status_code": 200}
 """What endpoints have in common that change what is there, or make what has no path of its own."""
 DELETE: Options = {**READ, "status_code": 204}
 """What endpoints that delete have in common."""
+DOCUMENT: Options = {**READ, "media_type": "*/*"}
+"""What endpoints have in common that answer a document."""
 AZURE_READ: Options = {"responses": AZURE_ERRORS}
-AZURE_CREATE: Options = {**AZURE_READ, "status_code": 204}
-AZURE_DELETE: Options = AZURE_CREATE
+AZURE_DELETE: Options = {**AZURE_READ, "status_code": 204}
+AZURE_DOCUMENT: Options = {**AZURE_READ, "media_type": "*/*"}
 """The same in the Azure flavour."""
+_IN_HEADERS = ResponseSpec(None, description="Which version it is, in headers", generate_examples=False)
+AZURE_IDENTIFY: Options = {"responses": {**AZURE_ERRORS, 204: _IN_HEADERS}, "status_code": 204}
+"""What endpoints of that flavour have in common that answer in headers alone."""
 
 # --- attributes -----------------------------------------------------------------------------------------------------
 

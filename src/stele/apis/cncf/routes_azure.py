@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from litestar import Request, Response, delete, get, post, put
+from litestar.openapi.datastructures import ResponseSpec
 
 from stele.apis.cncf import documents, translate
 from stele.apis.cncf import entities as api
 from stele.apis.cncf.access import Permission
 from stele.apis.cncf.desk import AtDesk
+from stele.apis.cncf.faults import AZURE_ERRORS
 from stele.apis.cncf.names import group_of, id_in, ordinal_of
 from stele.apis.cncf.parameters import (
-    AZURE_CREATE,
     AZURE_DELETE,
+    AZURE_DOCUMENT,
+    AZURE_IDENTIFY,
     AZURE_READ,
     AnyDocument,
     Group,
@@ -51,7 +54,15 @@ async def azure_get_group(desk: AtDesk, group: Group) -> Response[api.AzureGroup
     return Response(shown, headers={"ETag": shown.e_tag})
 
 
-@put(_GROUP, operation_class=documented(api.AzureGroupAttributes), status_code=201, **AZURE_READ)
+_CHANGED = ResponseSpec(api.AzureGroup, description="The group was there", generate_examples=False)
+
+
+@put(
+    _GROUP,
+    operation_class=documented(api.AzureGroupAttributes),
+    responses={**AZURE_ERRORS, 200: _CHANGED},
+    status_code=201,
+)
 async def azure_put_group(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> Response[api.AzureGroup]:
     # PUT /$schemaGroups/{group}
     """Create a group (201), or change the one there is (200); `If-Match` with its ETag does so only to that one."""
@@ -79,7 +90,7 @@ async def azure_list_schemas(desk: AtDesk, group: Group) -> api.AzureList:
     return api.AzureList(await desk.schemas(desk.allowed(group)))
 
 
-@put(_SCHEMA, operation_class=AnyDocument, **AZURE_CREATE)
+@put(_SCHEMA, operation_class=AnyDocument, **AZURE_IDENTIFY)
 async def azure_register(
     desk: AtDesk, request: Request[Any, Any, Any], group: Group, schema: SchemaName
 ) -> Response[None]:
@@ -90,7 +101,7 @@ async def azure_register(
     return Response(None, status_code=204, headers=documents.azure_identified(desk, version))
 
 
-@post(_SCHEMA, operation_class=AnyDocument, **AZURE_CREATE)
+@post(_SCHEMA, operation_class=AnyDocument, **AZURE_IDENTIFY)
 async def azure_get_id(
     desk: AtDesk, request: Request[Any, Any, Any], group: Group, schema: SchemaName
 ) -> Response[None]:
@@ -103,7 +114,7 @@ async def azure_get_id(
     return Response(None, status_code=204, headers=documents.azure_identified(desk, version))
 
 
-@get(_SCHEMA, **AZURE_READ)
+@get(_SCHEMA, **AZURE_DOCUMENT)
 async def azure_get_latest(desk: AtDesk, group: Group, schema: SchemaName) -> Response[bytes]:
     # GET /$schemaGroups/{group}/schemas/{schema}
     """The document of the latest version."""
@@ -124,7 +135,7 @@ async def azure_list_versions(desk: AtDesk, group: Group, schema: SchemaName) ->
     return api.AzureVersions(await desk.ordinals(desk.allowed(group), id_in(schema)))
 
 
-@get(_VERSION, **AZURE_READ)
+@get(_VERSION, **AZURE_DOCUMENT)
 async def azure_get_version(desk: AtDesk, group: Group, schema: SchemaName, version: VersionNumber) -> Response[bytes]:
     # GET /$schemaGroups/{group}/schemas/{schema}/versions/{version}
     """The document of a version."""
@@ -139,7 +150,7 @@ async def azure_delete_version(desk: AtDesk, group: Group, schema: SchemaName, v
     await desk.delete_version(desk.allowed(group, Permission.WRITE), id_in(schema), ordinal_of(version))
 
 
-@get(f"{_GROUPS}/$schemas/{{schema_id:str}}", **AZURE_READ)
+@get(f"{_GROUPS}/$schemas/{{schema_id:str}}", **AZURE_DOCUMENT)
 async def azure_get_by_id(desk: AtDesk, schema_id: SchemaId) -> Response[bytes]:
     # GET /$schemaGroups/$schemas/{id}
     """The document with that id, one of a deleted schema too."""

@@ -14,6 +14,7 @@ from stele.apis.cncf.names import group_of, id_in, ordinal_of
 from stele.apis.cncf.parameters import (
     ASK,
     DELETE,
+    DOCUMENT,
     READ,
     After,
     AnyDocument,
@@ -64,7 +65,7 @@ async def create_schema(
     return Response(api.SchemaIdentifier(uid_out(version)), headers=documents.described(desk, state, version))
 
 
-@get(_SCHEMA, **READ)
+@get(_SCHEMA, **DOCUMENT)
 async def get_latest_schema(desk: AtDesk, group: Group, schema: SchemaName) -> Response[bytes]:
     # GET /schemagroups/{group-id}/schemas/{schema-id}
     """The document of the latest version, as it was posted; its attributes in headers."""
@@ -92,7 +93,7 @@ async def get_schema_versions(
     return page_of(numbers, limit, after, desk.link("schemagroups", group, "schemas", schema, "versions"))
 
 
-@get(_VERSION, **READ)
+@get(_VERSION, **DOCUMENT)
 async def get_schema_version(desk: AtDesk, group: Group, schema: SchemaName, version: VersionNumber) -> Response[bytes]:
     # GET /schemagroups/{group-id}/schemas/{schema-id}/versions/{version-number}
     """The document of a version, as it was posted; its attributes in headers."""
@@ -106,7 +107,7 @@ async def delete_schema_version(desk: AtDesk, group: Group, schema: SchemaName, 
     await desk.delete_version(desk.allowed(group, Permission.WRITE), id_in(schema), ordinal_of(version))
 
 
-@get("/schema", **READ)
+@get("/schema", **DOCUMENT)
 async def get_schema_version_by_uri(desk: AtDesk, uri: Uri = None) -> Response[bytes]:
     # GET /schema?uri={uri}
     """The document of the version with that URI, wherever it comes from."""
