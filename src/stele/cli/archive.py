@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +15,12 @@ from stele.cli import moving
 from stele.cli.connect import DEFAULT_URLS
 from stele.cli.moving import DryRun, FromOption, Levels, Shown, SkipModes, StoreOption, ToOption, VerifyOnly
 from stele.cli.output import Output, OutputOption, console, errors, failures, print_json
-from stele.core.ports import Log
 from stele.errors import InvalidRequest
 from stele.migrate import archive, source, target
 from stele.migrate.archive import Archive, Contents, OwnHistory, Restoration
 from stele.migrate.files import STANDARD
 from stele.migrate.target import Refusal
-from stele.storage import open_log
+from stele.server.log import opened_log
 
 
 def export_archive(
@@ -109,28 +108,19 @@ def _members(done: Restoration) -> dict[str, int]:
 
 
 async def _write(store: str, file: Path) -> Contents:
-    async with _log(store) as log:
+    async with opened_log(store) as log:
         return await archive.write(log, file, Shown("archive"))
 
 
 async def _restore(found: Archive, store: str, *, changing: bool) -> Restoration:
     """Compare, or restore and compare again: what a store says it has is read from it."""
-    async with _log(store) as log:
+    async with opened_log(store) as log:
         try:
             if changing:
                 await found.restore(log, Shown("store"))
             return await found.compare(log)
         except OwnHistory as error:
             raise InvalidRequest(f"{error}. Import into an empty one, or add --merge") from None
-
-
-@asynccontextmanager
-async def _log(store: str) -> AsyncIterator[Log]:
-    log = await open_log(store)
-    try:
-        yield log
-    finally:
-        await log.close()
 
 
 @contextmanager

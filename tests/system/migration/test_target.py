@@ -13,6 +13,7 @@ from tests.unit.migrate.samples import dump, row
 
 from stele.client import Retry, SchemaRegistryClient
 from stele.migrate import source, target
+from stele.migrate.beside import Beside, Dek, Kek
 from stele.migrate.compare import Kind, compare
 from stele.migrate.model import Config
 
@@ -173,3 +174,71 @@ def test_an_import_that_is_cut_off_can_be_finished(there: Box, writes: int, monk
     assert target.plan(wanted, there.client).differences == ()
     assert there.client.mode() == "READWRITE"
     assert there.client.subjects(deleted=True) == [f"s{place}" for place in range(1, 9)]
+
+
+class _Plain(httpx.BaseTransport):
+    """A registry of another make: it knows no bulk import, and says so in one of two ways."""
+
+    def __init__(self, registry: Box, status: int) -> None:
+        self._registry = registry
+        self._status = status
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/subjects:import":
+            return httpx.Response(self._status, json={"error_code": self._status, "message": "no"})
+        return self._registry.transport.handle_request(request)
+
+
+KEYS = Beside((Kek("k", "x", "1", kms_props={"a": "b"}, ts=5),), (Dek("k", "s1", 3, "AES256_GCM", "AAAA", ts=6),))
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_other_makes_take_one_after_the_other(there: Box, status: int) -> None:
+    """A target without bulk imports gets its versions singly; keys it cannot take so are told by name."""
+    plain = SchemaRegistryClient("http://x", transport=_Plain(there, status), retry=Retry(rounds=1))
+    assert target.apply(MANY, plain) == []
+    assert target.plan(MANY, there.client).differences == ()
+    refused = target.apply(replace(MANY, beside=KEYS), plain)
+    assert [row.name for row in refused] == ["kek . k", "dek k s1 AES256_GCM 3"]
+    assert there.client.mode() == "READWRITE"
+
+
+def test_keys_follow_their_source(there: Box) -> None:
+    """A second import brings what changed at the source meanwhile; another key of the same name is refused."""
+    assert target.apply(replace(MANY, beside=KEYS), there.client) == []
+    kek, dek = KEYS.keks[0], KEYS.deks[0]
+    changed = Beside((replace(kek, doc="why", deleted=True, ts=9),), (replace(dek, deleted=True, ts=9),))
+    left = target.plan(replace(MANY, beside=changed), there.client).differences
+    assert [(row.kind, row.name, row.why) for row in left] == [
+        (Kind.BESIDE, ". k", "kek: doc, ts, deleted"),
+        (Kind.BESIDE, "k s1 AES256_GCM 3", "dek: ts, deleted"),
+    ]
+    assert target.apply(replace(MANY, beside=changed), there.client) == []
+    assert target.plan(replace(MANY, beside=changed), there.client).differences == ()
+    other = replace(MANY, beside=Beside((replace(kek, kms_key_id="2"),)))
+    assert [row.name for row in target.apply(other, there.client)] == ["kek k"]
+
+
+def test_secrets_of_shared_keys_are_set_by_hand(there: Box) -> None:
+    """No registry shows the secret of a KEK: the note says so, and once it is set the keys are served unwrapped."""
+    shared = {"name": "k", "kmsType": "local-kms", "kmsKeyId": "here", "kmsProps": {"secret": "s"}, "shared": True}
+    with box() as origin:
+        play(origin.http, [Step("POST", "/dek-registry/v1/keks", shared)])
+        made = origin.http.post("/dek-registry/v1/keks/k/deks", json={"subject": "s"}).json()
+        dump_of_it = source.read(origin.client)
+    assert dump_of_it.notes == ("secrets in the kmsProps of shared KEKs are not shown: set them at the target",)
+    assert target.apply(dump_of_it, there.client) == []
+    play(there.http, [Step("PUT", "/dek-registry/v1/keks/k", {"kmsProps": {"secret": "s"}})])
+    shown = there.http.get("/dek-registry/v1/keks/k/deks/s").json()
+    assert shown == made
+    assert shown["keyMaterial"]
+
+
+def test_times_stay_where_they_are(there: Box) -> None:
+    """A version that is there keeps its time; that it is another one is told, and stands in nobody's way."""
+    play(there.http, [register("s", '"int"')])
+    timed = dump(replace(row("s", 1, 1, '"int"'), ts=5), replace(row("s", 2, 2, '"long"'), ts=6))
+    assert target.apply(timed, there.client) == []
+    left = target.plan(timed, there.client).differences
+    assert [(difference.kind, difference.version) for difference in left] == [(Kind.TIME, 1)]
+    assert [version.ts for version in source.read(there.client).versions][1] == 6

@@ -103,6 +103,27 @@ def test_what_is_not_carried_over_is_told() -> None:
     assert dump.notes == ("2 records of kind NEWS are not carried over",)
 
 
+def test_keys_and_associations() -> None:
+    """Records of keys and associations say their last word, too; null takes one away, and no other."""
+    topic_of = {"resourceName": "t", "resourceNamespace": "n", "resourceType": "topic", "associationType": "value"}
+    association = {"keytype": "ASSOC", "tenant": "default", **topic_of, "subject": "s", "magic": 0}
+    kek = {"keytype": "KEK", "tenant": "default", "name": "k"}
+    dek = {"keytype": "DEK", "tenant": "default", "kekName": "k", "subject": "s", "algorithm": "A", "version": 1}
+    pairs = [
+        (association, {"subject": "s", "guid": "g", **topic_of, "lifecycle": "STRONG", "frozen": True}),
+        (kek, {"name": "k", "kmsType": "x", "kmsKeyId": "1", "kmsProps": {"secret": "s"}, "unknown": 1}),
+        (kek, {"name": "k", "kmsType": "x", "kmsKeyId": "1", "kmsProps": {"secret": "t"}, "deleted": True}),
+        (dek, {"encryptedKeyMaterial": "m"}),
+        ({**dek, "version": 2}, {"encryptedKeyMaterial": "n"}),
+    ]
+    beside = folded(*pairs).beside
+    assert [(row.kms_props, row.deleted) for row in beside.keks] == [({"secret": "t"}, True)]
+    assert [(row.version, row.encrypted_key_material) for row in beside.deks] == [(1, "m"), (2, "n")]
+    assert [(row.guid, row.resource_id, row.frozen) for row in beside.associations] == [("g", "", True)]
+    less = folded(*pairs, (dek, None), (association, None)).beside
+    assert (len(less.keks), [row.version for row in less.deks], less.associations) == (1, [2], ())
+
+
 def test_records_out_of_their_order() -> None:
     """Of Redpanda's records those count that lie where they were meant to; of unknown offsets all do."""
     pairs = [
