@@ -32,13 +32,13 @@ class Encode:
         """Raise on the driver what every row would meet: `EncodeError` for columns that do not fit the schema."""
         import pyarrow as pa
 
-        from stele.spark.formats import fit, type_for
+        from stele.spark.formats import check_columns
 
         value = self._value([pa.nulls(0, type_) for type_ in types])
         if _is_avro(self._writing.writer):
             self._check_avro(value)
         else:
-            fit(value, type_for(self._writing.writer, self._writing.message), "")
+            check_columns(self._writing.writer, value, self._writing.message)
 
     def _check_avro(self, value: Column) -> None:
         from stele.spark.engines.inputs import Inputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -359,6 +359,39 @@ def test_rows_and_columns_that_do_not_fit_are_named() -> None:
         encoder.encode(pa.array([{"tags": {"x": 1}}]))
     with pytest.raises(EncodeError, match=r"place.zip \(string\) does not fit int64"):
         encoder.encode(pa.array([{"place": {"zip": "x"}}]))
+
+
+def test_columns_a_schema_was_made_of_can_be_written() -> None:
+    """What `schema_for` has other words for (dates, decimals, wall clocks, bytes) is written from those columns."""
+    from pyspark.sql import types as t
+
+    from stele.spark.types import schema_for
+
+    columns = {
+        "day": (t.DateType(), pa.date32(), date(2026, 1, 31)),
+        "price": (t.DecimalType(10, 2), pa.decimal128(10, 2), Decimal("-12.50")),
+        "at": (t.TimestampType(), pa.timestamp("us", "UTC"), datetime(2026, 1, 31, 12, 0, 0, 5, UTC)),
+        "clock": (t.TimestampNTZType(), pa.timestamp("us"), datetime(2026, 1, 31, 12, 0, 0, 5)),  # noqa: DTZ001 - a wall clock
+        "raw": (t.BinaryType(), pa.binary(), b"\xff\0"),
+        "count": (t.LongType(), pa.int64(), 5),
+        "span": (t.DayTimeIntervalType(), pa.duration("us"), timedelta(seconds=3)),
+    }
+    struct = t.StructType([t.StructField(name, kind) for name, (kind, _, _) in columns.items()])
+    rows = pa.StructArray.from_arrays(
+        [pa.array([value], type_) for _, type_, value in columns.values()], names=list(columns)
+    )
+    proto = ResolvedSchema(schema_for(struct, "protobuf", name="acme.Row")[0], "PROTOBUF", id=1)
+    found = decode(proto, encoder_for(proto, 1).encode(rows).to_pylist()).values.to_pylist()[0]
+    assert found["day"] == {"year": 2026, "month": 1, "day": 31}
+    assert (found["at"], found["raw"], found["count"]) == (columns["at"][2], b"\xff\0", 5)
+    assert int.from_bytes(found["price"]["value"], "big", signed=True) == -1250
+    assert found["clock"]["hours"] == 12
+    text = ResolvedSchema(schema_for(struct, "json", name="Row")[0], "JSON", id=1)
+    kept = pa.StructArray.from_arrays(rows.flatten()[:6], names=list(columns)[:6])
+    found = decode(text, encoder_for(text, 1).encode(kept).to_pylist()).values.to_pylist()[0]
+    assert found["day"] == "2026-01-31"
+    assert (found["price"], found["raw"]) == ("-12.50", "/wA=")
+    assert (found["at"], found["clock"]) == ("2026-01-31T12:00:00.000005Z", "2026-01-31T12:00:00.000005")
 
 
 def test_formats_without_columns_are_refused() -> None:

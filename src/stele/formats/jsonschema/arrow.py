@@ -7,6 +7,7 @@ that has no one column type (other sums, tuples, untyped values, schemas inside 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stele.errors import NotInstalled
@@ -24,6 +25,9 @@ MAX_COLUMNS = 10_000
 
 JSON_TEXT: Final = b"json"
 """Entry in the metadata `marked_schema` gives fields whose strings are JSON texts."""
+
+REQUIRED: Final = b"required"
+"""Entry in the metadata it gives properties that must be there."""
 
 WHOLE: Final = b"whole"
 """Entry in the metadata it gives the one field of a schema that is no object: it is all of the data."""
@@ -46,11 +50,12 @@ class _Typed(NamedTuple):
     nullable: bool
     text: bool = False
 
-    def field(self, name: str, *, optional: bool = False) -> pa.Field[pa.DataType]:
+    def field(self, name: str, *, optional: bool = False, marks: Sequence[bytes] = ()) -> pa.Field[pa.DataType]:
         """The place as a field."""
         import pyarrow as pa
 
-        return pa.field(name, self.type, self.nullable or optional, {JSON_TEXT: b"text"} if self.text else None)
+        metadata: dict[bytes | str, bytes | str] = dict.fromkeys([*marks, *([JSON_TEXT] if self.text else [])], b"")
+        return pa.field(name, self.type, self.nullable or optional, metadata or None)
 
 
 def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
@@ -75,9 +80,7 @@ def _schema(parsed: ParsedJsonSchema, *, marked: bool) -> pa.Schema:
     top = builder.column(parsed.root, ())
     if pa.types.is_struct(top.type):
         return pa.schema(list(top.type))
-    only = top.field(_COLUMN)
-    if marked:
-        only = only.with_metadata({WHOLE: b"", JSON_TEXT: b"text"} if top.text else {WHOLE: b""})
+    only = top.field(_COLUMN, marks=[WHOLE] if marked else [])
     return pa.schema([only])
 
 
@@ -132,7 +135,8 @@ class _Builder:
             columns = []
             for name, inner in merged.properties.items():
                 typed = self.column(inner, inside)
-                columns.append(typed.field(name, optional=name not in merged.required))
+                needed = name in merged.required
+                columns.append(typed.field(name, optional=not needed, marks=[REQUIRED] * (needed and self._marked)))
             return _Typed(pa.struct(columns), nullable)
         if isinstance(merged.rest, dict):
             value = self.column(merged.rest, inside)

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Final
 from stele.errors import DataError
 from stele.spark.engines.base import Decoder, Encoder, engine_named
 from stele.spark.formats.base import Language, made_ready
+from stele.spark.formats.fitting import fit
 from stele.spark.formats.json import JsonLanguage
 from stele.spark.formats.protobuf import ProtobufLanguage
-from stele.spark.formats.rows import RowDecoder, RowEncoder, Schemas, fit, root_fields
+from stele.spark.formats.rows import RowDecoder, RowEncoder, Schemas
 from stele.spark.formats.thrift import ThriftLanguage
 from stele.spark.source import parsed
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
     from stele.formats.avro.model import AvroSchema
-    from stele.spark.engines.arrow import ArrowType
+    from stele.spark.engines.arrow import ArrowType, Column
 
 AVRO: Final = "AVRO"
 LANGUAGES: Final[dict[str, Language]] = {
@@ -30,7 +31,7 @@ LANGUAGES: Final[dict[str, Language]] = {
 }
 """The languages beside Avro, by the registry's word for them."""
 
-__all__ = ["AVRO", "LANGUAGES", "Schemas", "decoder_for", "encoder_for", "fit", "root_fields", "type_for"]
+__all__ = ["AVRO", "LANGUAGES", "Schemas", "check_columns", "decoder_for", "encoder_for", "type_for"]
 
 
 def decoder_for(reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", message: str = "") -> Decoder:
@@ -66,6 +67,11 @@ def type_for(reader: ResolvedSchema, message: str = "") -> ArrowType:
 
         return Resolver(parsed(reader), for_spark=True).root.type
     return _language(reader).plan(made_ready(reader, reader.schema_type), message).type
+
+
+def check_columns(writer: ResolvedSchema, value: Column, message: str = "") -> None:
+    """Raise `EncodeError` when a column cannot be written with a schema that is not Avro, whatever its rows."""
+    fit(_language(writer).plan(made_ready(writer, writer.schema_type), message), value)
 
 
 def _language(schema: ResolvedSchema) -> Language:

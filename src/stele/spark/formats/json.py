@@ -1,6 +1,7 @@
 """JSON data as columns: checked against the schema they were written with, in the shape of the reader's.
 
 A member that is missing and one that is null are both null; members the reader's schema does not name are left out.
+When data are written, null is written for members that are required, and the others are left out.
 Where the reader's schema has no one type for a place, its column holds JSON text. Integers that do not fit 64 bits and
 fractions where the reader wants integers are no data of the reader's.
 """
@@ -8,16 +9,18 @@ fractions where the reader wants integers are no data of the reader's.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any, Final
 
 import jsonschema_rs
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from stele.client.serdes.schemas import Ready
 from stele.errors import Invalid
-from stele.formats.jsonschema.arrow import JSON_TEXT, WHOLE, marked_schema
-from stele.spark.engines.arrow import ArrowType
+from stele.formats.jsonschema.arrow import JSON_TEXT, REQUIRED, WHOLE, marked_schema
+from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.formats.base import Reads, Write
 from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct, member
 
@@ -68,7 +71,7 @@ def _struct(fields: list[Any], path: str) -> Struct:
     parts = []
     for field in fields:
         plan = _plan(field.type, field.metadata, f"{path}.{field.name}" if path else field.name)
-        parts.append(Part(field.name, member(field.name), plan))
+        parts.append(Part(field.name, member(field.name), plan, keeps_null=REQUIRED in (field.metadata or {})))
     return Struct(parts, path, kinds=_OBJECT)
 
 
@@ -96,8 +99,19 @@ def _scalar(type_: ArrowType, path: str) -> Leaf:
     if pa.types.is_null(type_):
         return Leaf(pa.string(), path, kinds=frozenset())
     if pa.types.is_string(type_):
-        return Leaf(pa.string(), path, kinds=frozenset({str}))
+        return Leaf(pa.string(), path, kinds=frozenset({str}), take=_as_text)
     raise Invalid(f"{path}: there is no column for {type_}")
+
+
+def _as_text(values: Column) -> Column | None:
+    """Points in time as RFC 3339 has them, bytes as base64; the rest is as Arrow writes it."""
+    if pa.types.is_timestamp(values.type):
+        return pc.strftime(values, "%Y-%m-%dT%H:%M:%S" + ("Z" if values.type.tz else ""))
+    if pa.types.is_binary(values.type):
+        return pa.array(
+            [None if data is None else b64encode(data).decode() for data in values.to_pylist()], pa.string()
+        )
+    return None
 
 
 def _whole(value: float) -> int:

@@ -51,6 +51,7 @@ class Leaf:
     read   makes of one value what Arrow takes for the type; None where that is the value itself
     write  makes of one what Arrow gives what the codec takes; None likewise
     easy   those among the kinds that need no read
+    take   makes the column's type of a column of another one, as Arrow's own cast would not; None for what it leaves
     raw    the type of what read makes, where the column's type is only another view of it (a time stamp of a number)
     """
 
@@ -63,10 +64,12 @@ class Leaf:
         write: Convert | None = None,
         kinds: Kinds | None = None,
         easy: Kinds = frozenset(),
+        take: Callable[[Column], Column | None] | None = None,
         raw: ArrowType | None = None,
     ) -> None:
         self.type = type_
         self.path = path
+        self.take = take
         self._read, self._write, self._raw = read, write, raw
         self._kinds = None if kinds is None else kinds | _NOTHING
         self._easy = easy | _NOTHING
@@ -96,11 +99,12 @@ class Leaf:
 
 
 class Part(NamedTuple):
-    """A field of a struct; pick gives the field of every value."""
+    """A field of a struct; pick gives the field of every value, keeps_null has a null written rather than left out."""
 
     name: str
     pick: Pick
     plan: Plan
+    keeps_null: bool = False
 
 
 def member(name: str) -> Pick:
@@ -115,10 +119,21 @@ def member(name: str) -> Pick:
 
 
 class Struct:
-    """A value with named parts. Fields that are null are left out of what codecs are given."""
+    """A value with named parts. Fields that are null are left out of what codecs are given, unless a part keeps them.
 
-    def __init__(self, parts: Sequence[Part], path: str = "", *, kinds: Kinds | None = None) -> None:
+    whole  tells the types of columns whose values stand for such a struct: a date for its year, month and day
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        path: str = "",
+        *,
+        kinds: Kinds | None = None,
+        whole: Callable[[ArrowType], bool] | None = None,
+    ) -> None:
         self.parts = tuple(parts)
+        self.whole = whole
         self.path = path or "the value"
         self._kinds = None if kinds is None else kinds | _NOTHING
         self.type: ArrowType = pa.struct([pa.field(part.name, part.plan.type) for part in parts])
@@ -137,10 +152,10 @@ class Struct:
 
     def datum(self, value: Any) -> Any:
         """See `Plan`."""
-        if value is None:
-            return None
-        found = ((part.name, part.plan.datum(value[part.name])) for part in self.parts)
-        return {name: inner for name, inner in found if inner is not None}
+        if not isinstance(value, dict):
+            return value  # nothing, or a whole
+        found = ((part, part.plan.datum(value.get(part.name))) for part in self.parts)
+        return {part.name: inner for part, inner in found if inner is not None or part.keeps_null}
 
 
 class Items:

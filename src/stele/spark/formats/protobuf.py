@@ -33,6 +33,8 @@ from stele.formats.protobuf.kinds import (
     map_parts,
     message_of,
 )
+from stele.formats.protobuf.whole import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
+from stele.spark.engines.arrow import ArrowType
 from stele.spark.formats.base import Reads, Write
 from stele.spark.formats.plans import Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
 from stele.wire.confluent import decode_indexes, encode_indexes
@@ -55,6 +57,14 @@ _TYPES: Final = {
     F.TYPE_STRING: pa.string(),
     F.TYPE_BYTES: pa.binary(),
 }
+_WHOLE: Final[dict[str, Callable[[ArrowType], bool]]] = {
+    DATE: pa.types.is_date,
+    TIME_OF_DAY: pa.types.is_time,
+    DATE_TIME: pa.types.is_timestamp,
+    DECIMAL: pa.types.is_decimal,
+    CONFLUENT_DECIMAL: pa.types.is_decimal,
+}
+"""Messages that columns of a plain type stand for when they are written."""
 _SECONDS: Final = (-62_135_596_800, 253_402_300_799)
 """First and last second of a Timestamp: the years 1 to 9999."""
 _LONGEST: Final = 315_576_000_000
@@ -125,7 +135,7 @@ class _Planner:
             plan = self._column(field, f"{path}.{field.name}" if path else field.name, inside)
             pick = _present(field.name) if field.has_presence and not field.is_required else _attribute(field.name)
             parts.append(Part(field.name, pick, plan))
-        return Struct(parts, path)
+        return Struct(parts, path, whole=_WHOLE.get(message.full_name))
 
     def _column(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan:
         if is_map(field):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -17,7 +17,8 @@ from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.base import Decoded
 from stele.spark.engines.reasons import TEXTS, Reason
 from stele.spark.formats.base import Language, Reads, Write, made_ready
-from stele.spark.formats.plans import Plan, Struct, built
+from stele.spark.formats.fitting import fit
+from stele.spark.formats.plans import Plan, built
 from stele.wire.confluent import id_prefix
 
 Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
@@ -105,7 +106,7 @@ class RowEncoder:
 
     def encode(self, values: Column) -> Column:
         """Framed records; see `engines.base.Encoder.encode`."""
-        fitted = fit(values, self._plan.type, self._plan.path)
+        fitted = fit(self._plan, values)
         frames: list[bytes | None] = []
         for row, value in enumerate(fitted.to_pylist()):
             if value is None:
@@ -116,50 +117,6 @@ class RowEncoder:
             except EncodeError as error:
                 raise EncodeError(f"row {row}, {error}") from error
         return pa.array(frames, pa.binary())
-
-
-def fit(values: Column, type_: ArrowType, path: str) -> Column:
-    """A column in the type of the schema; missing fields are null. Raises `EncodeError` when it does not fit."""
-    if values.type == type_:
-        return values
-    if pa.types.is_struct(type_) and pa.types.is_struct(values.type):
-        given = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
-        unknown = sorted(given.keys() - {field.name for field in type_})
-        if unknown:
-            raise EncodeError(f"{_below(path, unknown[0])} is not in the schema")
-        children = [
-            fit(given[field.name], field.type, _below(path, field.name))
-            if field.name in given
-            else pa.nulls(len(values), field.type)
-            for field in type_
-        ]
-        return pa.StructArray.from_arrays(children, fields=list(type_), mask=values.is_null())
-    if pa.types.is_list(type_) and pa.types.is_list(values.type):
-        items = fit(values.values, type_.value_type, f"{path}[]")
-        return pa.ListArray.from_arrays(_offsets(values), items, type=type_)
-    if pa.types.is_map(type_) and pa.types.is_map(values.type):
-        keys = fit(values.keys, type_.key_type, f"{path}{{key}}")
-        items = fit(values.items, type_.item_type, f"{path}{{}}")
-        return pa.MapArray.from_arrays(_offsets(values), keys, items, type=type_)  # type: ignore[call-overload]  # the stubs lag behind
-    nested = pa.types.is_nested(type_) or (pa.types.is_nested(values.type) and not pa.types.is_null(values.type))
-    if nested and not pa.types.is_null(values.type):
-        raise EncodeError(f"{path or 'the value'} is {values.type}, the schema wants {type_}")
-    try:
-        return values.cast(type_)
-    except pa.ArrowException as error:
-        raise EncodeError(f"{path or 'the value'} ({values.type}) does not fit {type_}: {error}") from error
-
-
-def _offsets(column: Column) -> Column:
-    """Offsets of a list or map in which a null entry marks a null list."""
-    if not column.null_count:
-        return column.offsets
-    mask = pa.concat_arrays([column.is_null(), pa.array([False])])
-    return pc.if_else(mask, pa.scalar(None, column.offsets.type), column.offsets)
-
-
-def _below(path: str, name: str) -> str:
-    return f"{path}.{name}" if path and path != "the value" else name
 
 
 def _sparse(found: dict[int, Any], n: int, type_: ArrowType) -> Column:
@@ -178,8 +135,3 @@ def _no_collecting() -> Iterator[None]:
     finally:
         if on:
             gc.enable()
-
-
-def root_fields(plan: Plan) -> Sequence[str] | None:
-    """Names of the columns of a record; None for a schema that is none."""
-    return [part.name for part in plan.parts] if isinstance(plan, Struct) else None
