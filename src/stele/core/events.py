@@ -59,6 +59,7 @@ class SubjectCreated(_Event, frozen=True):
     description: str = ""
     labels: dict[str, str] | None = None
     ext: dict[str, Any] | None = None
+    variety: str = ""
 
 
 class SubjectChanged(_Event, frozen=True):

@@ -85,6 +85,7 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.Stamp, se
         scope=event.scope,
         default_policy=state.intern(event.default_policy),
         format=event.format,
+        variety=event.variety,
         description=event.description,
         labels=event.labels,
         ext=event.ext,

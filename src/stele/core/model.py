@@ -237,6 +237,8 @@ class Subject(msgspec.Struct):
     default_policy: Policy | None = None
     format: str = ""
     """Only schemas of this format are taken; '' takes all."""
+    variety: str = ""
+    """Of the format, where it has a name that nobody here knows: then only that one is taken."""
     versions: list[Version] = []
     ordinal_high: int = 0
     lane: Lane | None = None

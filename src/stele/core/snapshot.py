@@ -42,7 +42,7 @@ from stele.core.policy import Policy
 from stele.core.state import State, uid_bytes, uid_of
 from stele.core.texts import Dumped, Texts
 
-LAYOUT = 9
+LAYOUT = 10
 """Raised whenever a row changes its shape."""
 
 _BATCH = 500
@@ -86,6 +86,7 @@ class _Subject(msgspec.Struct, array_like=True):
     scope: Scope
     default_policy: Policy | None
     format: str
+    variety: str
     ordinal_high: int
     lane: int | None
     lane_high: list[tuple[int, int]] | None

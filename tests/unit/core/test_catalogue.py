@@ -146,9 +146,6 @@ def test_the_policy_of_a_creation_is_younger_than_the_settings() -> None:
     box.do(cmd.CreateSubject(S, SubjectDefaults(policy=DENY_ALL)))
     assert queries.policy_for(box.state, S) == DENY_ALL
     assert queries.settings_for(box.state, Level(*S)).normalize
-    box.do(cmd.ChangeSettings(Level(*T), {"policy": POLICIES["FULL"]}))
-    box.do(cmd.CreateSubject(T, SubjectDefaults(policy=DENY_ALL)))
-    assert box.state.settings_at(Level(*T)) is None, "nothing is left of settings that were a policy alone"
 
 
 def test_changing_a_subject_replaces_its_description() -> None:

@@ -510,6 +510,15 @@ def test_gates_of_format_are_kept() -> None:
     box.do(cmd.CreateSubject(S, SubjectDefaults(format="protobuf")))
     with pytest.raises(FormatMismatch):
         box.register(S, "a")
+    box.do(cmd.CreateSubject(T, SubjectDefaults(format="opaque", variety="words")))
+    text = doc("a", "opaque")
+    for variety in ("", "verse"):
+        with pytest.raises(FormatMismatch, match="takes words schemas"):
+            box.do(Register(T, msgspec.structs.replace(text, variety=variety)))
+    state = load_state(dump_state(box.state))
+    assert state is not None
+    assert [subject.variety for subject in state.spaces[""].subjects.values()] == ["", "words"]
+    box.do(Register(T, msgspec.structs.replace(text, variety="words")))
 
 
 # --- importing ------------------------------------------------------------------------------------------------------

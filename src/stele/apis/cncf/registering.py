@@ -75,6 +75,7 @@ async def register(
                 Numbering.NEVER_REUSE,
                 policy=ALLOW_ANY if translate.policy_of(state, space) is None else None,
                 format=language.format,
+                variety=language.variety,
             ),
             description=translate.text_in(attributes.version_description or ""),
             media_type=content_type_in(document.content_type),
@@ -126,7 +127,7 @@ def _language_of_schema(subject: Subject | None) -> Language | None:
         return language_of(newest.lane)
     if subject is None or not subject.format:
         return None
-    return Language(subject.format, translate.kept(subject.ext).get("variety", ""))
+    return Language(subject.format, subject.variety)
 
 
 async def _prepared(desk: Desk, state: State, subject: Subject | None, language: Language, body: bytes) -> Prepared:
@@ -155,7 +156,5 @@ def _about(subject: Subject | None, attributes: Attributes, language: Language) 
         own["authority"] = uris.origin_of(attributes.id)
     if attributes.format is not None:
         own["format"] = attributes.format.strip()
-    if language.variety:
-        own["variety"] = language.variety
     description = None if attributes.description is None else translate.text_in(attributes.description)
     return About(description, {DIALECT: own} if own else {})

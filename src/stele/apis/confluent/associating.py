@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -153,12 +154,17 @@ def _require_unreferred(state: State, subject: SubjectKey) -> None:
 # --- deleting what is associated ------------------------------------------------------------------------------------
 
 
+def _associations(bindings: Iterable[Binding]) -> list[Binding]:
+    """The bindings that are associations: those of other dialects have no resource id, nobody could end them here."""
+    return [row for row in bindings if row.resource_id]
+
+
 async def delete_subject(desk: Desk, subject: SubjectKey, removal: Removal) -> Outcome:
     """Delete all versions of a subject that no association needs. Raises `SubjectTaken`, and what the deletion does."""
     while True:
         state = await desk.registry.current()
         seen = queries.bindings_of(state, [subject])
-        if seen and queries.latest(state.subject(subject)) is not None:
+        if _associations(seen) and queries.latest(state.subject(subject)) is not None:
             raise SubjectTaken(qualified(subject))
         try:
             return await desk.execute(DeleteSubject(subject, removal, seen))
@@ -175,8 +181,9 @@ async def delete_version(desk: Desk, subject: SubjectKey, ordinal: int | None, r
         state = await desk.registry.current()
         seen = queries.bindings_of(state, [subject])
         live = queries.versions(state.subject(subject))
-        if seen and len(live) == 1 and ordinal in (None, live[0].ordinal) and removal is Removal.RETIRE:
-            owned = any(row.lifecycle == STRONG for row in seen)
+        associations = _associations(seen)
+        if associations and len(live) == 1 and ordinal in (None, live[0].ordinal) and removal is Removal.RETIRE:
+            owned = any(row.lifecycle == STRONG for row in associations)
             raise SubjectOwned(qualified(subject)) if owned else NoActiveVersion(qualified(subject))
         try:
             return await desk.execute(DeleteVersion(subject, ordinal, removal, seen))

@@ -255,8 +255,8 @@ def _present(state: State, key: SubjectKey) -> Subject:
 
 
 def _language_of(subject: Subject) -> Language:
-    """The format of a group; the name of a custom one is kept beside it."""
-    return Language(subject.format, ((subject.ext or {}).get(translate.DIALECT) or {}).get("variety", ""))
+    """The format of a group."""
+    return Language(subject.format, subject.variety)
 
 
 def _require_format(subject: Subject, language: Language) -> None:

@@ -74,16 +74,19 @@ async def create_group(desk: AtDesk, request: Request[Any, Any, Any]) -> Respons
     policy = translate.compatibility_in(given.compatibility)
     await desk.require_comparable(language, policy)
     defaults = SubjectDefaults(
-        Numbering.NEVER_REUSE, translate.scope_in(given.allow_multiple_types), policy, language.format
+        Numbering.NEVER_REUSE,
+        translate.scope_in(given.allow_multiple_types),
+        policy,
+        language.format,
+        variety=language.variety,
     )
-    own = {"variety": language.variety or None, "compatibility": translate.kept(given.compatibility)}
-    own = {name: value for name, value in own.items() if value is not None}
+    kept = translate.kept(given.compatibility)
     await desk.execute(
         CreateSubject(
             SubjectKey(desk.namespace, body.group_name),
             defaults,
             labels=given.properties or None,
-            ext={translate.DIALECT: own} if own else None,
+            ext={translate.DIALECT: {"compatibility": kept}} if kept is not None else None,
         )
     )
     return nothing(201)

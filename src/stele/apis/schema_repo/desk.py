@@ -267,7 +267,9 @@ class Desk:
             if not opaque:
                 raise
             prepared = await prepare(state, _OPAQUE, text)
-        variety = newest.lane.variety if newest is not None and language == _OPAQUE else ""
+        variety = ""
+        if language == _OPAQUE:
+            variety = newest.lane.variety if newest is not None else subject.variety if subject is not None else ""
         return prepared._replace(document=msgspec.structs.replace(prepared.document, variety=variety))
 
 

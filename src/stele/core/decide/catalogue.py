@@ -10,7 +10,7 @@ from stele.core import queries
 from stele.core.decide.decision import Decision, bound, checked_name, creation, require_bindings, writable
 from stele.core.decide.lifecycle import close_subjects
 from stele.core.events import Stamp
-from stele.core.model import DEFAULT_SPACE, Level, Life, Settings, Subject, SubjectKey
+from stele.core.model import DEFAULT_SPACE, Level, Life, Subject, SubjectKey
 from stele.core.state import State, uid_bytes
 from stele.errors import (
     AlreadyExists,
@@ -64,8 +64,7 @@ def create_subject(state: State, command: cmd.CreateSubject, stamp: Stamp) -> De
     if command.defaults.policy is None or before is None or before.policy is None:
         return Decision((event,), cmd.Done())
     # Settings may precede their subject; the policy it is created with is younger than theirs.
-    rest = replace(before, policy=None)
-    return Decision((event, ev.SettingsChanged(level, rest if rest != Settings() else None)), cmd.Done())
+    return Decision((event, ev.SettingsChanged(level, replace(before, policy=None))), cmd.Done())
 
 
 def change_subject(state: State, command: cmd.ChangeSubject, stamp: Stamp) -> Decision:

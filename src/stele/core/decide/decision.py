@@ -100,4 +100,5 @@ def creation(state: State, key: SubjectKey, stamp: Stamp, defaults: SubjectDefau
         scope=defaults.scope,
         default_policy=defaults.policy,
         format=defaults.format,
+        variety=defaults.variety,
     )

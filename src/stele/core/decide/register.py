@@ -198,10 +198,11 @@ def _require_fitting(state: State, command: Register, subject: Subject | None, d
         raise SubjectNotFound(command.key.name)
     require_latest(subject, command.latest)
     space = state.space(command.key.space)
-    gates = [subject.format if subject is not None else command.defaults.format, space.format if space else ""]
-    for gate in gates:
-        if gate and gate != document.format:
-            raise FormatMismatch(f"'{command.key.name}' takes {gate} schemas, not {document.format}")
+    own = subject if subject is not None else command.defaults
+    for gate, variety in ((own.format, own.variety), (space.format if space else "", "")):
+        if (gate and gate != document.format) or (variety and variety != document.variety):
+            there = document.variety or document.format
+            raise FormatMismatch(f"'{command.key.name}' takes {variety or gate} schemas, not {there}")
 
 
 def _policy(state: State, command: Register, subject: Subject | None) -> Policy:
