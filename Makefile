@@ -3,19 +3,24 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Where there is no JDK, Spark decodes without it.
+JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-servers serve check format docs lock bench clean
+.PHONY: help demo test test-servers serve check format docs lock bench jar clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data (DEMO_EXIT=1: stop the server at the end)
+	@$(JAR)
 	@$(BIN)/python examples/flights/demo.py
 
 test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests that need only Python, a JDK and PyPI
+	@$(JAR)
 	$(BIN)/python -m pytest -q -m "not servers"
 
 test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## The tests against real servers and foreign clients: Maven and Node.js, too
+	@$(JAR)
 	$(BIN)/python -m pytest -q -m servers
 
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
@@ -51,7 +56,11 @@ lock: $(VENV)/uv.stamp ## Pin every dependency again
 	    --upgrade requirements/tools.in -o requirements/tools.lock
 
 bench: $(VENV)/dev.stamp ## Side-by-side benchmarks; results go to bench/results/
+	@$(JAR)
 	$(BIN)/python bench/run.py
+
+jar: $(VENV)/demo.stamp ## The jar of the Spark engine `jvm`; a wheel built after this holds it
+	@$(BIN)/python -m stele.spark.engines.jvm.build
 
 clean: ## Remove the environment and everything built or stored here
 	rm -rf $(VENV) .stele dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
