@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from typing import Any
 
 import httpx
@@ -19,6 +20,7 @@ from stele.client import (
     record_name,
 )
 from stele.client.serdes import AsyncSerializer, AvroDeserializer, AvroSerializer
+from stele.client.serdes.steps import HOLDS, Associations, run
 from stele.errors import InvalidName, Unavailable
 
 
@@ -65,10 +67,28 @@ def written(registry: Associating, naming: AssociatedName, **call: Any) -> list[
 
 
 def test_the_registry_says_the_subject() -> None:
-    """A topic's values go by the subject it is associated with, asked for once, and after the client's own writes."""
+    """A topic's values go by the subject it is associated with, which is asked for once."""
     registry = Associating(SHARED)
     assert written(registry, AssociatedName("lkc-1")) == ["shared"]
-    assert registry.queries == ["resourceType=topic&associationType=value"] * 2
+    assert registry.queries == ["resourceType=topic&associationType=value"]
+
+
+def test_asked_again_after_a_while() -> None:
+    """Neither an association nor its absence is asked for with every record, and both may change."""
+    registry, now = Associating(None), [0.0]
+    client = SchemaRegistryClient("http://registry", transport=httpx.MockTransport(registry.handle), cache_ttl=0)
+    names = Associations(client, AssociatedName(), clock=lambda: now[0])
+
+    def found() -> str:
+        return run(names.subject("orders", "value", ""), client)
+
+    assert {found() for _ in range(3)} == {"orders-value"}
+    registry.rows = {("lkc-1", "orders", "value"): "shared"}
+    now[0] = HOLDS
+    assert (found(), len(registry.queries)) == ("orders-value", 1)
+    now[0] += 1
+    assert {found() for _ in range(3)} == {"shared"}
+    assert len(registry.queries) == 2
 
 
 @pytest.mark.parametrize("rows", [None, {}, SHARED])
@@ -108,6 +128,9 @@ def test_readers() -> None:
     data = AvroSerializer(client, ORDER, naming=AssociatedName("lkc-1"), auto_register=True)({"id": 7}, topic="orders")
     newest = AvroDeserializer(client, naming=AssociatedName("lkc-1"), use_latest=True)
     assert newest(data, topic="orders") == {"id": 7}
+    assert pickle.loads(pickle.dumps(AvroDeserializer(client.snapshot(subjects=["shared"]), naming=AssociatedName())))(
+        data, topic="orders"
+    ) == {"id": 7}
     shared = client.snapshot(subjects=["shared"]).schemas
     pinned = SchemaSnapshot(tuple(replace(schema, subject="orders-value") for schema in shared))
     assert AvroDeserializer(pinned, naming=AssociatedName(), use_latest=True)(data, topic="orders") == {"id": 7}

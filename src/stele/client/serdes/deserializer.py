@@ -14,7 +14,7 @@ from stele.client.names import AssociatedName, Naming, qualify, topic_name
 from stele.client.serdes.framing import SeenHeaders, header_of
 from stele.client.serdes.rules.engine import Engine, Rules
 from stele.client.serdes.rules.model import Mode, Phase, Record, Walk
-from stele.client.serdes.steps import Kept, Source, Steps, Work, asked, associated, blocking, run
+from stele.client.serdes.steps import Associations, Kept, Source, Steps, Work, asked, blocking, run
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import InvalidName, InvalidRequest
 from stele.wire import confluent
@@ -58,6 +58,9 @@ class Reading(NamedTuple):
     plain: Decode | None
     ruled: Callable[[Frame, Given], Steps[Any]] | None = None
 
+
+_MADE = {"_readings", "_engine", "_associations"}
+"""Attributes that are not pickled but made anew."""
 
 Migration = tuple[Mode, ResolvedSchema, ResolvedSchema]
 """One step from a version to the next: the way, the version left, the version reached."""
@@ -129,7 +132,7 @@ class BaseDeserializer(ABC):
         return (yield from reading.ruled(frame, Given(data, topic, field, headers)))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in {"_readings", "_engine"}}
+        return {name: value for name, value in vars(self).items() if name not in _MADE}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -137,6 +140,8 @@ class BaseDeserializer(ABC):
 
     def _ready(self) -> None:
         self._engine = Engine(self._rules, blocking(self.source))
+        naming = self._naming
+        self._associations = Associations(self.source, naming) if isinstance(naming, AssociatedName) else None
         self._readings: Kept[tuple[int | UUID, str, int], Reading] = Kept()
 
     def fitting(self, schema: ResolvedSchema, reader: ResolvedSchema | None) -> ResolvedSchema | None:
@@ -205,9 +210,10 @@ class BaseDeserializer(ABC):
         return frame._replace(header=memoryview(header), body=memoryview(plain))
 
     def _subject(self, topic: str, field: RecordField, type_name: str) -> Steps[str]:
-        if isinstance(self._naming, AssociatedName):
-            named = yield from associated(self.source, self._naming, topic, field, type_name)
+        if self._associations is not None:
+            named = yield from self._associations.subject(topic, field, type_name)
         else:
+            assert not isinstance(self._naming, AssociatedName)
             named = self._naming(topic, field, type_name)
         return qualify(named, self._context)
 

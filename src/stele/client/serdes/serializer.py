@@ -17,7 +17,7 @@ from stele.client.serdes.framing import Headers, IdPlace
 from stele.client.serdes.rules.engine import Engine, Rules
 from stele.client.serdes.rules.model import Mode, Phase, Record, Walk
 from stele.client.serdes.schemas import Ready, demand, ready
-from stele.client.serdes.steps import AnyClient, Kept, Steps, Work, associated, blocking, run
+from stele.client.serdes.steps import AnyClient, Associations, Kept, Steps, Work, blocking, run
 from stele.client.snapshot import ResolvedSchema
 from stele.client.types import Schema
 from stele.errors import EncodeError, InvalidRequest
@@ -113,7 +113,7 @@ class Serializer(ABC):
             raise InvalidRequest("a serializer needs a schema, or use_latest, use_metadata or use_id")
         self.client = client
         self._schema = Schema(schema, self.schema_type) if isinstance(schema, str) else schema
-        self._naming = naming
+        self._naming = Associations(client, naming) if isinstance(naming, AssociatedName) else naming
         self._context = context
         self._auto_register = auto_register
         self._use_metadata = use_metadata
@@ -145,8 +145,8 @@ class Serializer(ABC):
             if self._own is None and self._schema is not None:
                 yield from self.own()
             name = str(self._own.parsed.type_name) if self._own is not None else ""
-        if isinstance(self._naming, AssociatedName):
-            subject = yield from associated(self.client, self._naming, topic, field, name)
+        if isinstance(self._naming, Associations):
+            subject = yield from self._naming.subject(topic, field, name)
         else:
             subject = self._naming(topic, field, name)
         if self._context:

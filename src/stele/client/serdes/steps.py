@@ -7,9 +7,11 @@ have one logic, as the clients have.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Generator, Hashable
 from contextvars import ContextVar
 from functools import partial
+from math import inf
 from threading import Lock
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
@@ -29,6 +31,10 @@ T = TypeVar("T")
 
 KEPT: Final = 1024
 """Subjects a serializer, and schemas a deserializer, keeps ready; beyond that the oldest is made ready anew."""
+
+
+HOLDS: Final = 30.0
+"""Seconds after which an association is looked up anew."""
 
 
 class Work(NamedTuple):
@@ -111,13 +117,6 @@ def asked(source: Source, plan: Callable[P, Plan[T]], *args: P.args, **kwargs: P
     return answer
 
 
-def associated(source: Source, naming: AssociatedName, topic: str, field: RecordField, record: str) -> Steps[str]:
-    """The subject of a record. A source that is no client knows no associations. Raises `InvalidName`."""
-    if isinstance(source, SchemaRegistryClient | AsyncSchemaRegistryClient):
-        return (yield from plans.associated_subject(naming, topic, field, record))
-    return naming.otherwise(topic, field, record)
-
-
 # --- what is kept ready ---------------------------------------------------------------------------------------------
 
 
@@ -136,3 +135,27 @@ class Kept(Generic[K, T]):
             while len(self._known) > KEPT:
                 del self._known[next(iter(self._known))]
         return value
+
+
+class Associations:
+    """The subjects of topics by their associations, or by the fallback: found once, and again after a while.
+
+    Without this a registry that knows no associations would be asked for every record.
+    """
+
+    def __init__(self, source: Source, naming: AssociatedName, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._naming = naming
+        self._clock = clock
+        self._known: Kept[tuple[str, str, str], tuple[str, float]] = Kept()
+
+    def subject(self, topic: str, field: RecordField, record: str) -> Steps[str]:
+        """The subject of a record. A source that is no client knows no associations. Raises `InvalidName`."""
+        if not isinstance(self._source, SchemaRegistryClient | AsyncSchemaRegistryClient):
+            return self._naming.otherwise(topic, field, record)
+        key = topic, field, record
+        subject, until = self._known.get(key) or ("", -inf)
+        if until < self._clock():
+            subject = yield from plans.associated_subject(self._naming, topic, field, record)
+            self._known.put(key, (subject, self._clock() + HOLDS))
+        return subject
