@@ -134,6 +134,21 @@ async def test_a_policy_holds_in_every_tongue(client: httpx.AsyncClient) -> None
 
 
 @pytest.mark.asyncio
+async def test_making_a_group_loosens_no_policy(client: httpx.AsyncClient) -> None:
+    """A policy set for a context, or for all, before its group is made stays; so does that of the default group."""
+    await sent(client, "PUT", "/config/:.team:", {"compatibility": "FULL"})
+    assert (await sent(client, "PUT", "/schemagroups/team", {}, 201)).json()["compatibility"] == "FULL"
+    assert (await sent(client, "PUT", "/schemagroups/free", {}, 201)).json()["compatibility"] == "NONE"
+    await sent(client, "POST", "/subjects/s/versions", {"schema": A1})
+    await sent(client, "PUT", "/schemagroups/default", {"description": "of old"})
+    await sent(client, "POST", "/subjects/s/versions", {"schema": A3}, 409)
+    await sent(client, "PUT", "/config/:.__GLOBAL:", {"compatibility": "FORWARD"})
+    assert (await sent(client, "PUT", "/schemagroups/late", {}, 201)).json()["compatibility"] == "FORWARD"
+    await sent(client, "PUT", "/schemagroups/late", {"compatibility": "NONE"})
+    assert (await sent(client, "GET", "/config/:.late:")).json()["compatibilityLevel"] == "NONE"
+
+
+@pytest.mark.asyncio
 async def test_what_is_deleted_is_gone_for_all(client: httpx.AsyncClient) -> None:
     """A version deleted here or there is in no list; ids that data have still answer; what is referred to stays."""
     await sent(client, "PUT", "/schemagroups/team", {}, 201)
