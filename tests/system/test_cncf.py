@@ -62,3 +62,15 @@ def test_a_port_of_its_own(tmp_path: Path) -> None:
         assert 'dialect="cncf"' in metrics
         assert 'route="/schemagroups/{group' in metrics
         assert httpx.get(f"{server.url}/subjects").json() == [":.g:s"]
+
+
+def test_links_name_the_public_address(tmp_path: Path) -> None:
+    """Behind a proxy, links and version URIs begin with the address the operator says clients use."""
+    public = {"STELE_PUBLIC_URL": "https://schemas.example/cncf/"}
+    with serving("--store", "memory:", folder=tmp_path, environ=public) as server:
+        httpx.put(f"{server.url}/schemagroups/g", json={"format": "avro"})
+        httpx.post(f"{server.url}/schemagroups/g/schemas/s", content=AVRO)
+        answer = httpx.get(f"{server.url}/schemagroups/g/schemas/s")
+        assert answer.headers["location"].startswith("https://schemas.example/cncf/schemagroups/g/")
+        uri = quote(answer.headers["schema-version-uri"], safe="")
+        assert httpx.get(f"{server.url}/schema?uri={uri}").content == AVRO

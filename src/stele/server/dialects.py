@@ -67,6 +67,11 @@ def _usual(
     return lambda registry, settings: make(registry, options(max_request_bytes=settings.max_request_bytes))
 
 
+def _cncf(registry: Registry, settings: Settings) -> Litestar:
+    options = cncf.CncfOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
+    return cncf.application(registry, options)
+
+
 def _confluent_app(registry: Registry, settings: Settings) -> Litestar:
     return confluent.application(registry, _confluent(settings))
 
@@ -80,7 +85,7 @@ DIALECTS = (
     Dialect("native", "Stele's own", ("api",), _native),
     Dialect("pravega", "Pravega", pravega.SEGMENTS, _usual(pravega.application, pravega.PravegaOptions)),
     Dialect("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
-    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _usual(cncf.application, cncf.CncfOptions)),
+    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf),
     Dialect(
         rocketmq.NAME,
         "RocketMQ",

@@ -45,7 +45,7 @@ def serve(settings: Settings) -> None:
             factory=True,
             workers=settings.workers,
             loop="uvloop",
-            http="httptools",
+            http="stele.server.upgrades:Protocol",
             lifespan="on",
             access_log=False,
             log_level="warning",

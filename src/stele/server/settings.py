@@ -30,6 +30,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: Annotated[
         tuple[str, ...], _says("More ports, each for one dialect alone, at the root: `pravega=9092`; comma list.")
     ] = ()
+    public_url: Annotated[
+        str, _says("Address clients see, with any prefix, for links in answers; empty: the one each request names.")
+    ] = ""
     workers: Annotated[int, _says("Processes serving the same log.", ge=1, le=64)] = 1
     testing: Annotated[bool, _says("SIGUSR1 empties the registry; memory stores only.")] = False
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _says("Least level that is logged.")] = "info"
