@@ -165,7 +165,12 @@ modes = st.one_of(
     st.just(cmd.ClearMode(Level(), recursive=True)),
 )
 imports = st.builds(
-    cmd.Register, keys, st.integers(0, 4).map(document), ordinal=st.none() | ordinals, gid=st.integers(1, 5)
+    cmd.Register,
+    keys,
+    st.integers(0, 4).map(document),
+    ordinal=st.none() | ordinals,
+    gid=st.integers(1, 5),
+    at=_rarely(st.integers(0, 9)),
 )
 _MIX = [registers] * 10 + [imports] + [deletions] * 5 + [catalogue] * 3 + [settings_changes] * 2 + [modes]
 commands: st.SearchStrategy[cmd.Command] = st.sampled_from(_MIX).flatmap(lambda kind: kind)
