@@ -41,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_schema_bytes: Annotated[int, _says("Longest schema text, bytes of UTF-8.", ge=1)] = 1024 * 1024
     max_request_bytes: Annotated[int, _says("Longest request body, bytes.", ge=1)] = 16 * 1024 * 1024
     max_references: Annotated[int, _says("Direct and indirect references of one schema.", ge=0)] = 1000
+    max_versions: Annotated[int, _says("Versions of one subject, soft-deleted ones included.", ge=1)] = 100_000
+    max_schemas: Annotated[int, _says("Different schema texts in the registry.", ge=1)] = 10_000_000
     max_associations: Annotated[int, _says("Associations of subjects with topics.", ge=0)] = 100_000
     max_keys: Annotated[int, _says("Keys of each kind in the DEK registry.", ge=0)] = 10_000
     undecided: Annotated[
@@ -72,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Limits(
             schema_bytes=self.max_schema_bytes,
             references=self.max_references,
+            versions=self.max_versions,
+            schemas=self.max_schemas,
             associations=self.max_associations,
             keys=self.max_keys,
         )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
+from stele.core.events import Event, Registered
+from stele.core.state import State
 from stele.errors import TooLarge
 
 
@@ -29,6 +33,17 @@ class Limits(msgspec.Struct, frozen=True):
         """Raise `TooLarge` for a text over the limit."""
         if len(text) > self.schema_bytes:
             raise TooLarge(f"the schema has {len(text)} bytes, the limit (max_schema_bytes) is {self.schema_bytes}")
+
+    def check_growth(self, state: State, events: Iterable[Event]) -> None:
+        """Raise `TooLarge` when what was decided on a state would add a version or a text over the limit."""
+        for event in events:
+            if not isinstance(event, Registered):
+                continue
+            subject = state.subject(event.key)
+            if subject is not None and len(subject.versions) - len(event.replaces) >= self.versions:
+                raise TooLarge(f"the subject has {self.versions} versions, which is the limit (max_versions)")
+            if event.sha not in state.contents and len(state.contents) >= self.schemas:
+                raise TooLarge(f"the registry has {self.schemas} schemas, which is the limit (max_schemas)")
 
     def check_references(self, count: int) -> None:
         """Raise `TooLarge` for a closure over the limit."""

@@ -277,6 +277,7 @@ class Registry:
             for job in jobs:
                 try:
                     decision = decide(self.state, job.command, job.stamp, self._verdicts(job))
+                    self.limits.check_growth(self.state, decision.events)
                 except Undecided:
                     undecided.append(job)
                 except SteleError as error:

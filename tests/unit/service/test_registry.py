@@ -259,3 +259,21 @@ async def test_a_job_that_cannot_be_judged_fails_alone() -> None:
     assert isinstance(taken, Registration)
     assert taken.ordinal == 2
     await registry.close()
+
+
+async def test_a_full_subject_and_a_full_registry_say_so() -> None:
+    """The version or the text over a limit is refused by the limit's name; what is there is still found and shared."""
+    registry = await Registry.open(MemoryLog(), Limits(versions=2, schemas=3))
+    for fields in ("a", "ab"):
+        await put(registry, record(*fields))
+    with pytest.raises(TooLarge, match="max_versions"):
+        await put(registry, record(*"abc"))
+    assert not (await put(registry, record("a"))).created
+    await put(registry, record("z"), SubjectKey("", "others"))
+    with pytest.raises(TooLarge, match="max_schemas"):
+        await put(registry, record(*"zy"), SubjectKey("", "others"))
+    assert (await put(registry, record("a"), SubjectKey("", "third"))).created
+    crowd = [put(registry, record(*fields), SubjectKey("", "batch")) for fields in ("a", "ab", "z")]
+    answers = await asyncio.gather(*crowd, return_exceptions=True)  # one batch, decided on top of one another
+    assert sum(isinstance(answer, TooLarge) for answer in answers) == 1
+    await registry.close()
