@@ -4,6 +4,7 @@
   there and that they do not use, so it is left out.
 - schema-repo: both clients of release 0.1.3, one for its own server and one for that of AVRO-1124 (the patch of
   AVRO-1124 itself was never published). Their API has no deletion: what is deleted is so by another dialect.
+- Azure: its client 1.4.9 and the serializer for Avro.
 - RocketMQ: its client 0.1.0 with the serializers for Avro and JSON.
 - Confluent: its own client, serializers, rules, field encryption and Connect converter, all of release 7.7.0, which are
   in the jar of Snowflake's connector (the artifacts of io.confluent themselves are not there; neither is anything with
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.interop.test_azure_client import ending_tls
 from tests.running import free_port, serving
 
 from stele.wire import pravega as wire
@@ -27,6 +29,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(1200)]
 SOURCES = Path(__file__).parent / "java"
 DOWNLOAD_SECONDS = 900  # the first run fetches what the modules need
 STORY_SECONDS = 240
+PASSWORD = "changeit"  # of the store of CAs, which has to have one
 QUICK_START = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 
@@ -36,11 +39,12 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def tell(self, module: str, program: str, *arguments: str) -> str:
-        """Run a program of a module: what it printed, which is shown when it fails."""
+    def tell(self, module: str, program: str, *arguments: str, trusting: Path | None = None) -> str:
+        """Run a program of a module: what it printed, which is shown when it fails. trusting is a store of CAs."""
         target = self._folder / module / "target"
         path = f"{target / 'classes'}:{(target / 'classpath').read_text().strip()}"
-        command = ["java", *QUICK_START, "-cp", path, f"interop.{program}", *arguments]
+        trust = [f"-Djavax.net.ssl.trustStore={trusting}", f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"]
+        command = ["java", *QUICK_START, *(trust if trusting else []), "-cp", path, f"interop.{program}", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=STORY_SECONDS, check=False)
         assert done.returncode == 0, f"{program} {arguments}:\n{done.stdout[-6000:]}\n{done.stderr[-4000:]}"
         assert done.stdout.count("\n") > 5, f"{program} {arguments} told nothing:\n{done.stdout}\n{done.stderr}"
@@ -151,3 +155,15 @@ def test_schema_repo(client: str, place: str, project: Project, urls: Mapping[st
 def test_rocketmq(place: str, project: Project, urls: Mapping[str, str]) -> None:
     """The client registers, evolves, binds, reads and deletes, with and without headers; serializers encode, decode."""
     project.tell("rocketmq", "RocketMq", urls[place], f"{urls[place]}/schema-registry/v1")
+
+
+@pytest.mark.parametrize("prefix", ["", "/cncf"])
+def test_azure(prefix: str, project: Project, urls: Mapping[str, str], tmp_path: Path) -> None:
+    """The client, which insists on https, registers, evolves and reads; its serializer encodes, decodes."""
+    with ending_tls(urls["confluent"], tmp_path) as (host, certificate):
+        store = tmp_path / "trusted.p12"
+        told = ["-file", str(certificate), "-keystore", str(store), "-storepass", PASSWORD]
+        subprocess.run(
+            ["keytool", "-importcert", "-noprompt", "-alias", "test", *told], check=True, capture_output=True
+        )
+        project.tell("azure", "Azure", host + prefix, urls["confluent"] + prefix, trusting=store)
