@@ -14,6 +14,7 @@ import msgspec
 
 from stele.client.names import split
 from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.policy_form import PolicyForm
 from stele.migrate.beside import Beside
 
 DEFAULT_LEVEL = ""
@@ -71,7 +72,10 @@ class Version(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The settings of a level; None is "not set here". Made by `config`."""
+    """The settings of a level; None is "not set here". Made by `config`.
+
+    stele_compatibility is what a Stele says where compatibility_level is only the nearest stricter one.
+    """
 
     compatibility_level: str | None = None
     alias: str | None = None
@@ -86,6 +90,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
+    stele_compatibility: PolicyForm | None = None
 
 
 class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

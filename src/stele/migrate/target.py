@@ -317,4 +317,6 @@ def _update(own: Config) -> dict[str, Any]:
     members: dict[str, Any] = dict.fromkeys(Config.__struct_encode_fields__)
     members |= msgspec.to_builtins(own)
     members["compatibility"] = members.pop("compatibilityLevel")
+    if own.stele_compatibility is None:
+        del members["steleCompatibility"]  # the level is the policy
     return members

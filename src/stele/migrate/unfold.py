@@ -123,16 +123,18 @@ def _schema_value(row: Version, flavour: Flavour) -> dict[str, Any]:
 
 
 def _for_confluent(dump: Dump) -> tuple[Dump, list[str]]:
-    """Confluent's exporters lie elsewhere, and its keys know no contexts."""
+    """Confluent's exporters lie elsewhere, its keys know no contexts, and its levels are all the policies there are."""
     beside = dump.beside
     keks = tuple(row for row in beside.keks if row.context == DEFAULT_CONTEXT)
     deks = tuple(row for row in beside.deks if row.context == DEFAULT_CONTEXT)
     losses = [
         _lost(len(beside.exporters), "exporters"),
         _lost(len(beside.keks) - len(keks) + len(beside.deks) - len(deks), "keys of contexts"),
+        _lost(sum(own.stele_compatibility is not None for own in dump.configs.values()), "policies no level names"),
     ]
+    configs = {level: msgspec.structs.replace(own, stele_compatibility=None) for level, own in dump.configs.items()}
     fitting = msgspec.structs.replace(beside, keks=keks, deks=deks, exporters=())
-    return msgspec.structs.replace(dump, beside=fitting), [loss for loss in losses if loss]
+    return msgspec.structs.replace(dump, beside=fitting, configs=configs), [loss for loss in losses if loss]
 
 
 def _without_beside(dump: Dump) -> tuple[Dump, str]:

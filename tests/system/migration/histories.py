@@ -96,6 +96,7 @@ EVERYTHING = [
     Step("PUT", "/config/:.__GLOBAL:", {"compatibility": "FORWARD", "compatibilityGroup": "major"}),
     Step("PUT", "/config/:.team:", {"compatibility": "NONE", "normalize": False}),
     Step("PUT", "/config/orders", ALLOW),
+    Step("PUT", "/config/strict", {"steleCompatibility": {"kind": "deny_all", "checkers": ["lint"]}}),
     Step("PUT", "/config/nobody", {"alias": "orders", "validateFields": True}),
     # versions, attachments that are inherited and that are not
     register("orders", record("R", "a"), metadata=_METADATA, ruleSet=_RULES),
