@@ -120,7 +120,8 @@ def from_registry(
     rules      `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.rules`
     topic      where the records were, for rules that ask for it
     engine     for Avro: `jvm`, `vm`, `python`, or `auto`, the first of them that can do it: `jvm` needs its jar in the
-               session (`stele.spark.local_session`, `add_engine`), `vm` needs numba
+               session (`stele.spark.local_session`, `add_engine`), `vm` needs numba. With `python`, Protobuf is read
+               without numba, too
     into       the new column: a struct for a record schema (`select("value.*")` makes it columns)
     keep       other columns to keep; None keeps all but `column`. Row order is kept.
     id_column  also write there what names the writer's schema: its id, or what the wire has instead

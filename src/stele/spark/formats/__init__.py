@@ -37,8 +37,9 @@ __all__ = ["AVRO", "LANGUAGES", "Schemas", "check_columns", "decoder_for", "enco
 def decoder_for(reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", message: str = "") -> Decoder:
     """A decoder of Confluent-framed records towards the reader's schema.
 
-    engine is for Avro alone; message names a type among those of a Protobuf or Thrift schema. Raises `DataError` for a
-    schema of a format without columns, `Invalid` for one without table shape, `InvalidRequest` for an unknown message.
+    engine is for Avro; with `python`, Protobuf is read without numba, too. message names a type among those of a
+    Protobuf or Thrift schema. Raises `DataError` for a schema of a format without columns, `Invalid` for one without
+    table shape, `InvalidRequest` for an unknown message.
     """
     if reader.schema_type.upper() == AVRO:
 
@@ -48,7 +49,8 @@ def decoder_for(reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", 
 
         return engine_named(engine).decoder(parsed(reader), writers, for_spark=True)
     language = _language(reader)
-    return RowDecoder(language, made_ready(reader, reader.schema_type), schemas, message)
+    ready = made_ready(reader, reader.schema_type)
+    return RowDecoder(language, ready, schemas, message, scanning=engine != "python")
 
 
 def encoder_for(writer: ResolvedSchema, number: int, engine: str = "auto", message: str = "") -> Encoder:

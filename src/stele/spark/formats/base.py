@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from stele.client.serdes.schemas import Ready, ready
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, Invalid
 from stele.spark.formats.plans import Plan
+
+if TYPE_CHECKING:
+    from stele.spark.formats.scan.decoder import Scanner
 
 Read: TypeAlias = Callable[[bytes], Any]
 """Makes a value of what follows the id in a frame. Raises `DecodeError`, `FrameError`."""
@@ -16,11 +19,19 @@ Write: TypeAlias = Callable[[Any], bytes]
 """Makes what follows the id of a value. Raises `EncodeError`."""
 
 
+Accepts: TypeAlias = Callable[[int, tuple[int, ...]], bool]
+"""Whether records with a schema id and message indexes are of the type read."""
+
+
 class Reads(NamedTuple):
-    """The ways to read: the usual one, and the one for data in which `Language.careful` is found."""
+    """The ways to read: the usual one, and the one for data in which `Language.careful` is found.
+
+    accepts  whether data that begin with these message indexes are of the type read; Protobuf only
+    """
 
     usual: Read
     careful: Read
+    accepts: Callable[[tuple[int, ...]], bool] = bool
 
 
 class Language(Protocol):
@@ -36,6 +47,10 @@ class Language(Protocol):
 
     def plan(self, schema: Ready, message: str) -> Plan:
         """The columns for data of a schema. Raises `Invalid` when it has no table shape."""
+        ...
+
+    def scanner(self, reader: Ready, message: str, accepts: Accepts) -> Scanner | None:
+        """What reads whole batches at once, where there is such a thing for the reader's schema."""
         ...
 
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:

@@ -21,7 +21,7 @@ from stele.client.serdes.schemas import Ready
 from stele.errors import Invalid
 from stele.formats.jsonschema.arrow import JSON_TEXT, REQUIRED, WHOLE, marked_schema
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.formats.base import Reads, Write
+from stele.spark.formats.base import Accepts, Reads, Write
 from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct, member
 
 _INT: Final = frozenset({int})
@@ -43,6 +43,9 @@ class JsonLanguage:
         if only is not None and WHOLE in (only.metadata or {}):
             return _plan(only.type, only.metadata, "the value")
         return _struct(list(columns), "")
+
+    def scanner(self, reader: Ready, message: str, accepts: Accepts) -> None:
+        """See `Language`."""
 
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """See `Language`."""

@@ -19,7 +19,7 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import DecodeError as ParserError
 
 from stele.client.serdes.schemas import Ready
-from stele.errors import DecodeError, Invalid, InvalidRequest
+from stele.errors import DecodeError, Invalid, InvalidRequest, NotInstalled
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
 from stele.formats.protobuf.kinds import (
@@ -35,12 +35,14 @@ from stele.formats.protobuf.kinds import (
 )
 from stele.formats.protobuf.whole import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
 from stele.spark.engines.arrow import ArrowType
-from stele.spark.formats.base import Reads, Write
+from stele.spark.formats.base import Accepts, Reads, Write
 from stele.spark.formats.plans import Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
 from stele.wire.confluent import decode_indexes, encode_indexes
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+    from stele.spark.formats.scan.decoder import Scanner
 
 MAX_COLUMNS: Final = 10_000
 """Columns at all levels together."""
@@ -80,18 +82,35 @@ class ProtobufLanguage:
         """See `Language`. Raises `InvalidRequest` for an unknown message."""
         return _Planner().message(schema.parsed.message(message), "", ())
 
+    def scanner(self, reader: Ready, message: str, accepts: Accepts) -> Scanner | None:
+        """See `Language`; none without numba, and for messages that only the parser reads right."""
+        try:
+            from stele.spark.formats.scan.decoder import Scanner
+            from stele.spark.formats.scan.tables import Unfit
+        except NotInstalled:
+            return None
+        plan = self.plan(reader, message)
+        assert isinstance(plan, Struct)
+        try:
+            return Scanner(reader.parsed.message(message), plan, accepts)
+        except Unfit:
+            return None
+
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """See `Language`."""
         kind = reader.parsed.message_class(message)
         known: dict[tuple[int, ...], str | None] = {}
 
-        def read(data: bytes) -> Any:
-            indexes, start = _indexes(data)
+        def refusal(indexes: tuple[int, ...]) -> str | None:
             if indexes not in known:
                 known[indexes] = _refusal(writer, reader, kind.DESCRIPTOR.full_name, indexes)
-            refusal = known[indexes]
-            if refusal is not None:
-                raise DecodeError(refusal)
+            return known[indexes]
+
+        def read(data: bytes) -> Any:
+            indexes, start = _indexes(data)
+            why = refusal(indexes)
+            if why is not None:
+                raise DecodeError(why)
             try:
                 value = kind.FromString(data[start:])
             except ParserError as error:
@@ -101,7 +120,7 @@ class ProtobufLanguage:
                 raise DecodeError(f"required fields are missing: {missing}")
             return value
 
-        return Reads(read, read)
+        return Reads(read, read, lambda indexes: refusal(indexes) is None)
 
     def writing(self, schema: Ready, message: str) -> Write:
         """See `Language`."""

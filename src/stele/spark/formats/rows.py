@@ -27,13 +27,19 @@ _HEADER = 5
 
 
 class RowDecoder:
-    """Decodes batches towards one reader's schema; grows by one reading per writer id met."""
+    """Decodes batches towards one reader's schema; grows by one reading per writer id met.
 
-    def __init__(self, language: Language, reader: Ready, schemas: Schemas, message: str = "") -> None:
+    scanning   whether whole batches may be scanned at once, where the language can
+    """
+
+    def __init__(
+        self, language: Language, reader: Ready, schemas: Schemas, message: str = "", *, scanning: bool = True
+    ) -> None:
         self._language, self._reader, self._message = language, reader, message
         self._schemas = schemas
         self._plan = language.plan(reader, message)
         self._reads: dict[int, Reads | str] = {}
+        self._scanner = language.scanner(reader, message, self._accepts) if scanning else None
 
     @property
     def type(self) -> ArrowType:
@@ -43,6 +49,28 @@ class RowDecoder:
     def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `engines.base.Decoder.decode`."""
         self._reads = {number: read for number, read in self._reads.items() if not isinstance(read, str)}
+        scanned = None if self._scanner is None else self._scanner.scan(frames)
+        if scanned is None:
+            return self._by_rows(frames)
+        n = len(frames)
+        if not scanned.left:
+            return Decoded(scanned.values, scanned.numbers, pa.nulls(n, pa.string()), pa.nulls(n, pa.int32()))
+        rest = self._by_rows(frames.take(pa.array(scanned.left, pa.int64())))
+        source: list[int | None] = list(range(n))
+        told: list[int | None] = [None] * n
+        for place, row in enumerate(scanned.left):
+            source[row], told[row] = n + place, place
+        values = pa.concat_arrays([scanned.values, rest.values]).take(pa.array(source, pa.int64()))
+        places = pa.array(told, pa.int64())
+        return Decoded(values, scanned.numbers, rest.reasons.take(places), rest.places.take(places))
+
+    def _accepts(self, number: int, indexes: tuple[int, ...]) -> bool:
+        """Whether records with this id and these message indexes are of the type read."""
+        read = self._reads.get(number) or self._open(number)
+        return not isinstance(read, str) and read.accepts(indexes)
+
+    def _by_rows(self, frames: Column) -> Decoded:
+        """Decode one record after the other."""
         n = len(frames)
         values: list[Any] = [None] * n
         numbers: list[int | None] = [None] * n

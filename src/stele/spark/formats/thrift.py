@@ -15,7 +15,7 @@ from stele.errors import Invalid
 from stele.formats.thrift.codec import ThriftCodec
 from stele.formats.thrift.schema import Resolved
 from stele.formats.thrift.syntax import Struct as Declared
-from stele.spark.formats.base import Reads, Write
+from stele.spark.formats.base import Accepts, Reads, Write
 from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct, member
 
 MAX_COLUMNS: Final = 10_000
@@ -43,6 +43,9 @@ class ThriftLanguage:
         """See `Language`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
         return _Planner().struct(Resolved(parsed.unit, parsed.struct(message)), "", ())
+
+    def scanner(self, reader: Ready, message: str, accepts: Accepts) -> None:
+        """See `Language`."""
 
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """See `Language`. The writer's schema says nothing the bytes do not say themselves."""
