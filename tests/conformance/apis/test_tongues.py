@@ -107,6 +107,18 @@ async def test_what_topics_are_bound_to_can_be_deleted_elsewhere(client: httpx.A
     told(await client.get("/schema-registry/v1/subject/s/schema"), 404)
 
 
+async def test_types_of_a_group_are_not_compared_elsewhere_either(client: httpx.AsyncClient) -> None:
+    """In a group of several types a level that each type keeps can be set, and a version deleted, in OpenSchema."""
+    await group(client, "g", "Avro")
+    longer = RECORD.replace("]}", ',{"name":"b","type":"int","default":0}]}')
+    for text in (RECORD, RECORD.replace('"R"', '"S"'), longer, longer.replace('"R"', '"S"')):
+        told(await client.post("/v1/groups/g/schemas", json=info(text, "Avro")), 201)
+    level = {"compatibility": "BACKWARD_TRANSITIVE"}
+    assert told(await client.put("/openschema/config/g", json=level)) == level
+    told(await client.put("/openschema/config/g", json={"compatibility": "BACKWARD"}))
+    assert told(await client.delete("/openschema/subjects/g/versions/2")) == {"version": 2}
+
+
 async def test_a_format_nobody_knows_is_one_for_all(client: httpx.AsyncClient) -> None:
     """A group of a custom format is a schema of that format for the CNCF dialect, and the other way round."""
     document = {"content": "some words", "headers": {"content-type": "text/plain"}}

@@ -141,13 +141,13 @@ def _require_consistent(subject: Subject, policy: Policy) -> None:
     if policy.kind != "compare":
         return
     for position, row in enumerate(subject.live):
-        _judge(subject, row, subject.live[:position][::-1], policy)
+        _judge(subject, row, subject.live[:position], policy)
 
 
 def _judge(subject: Subject, row: Row, before: list[Row], policy: Policy) -> None:
     model = Model()
     key = Key("", "judged")
-    rows = [Row(other.ordinal, other.lane, 0, other.schema, 0, policy, 0) for other in before[::-1]]
+    rows = [Row(other.ordinal, other.lane, 0, other.schema, 0, policy, 0) for other in before]
     model.spaces[""].subjects["judged"] = Subject(subject.made, 0, rows)
     model.judge(key, row.lane, row.draft.meaning, policy._replace(reject=False))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from stele.core import queries
-from stele.core.model import Document, Subject, Version
+from stele.core.model import Document, Lane, Scope, Subject, Version
 from stele.core.policy import LATEST, NOTHING, Extent, Kind, Policy
 from stele.core.state import State
 from stele.errors import Incompatible, TooLarge
@@ -23,9 +23,9 @@ async def require_consistent(
     """
     if policy.kind is not Kind.DIRECTIONAL:
         return
-    rows = queries.versions(subject)
     pairs = [
         (rows[position], other)
+        for rows in _compared(subject)
         for position in range(1, len(rows))
         for other, _, _ in policy.comparisons(reversed(rows[:position]))
     ]
@@ -42,10 +42,18 @@ async def require_consistent_without(registry: Registry, state: State, version: 
     subject = version.subject
     policy = queries.policy_for(state, subject.key)
     near = Policy(backward=_near(policy.backward), forward=_near(policy.forward))
-    rows = queries.versions(subject)
-    position = rows.index(version)
+    rows = next(rows for rows in _compared(subject) if any(row is version for row in rows))
+    position = next(number for number, row in enumerate(rows) if row is version)
     if policy.kind is Kind.DIRECTIONAL and near != Policy() and 0 < position < len(rows) - 1:
         await _compare(registry, state, [(rows[position + 1], rows[position - 1])], near)
+
+
+def _compared(subject: Subject) -> list[list[Version]]:
+    """Live versions that are compared with each other, ascending: those of one lane where the subject says so."""
+    lanes: dict[Lane | None, list[Version]] = {}
+    for row in queries.versions(subject):
+        lanes.setdefault(row.lane if subject.scope is Scope.LANE else None, []).append(row)
+    return list(lanes.values())
 
 
 def _near(extent: Extent) -> Extent:
