@@ -7,8 +7,8 @@
 - Azure: its client 1.4.9 and the serializer for Avro.
 - RocketMQ: its client 0.1.0 with the serializers for Avro and JSON.
 - Confluent: its own client, serializers, rules, field encryption and Connect converter, all of release 7.7.0, which are
-  in the jar of Snowflake's connector (the artifacts of io.confluent themselves are not there; neither is anything with
-  its serializers for JSON and Protobuf). Flink's serializers, Spring Cloud's client, and that of the Hermes broker,
+  in the jar of Snowflake's connector (the artifacts of io.confluent themselves are not there, and no jar was found that
+  has the serializers for JSON and Protobuf). Flink's serializers, Spring Cloud's client, and that of the Hermes broker,
   which knows only the members answers had before release 8.
 """
 

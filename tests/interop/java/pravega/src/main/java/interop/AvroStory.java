@@ -58,7 +58,8 @@ final class AvroStory {
     for (var event : events) {
       equal("read with the first", order(ONE), reader(ONE).deserialize(event.duplicate()));
     }
-    equal("a default", "EUR", ((GenericRecord) reader(TWO).deserialize(events.get(0).duplicate())).get("currency").toString());
+    var evolved = (GenericRecord) reader(TWO).deserialize(events.get(0).duplicate());
+    equal("a default", "EUR", evolved.get("currency").toString());
     equal("as written", order(ONE), reader(null).deserialize(events.get(0).duplicate()));
     equal("as written", order(TWO), reader(null).deserialize(events.get(1).duplicate()));
     refused("a reader that cannot read the latest", IllegalArgumentException.class, () -> reader(BAD));

@@ -91,7 +91,8 @@ public final class RocketMq {
 
   private void bound() throws Exception {
     step("another subject takes a version, the first one stays");
-    var three = SchemaBuilder.record("Order").namespace("shop").fields().requiredInt("amount").optionalString("note").endRecord();
+    var three = SchemaBuilder.record("Order").namespace("shop").fields()
+        .requiredInt("amount").optionalString("note").endRecord();
     var third = client.updateSchema(CLUSTER, TENANT, "audit", "order", update(three));
     equal("of the other", third.getRecordId(), client.getSchemaBySubject(CLUSTER, TENANT, "audit").getRecordId());
     equal("of the first", 2L, client.getSchemaBySubject(CLUSTER, TENANT, "orders").getVersion());

@@ -22,7 +22,7 @@ import org.schemarepo.client.Avro1124RESTRepositoryClient;
 import org.schemarepo.client.RESTRepositoryClient;
 import org.schemarepo.json.GsonJsonUtil;
 
-/** schema-repo's clients, one for its own server, one for that of AVRO-1124. Arguments: the client, the URL, the server's. */
+/** Both clients: for schema-repo's own server, and for that of AVRO-1124. Arguments: the client, the URL, the server's. */
 public final class SchemaRepo {
   private static final String ONE = record("{\"name\":\"amount\",\"type\":\"int\"}");
   private static final String TWO = record("{\"name\":\"amount\",\"type\":\"int\"},"

@@ -56,8 +56,8 @@ final class OwnClient {
     client.deleteConfig("grouped");
     equal("mode", "READWRITE", client.getMode());
     equal("read only", "READONLY", client.setMode("READONLY", SUBJECT));
-    equal(
-        "a write then", 42205, refused("write", RestClientException.class, () -> client.register(SUBJECT, ONE)).getErrorCode());
+    equal("a write then", 42205,
+        refused("write", RestClientException.class, () -> client.register(SUBJECT, ONE)).getErrorCode());
     client.deleteMode(SUBJECT);
     equal("mode of one that has none", 40409,
         refused("mode", RestClientException.class, () -> fresh().getMode(SUBJECT)).getErrorCode());
@@ -72,7 +72,8 @@ final class OwnClient {
     equal("compatible", true, other.testCompatibility(SUBJECT, TWO));
     equal("not compatible", false, other.testCompatibility(SUBJECT, BAD));
     equal("with reasons", false, other.testCompatibilityVerbose(SUBJECT, BAD).isEmpty());
-    equal("refused", 409, refused("incompatible", RestClientException.class, () -> client.register(SUBJECT, BAD)).getStatus());
+    equal("refused", 409,
+        refused("incompatible", RestClientException.class, () -> client.register(SUBJECT, BAD)).getStatus());
     equal("id", second, other.getId(SUBJECT, TWO));
     equal("version", 2, other.getVersion(SUBJECT, TWO));
     equal("by id", TWO, other.getSchemaById(second));
