@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.property.tongues.asking import Ask, Op, Request
-from tests.property.tongues.model import Model
+from tests.property.tongues.model import Key, Model
 from tests.property.tongues.pool import DRAFTS, READS
 from tests.property.tongues.walk import DIALECTS, Failed, compare, drawn, replayed, shrunk, walk
 from tests.property.tongues.world import World
@@ -93,6 +93,27 @@ def test_a_new_node_says_the_same(runner: asyncio.Runner, tmp_path: Path, snapsh
             await compare(world, model, DRAFTS)
         finally:
             await world.close()
+
+    runner.run(play())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whoever_comes_first_the_others_find_it(world: World, runner: asyncio.Runner, seed: int) -> None:
+    """One schema sent through all doors at the same time is one version with one id, and everybody is told so."""
+    doors = [("confluent", "register"), ("pravega", "add"), ("schema-repo", "post"), ("schema-repo", "put")]
+    doors += [("openschema", "register"), ("cncf", "post")]
+    ops = [Op(door, what, "", "a", draft=0) for door, what in doors for _ in range(3)]
+    Random(seed).shuffle(ops)
+
+    async def play() -> None:
+        await world.empty()
+        model = Model()
+        await world.check(DIALECTS["pravega"].act(model, Op("pravega", "create", "", "a", word="/several/AllowAny")))
+        # The empty space is no group yet where groups have to be there first.
+        await world.check(DIALECTS["cncf"].act(model, Op("cncf", "group", "", "a")))
+        await asyncio.gather(*(world.check(ask) for ask in [DIALECTS[op.door].act(model, op) for op in ops]))
+        assert [row.ordinal for row in model.live(Key("", "a"))] == [1]
+        await compare(world, model, DRAFTS)
 
     runner.run(play())
 
