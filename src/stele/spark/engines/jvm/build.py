@@ -47,7 +47,7 @@ def build(target: Path = JAR) -> Path:
 def _compile(classes: Path) -> None:
     sources = sorted(str(path) for path in SOURCES.rglob("*.java"))
     options = ["-d", str(classes), "--release", RELEASE, "-encoding", "UTF-8", "-g:source,lines", "-proc:none"]
-    command = [str(javac()), *options, "-Xlint:all,-classfile,-processing", "-cp", f"{spark_jars()}/*", *sources]
+    command = [str(javac()), *options, "-Xlint:all,-classfile,-path,-processing", "-cp", f"{spark_jars()}/*", *sources]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     # javac warns about classes the jars of Spark were built with and do not hold; those are not ours
     if done.returncode:

@@ -14,6 +14,8 @@ import org.apache.spark.sql.types.StructType;
 
 /** A struct with one column, the value, to framed records. */
 final class EncodeFunction implements UnboundFunction {
+  private static final long serialVersionUID = 1L;
+
   private final String name;
 
   EncodeFunction(String name) {

@@ -2,7 +2,7 @@ package io.stele.spark;
 
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkRuntimeException;
-import scala.collection.immutable.Map$;
+import scala.collection.immutable.Map;
 
 /** Errors that fail a task, in the form Spark hands to its clients as they are. */
 final class Faults {
@@ -12,7 +12,7 @@ final class Faults {
   static SparkRuntimeException raised(String text, Throwable cause) {
     return new SparkRuntimeException(
         "USER_RAISED_EXCEPTION",
-        Map$.MODULE$.<String, String>empty().updated("errorMessage", text),
+        new Map.Map1<>("errorMessage", text),
         cause,
         new QueryContext[0],
         "");
