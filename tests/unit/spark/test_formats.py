@@ -430,3 +430,14 @@ def test_mutated_records_end_in_a_value_or_a_reason(name: str) -> None:
     decoded = decode(schema, frames, message=message)
     for value, why in zip(decoded.values.is_valid().to_pylist(), decoded.reasons.to_pylist(), strict=True):
         assert value == (why is None)
+
+
+def test_batches_are_read_in_pieces() -> None:
+    """A long batch comes out whole and in order, with its bad records in their places; an empty one is empty."""
+    frames = [*written(*({"id": number} for number in range(5000)))]
+    frames[3333] = b"bad"
+    decoded = decode(JSON, frames)
+    ids = [value and value["id"] for value in decoded.values.to_pylist()]
+    assert ids == [*range(3333), None, *range(3334, 5000)]
+    assert decoded.reasons.null_count == 4999
+    assert len(decode(JSON, []).values) == 0

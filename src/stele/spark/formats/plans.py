@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -109,11 +110,15 @@ class Part(NamedTuple):
 
 def member(name: str) -> Pick:
     """Picks a member of dicts."""
+    get = itemgetter(name)
 
     def pick(values: Values, holes: bool) -> list[Any]:
         if holes:
             return [None if value is None else value.get(name) for value in values]
-        return [value.get(name) for value in values]
+        try:
+            return list(map(get, values))
+        except KeyError:
+            return [value.get(name) for value in values]
 
     return pick
 

@@ -24,6 +24,7 @@ from stele.wire.confluent import id_prefix
 Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
 """The schema of an id; see `engines.base.Writers` for what it raises."""
 _HEADER = 5
+_PIECE = 2000
 
 
 class RowDecoder:
@@ -70,7 +71,20 @@ class RowDecoder:
         return not isinstance(read, str) and read.accepts(indexes)
 
     def _by_rows(self, frames: Column) -> Decoded:
-        """Decode one record after the other."""
+        """Decode one record after the other, in pieces whose values fit the processor's cache."""
+        pieces = [self._piece(frames.slice(at, _PIECE)) for at in range(0, len(frames), _PIECE)]
+        if len(pieces) == 1:
+            return pieces[0]
+        if not pieces:
+            return self._piece(frames)
+        return Decoded(
+            pa.concat_arrays([piece.values for piece in pieces]),
+            pa.concat_arrays([piece.schema_ids for piece in pieces]),
+            pa.concat_arrays([piece.reasons for piece in pieces]),
+            pa.concat_arrays([piece.places for piece in pieces]),
+        )
+
+    def _piece(self, frames: Column) -> Decoded:
         n = len(frames)
         values: list[Any] = [None] * n
         numbers: list[int | None] = [None] * n
