@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from stele import __version__
-from stele.cli import check, convert, diff, lint, migrate, pipeline, policy, ruleset, schema, serve, subject
+from stele.cli import check, convert, diff, governance, lint, migrate, pipeline, policy, ruleset, schema, serve, subject
 
 app = typer.Typer(
     name="stele",
@@ -41,6 +41,7 @@ app.command("convert")(convert.convert)
 app.command("infer")(convert.infer)
 app.command("example")(convert.example)
 app.command("fields")(convert.fields)
+app.command("census")(governance.census)
 app.add_typer(schema.app, name="schema")
 app.add_typer(subject.app, name="subject")
 app.add_typer(policy.app, name="policy")

@@ -1,0 +1,77 @@
+"""Files and tables with framed records, as commands name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from stele.errors import Invalid, NotFound
+from stele.spark.governance.gathering import Records, spark_failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TABLE: Final = "table"
+"""The format of what is no path but the name of a table of the session's catalogues."""
+_TEXTS: Final = {"json", "csv"}
+"""Formats that hold bytes as base64 text."""
+_KAFKA: Final = ("topic", "partition", "offset")
+_FILE, _ROW = "file", "row"
+
+
+def read_records(
+    spark: SparkSession,
+    path: str,
+    format: str = "parquet",  # noqa: A002 - the word of the whole package for it
+    *,
+    column: str = "value",
+    headers: str | None = None,
+    timestamp: str | None = None,
+    position: Sequence[str] = (),
+) -> Records:
+    """Records of a file, a folder or a table.
+
+    format    any that Spark reads (`parquet`, `orc`, `json`, `csv`, `avro` with Spark's package for it …);
+              `binaryFile`: each file is one record, in the column `content`; `table`: path is the name of a table
+    column    the column with the records; text in JSON and CSV is base64
+    position  columns for examples; without, topic, partition and offset where there are such, else file (and row)
+
+    Raises `NotFound` for a path that is not there, `Invalid` without the column, `JobFailed`.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StringType
+
+    if "://" not in path and format != TABLE and not set(path) & set("*?[{") and not Path(path).exists():
+        raise NotFound(f"there is nothing at {path} to read records from")
+    with spark_failures():
+        df = spark.read.table(path) if format == TABLE else _loaded(spark, path, format)
+        if column not in df.columns:
+            raise Invalid(f"there is no column {column!r}: the data have {', '.join(df.columns)}")
+        where = tuple(position)
+        if not where:
+            df, where = _positions(df, format)
+        if format in _TEXTS and isinstance(df.schema[column].dataType, StringType):
+            df = df.withColumn(column, f.unbase64(f.col(f"`{column.replace('`', '``')}`")))
+    return Records(df, column, headers, timestamp, where)
+
+
+def _loaded(spark: SparkSession, path: str, format_: str) -> DataFrame:
+    reader = spark.read.format(format_)
+    return (reader.option("header", "true") if format_ == "csv" else reader).load(path)
+
+
+def _positions(df: DataFrame, format_: str) -> tuple[DataFrame, tuple[str, ...]]:
+    """Columns that tell where a record is, added where none of the data's own do."""
+    from pyspark.sql import functions as f
+
+    own = tuple(name for name in _KAFKA if name in df.columns)
+    if "offset" in own or format_ == TABLE:
+        return df, own
+    if format_ == "binaryFile":
+        return df, ("path",)
+    added = {_FILE: f.col("_metadata.file_name")}
+    if format_ == "parquet":
+        added[_ROW] = f.col("_metadata.row_index")
+    added = {name: column for name, column in added.items() if name not in df.columns}
+    return df.withColumns(added), tuple(added)

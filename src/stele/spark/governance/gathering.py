@@ -1,0 +1,256 @@
+"""How a question about all records becomes one Spark job: tasks answer for their part, and answers are merged.
+
+A task keeps one answer for each schema id it meets and hands it on at its end, so what is shuffled does not grow with
+the records. Answers of one id meet in one task and are merged there; the driver gets one for each id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeVar
+
+import msgspec
+
+from stele.errors import Invalid, SteleError
+from stele.spark.engines.arrow import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
+
+RAW: Final = "raw"
+HEADERS: Final = "headers"
+TIME: Final = "time"
+PLACE: Final = "place"
+CHOSEN: Final = "chosen"
+"""Columns of the batches a question sees, see `Records.selected`."""
+
+_ANSWERS: Final = "name string, answer binary"
+
+
+class JobFailed(SteleError):
+    """Spark could not read the data or finish the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where the records are.
+
+    df         a batch DataFrame
+    column     its binary column with the records
+    headers    the column with the headers of records, for wires that use them
+    timestamp  a column that says when a record was written: a timestamp, a date, or a number of milliseconds since 1970
+    position   columns that tell where a record is (partition and offset, file and row), for examples
+    """
+
+    df: DataFrame
+    column: str = "value"
+    headers: str | None = None
+    timestamp: str | None = None
+    position: tuple[str, ...] = ()
+
+    def selected(self, *, needs_headers: bool, sample: float = 1.0, seed: int = 0) -> DataFrame:
+        """The columns a question looks at: the record, and those of the others that there are.
+
+        place is the JSON text of the position's columns; chosen is whether a record is in the sample. Raises `Invalid`.
+        """
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import BinaryType, NullType
+
+        if self.df.isStreaming:
+            raise Invalid("data at rest are a batch DataFrame, this one is a stream")
+        if not 0 < sample <= 1:
+            raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
+        every = self.df.toDF(*(f"c{n}" for n in range(len(self.df.columns))))
+        kind = self._type(self.column)
+        if not isinstance(kind, BinaryType | NullType):
+            raise Invalid(f"framed records are a binary column, {self.column!r} is {kind.simpleString()}")
+        columns = [self._column(self.column).cast("binary").alias(RAW)]
+        if needs_headers:
+            if self.headers is None:
+                raise Invalid("the wire has ids in the headers of records: name their column, headers='headers'")
+            columns.append(self._column(self.headers).alias(HEADERS))
+        if self.timestamp is not None:
+            columns.append(self._micros(self.timestamp).alias(TIME))
+        if self.position:
+            parts = [self._column(name).alias(name) for name in self.position]
+            columns.append(f.to_json(f.struct(*parts)).alias(PLACE))
+        if sample < 1:
+            columns.append((f.rand(seed) < sample).alias(CHOSEN))
+        return every.select(*columns)
+
+    def _place(self, name: str) -> int:
+        found = [place for place, other in enumerate(self.df.columns) if other == name]
+        if not found:
+            raise Invalid(f"there is no column {name!r}: the data have {', '.join(self.df.columns)}")
+        if len(found) > 1:
+            raise Invalid(f"the data have {len(found)} columns {name!r}: rename them first")
+        return found[0]
+
+    def _type(self, name: str) -> DataType:
+        return self.df.schema.fields[self._place(name)].dataType
+
+    def _column(self, name: str) -> SparkColumn:
+        from pyspark.sql import functions as f
+
+        return f.col(f"c{self._place(name)}")
+
+    def _micros(self, name: str) -> SparkColumn:
+        """A time as microseconds since 1970."""
+        from pyspark.sql import functions as f
+        from pyspark.sql import types as t
+
+        kind, column = self._type(name), self._column(name)
+        if isinstance(kind, t.LongType | t.IntegerType):
+            return column.cast("long") * 1000
+        if isinstance(kind, t.TimestampType | t.TimestampNTZType | t.DateType):
+            return f.unix_micros(column.cast("timestamp"))
+        raise Invalid(f"a time is a timestamp, a date or milliseconds, {name!r} is {kind.simpleString()}")
+
+
+class Answer(Protocol):
+    """What is known of the records of one id. It is a `msgspec.Struct`, so that it travels."""
+
+    def merged(self, other: Self) -> Self:
+        """What is known of these records and those; in any order and grouping the same."""
+        ...
+
+
+A = TypeVar("A", bound=Answer)
+A_co = TypeVar("A_co", bound=Answer, covariant=True)
+
+
+class Question(Protocol[A_co]):
+    """What tasks do with their part of the records. It travels to them, so it must be picklable."""
+
+    @property
+    def answers(self) -> type[A_co]:
+        """The type of its answers."""
+        ...
+
+    @property
+    def needs_headers(self) -> bool:
+        """Whether it looks at the headers of records."""
+        ...
+
+    def begin(self) -> Callable[[pa.RecordBatch], Mapping[str, A_co]]:
+        """For one task: a function that answers for a batch, by the name of the id."""
+        ...
+
+
+def gathered(records: Records, question: Question[A], *, sample: float = 1.0, seed: int = 0) -> dict[str, A]:
+    """Ask of all records; the answer for each id. Runs one Spark job.
+
+    sample is which part of the records is in the column `CHOSEN`. Raises `Invalid`, `JobFailed`.
+    """
+    asked = _Asked(question)
+    with spark_failures():
+        chosen = records.selected(needs_headers=question.needs_headers, sample=sample, seed=seed)
+        parts = chosen.mapInArrow(asked, _ANSWERS)
+        rows = parts.repartition("name").mapInArrow(_Merged(question.answers), _ANSWERS).collect()
+    return {row["name"]: msgspec.msgpack.decode(row["answer"], type=question.answers) for row in rows}
+
+
+class _Asked(Generic[A]):
+    """The first half, on batches of records."""
+
+    def __init__(self, question: Question[A]) -> None:
+        self._question = question
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        answer = self._question.begin()
+        known: dict[str, A] = {}
+        for batch in batches:
+            for name, said in answer(batch).items():
+                known[name] = known[name].merged(said) if name in known else said
+        yield from _packed(known)
+
+
+class _Merged(Generic[A]):
+    """The second half, on the answers of all tasks for some of the ids."""
+
+    def __init__(self, answers: type[A]) -> None:
+        self._answers = answers
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known: dict[str, A] = {}
+        for batch in batches:
+            for row in batch.to_pylist():
+                name, said = row["name"], msgspec.msgpack.decode(row["answer"], type=self._answers)
+                known[name] = known[name].merged(said) if name in known else said
+        yield from _packed(known)
+
+
+def _packed(answers: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    if answers:
+        packed = [msgspec.msgpack.encode(said) for said in answers.values()]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(list(answers), pa.string()), pa.array(packed, pa.binary())], ["name", "answer"]
+        )
+
+
+@contextmanager
+def spark_failures() -> Iterator[None]:
+    """Turn what Spark and its JVM raise into `JobFailed` with the line that says what happened."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes with PySpark, without types
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise JobFailed(cause(str(error))) from error
+
+
+def cause(text: str) -> str:
+    """The line of a Spark error that says what happened: the last one naming a Python or Java exception."""
+    lines = [line.strip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"(Caused by: )?\w+(\.[\w$]+)+: ", line)]
+    line = named[-1] if named else (lines or ["Spark stopped without a word"])[0]
+    return re.sub(r"^(Caused by: |stele\.[\w.]+: |java\.lang\.RuntimeException: |[\w.]*\.SparkException: )+", "", line)
+
+
+def counted(values: Column) -> dict[Any, int]:
+    """How often each value is in a column; nulls are left out."""
+    import pyarrow.compute as pc
+
+    counts = pc.value_counts(values.drop_null())
+    return {item["values"]: item["counts"] for item in counts.to_pylist()}
+
+
+def added(one: Mapping[str, int], other: Mapping[str, int], limit: int = 0, rest: str = "other") -> dict[str, int]:
+    """Counts of both; of more than limit kinds the least frequent go under rest (0: no limit)."""
+    sums = dict(one)
+    for key, count in other.items():
+        sums[key] = sums.get(key, 0) + count
+    return bounded(sums, limit, rest) if limit else sums
+
+
+def bounded(counts: Mapping[str, int], limit: int, rest: str = "other") -> dict[str, int]:
+    """The most frequent kinds, the others under rest. Which kinds remain may depend on the order of merging."""
+    if len(counts) <= limit:
+        return dict(counts)
+    ranked = sorted((key for key in counts if key != rest), key=lambda key: (-counts[key], key))
+    kept = {key: counts[key] for key in ranked[: limit - 1]}
+    return {**kept, rest: sum(counts.values()) - sum(kept.values())}
+
+
+def sooner(*times: Any) -> Any:
+    """The least of those that are there, None of none."""
+    return min((time for time in times if time is not None), default=None)
+
+
+def later(*times: Any) -> Any:
+    """The greatest of those that are there, None of none."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def first_of(items: Sequence[Any], other: Sequence[Any], limit: int, key: Callable[[Any], Any]) -> list[Any]:
+    """The first few of two lists."""
+    return sorted([*items, *other], key=key)[:limit]

@@ -1,0 +1,206 @@
+"""The census of stored records, with planted faults."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from orders import SUBJECT, V1, V2, V3, datum, framed, order
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from registry_stub import StubRegistry
+from typer.testing import CliRunner
+
+from stele.cli.app import app
+from stele.client import ResolvedSchema, SchemaSnapshot
+from stele.errors import Invalid, NotFound, SubjectNotFound
+from stele.spark.governance import JobFailed
+from stele.spark.governance import census as any_census
+from stele.spark.governance.data import read_records
+
+census = partial(any_census, engine="python")  # nothing to compile
+DAY = 86_400_000  # milliseconds
+START = 1_700_000_000_000 // DAY * DAY
+
+
+@pytest.fixture
+def three(registry: StubRegistry) -> StubRegistry:
+    """A registry with all three versions; ids are 1, 2, 3."""
+    for document in (V1, V2, V3):
+        registry.add(SUBJECT, document)
+    return registry
+
+
+def silent(number: int) -> bytes:
+    """A record of version 3 whose note is null, and without places."""
+    return framed(V3, {**datum(3, number), "note": None, "places": {}}, 3)
+
+
+def stored() -> list[tuple[int, bytes | None]]:
+    """Times and records: 6 of id 1, 3 of id 3, one of an unknown id, one damaged, one unframed, one tombstone."""
+    rows: list[tuple[int, bytes | None]] = [(START + n * DAY, order(1, 1, n)) for n in range(5)]
+    rows += [(START + 20 * DAY + n, silent(n)) for n in range(3)]
+    rows.append((START + 1, order(1, 1, 7)[:-1]))
+    rows += [(START, b"\0\0\0\0\x63zz"), (START, b"{}"), (START, None)]
+    return rows
+
+
+def frame(spark: SparkSession) -> DataFrame:
+    """The stored records in two partitions."""
+    return spark.createDataFrame(stored(), "at long, value binary").repartition(2)
+
+
+def test_counts_versions_and_faults(spark: SparkSession, three: StubRegistry) -> None:
+    """Every record is counted once: by id, as damaged, unknown, unframed or tombstone; versions get their verdicts."""
+    found = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at")
+    assert (found.records, found.tombstones, found.subjects) == (11, 1, (SUBJECT,))
+    assert [(it.id, it.known, it.places, it.records) for it in found.ids] == [
+        ("1", True, (f"{SUBJECT} v1",), 6),
+        ("3", True, (f"{SUBJECT} v3",), 3),
+        ("99", False, (), 1),
+    ]
+    assert found.unknown == ["99"]
+    assert found.unframed == {"2 bytes are too few for a frame: magic byte and id take 5": 1}
+    assert found.ids[0].unreadable == {"the record ends inside a value": 1}
+    assert found.bytes == sum(len(value) for _, value in stored() if value is not None)
+    assert [(it.version, it.safe, it.records) for it in found.versions] == [(1, False, 6), (2, True, 0), (3, False, 3)]
+    assert found.versions[0].why == "not safe: 6 records, last seen 2023-11-18T00:00:00Z"
+    assert found.versions[1].why.startswith("safe to delete: no record here needs it; 2 records here could not be told")
+    assert not found.clean
+
+
+def test_fields_are_those_of_the_records(spark: SparkSession, three: StubRegistry) -> None:
+    """A field that is null everywhere is told, one inside a record too; what is set is not."""
+    found = census(frame(spark), subject=SUBJECT, registry=three.url)
+    one, three_ = found.ids[0], found.ids[1]
+    assert {field.path: (field.present, field.of) for field in one.fields} == {
+        "id": (5, 5),
+        "place": (5, 5),
+        "place.city": (5, 5),
+        "tags": (5, 5),
+        "tags[]": (4, 4),
+    }
+    assert three_.never_set == ["note"], "a map without entries is there, and its values have no room"
+    assert {field.path: field.type for field in three_.fields}["places{}"] == "record"
+
+
+def test_days_make_the_plot(spark: SparkSession, three: StubRegistry) -> None:
+    """Records are counted by day and id; first and last are exact."""
+    found = census(frame(spark), subject=SUBJECT, registry=three.url, timestamp="at", fields=False)
+    assert found.days["2023-11-14"] == {"1": 2, "99": 1}
+    assert found.days["2023-12-04"] == {"3": 3}
+    assert (found.ids[0].first, found.ids[0].last) == ("2023-11-14T00:00:00Z", "2023-11-18T00:00:00Z")
+    assert found.ids[0].fields == (), "frames alone were looked at"
+
+
+def test_without_a_subject_ids_say_where_they_are(spark: SparkSession, three: StubRegistry) -> None:
+    """Ids are told with what a snapshot knows of them; nothing is judged."""
+    schemas = tuple(
+        ResolvedSchema(json.dumps(document), id=number, subject=SUBJECT, version=number)
+        for number, document in enumerate((V1, V2, V3), 1)
+    )
+    found = census(frame(spark), registry=SchemaSnapshot(schemas))
+    assert [(it.id, it.places) for it in found.ids][:2] == [("1", (f"{SUBJECT} v1",)), ("3", (f"{SUBJECT} v3",))]
+    assert found.versions == ()
+    del three
+
+
+def test_formats_and_wires_beside_the_usual_ones(spark: SparkSession, registry: StubRegistry) -> None:
+    """JSON records with the guid in a header are counted by guid, and belong to the version with that guid."""
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}
+    number = registry.add_text("docs-value", json.dumps(schema), "JSON")
+    guid = b"\1" + number.to_bytes(16, "big")
+    rows = [(b'{"a": 1}', [("__value_schema_id", guid)]), (b'{"b": "x"}', [("__value_schema_id", guid)])]
+    df = spark.createDataFrame(rows, "value binary, headers array<struct<key: string, value: binary>>")
+    found = census(df, subject="docs-value", registry=registry.url, wire="confluent-header", headers="headers")
+    assert [(it.id, it.records, it.never_set) for it in found.ids] == [(registry.guid(number), 2, ["b"])]
+    assert sum(found.ids[0].unreadable.values()) == 1
+    assert found.versions[0].records == 2
+
+
+def test_bad_questions(spark: SparkSession, three: StubRegistry, tmp_path: Path) -> None:
+    """Columns and subjects that are not there, and folders without records, are said before any work."""
+    df = frame(spark)
+    with pytest.raises(Invalid, match="no column 'nothing'"):
+        census(df, "nothing", registry=three.url)
+    with pytest.raises(Invalid, match="'at' is bigint"):
+        census(df, "at", registry=three.url)
+    with pytest.raises(Invalid, match="headers='headers'"):
+        census(df, registry=three.url, wire="confluent-header")
+    with pytest.raises(Invalid, match="a time is a timestamp"):
+        census(df.withColumn("word", f.lit("x")), registry=three.url, timestamp="word")
+    with pytest.raises(SubjectNotFound):
+        census(df, registry=three.url, subject="nobody")
+    with pytest.raises(NotFound, match="nothing at"):
+        read_records(spark, str(tmp_path / "absent"))
+    (tmp_path / "text.parquet").write_text("no parquet")
+    with pytest.raises(JobFailed):
+        read_records(spark, str(tmp_path / "text.parquet"))
+
+
+def test_an_outage_fails_the_job(spark: SparkSession, three: StubRegistry) -> None:
+    """A registry that goes away is no unknown id."""
+    three.outage = "/schemas/ids/99"
+    with pytest.raises(JobFailed, match="closed for today"):
+        census(frame(spark), subject=SUBJECT, registry=three.url, patience=0)
+
+
+class TestCommand:
+    """`stele census`."""
+
+    @pytest.fixture(autouse=True)
+    def _shared_session(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The command ends its session: here it gets the tests' one, which stays."""
+        monkeypatch.setattr(type(spark), "stop", lambda session: None)
+
+    def test_text_json_and_html(self, three: StubRegistry, tmp_path: Path) -> None:
+        """Parquet files are counted; all three shapes tell the same, the page in a file of its own."""
+        times, values = zip(*stored(), strict=True)
+        table = pa.table(
+            {"value": pa.array(values, pa.binary()), "at": [datetime.fromtimestamp(t / 1000, UTC) for t in times]}
+        )
+        pq.write_table(table, tmp_path / "records.parquet")
+        page = tmp_path / "census.html"
+        given = ["census", "--registry", three.url, "--data", str(tmp_path / "records.parquet"), "--subject", SUBJECT]
+        given += ["--engine", "python"]
+        told = CliRunner().invoke(app, [*given, "--timestamp", "at", "-o", "json"])
+        assert told.exit_code == 0, told.output
+        answer = json.loads(told.stdout)
+        assert [it["safe"] for it in answer["versions"]] == [False, True, False]
+        text = CliRunner().invoke(app, [*given, "--no-fields"])
+        assert text.exit_code == 0
+        assert "safe to delete" in text.stdout
+        written = CliRunner().invoke(app, [*given, "--timestamp", "at", "-o", "html", "--to", str(page)])
+        assert (written.exit_code, written.stdout) == (0, "")
+        html = page.read_text()
+        assert html.count("<svg") == 2
+        assert "not safe: 6 records, last seen 2023-11-18T00:00:00Z" in html
+
+    def test_base64_in_json_lines(self, three: StubRegistry, tmp_path: Path) -> None:
+        """Dumps as JSON lines hold records as base64; partition and offset tell where they are."""
+        lines = [
+            json.dumps({"partition": 0, "offset": n, "value": None if value is None else b64encode(value).decode()})
+            for n, (_, value) in enumerate(stored())
+        ]
+        (tmp_path / "dump.json").write_text("\n".join(lines))
+        given = ["census", "--registry", three.url, "--data", str(tmp_path / "dump.json"), "--format", "json"]
+        done = CliRunner().invoke(app, [*given, "-o", "json", "--no-fields"])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["records"] == 11
+
+    def test_what_cannot_be_read_is_exit_code_2(self, three: StubRegistry, tmp_path: Path) -> None:
+        """A path that is not there and a snapshot that is none end with a sentence."""
+        done = CliRunner().invoke(app, ["census", "--registry", three.url, "--data", str(tmp_path / "absent")])
+        assert done.exit_code == 2
+        assert "nothing at" in done.stderr
+        (tmp_path / "snapshot.json").write_text("[")
+        drop = ["census", "--registry", three.url, "--data", str(tmp_path)]
+        done = CliRunner().invoke(app, drop)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert CliRunner().invoke(app, [*drop, "--registry", str(tmp_path / "snapshot.json")]).exit_code == 2

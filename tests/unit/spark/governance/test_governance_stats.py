@@ -1,0 +1,117 @@
+"""What is counted of values: right for a batch, and the same however batches are cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stele.spark.governance.sightings import Sighting
+from stele.spark.governance.stats import MOST_VALUES, Fields, merge, observed
+
+TYPE = pa.struct(
+    [
+        ("n", pa.int64()),
+        ("d", pa.float64()),
+        ("s", pa.string()),
+        ("r", pa.struct([("b", pa.bool_())])),
+        ("l", pa.list_(pa.int32())),
+        ("m", pa.map_(pa.string(), pa.string())),
+    ]
+)
+RECORD = st.fixed_dictionaries(
+    {
+        "n": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "d": st.none() | st.floats() | st.integers(-9, 9).map(float),
+        "s": st.none() | st.sampled_from(["1", "x", "2026-11-22", "true"]) | st.text(max_size=5),
+        "r": st.none() | st.fixed_dictionaries({"b": st.none() | st.booleans()}),
+        "l": st.none() | st.lists(st.none() | st.integers(0, 3), max_size=3),
+        "m": st.none()
+        | st.dictionaries(st.sampled_from("ab"), st.none() | st.just("v")).map(lambda it: list(it.items())),
+    }
+)
+
+
+def look(records: list[Any]) -> Fields:
+    """Stats of records of `TYPE`."""
+    return observed(pa.array(records, TYPE), deep=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.none() | RECORD, min_size=1, max_size=12), st.integers(0, 12))
+def test_parts_add_up_to_the_whole(records: list[Any], cut: int) -> None:
+    """Stats of two parts merged, in either order, are those of all records."""
+    one, other = look(records[:cut]), look(records[cut:])
+    assert merge(one, other) == merge(other, one) == look(records)
+
+
+@settings(max_examples=30, deadline=None)
+@given(*[st.builds(Sighting, st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 9))] * 3)
+def test_sightings_merge_in_any_grouping(a: Sighting, b: Sighting, c: Sighting) -> None:
+    """Which task meets which record first makes no difference."""
+    assert a.merged(b).merged(c) == a.merged(b.merged(c)) == c.merged(a).merged(b)
+    assert a.merged(Sighting()) == a
+
+
+def test_presence_counts_only_where_there_is_room() -> None:
+    """The members of a null record, and the items of a null list, are not missing: there is no room for them."""
+    found = look([{"r": {"b": True}, "l": [1, None]}, {"r": None, "l": None}, None])
+    assert (found["r"].present, found["r"].slots) == (1, 2)
+    assert (found["r.b"].present, found["r.b"].slots) == (1, 1)
+    assert (found["l[]"].present, found["l[]"].slots) == (1, 2)
+    assert (found["n"].present, found["n"].slots) == (0, 2)
+
+
+def test_slices_are_read_where_they_are() -> None:
+    """A slice of a longer column counts its own rows."""
+    whole = pa.array([{"m": [("a", "x")], "l": [1]}, {"m": [("b", "y")], "l": [2, 3]}], TYPE)
+    found = observed(whole.slice(1), deep=True)
+    assert found["m"].values == {"b": 1}
+    assert (found["l[]"].low, found["l[]"].high, found["l[]"].slots) == (2, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("12", {"integer", "number"}),
+        ("-1.5e3", {"number"}),
+        ("true", {"boolean"}),
+        ("123e4567-e89b-12d3-a456-426614174000", {"uuid"}),
+        ("2026-02-29", {"date"}),
+        ("2026-11-22T03:04:05.123Z", {"timestamp"}),
+        ("2026-11-22 03:04", {"timestamp"}),
+        ("2026-13-01", set()),
+        ("12345678901234567890", {"number"}),
+        ("1.2.3", set()),
+        ("", set()),
+        ("12\n", set()),
+    ],
+)
+def test_shapes_of_texts(text: str, shapes: set[str]) -> None:
+    """A text has the shapes of what it can be read as."""
+    assert set(look([{"s": text}])["s"].shapes) == shapes
+
+
+def test_many_values_are_not_kept() -> None:
+    """Past the bound nothing is kept, also when it is passed by merging; long texts are no values to tell."""
+    half = MOST_VALUES // 2 + 1
+    one, other = look([{"n": n} for n in range(half)]), look([{"n": -n - 1} for n in range(half)])
+    assert len(one["n"].values or {}) == half
+    assert merge(one, other)["n"].values is None
+    assert look([{"s": "x" * 500}])["s"].values is None
+
+
+def test_numbers_that_are_none() -> None:
+    """Not-a-number and infinity are neither whole nor bounds."""
+    found = look([{"d": float("nan")}, {"d": float("inf")}, {"d": 2.0}, {"d": 2.5}])["d"]
+    assert (found.low, found.high, found.whole, found.present) == (2.0, 2.5, 1, 4)
+
+
+def test_a_datum_that_is_no_record() -> None:
+    """The field of a bare value has the empty path; the two parts of a variant are no fields."""
+    assert observed(pa.array(["a", None]), deep=True)[""].present == 1
+    variant = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+    assert list(observed(pa.array([{"value": b"", "metadata": b""}], variant), deep=True)) == [""]
