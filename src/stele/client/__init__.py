@@ -9,6 +9,7 @@
 """
 
 from stele.client.aio import AsyncSchemaRegistryClient
+from stele.client.changes import JournalEntry, JournalPage
 from stele.client.connection import Bearer
 from stele.client.errors import Failure, ResponseError
 from stele.client.exchange import Retry
@@ -62,6 +63,8 @@ __all__ = [
     "Dek",
     "Effect",
     "Failure",
+    "JournalEntry",
+    "JournalPage",
     "Kek",
     "KekUpdate",
     "Lifetime",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from stele.client import calls, keys, plans, settings
+from stele.client import calls, changes, keys, plans, settings
 from stele.client.request import Plan, Request
 
 if TYPE_CHECKING:
@@ -105,6 +105,9 @@ class Api:
     create_dek = Call(keys.create_dek)
     delete_dek = Call(keys.delete_dek)
     undelete_dek = Call(keys.undelete_dek)
+
+    journal = Call(changes.journal)
+    schema_texts = Call(changes.schema_texts)
 
     associated_subject = Call(plans.associated_subject)
     resolve = Call(plans.resolve)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
+import msgspec
 import pytest
 
-from stele.client import Plan, RegisteredSchema, ResolvedSchema, Schema, SchemaReference, SchemaSnapshot, plans
+from stele.client import Plan, RegisteredSchema, ResolvedSchema, Schema, SchemaReference, SchemaSnapshot, changes, plans
 from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, TooLarge, VersionNotFound
 
 T = TypeVar("T")
@@ -137,3 +138,22 @@ def test_other_files_are_refused() -> None:
     """A wrong file is an error of this library, not of its parser."""
     with pytest.raises(InvalidRequest, match="snapshot"):
         SchemaSnapshot.from_json(b'{"schemas": 1}')
+
+
+def test_texts_are_asked_for_until_all_came() -> None:
+    """A hundred at a time, those an answer left out again; bytes that are no text arrive as they are."""
+    names = [f"{number:064x}" for number in range(101)]
+    plan = changes.schema_texts([*names, names[0]])
+    asked: list[list[str]] = []
+    request = plan.send(None)
+
+    def reply(texts: list[dict[str, str]], omitted: list[str]) -> Any:
+        asked.append([pair.removeprefix("sha256=") for pair in request.query.split("&")])
+        return request.read(msgspec.json.encode({"texts": texts, "omitted": omitted}))
+
+    request = plan.send(reply([{"sha256": names[0], "base64": "/w=="}], names[1:3]))
+    request = plan.send(reply([], names[1:2]))
+    with pytest.raises(StopIteration) as end:
+        plan.send(reply([], []))
+    assert end.value.value == {names[0]: b"\xff"}
+    assert asked == [names[:100], [*names[1:3], names[100]], names[1:2]]

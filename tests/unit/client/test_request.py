@@ -21,6 +21,7 @@ from stele.client import (
     Schema,
     SchemaReference,
     calls,
+    changes,
     settings,
 )
 from stele.client.request import Effect, Lifetime, Request, path, query
@@ -122,6 +123,8 @@ def test_query_leaves_out_what_was_not_said() -> None:
         (settings.contexts(context_prefix=".t"), "GET", "/contexts?contextPrefix=.t"),
         (settings.delete_context(".team"), "DELETE", "/contexts/.team"),
         (settings.check("avro", "{}", []), "POST", "/api/check"),
+        (changes.journal(limit=0), "GET", "/api/journal?after=0&limit=0"),
+        (changes.journal(7, space="", subject="a/b"), "GET", "/api/journal?after=7&limit=1000&space=&subject=a%2Fb"),
     ],
 )
 def test_routes(request_: Request[Any], method: str, target: str) -> None:

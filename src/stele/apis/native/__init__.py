@@ -13,7 +13,15 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele import __version__
-from stele.apis.native import routes_check, routes_convert, routes_diff, routes_lint, routes_policies, routes_rulesets
+from stele.apis.native import (
+    routes_check,
+    routes_convert,
+    routes_diff,
+    routes_journal,
+    routes_lint,
+    routes_policies,
+    routes_rulesets,
+)
 from stele.apis.native.faults import answer
 from stele.apis.web import operation_id
 from stele.service.registry import Registry
@@ -31,6 +39,7 @@ def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024
             *routes_rulesets.routes(registry),
             *routes_policies.routes(registry),
             *routes_convert.routes(registry),
+            *routes_journal.routes(registry),
         ],
         exception_handlers={Exception: answer},
         openapi_config=OpenAPIConfig(

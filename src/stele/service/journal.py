@@ -1,0 +1,265 @@
+"""The journal of a registry as rows to read: who changed what, when and through which API, from the log's first record.
+
+A row says names, numbers and settings, chosen member by member: never the text of a schema, a document of another
+collection (keys, subscriptions), properties, rules or labels, any of which may hold what is secret or purged.
+Texts are asked for by their SHA-256; one that was purged is not there any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from stele.core import events as ev
+from stele.core.model import Level, Reference, Settings
+from stele.core.policy_form import PolicyForm
+from stele.service.registry import Registry
+
+MOST_RECORDS: Final = 1000
+"""Records of the log one page looks through."""
+
+MOST_TEXTS: Final = 100
+"""Texts asked for at once."""
+
+_ENOUGH: Final = 4 * 1024 * 1024
+"""Bytes of texts after which an answer is long enough."""
+
+
+class JournalEntry(msgspec.Struct, frozen=True):
+    """One change. The record `seq` of the log has one or more, counted from 0 by `part`: all of them or none.
+
+    at       milliseconds since 1970 UTC
+    actor    who asked for it, '' for nobody in particular
+    via      the API it came through
+    kind     what happened: `registered`, `retired`, `purged`, `subject_created`, `settings_changed` …
+    space    '' is the default one; null where the change is one of the whole registry
+    gid      id of the schema in its space
+    details  what else there is to say, by kind
+    """
+
+    seq: int
+    part: int
+    at: int
+    actor: str
+    via: str
+    kind: str
+    space: str | None = None
+    subject: str | None = None
+    version: int | None = None
+    gid: int | None = None
+    details: dict[str, Any] = {}
+
+
+class JournalPage(msgspec.Struct, frozen=True):
+    """Changes in order. next is the last record looked through, end the last one there is: go on until they meet."""
+
+    entries: list[JournalEntry]
+    next: int
+    end: int
+
+
+class SchemaText(msgspec.Struct, frozen=True):
+    """A registered text by the SHA-256 of its bytes (hex); text is null where it is no UTF-8, base64 where it is."""
+
+    sha256: str
+    text: str | None
+    base64: bytes | None = None
+
+
+class TextsAnswer(msgspec.Struct, frozen=True):
+    """Those of the texts that are there. omitted are there, too, and to be asked for again: the answer is long."""
+
+    texts: list[SchemaText]
+    omitted: list[str]
+
+
+async def page(
+    registry: Registry, after: int, limit: int, space: str | None = None, subject: str | None = None
+) -> JournalPage:
+    """The changes of at most limit records behind `after`, of a space or of subjects of that name only.
+
+    Everything that was durable when this was called is in the journal: `end` is a barrier. A limit of 0 asks for no
+    more than that. Raises `StoreError`.
+    """
+    end = (await registry.current()).seq
+    limit = min(limit, end - after)
+    if limit <= 0:
+        return JournalPage([], after, end)
+    records = await registry.journal(after, limit)
+    entries = [entry for seq, record in records for entry in entries_of(seq, record)]
+    wanted = [
+        entry
+        for entry in entries
+        if (space is None or entry.space == space) and (subject is None or entry.subject == subject)
+    ]
+    return JournalPage(wanted, records[-1][0] if records else after, end)
+
+
+async def texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
+    """Registered texts by SHA-256, those that were purged left out."""
+    state = await registry.current()
+    found: list[SchemaText] = []
+    omitted: list[str] = []
+    size = 0
+    for sha in dict.fromkeys(shas):
+        content = state.contents.get(sha)
+        text = b"" if content is None else state.text(content)
+        if text and size >= _ENOUGH:
+            omitted.append(sha.hex())
+        elif text:
+            size += len(text)
+            found.append(_shown(sha, text))
+    return TextsAnswer(found, omitted)
+
+
+def _shown(sha: bytes, text: bytes) -> SchemaText:
+    try:
+        return SchemaText(sha.hex(), text.decode())
+    except UnicodeDecodeError:
+        return SchemaText(sha.hex(), None, text)
+
+
+# --- rows of a record -----------------------------------------------------------------------------------------------
+
+
+class _Row(msgspec.Struct, frozen=True):
+    kind: str
+    space: str | None = None
+    subject: str | None = None
+    version: int | None = None
+    gid: int | None = None
+    details: dict[str, Any] = {}
+
+
+def entries_of(seq: int, record: ev.Record) -> list[JournalEntry]:
+    """The changes a record of the log stands for."""
+    rows = (row for event in record.events for row in _ROWS[type(event)](event))
+    stamp = record.stamp
+    return [
+        JournalEntry(seq, part, stamp.at, stamp.actor, stamp.via, **msgspec.structs.asdict(row))
+        for part, row in enumerate(rows)
+    ]
+
+
+def _told(**details: Any) -> dict[str, Any]:
+    """What there is to say, without what says nothing."""
+    return {name: value for name, value in details.items() if value not in (None, "", (), [], {})}
+
+
+def _of_space(kind: str) -> Callable[[Any], Iterator[_Row]]:
+    def rows(event: Any) -> Iterator[_Row]:
+        yield _Row(kind, event.space, details=_told(format=getattr(event, "format", "")))
+
+    return rows
+
+
+def _of_subject(kind: str, *members: str) -> Callable[[Any], Iterator[_Row]]:
+    def rows(event: Any) -> Iterator[_Row]:
+        yield _Row(
+            kind,
+            event.key.space,
+            event.key.name,
+            details=_told(**{member: getattr(event, member) for member in members}),
+        )
+
+    return rows
+
+
+def _registered(event: ev.Registered) -> Iterator[_Row]:
+    details = _told(
+        format=event.variety or event.format,
+        type=event.type,
+        sha256=event.sha.hex(),
+        references=[_reference(reference) for reference in event.references],
+        registered_at=event.at,
+    )
+    yield _Row("registered", event.key.space, event.key.name, event.ordinal, event.gid, details)
+    gone = sorted(set(event.replaces) - {event.ordinal})
+    space, name = event.key
+    yield from (_Row("purged", space, name, ordinal, details={"by": event.ordinal}) for ordinal in gone)
+
+
+def _reference(reference: Reference) -> dict[str, Any]:
+    return {
+        "name": reference.name,
+        "space": reference.space,
+        "subject": reference.subject,
+        "version": reference.ordinal,
+    }
+
+
+def _of_versions(kind: str) -> Callable[[Any], Iterator[_Row]]:
+    """One row for each version; one without a number where there was none, and the subject alone goes."""
+
+    def rows(event: Any) -> Iterator[_Row]:
+        yield from (_Row(kind, event.key.space, event.key.name, ordinal) for ordinal in event.ordinals or (None,))
+
+    return rows
+
+
+def _settings_changed(event: ev.SettingsChanged) -> Iterator[_Row]:
+    own = event.settings or Settings()
+    names = [name for name, value in msgspec.structs.asdict(own).items() if value is not None]
+    policy = None if own.policy is None else msgspec.to_builtins(PolicyForm.of(own.policy))
+    yield _at(event.level, "settings_changed", set=names, policy=policy, ruleset=own.ruleset, alias=own.alias)
+
+
+def _mode_changed(event: ev.ModeChanged) -> Iterator[_Row]:
+    yield _at(event.level, "mode_changed", mode=event.mode and event.mode.value)
+
+
+def _at(level: Level, kind: str, **details: Any) -> _Row:
+    return _Row(kind, level.space, level.subject, details=_told(**details))
+
+
+def _bound(event: ev.Bound) -> Iterator[_Row]:
+    binding = event.binding
+    names = ("cluster", "resource_type", "resource", "role", "lifecycle")
+    details = _told(**{name: getattr(binding, name) for name in names})
+    yield _Row("bound", binding.subject.space, binding.subject.name, binding.ordinal, details=details)
+
+
+def _unbound(event: ev.Unbound) -> Iterator[_Row]:
+    cluster, resource_type, resource, role = event.key
+    details = _told(cluster=cluster, resource_type=resource_type, resource=resource, role=role)
+    yield _Row("unbound", details=details)
+
+
+def _items_changed(event: ev.ItemsChanged) -> Iterator[_Row]:
+    """Which documents of a collection were written or removed; not what is in them."""
+    for key, document in event.changes:
+        kind = "item_removed" if document is None else "item_changed"
+        yield _Row(kind, details={"collection": event.collection, "key": list(key)})
+
+
+def _encoded(event: ev.EncodingAssigned) -> Iterator[_Row]:
+    details = _told(encoding=event.encoding, codec=event.codec)
+    yield _Row("encoding_assigned", event.key.space, event.key.name, details=details)
+
+
+def _adopted(event: ev.RulesetAdopted) -> Iterator[_Row]:
+    yield _Row("ruleset_adopted", details={"format": event.format, "ruleset": f"{event.name}@{event.version}"})
+
+
+_ROWS: Final[dict[type, Callable[[Any], Iterator[_Row]]]] = {
+    ev.SpaceCreated: _of_space("space_created"),
+    ev.SpaceChanged: _of_space("space_changed"),
+    ev.SpaceDeleted: _of_space("space_deleted"),
+    ev.SubjectCreated: _of_subject("subject_created", "incarnation", "format"),
+    ev.SubjectChanged: _of_subject("subject_changed", "default_version"),
+    ev.SubjectClosed: _of_subject("subject_closed"),
+    ev.Registered: _registered,
+    ev.VersionsRetired: _of_versions("retired"),
+    ev.VersionsPurged: _of_versions("purged"),
+    ev.SettingsChanged: _settings_changed,
+    ev.ModeChanged: _mode_changed,
+    ev.CodecAdded: _of_subject("codec_added", "name"),
+    ev.EncodingAssigned: _encoded,
+    ev.Bound: _bound,
+    ev.Unbound: _unbound,
+    ev.ItemsChanged: _items_changed,
+    ev.RulesetAdopted: _adopted,
+}
+"""How each event reads."""
