@@ -21,8 +21,9 @@ from typing import Any
 import msgspec
 import pytest
 from tests.property.tongues.asking import Ask, Op, Request
-from tests.property.tongues.model import Key, Model
+from tests.property.tongues.model import Model
 from tests.property.tongues.pool import DRAFTS, READS
+from tests.property.tongues.things import Key
 from tests.property.tongues.walk import DIALECTS, Failed, compare, drawn, replayed, shrunk, walk
 from tests.property.tongues.world import World
 

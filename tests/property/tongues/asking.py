@@ -72,11 +72,6 @@ def status(reply: Reply) -> int:
     return reply.status
 
 
-def body(reply: Reply) -> tuple[int, Any]:
-    """Status and JSON body of what went well, the status of what did not."""
-    return (reply.status, reply.json) if reply.status < 400 and reply.body else (reply.status, None)
-
-
 def text(reply: Reply) -> tuple[int, str | None]:
     """Status and text of what went well, the status of what did not."""
     return (reply.status, reply.text) if reply.status < 400 else (reply.status, None)

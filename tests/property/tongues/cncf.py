@@ -8,19 +8,9 @@ from typing import Any
 
 from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, status
 from tests.property.tongues.confluent import exact_form
-from tests.property.tongues.model import (
-    ALLOW,
-    LEVELS,
-    Creation,
-    Key,
-    Lane,
-    Learned,
-    Model,
-    Policy,
-    Refused,
-    Row,
-)
+from tests.property.tongues.model import Learned, Model, Refused
 from tests.property.tongues.pool import DRAFTS, Draft, interpreted, picked
+from tests.property.tongues.things import ALLOW, LEVELS, Creation, Key, Lane, Policy, Row
 
 NAME = "cncf"
 

@@ -7,8 +7,9 @@ from random import Random
 from typing import Any
 
 from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, text
-from tests.property.tongues.model import LEVELS, Creation, Key, Lane, Model, Policy, Refused, Row, Subject
+from tests.property.tongues.model import Model, Refused
 from tests.property.tongues.pool import COMPILED, DRAFTS, Draft, picked
+from tests.property.tongues.things import LEVELS, Creation, Key, Lane, Policy, Row, Subject
 
 NAME = "confluent"
 

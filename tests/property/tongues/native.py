@@ -8,8 +8,9 @@ from typing import Any
 
 from tests.property.tongues.asking import Ask, Op, Reply, Request, segment
 from tests.property.tongues.confluent import names
-from tests.property.tongues.model import LEVELS, Key, Lane, Model, Policy, Refused
+from tests.property.tongues.model import Model, Refused
 from tests.property.tongues.pool import Draft
+from tests.property.tongues.things import LEVELS, Key, Lane, Policy
 
 NAME = "native"
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, status
 from tests.property.tongues.confluent import exact_form
-from tests.property.tongues.model import BACKWARD, LEVELS, Creation, Key, Lane, Model, Refused, Row, Subject
+from tests.property.tongues.model import Model, Refused
 from tests.property.tongues.pool import DRAFTS, SAME_DATA, Draft, interpreted, picked
+from tests.property.tongues.things import BACKWARD, LEVELS, Creation, Key, Lane, Row, Subject
 
 NAME = "rocketmq"
 

@@ -11,20 +11,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tests.property.tongues.asking import Ask, Op, Reply, Request, segment, status, text
-from tests.property.tongues.model import (
-    ALLOW,
-    LEVELS,
-    Creation,
-    Key,
-    Lane,
-    Model,
-    Policy,
-    Refused,
-    Row,
-    Schema,
-    Subject,
-)
+from tests.property.tongues.model import Model, Refused
 from tests.property.tongues.pool import DRAFTS, Draft, interpreted, picked
+from tests.property.tongues.things import ALLOW, LEVELS, Creation, Key, Lane, Policy, Row, Schema, Subject
 
 NAME = "schema-repo"
 
