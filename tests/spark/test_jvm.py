@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -253,7 +254,7 @@ def test_the_jar_is_reproducible(tmp_path: Path) -> None:
     assert reasons == {reason.name: text for reason, text in TEXTS.items()}
 
 
-CONNECT = """
+RUNNING = """
 import json, sys
 from pathlib import Path
 from pyspark.sql import SparkSession
@@ -262,7 +263,7 @@ from stele.client import SchemaSnapshot
 from stele.spark.engines.jvm.jar import JAR
 
 session = (
-    SparkSession.builder.remote("local[1]")
+    getattr(SparkSession.builder, sys.argv[3])("local[1]")
     .config("spark.ui.enabled", "false").config("spark.driver.host", "localhost")
     .getOrCreate()
 )
@@ -278,20 +279,22 @@ print(json.dumps([[row.value and row.value.id for row in df.collect()], again.co
 
 
 @pytest.mark.slow
-def test_behind_spark_connect(three: StubRegistry, tmp_path: Path) -> None:
-    """A session of Spark Connect takes the jar while it runs, and decodes and encodes with it."""
+@pytest.mark.parametrize("builder", ["remote", "master"])
+def test_a_running_session_takes_the_engine(three: StubRegistry, tmp_path: Path, builder: str) -> None:
+    """A session of Spark Connect and one of this process get the jar while they run, and decode and encode with it."""
     with SchemaRegistryClient(three.url) as client:
         (tmp_path / "snapshot.json").write_bytes(client.snapshot(subjects=[SUBJECT]).to_json())
     frames = ",".join(each.hex() for each in (*MIXED, *BAD) if each is not None)
     done = subprocess.run(
-        [sys.executable, "-c", CONNECT, str(tmp_path / "snapshot.json"), frames],
+        [sys.executable, "-c", RUNNING, str(tmp_path / "snapshot.json"), frames, builder],
         capture_output=True,
         text=True,
         check=False,
         cwd=tmp_path,
+        env=os.environ | {"SPARK_TESTING": "1"},  # Connect takes a free port then
     )
     assert done.returncode == 0, done.stderr[-2000:]
     ids, written, module = json.loads(done.stdout.splitlines()[-1])
     assert ids == [0, 1, 3, 4, None, None, None, None]
     assert written == 4
-    assert "connect" in module
+    assert ("connect" in module) == (builder == "remote")
