@@ -1,0 +1,63 @@
+"""Wires against a real server: what it hands out as ids is found again, by every dialect that has a wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.running import call, serving
+
+from stele.spark.planning import planned, prepared
+from stele.spark.records import RecordDecoder, RecordEncoder
+from stele.spark.source import pin
+from stele.spark.wires import Pravega, RocketMQ, Wire
+from stele.wire import pravega
+
+SCHEMA = '{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":"int"}]}'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server in memory with the subject `g`, which is a Pravega group with a codec, and the RocketMQ subject `r`."""
+    with serving("--store", "memory:", folder=tmp_path_factory.mktemp("server")) as running:
+        properties: dict[str, Any] = {
+            "serializationFormat": {"serializationFormat": "Avro"},
+            "compatibility": {"policy": "AllowAny"},
+            "allowMultipleTypes": True,
+        }
+        _post(f"{running.url}/v1/groups", {"groupName": "g", "groupProperties": properties})
+        _post(f"{running.url}/v1/groups/g/codecTypes", {"name": pravega.GZIP})
+        _post(f"{running.url}/subjects/g/versions", {"schema": SCHEMA})
+        rocketmq = f"{running.url}/schema-registry/v1/cluster/default/tenant/default/subject/r/schema/r"
+        _post(rocketmq, {"schemaIdl": SCHEMA, "schemaType": "AVRO"})
+        yield running.url
+
+
+def _post(url: str, body: Any) -> None:
+    answer = call(url, "POST", body)
+    assert answer.status in (200, 201), answer
+
+
+@pytest.mark.parametrize(
+    ("subject", "wire"),
+    [
+        ("g", "confluent"),
+        ("g", "confluent-header"),
+        ("g", "avro-single-object"),
+        ("g", "cloudevents:structured"),
+        ("g", "cloudevents"),
+        ("g", "pravega"),
+        ("g", Pravega(codec=pravega.GZIP)),
+        ("r", RocketMQ()),
+    ],
+    ids=str,
+)
+def test_what_is_written_is_read(server: str, subject: str, wire: str | Wire) -> None:
+    """Records written for a wire are read from it, by ids the server gave."""
+    writer = pin(server, subject, patience=30).reader
+    written = RecordEncoder(prepared(writer, server, wire=wire, engine="python")).encode(pa.array([{"a": 5}, None]))
+    decoded = RecordDecoder(planned(server, subject, wire=wire, engine="python")).decode(*written)
+    assert decoded.reasons.to_pylist() == [None, None]
+    assert decoded.values.to_pylist() == [{"a": 5}, None]
