@@ -1,13 +1,32 @@
 """Governance of data at rest: what is really stored, asked of any DataFrame with framed records.
 
     from stele.spark.governance import census, backtest, drift
-    print(census(df, "value", subject="orders-value", registry="http://localhost:8081").report())
+    print(shown(census(df, "value", subject="orders-value", registry="http://localhost:8081")))
 
-Each answer is a typed value with a `report()`; `to_html`, `to_json` and `print_text` show it.
+    census     which schemas, versions and fields are there; which versions may be deleted
+    backtest   whether a proposed schema reads all of it
+    drift      what the schemas allow and the data never use
+
+Each answer is a typed value with a `report()`; `shown`, `print_text`, `to_html` and `to_json` show it.
 """
 
+from stele.spark.governance.backtest import Backtest, backtest
 from stele.spark.governance.census import Census, census
+from stele.spark.governance.drift import DriftReport, drift
 from stele.spark.governance.gathering import JobFailed
 from stele.spark.governance.report import Report, print_text, shown, to_html, to_json
 
-__all__ = ["Census", "JobFailed", "Report", "census", "print_text", "shown", "to_html", "to_json"]
+__all__ = [
+    "Backtest",
+    "Census",
+    "DriftReport",
+    "JobFailed",
+    "Report",
+    "backtest",
+    "census",
+    "drift",
+    "print_text",
+    "shown",
+    "to_html",
+    "to_json",
+]

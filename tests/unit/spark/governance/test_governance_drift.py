@@ -1,0 +1,85 @@
+"""What figures of fields lead to which findings, without Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stele.client import ResolvedSchema, SchemaSnapshot
+from stele.spark.governance.drift import compared, drifts_of, enumerations
+from stele.spark.governance.known import known
+from stele.spark.governance.sightings import NO_ID, Sighting
+from stele.spark.governance.stats import FieldStats
+
+
+def kinds(symbols: tuple[str, ...] = (), path: str = "a", **figures: Any) -> list[str]:
+    """Kinds of findings for a field with these figures."""
+    figures = {"type": "string", "slots": 100, "present": 100, "values": None, **figures}
+    return [it.kind for it in drifts_of(path, FieldStats(**figures), symbols, ("1",))]
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({"present": 0}, ["NEVER_SET"]),
+        ({"present": 0, "path": "a[]"}, ["NULL_ITEMS"]),
+        ({"present": 0, "slots": 0}, []),
+        ({"shapes": {"uuid": 100}}, ["TEXT_IS_UUID"]),
+        ({"shapes": {"uuid": 99}}, []),
+        ({"shapes": {"integer": 100, "number": 100}}, ["TEXT_IS_INTEGER"]),
+        ({"shapes": {"number": 100, "integer": 3}}, ["TEXT_IS_NUMBER"]),
+        ({"values": {"a": 50, "b": 50}}, ["FEW_VALUES"]),
+        ({"values": {str(n): 5 for n in range(20)}}, []),
+        ({"values": {"a": 100}}, ["CONSTANT"]),
+        ({"type": "int64", "low": -5, "high": 2**31 - 1}, ["FITS_INT"]),
+        ({"type": "int64", "low": -5, "high": 2**31}, []),
+        ({"type": "int32", "low": 0, "high": 1}, []),
+        ({"type": "double", "low": 0.0, "high": 9.0, "whole": 100}, ["WHOLE_NUMBERS"]),
+        ({"type": "double", "low": 0.0, "high": 9.0, "whole": 99}, []),
+        ({"type": "map", "entries": 200, "values": {"a": 100, "b": 100}}, ["CONSTANT_KEYS"]),
+        ({"type": "map", "entries": 150, "values": {"a": 100, "b": 50}}, []),
+        ({"symbols": ("A", "B"), "values": {"A": 100}}, ["UNUSED_SYMBOLS"]),
+        ({"symbols": ("A", "B"), "values": {"A": 1, "B": 99}}, []),
+        ({"present": 5, "shapes": {"uuid": 5}}, []),
+    ],
+)
+def test_figures_and_findings(figures: dict[str, Any], expected: list[str]) -> None:
+    """Each kind has a case where it is found and a neighbour where it is not; few values say nothing."""
+    assert kinds(**figures) == expected
+
+
+def test_enumerations_are_found_wherever_they_are() -> None:
+    """Inside records, lists and maps, by the path of their column; a type inside itself is entered once."""
+    colour = {"type": "enum", "name": "Colour", "symbols": ["RED", "BLUE"]}
+    fields = [
+        {"name": "one", "type": colour},
+        {"name": "many", "type": {"type": "array", "items": "Colour"}},
+        {"name": "by", "type": {"type": "map", "values": ["null", "Colour"]}},
+        {"name": "next", "type": ["null", "Node"]},
+    ]
+    text = json.dumps({"type": "record", "name": "Node", "fields": fields})
+    found = enumerations(ResolvedSchema(text))
+    assert found == dict.fromkeys(("one", "many[]", "by{}"), ("RED", "BLUE"))
+    assert enumerations(ResolvedSchema("nonsense")) == {}
+
+
+def test_versions_that_differ_are_told_apart() -> None:
+    """What is so for all records is told once; what is so for one id only is told of that one."""
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "string"]}]})
+    schemas = [ResolvedSchema(text, id=n, subject="s", version=n) for n in (1, 2)]
+    asked = known(SchemaSnapshot(tuple(schemas)), "s", engine="python")
+    never, often = FieldStats("string", slots=50), FieldStats("string", slots=50, present=50, values=None)
+    found = compared(
+        {
+            "1": Sighting(records=50, fields={"a": never}),
+            "2": Sighting(records=51, fields={"a": often}, reasons={"bad": 1}),
+            NO_ID: Sighting(records=3, nulls=9),
+        },
+        asked,
+    )
+    assert found.drifts == ()
+    assert [(it.kind, it.ids) for it in found.single] == [("NEVER_SET", ("1",))]
+    assert (found.records, found.read, found.ids) == (104, 100, {"1": ("s v1",), "2": ("s v2",)})
+    assert found.report().good
