@@ -6,6 +6,7 @@
 Nothing here imports Spark before it is used.
 """
 
+from stele.spark.catalog import add_source
 from stele.spark.engines.jvm.jar import add_engine
 from stele.spark.functions import Split, from_registry, to_registry
 from stele.spark.pipeline import PipelineConfig, PipelineReport, iceberg_dataframe, load_config, run_pipeline
@@ -18,6 +19,7 @@ __all__ = [
     "PipelineReport",
     "Split",
     "add_engine",
+    "add_source",
     "from_registry",
     "from_spark",
     "iceberg_dataframe",

@@ -9,7 +9,8 @@
 
 Spark decides the type of a scalar function when it is registered, so there is one for each subject, and `register` is
 called again for newer columns. The table function looks its subject up when a query is planned; it takes and gives rows
-one by one, at a tenth of the speed. All work in batch and streaming queries, of Spark Connect too.
+one by one, at a tenth of the speed. All work in batch and streaming queries, of Spark Connect too. `register` also adds
+the source `stele`: see `stele.spark.catalog`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import Invalid, NotInstalled
+from stele.spark.catalog import add_source
 from stele.spark.functions import spark_types
 from stele.spark.session import need_spark
 from stele.spark.source import PATIENCE, RegistryLike, pin, portable
@@ -89,6 +91,7 @@ def register(
 
     table: Any = udtf(_table_function(anything))
     spark.udtf.register(TABLE, table)
+    add_source(spark)
     return [*made, TABLE]
 
 

@@ -1,0 +1,154 @@
+"""`format("stele")` against a real server: tables as of a sequence number, filters, and the journal as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from tests.running import serving
+
+from stele.client import Schema, SchemaRegistryClient
+from stele.spark import add_source
+
+TEXTS = [f'{{"type":"record","name":"R","fields":[{{"name":"f{n}","type":"int","default":0}}]}}' for n in range(3)]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[str]:
+    """A server with a history: two versions of a, b in a space, c deleted, d purged; and the source registered."""
+    add_source(spark)
+    with serving("--store", "memory:", folder=tmp_path_factory.mktemp("server")) as server:
+        with SchemaRegistryClient(server.url) as client:
+            for subject, text in (("a", 0), ("a", 1), (":.team:b", 0), ("c", 0), ("d", 2)):
+                client.register(subject, Schema(TEXTS[text]))
+            client.delete_subject("c")
+            client.delete_subject("d")
+            client.delete_subject("d", permanent=True)
+        yield server.url
+
+
+def table(spark: SparkSession, url: str, name: str, **options: Any) -> DataFrame:
+    """A table of the source."""
+    return spark.read.format("stele").options(registry=url, table=name, **options).load()
+
+
+def rows(df: DataFrame) -> list[tuple[Any, ...]]:
+    """The rows in order."""
+    return sorted(tuple(row) for row in df.collect())
+
+
+def seq(url: str, kind: str, subject: str) -> int:
+    """The sequence number of the last change of a kind to a subject."""
+    with SchemaRegistryClient(url) as client:
+        page = client.journal()
+    return max(entry.seq for entry in page.entries if (entry.kind, entry.subject) == (kind, subject))
+
+
+def test_subjects_now_and_then(spark: SparkSession, url: str) -> None:
+    """Each subject with its newest live version; as of a number before, those that went are there and live."""
+    columns = ("space", "subject", "versions", "latest_version", "latest_schema_id", "deleted")
+    found = rows(table(spark, url, "subjects").select(*columns))
+    assert found == [("", "a", 2, 2, 2, False), ("", "c", 0, None, None, True), ("team", "b", 1, 1, 1, False)]
+    then = table(spark, url, "subjects", asOf=seq(url, "registered", "d"))
+    assert rows(then.select("subject", "deleted")) == [("a", False), ("b", False), ("c", False), ("d", False)]
+
+
+def test_versions_with_texts(spark: SparkSession, url: str) -> None:
+    """Every version that is not purged has its text; of one that is, an old number knows the place, not the text."""
+    columns = ("subject", "version", "schema_id", "format", "schema", "deleted")
+    found = rows(table(spark, url, "versions").select(*columns))
+    assert found == [
+        ("a", 1, 1, "avro", TEXTS[0], False),
+        ("a", 2, 2, "avro", TEXTS[1], False),
+        ("b", 1, 1, "avro", TEXTS[0], False),
+        ("c", 1, 1, "avro", TEXTS[0], True),
+    ]
+    then = table(spark, url, "versions", asOf=seq(url, "registered", "d")).where("subject = 'd'")
+    assert rows(then.select(*columns)) == [("d", 1, 3, "avro", None, False)]
+
+
+def test_filters_reach_the_registry(spark: SparkSession, url: str) -> None:
+    """Filters give the rows they would give above the source, and Spark leaves those the source takes to it."""
+    versions = table(spark, url, "versions")
+    for condition in ("subject = 'a' AND space = ''", "schema_id = 1", "subject IN ('b', 'c') AND version = 1"):
+        whole = rows(spark.createDataFrame(versions.collect(), versions.schema).where(condition).drop("references"))
+        assert rows(versions.where(condition).drop("references")) == whole
+        assert whole, condition
+    journal = table(spark, url, "journal")
+    everything = rows(journal)
+    last = everything[-1][0]
+    narrow = journal.where(f"seq > 1 AND seq < {last} AND subject = 'a'")
+    assert rows(narrow) == [row for row in everything if 1 < row[0] < last and row[7] == "a"] != []
+    plan = narrow._jdf.queryExecution().executedPlan().toString()
+    assert "BatchScan stele" in plan
+    assert not any(left in plan for left in (" = a", " > 1", f" < {last}")), plan
+    assert rows(journal.where(f"seq = {last}")) == [row for row in everything if row[0] == last]
+
+
+def test_the_journal_says_who_and_what(spark: SparkSession, url: str) -> None:
+    """Changes come in order with the API they came through and the rest as JSON, up to the number asked for."""
+    journal = table(spark, url, "journal")
+    found = [tuple(row) for row in journal.orderBy("seq", "part").select("kind", "subject", "via").collect() if row[1]]
+    assert found[:2] == [("subject_created", "a", "confluent"), ("registered", "a", "confluent")]
+    assert found[-2:] == [("retired", "d", "confluent"), ("purged", "d", "confluent")]
+    assert {row[0] for row in journal.selectExpr("get_json_object(details, '$.format')").distinct().collect()} == {
+        "avro",
+        None,
+    }
+    assert table(spark, url, "journal", asOf=2).selectExpr("max(seq)").first()[0] == 2  # type: ignore[index]  # one row
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"table": "nonsense"}, "table is one of"),
+        ({"table": "subjects", "asof": "soon"}, "asOf is a whole number"),
+        ({"table": "subjects", "asOf": "999999"}, "the journal ends at"),
+        ({"table": "subjects", "colour": "red"}, "no option colour"),
+        ({"table": "subjects", "registry": "http://127.0.0.1:9", "patience": "0"}, "no registry answered"),
+    ],
+)
+def test_bad_options_say_what_is_wrong(spark: SparkSession, url: str, options: dict[str, str], why: str) -> None:
+    """A wrong option, a number still to come and a registry that is away fail with words that help."""
+    with pytest.raises(PySparkException, match=why):
+        spark.read.format("stele").options(**{"registry": url, **options}).load().collect()
+
+
+def run(spark: SparkSession, url: str, folder: Path, **options: Any) -> list[int]:
+    """Stream what is available into a folder; rows of each micro-batch that had any."""
+    stream = spark.readStream.format("stele").options(**{"registry": url, "table": "journal", **options}).load()
+    query = (
+        stream.writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(240)
+    return [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
+
+
+def test_a_stream_reads_each_change_once(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    """A run over what is available comes in batches of the size asked for; a restart reads exactly the new ones."""
+    with SchemaRegistryClient(url) as client:
+        end = client.journal(limit=0).end
+        assert len(run(spark, url, tmp_path, maxRecordsPerTrigger=6)) == -(-end // 6)
+        client.register("later", Schema(TEXTS[0]))
+        client.register("later", Schema(TEXTS[1]))
+        new = client.journal(end)
+        assert run(spark, url, tmp_path) == [len(new.entries)]
+        assert run(spark, url, tmp_path) == []
+        written = spark.read.parquet(str(tmp_path / "out"))
+        assert rows(written) == rows(table(spark, url, "journal"))
+        assert run(spark, url, tmp_path / "new", startingSeq=end, subject="later") == [len(new.entries)]
+
+
+def test_only_the_journal_streams(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    """Another table, or the journal as of a number, is refused as a stream."""
+    for options in ({"table": "versions"}, {"table": "journal", "asOf": "3"}):
+        with pytest.raises(PySparkException, match="only the table journal"):
+            run(spark, url, tmp_path, **options)
