@@ -16,9 +16,13 @@ import msgspec
 import typer.main
 from litestar.routes import HTTPRoute
 
+from stele.apis.cncf.faults import AZURE_FAULTS
+from stele.apis.cncf.faults import FAULTS as CNCF_FAULTS
 from stele.apis.confluent.faults import FAULTS as CONFLUENT_FAULTS
 from stele.apis.native.faults import STATUSES as NATIVE_STATUSES
+from stele.apis.openschema.faults import FAULTS as OPENSCHEMA_FAULTS
 from stele.apis.pravega.faults import FAULTS as PRAVEGA_FAULTS
+from stele.apis.rocketmq.faults import FAULTS as ROCKETMQ_FAULTS
 from stele.apis.schema_repo.faults import FAULTS as REPO_FAULTS
 from stele.cli.app import app as command_line
 from stele.formats import catalogue, lint, rulesets
@@ -26,6 +30,7 @@ from stele.server.dialects import DIALECTS, Dialect
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
+from stele.spark import mapping
 from stele.storage.memory import MemoryLog
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -142,10 +147,20 @@ def errors_page() -> str:
         (f"`{cls.__name__}`", str(status), str(code), _first_line(cls.__doc__))
         for cls, (status, code, _) in sorted(CONFLUENT_FAULTS.items(), key=lambda item: (item[1][1], item[0].__name__))
     ]
-    plain = [
-        f"\n## {name}\n\nBody: plain text.\n\n" + table(*_statuses({cls: row[0] for cls, row in faults.items()}))
-        for name, faults in (("Pravega", PRAVEGA_FAULTS), ("AVRO-1124 and schema-repo", REPO_FAULTS))
+    openschema = {cls: (code // 100, code) for cls, code in OPENSCHEMA_FAULTS.items()}
+    coded = [
+        ("Pravega", "plain text", {cls: row[0] for cls, row in PRAVEGA_FAULTS.items()}, {}),
+        ("AVRO-1124 and schema-repo", "plain text", {cls: row[0] for cls, row in REPO_FAULTS.items()}, {}),
+        ("CNCF", "RFC 9457, `application/problem+json`", CNCF_FAULTS, {}),
+        ("Azure", '`{"error": {"code", "message"}}`', *_split(AZURE_FAULTS)),
+        ("RocketMQ", '`{"status", "message"}`', *_split(ROCKETMQ_FAULTS)),
+        (
+            "OpenSchema",
+            '`{"errorCode", "errorMessage"}`',
+            *_split({c: (n // 100, n) for c, n in OPENSCHEMA_FAULTS.items()}),
+        ),
     ]
+    plain = [f"\n## {name}\n\nBody: {body}.\n\n" + table(*_statuses(by, codes)) for name, body, by, codes in coded]
     return (
         "# Errors\n\nAn error without a row of its own gets the answer of its nearest ancestor in "
         '`stele.errors`.\n\n## Confluent\n\nBody: `{"error_code": …, "message": …}`. A refused schema answers '
@@ -158,9 +173,50 @@ def errors_page() -> str:
     )
 
 
-def _statuses(statuses: Mapping[type[Exception], int]) -> list[tuple[str, ...]]:
-    rows = [(f"`{cls.__name__}`", str(status), _first_line(cls.__doc__)) for cls, status in statuses.items()]
-    return [("error", "HTTP", "meaning"), *rows]
+def _split(
+    faults: Mapping[type[Exception], tuple[int, object]],
+) -> tuple[dict[type[Exception], int], dict[Any, object]]:
+    return {cls: row[0] for cls, row in faults.items()}, {cls: row[1] for cls, row in faults.items()}
+
+
+def _statuses(
+    statuses: Mapping[type[Exception], int], codes: Mapping[type[Exception], object] | None = None
+) -> list[tuple[str, ...]]:
+    if not codes:
+        rows = [(f"`{cls.__name__}`", str(status), _first_line(cls.__doc__)) for cls, status in statuses.items()]
+        return [("error", "HTTP", "meaning"), *rows]
+    return [
+        ("error", "HTTP", "code", "meaning"),
+        *(
+            (f"`{cls.__name__}`", str(status), f"`{codes[cls]}`", _first_line(cls.__doc__))
+            for cls, status in statuses.items()
+        ),
+    ]
+
+
+def spark_types_page() -> str:
+    """What becomes of types between the schema languages and Spark."""
+    read = [("language", "type", "`from_registry` gives", "`spark_schema` says", "lost")]
+    read += [
+        (row.format, row.type, _type(row.data), _type(row.schema), ", ".join(row.losses)) for row in mapping.reading()
+    ]
+    written = [("Spark", "language", "`schema_for` says", "lost")]
+    written += [
+        (_type(row.spark), row.format, _type(row.type), ", ".join(row.losses))
+        for row in mapping.writing()
+        if row.format != "thrift"  # nothing is converted into it
+    ]
+    return (
+        "# Types in Spark\n\nEach row was found by converting a schema of one field. What is lost is said in the words "
+        "of `stele convert` ([what they mean](../do/convert.md)).\n\n## From the registry\n\n"
+        + table(*read)
+        + "\n## From a data frame\n\nNothing is converted into Thrift.\n\n"
+        + table(*written)
+    )
+
+
+def _type(text: str) -> str:
+    return f"`{text}`" if text else ""
 
 
 def rulesets_page() -> str:
@@ -213,6 +269,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "routes.md": routes_page,
     "errors.md": errors_page,
     "rules.md": rulesets_page,
+    "spark-types.md": spark_types_page,
     "../figures.md": figures_page,
 }
 
