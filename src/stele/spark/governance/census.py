@@ -189,7 +189,7 @@ def _version_seen(version: VersionOf, sightings: Sequence[Sighting], blind: int)
     if records:
         why = f"not safe: {several(records, 'record')}{f', last seen {last}' if last else ''}"
     elif version.referred_by:
-        why = f"not safe: {', '.join(f'schema {number}' for number in version.referred_by)} refer to it"
+        why = f"not safe: needed by {', '.join(f'schema {number}' for number in version.referred_by)}"
     else:
         why = f"safe to {'purge' if version.hidden else 'delete'}: no record here needs it"
         if version.newest:

@@ -1,0 +1,104 @@
+"""What the registry knows of ids, asked of a real one; and what tasks see in records of other languages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from stele.cli.offline import StoreTransport
+from stele.client import ResolvedSchema, Schema, SchemaReference, SchemaRegistryClient, SchemaSnapshot
+from stele.errors import Invalid, SubjectNotFound
+from stele.spark.governance.census import counted_up
+from stele.spark.governance.gathering import RAW, TIME
+from stele.spark.governance.known import Known, known
+from stele.spark.governance.sightings import NO_ID, Sighting, Sightings
+from stele.spark.governance.trials import Trial, Trials
+
+
+def text(kind: str) -> str:
+    """A record with one field."""
+    return json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]})
+
+
+@pytest.fixture
+def client() -> Iterator[SchemaRegistryClient]:
+    """A client of an empty registry in this process."""
+    transport = StoreTransport("memory:")
+    with SchemaRegistryClient("http://registry", transport=transport) as opened:
+        yield opened
+    transport.close()
+
+
+def test_hidden_versions_and_references_count(client: SchemaRegistryClient) -> None:
+    """A deleted version is judged too, as something to purge; one that others refer to is never safe."""
+    ids = [client.register("s", Schema(text(kind))).id for kind in ("int", "long", "double")]
+    client.delete_version("s", 1)
+    outer = json.dumps({"type": "record", "name": "O", "fields": [{"name": "r", "type": "R"}]})
+    by = client.register("o", Schema(outer, references=(SchemaReference("R", "s", 2),))).id
+    asked = known(lambda: client, "s", engine="python")
+    assert [(it.version, it.hidden, it.newest, it.referred_by) for it in asked.versions] == [
+        (1, True, False, ()),
+        (2, False, False, (by,)),
+        (3, False, True, ()),
+    ]
+    found = counted_up({str(ids[2]): Sighting(records=2), str(by): Sighting(records=1)}, asked)
+    assert [it.why.partition(":")[0] for it in found.versions] == ["safe to purge", "not safe", "not safe"]
+    assert found.versions[1].why == f"not safe: needed by schema {by}"
+    assert found.ids[1].places == ("o v1",), "an id of another subject is told with where it is"
+    with pytest.raises(SubjectNotFound):
+        known(lambda: client, "nobody")
+
+
+def test_questions_that_make_no_sense() -> None:
+    """Subjects of two contexts and engines that tasks do not have are refused."""
+    with pytest.raises(Invalid, match="several contexts"):
+        known("http://nowhere", [":.a:s", "s"])
+    with pytest.raises(Invalid, match="engine"):
+        known("http://nowhere", "s", engine="fast")
+
+
+def of(schema_text: str, schema_type: str = "AVRO") -> Known:
+    """A registry with one schema, of id 1."""
+    schema = ResolvedSchema(schema_text, schema_type, id=1, subject="s", version=1)
+    return known(SchemaSnapshot((schema,)), "s", engine="python")
+
+
+def batch(*records: bytes | None) -> pa.RecordBatch:
+    """Records as tasks get them, each a day after the other, from the last day before 1970 on."""
+    times = pa.array([(n - 1) * 86_400_000_000 for n in range(len(records))], pa.int64())
+    return pa.RecordBatch.from_arrays([pa.array(records, pa.binary()), times], [RAW, TIME])
+
+
+def test_protobuf_records_are_seen() -> None:
+    """Fields with presence that are not set are not present; damage is counted by reason."""
+    proto = 'syntax = "proto3"; message M { int32 a = 1; optional string b = 2; }'
+    begin = b"\0\0\0\0\1\0"
+    answer = Sightings(of(proto, "PROTOBUF").frame).begin()
+    seen = answer(batch(begin + b"\x08\x01", begin + b"\x08\x02", begin + b"\x12\xff", None, b"x"))
+    assert {path: (it.present, it.slots) for path, it in seen["1"].fields.items()} == {"a": (2, 2), "b": (0, 2)}
+    assert (seen["1"].records, sum(seen["1"].reasons.values())) == (3, 1)
+    assert (seen[NO_ID].records, seen[NO_ID].nulls) == (1, 1)
+    assert seen["1"].days == {-1: 1, 0: 1, 1: 1}
+    assert (seen["1"].first, seen["1"].last) == (-86_400_000_000, 86_400_000_000)
+
+
+def test_schemas_without_columns_are_counted_all_the_same() -> None:
+    """Records of a type inside itself cannot be looked into, which is said, and counts are right."""
+    node = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
+    seen = Sightings(of(json.dumps(node)).frame).begin()(batch(b"\0\0\0\0\1\0"))
+    assert seen["1"].records == 1
+    assert seen["1"].fields == {}
+    assert seen["1"].note.startswith("schema id 1 cannot be read:")
+
+
+def test_trials_without_a_wire_frame() -> None:
+    """Bare records of a named id are tried like framed ones."""
+    schema = ResolvedSchema(text("string"), id=1, subject="s", version=1)
+    asked = known(SchemaSnapshot((schema,)), "s", wire="unframed:1", engine="python")
+    tried = Trials(asked.frame, ResolvedSchema(text("bytes"))).begin()(batch(b"\x02a", b"\x09", None))
+    assert (tried["1"].records, tried["1"].damaged) == (2, {"a length is negative or reaches beyond the record": 1})
+    assert tried["1"].broken == {}
+    assert tried[NO_ID] == Trial(nulls=1, most=10)
