@@ -154,11 +154,7 @@ def errors_page() -> str:
         ("CNCF", "RFC 9457, `application/problem+json`", CNCF_FAULTS, {}),
         ("Azure", '`{"error": {"code", "message"}}`', *_split(AZURE_FAULTS)),
         ("RocketMQ", '`{"status", "message"}`', *_split(ROCKETMQ_FAULTS)),
-        (
-            "OpenSchema",
-            '`{"errorCode", "errorMessage"}`',
-            *_split({c: (n // 100, n) for c, n in OPENSCHEMA_FAULTS.items()}),
-        ),
+        ("OpenSchema", '`{"errorCode", "errorMessage"}`', *_split(openschema)),
     ]
     plain = [f"\n## {name}\n\nBody: {body}.\n\n" + table(*_statuses(by, codes)) for name, body, by, codes in coded]
     return (
