@@ -1,0 +1,62 @@
+"""The tables of the Spark source agree with the registry: the journal, folded by the reader, is the state of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.property.core_machine import Node, executed, sequences
+
+from stele.client import JournalEntry
+from stele.core import commands as cmd
+from stele.core.events import decode_record
+from stele.core.fold import fold_record
+from stele.core.model import Life
+from stele.core.state import State
+from stele.service.journal import entries_of
+from stele.spark.catalog.history import History
+
+
+def told(node: Node, until: int) -> History:
+    """The first records of a node's log as the reader folds them, by way of JSON."""
+    history = History()
+    for seq, data in enumerate(node.log[:until], 1):
+        for row in entries_of(seq, decode_record(data)):
+            history.add(msgspec.json.decode(msgspec.json.encode(row), type=JournalEntry))
+    return history
+
+
+def state_of(node: Node, until: int) -> State:
+    """The state after the first records."""
+    state = State()
+    for seq, data in enumerate(node.log[:until], 1):
+        fold_record(state, seq, decode_record(data))
+    return state
+
+
+@given(sequences, st.floats(0, 1))
+def test_the_tables_are_the_state(drawn: Sequence[cmd.Command], share: float) -> None:
+    """At any sequence number the reader knows the same subjects and versions, with the same ids, texts and lives."""
+    node = executed(drawn)
+    until = round(share * len(node.log))
+    history, state = told(node, until), state_of(node, until)
+    subjects = sorted((name, key) for name, space in state.spaces.items() for key in space.subjects)
+    assert [row[:2] for row in history.subjects()] == subjects
+    versions = {
+        (space.name, subject.key.name, version.ordinal): version
+        for space in state.spaces.values()
+        for subject in space.subjects.values()
+        for version in subject.versions
+    }
+    found = {(known.entry.space, known.entry.subject, known.entry.version): known for known in history.versions()}
+    assert found.keys() == versions.keys()
+    for place, version in versions.items():
+        known = found[place]
+        assert known.entry.gid == version.schema.gid
+        assert known.sha256 == version.content.sha.hex()
+        assert known.deleted == (version.life is Life.RETIRED)
+        assert known.format == (version.lane.variety or version.lane.format)
+        names = [reference.name for reference in version.schema.attachments.references]
+        assert [reference["name"] for reference in known.entry.details.get("references", ())] == names
