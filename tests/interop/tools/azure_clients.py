@@ -22,7 +22,9 @@ GROUP = "readings"
 ONE = json.dumps({"type": "record", "name": "Reading", "namespace": "plant", "fields": [{"name": "a", "type": "int"}]})
 TWO = ONE.replace("]}", ', {"name": "b", "type": "string", "default": "none"}]}')
 BAD = ONE.replace('"int"', '"string"')
-JSON = json.dumps({"$id": "plant.Reading", "title": "plant.Reading", "type": "object", "properties": {"a": {"type": "integer"}}})
+JSON = json.dumps(
+    {"$id": "plant.Reading", "title": "plant.Reading", "type": "object", "properties": {"a": {"type": "integer"}}}
+)
 
 
 class Credential:
