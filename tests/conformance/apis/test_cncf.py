@@ -22,16 +22,17 @@ from stele.service.access import Authenticator, Headers, Principal, anyone
 from stele.service.registry import Registry
 from stele.storage import open_log
 
+from .cncf_copying import pulled, uris
 from .in_process import client_of
 from .transcripts import Rule, play, read_rules, says
 
 RULES = read_rules(*sorted((Path(__file__).parent / "cncf").glob("*.txt")))
 STORES = ("memory", "sqlite")
-LATER = {15, 16, 17}
-"""Behaviours of replication and of events; xRegistry's begin with 21."""
+LATER = {17}
+"""Events; xRegistry's behaviours begin with 21."""
 IN_PYTHON = {7, 8, 20}
-ELSEWHERE = {28}
-"""The real client: tests/interop/test_azure_client.py."""
+ELSEWHERE = {15, 16, 28}
+"""Replication: test_cncf_replication.py; the real client: tests/interop/test_azure_client.py."""
 
 AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 
@@ -189,40 +190,6 @@ async def test_09_pages_cover_every_item(store: str, client: httpx.AsyncClient) 
         url = answer.links.get("next", {}).get("url", "")
     assert seen == names
     assert "link" not in (await client.get("/schemagroups/g/schemas")).headers
-
-
-async def pulled(source: httpx.AsyncClient, target: httpx.AsyncClient, prefix: str) -> None:
-    """One pull of everything: groups get other names, versions keep their URIs, empty authorities are filled in."""
-    for name in (await source.get("/schemagroups")).json():
-        place = quote(name, safe="")
-        attributes = (await source.get(f"/schemagroups/{place}")).json()
-        await target.put(f"/schemagroups/{prefix}{place}", json={**attributes, "id": prefix + name})
-        for schema in (await source.get(f"/schemagroups/{place}/schemas")).json():
-            path = f"{place}/schemas/{quote(schema, safe='')}"
-            for number in (await source.get(f"/schemagroups/{path}/versions")).json():
-                found = await source.get(f"/schemagroups/{path}/versions/{number}")
-                headers = {
-                    "content-type": found.headers["content-type"],
-                    "schema-version-id": found.headers["schema-version-uri"],
-                    "schema-authority": found.headers.get("schema-authority", str(source.base_url)),
-                }
-                if "format" not in attributes:
-                    headers["schema-format"] = found.headers["schema-format"]
-                answer = await target.post(f"/schemagroups/{prefix}{path}", content=found.content, headers=headers)
-                assert answer.status_code == 200, answer.text
-
-
-async def uris(client: httpx.AsyncClient) -> dict[str, tuple[bytes, str]]:
-    """Every version of a registry: its document and content type by URI, read by that URI."""
-    found = {}
-    for name in (await client.get("/schemagroups")).json():
-        for schema in (await client.get(f"/schemagroups/{quote(name)}/schemas")).json():
-            path = f"/schemagroups/{quote(name)}/schemas/{quote(schema)}"
-            for number in (await client.get(f"{path}/versions")).json():
-                uri = (await client.head(f"{path}/versions/{number}")).headers["schema-version-uri"]
-                answer = await client.get("/schema", params={"uri": uri})
-                found[uri] = (answer.content, answer.headers["content-type"])
-    return found
 
 
 @pytest.mark.asyncio(loop_scope="module")
