@@ -1,21 +1,24 @@
-"""What every dialect needs of HTTP and its framework leaves to it: bodies, media types, documents, callers."""
+"""What every dialect needs of HTTP and its framework leaves to it: bodies, documents, errors, callers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from typing import Any, TypeVar, cast
 
 import msgspec
 from litestar import Request
-from litestar.exceptions import InternalServerException, NotFoundException
+from litestar.exceptions import HTTPException, InternalServerException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 from litestar.types import ASGIApp, Receive, Scope, Send
 from litestar.types.internal_types import PathParameterDefinition
 
-from stele.errors import InvalidRequest
+from stele.errors import Incompatible, InvalidRequest, SteleError
 from stele.service.access import ANONYMOUS, Principal
 
 PRINCIPAL = "stele.principal"
@@ -25,6 +28,8 @@ BASE = "stele.base"
 """Key of the ASGI scope under which the server leaves what it took off the front of the path; absent: nothing."""
 
 T = TypeVar("T")
+
+_MOST_FINDINGS = 20
 
 
 class NotJson(InvalidRequest):
@@ -137,62 +142,33 @@ def operation_id(handler: HTTPRouteHandler, method: str, path: Sequence[str | Pa
     return "_".join([method.lower(), *names]).replace("-", "_")
 
 
+def described(name: str, title: str, release: str) -> OpenAPIConfig:
+    """The settings of a dialect's OpenAPI document, which stands at `/_docs/<name>/openapi.json`."""
+    return OpenAPIConfig(
+        title=title,
+        version=release,
+        path=f"/_docs/{name}",
+        operation_id_creator=operation_id,
+        render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+    )
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def sentence_of(error: Exception) -> str:
+    """What a client is told: of a refusal all reasons, of defects nothing."""
+    if isinstance(error, Incompatible):
+        reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
+        return "; ".join([str(error), *reasons])
+    if isinstance(error, SteleError):
+        return str(error)
+    if isinstance(error, HTTPException):
+        return HTTPStatus(error.status_code).phrase
+    return "the registry failed; its log says how"
+
+
 def allowed(error: Exception) -> dict[str, str]:
     """The Allow header an answer to an error must have: of a 405, the methods the path takes (RFC 9110, 15.5.6)."""
     headers = dict(getattr(error, "headers", None) or {})
     return {name: ", ".join(sorted(value.split(", "))) for name, value in headers.items() if name.lower() == "allow"}
-
-
-# --- media types ----------------------------------------------------------------------------------------------------
-
-
-def negotiated(accept: str, offered: Mapping[str, float]) -> str | None:
-    """The media type to answer with, or None when none is acceptable (RFC 9110, 12.5.1).
-
-    offered maps what can be sent to the server's own preference; the first one answers an absent header.
-    """
-    ranges = [_weighted(part) for part in accept.split(",") if part.strip()]
-    if not ranges:
-        return next(iter(offered))
-    best: tuple[float, float] = (0.0, 0.0)
-    chosen = None
-    for media_type, preference in offered.items():
-        quality = _quality(media_type, ranges)
-        if quality > 0 and (quality, preference) > best:
-            best, chosen = (quality, preference), media_type
-    return chosen
-
-
-def _weighted(part: str) -> tuple[str, float]:
-    name, *parameters = (piece.strip().lower() for piece in part.split(";"))
-    if name == "*":  # Java's own HTTP client writes it so.
-        name = "*/*"
-    for parameter in parameters:
-        key, _, value = parameter.partition("=")
-        if key.strip() == "q":
-            try:
-                return name, min(max(float(value), 0.0), 1.0)
-            except ValueError:
-                return name, 0.0
-    return name, 1.0
-
-
-def _quality(media_type: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """The weight of the most specific range that matches."""
-    for wanted in (media_type, media_type.split("/", maxsplit=1)[0] + "/*", "*/*"):
-        found = [quality for name, quality in ranges if name == wanted]
-        if found:
-            return max(found)
-    return 0.0
-
-
-def names_first(accept: str, media_type: str) -> bool:
-    """Whether an Accept header names a media type itself and nothing else with a greater weight."""
-    ranges = [_weighted(part) for part in accept.split(",") if part.strip()]
-    own = max((quality for name, quality in ranges if name == media_type), default=0.0)
-    return own > 0 and own >= max(quality for _, quality in ranges)
-
-
-def media_type_of(header: str) -> str:
-    """The bare media type of a Content-Type header, lower case; '' when there is none."""
-    return header.partition(";")[0].strip().lower()

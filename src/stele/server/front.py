@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
+from stele.apis.negotiation import media_type_of, names_first
 from stele.apis.paths import routed
-from stele.apis.web import BASE, PRINCIPAL, media_type_of, names_first
+from stele.apis.web import BASE, PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.service.access import Authenticator, Headers, anyone

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from stele.apis.web import NotJson, WrongShape, decode_body, documented, media_type_of, names_first, negotiated
+from stele.apis.negotiation import media_type_of, names_first, negotiated
+from stele.apis.web import NotJson, WrongShape, decode_body, documented
 from stele.service.check import CheckRequest
 
 OFFERED = {"application/x.v1+json": 1.0, "application/x+json": 0.9, "application/json": 0.5}

@@ -11,8 +11,6 @@ from typing import Any
 
 from litestar import Litestar, Request
 from litestar.di import Provide
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele.apis.cncf import routes_azure, routes_groups, routes_schemas, routes_subscriptions
 from stele.apis.cncf.desk import Desk, Office
@@ -20,7 +18,7 @@ from stele.apis.cncf.faults import answer
 from stele.apis.cncf.names import spelled
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.parameters import attributes
-from stele.apis.web import actor_of, base_of, operation_id
+from stele.apis.web import actor_of, base_of, described
 from stele.service.registry import Registry
 
 __all__ = ["NAME", "SEGMENTS", "CncfOptions", "application"]
@@ -61,13 +59,7 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
             "attributes": Provide(attributes, sync_to_thread=False),
         },
         exception_handlers={Exception: answer},
-        openapi_config=OpenAPIConfig(
-            title="Stele: CNCF Schema Registry dialect, with Azure's flavour",
-            version=_RELEASE,
-            path="/_docs/cncf",
-            operation_id_creator=operation_id,
-            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        ),
+        openapi_config=described("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

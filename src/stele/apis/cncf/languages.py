@@ -10,7 +10,7 @@ import re
 from collections.abc import Container
 from typing import NamedTuple
 
-from stele.apis.web import media_type_of
+from stele.apis.negotiation import media_type_of
 from stele.core.decide.decision import checked_name
 from stele.core.model import Lane
 from stele.errors import InvalidRequest

@@ -9,8 +9,6 @@ from typing import Any
 
 from litestar import Litestar, Request
 from litestar.di import Provide
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele.apis.confluent import (
     routes_acls,
@@ -31,7 +29,7 @@ from stele.apis.confluent.faults import MEDIA_TYPE, answer
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.hot import HotSchemas
 from stele.apis.confluent.options import OLD, ConfluentOptions
-from stele.apis.web import actor_of, operation_id
+from stele.apis.web import actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "SEGMENTS", "ConfluentOptions", "HotSchemas", "application"]
@@ -88,14 +86,8 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         route_handlers=[handler for module in modules for handler in module.ROUTES if id(handler) not in unknown],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer(options)},
-        middleware=[conventions],
-        openapi_config=OpenAPIConfig(
-            title="Stele: Confluent dialect",
-            version=options.release,
-            path="/_docs/confluent",
-            operation_id_creator=operation_id,
-            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        ),
+        middleware=[without_empty_segments, conventions],
+        openapi_config=described("confluent", "Stele: Confluent dialect", options.release),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from litestar import Litestar
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele import __version__
 from stele.apis.native import (
@@ -23,7 +21,7 @@ from stele.apis.native import (
     routes_rulesets,
 )
 from stele.apis.native.faults import answer
-from stele.apis.web import operation_id
+from stele.apis.web import described
 from stele.service.registry import Registry
 
 __all__ = ["application"]
@@ -42,13 +40,7 @@ def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024
             *routes_journal.routes(registry),
         ],
         exception_handlers={Exception: answer},
-        openapi_config=OpenAPIConfig(
-            title="Stele",
-            version=__version__,
-            path="/_docs/native",
-            operation_id_creator=operation_id,
-            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        ),
+        openapi_config=described("native", "Stele", __version__),
         request_max_body_size=max_request_bytes,
         logging_config=None,
         **settings,

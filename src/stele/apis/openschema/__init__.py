@@ -12,8 +12,6 @@ from typing import Annotated, Any
 
 from litestar import Litestar, Request
 from litestar.di import Provide
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import QueryParameter
 
 from stele.apis.openschema import routes_compatibility, routes_schemas, routes_subjects
@@ -22,7 +20,7 @@ from stele.apis.openschema.desk import Desk, Office
 from stele.apis.openschema.faults import answer
 from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.places import asked_space
-from stele.apis.web import actor_of, operation_id, without_empty_segments
+from stele.apis.web import actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["MEDIA_TYPE", "NAME", "SEGMENTS", "OpenSchemaOptions", "application"]
@@ -53,13 +51,7 @@ def application(registry: Registry, options: OpenSchemaOptions | None = None, **
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},
         middleware=[without_empty_segments, conventions],
-        openapi_config=OpenAPIConfig(
-            title="Stele: OpenSchema dialect",
-            version=_RELEASE,
-            path="/_docs/openschema",
-            operation_id_creator=operation_id,
-            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        ),
+        openapi_config=described("openschema", "Stele: OpenSchema dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

@@ -5,7 +5,6 @@ The HTTP status is the first three digits of the code. Codes the specification h
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -16,11 +15,9 @@ from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
 from stele.apis.openschema.conventions import MEDIA_TYPE
-from stele.apis.web import allowed
+from stele.apis.web import allowed, sentence_of
 
 _logger = structlog.get_logger("stele.openschema")
-
-_MOST_FINDINGS = 20
 
 
 class Error(msgspec.Struct, frozen=True, rename="camel"):
@@ -68,22 +65,10 @@ def code_of(error: Exception) -> int:
     return error.status_code * 100 if isinstance(error, HTTPException) else FAULTS[err.SteleError]
 
 
-def message_of(error: Exception) -> str:
-    """What is told: of a refusal all reasons, of defects nothing."""
-    if isinstance(error, err.Incompatible):
-        reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
-        return "; ".join([str(error), *reasons])
-    if isinstance(error, err.SteleError):
-        return str(error)
-    if isinstance(error, HTTPException):
-        return HTTPStatus(error.status_code).phrase
-    return "the registry failed; its log says how"
-
-
 def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Error]:
     """The exception handler of the application."""
     code = code_of(error)
     if code >= 50000:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    body = Error(code, message_of(error))
+    body = Error(code, sentence_of(error))
     return Response(body, status_code=code // 100, media_type=MEDIA_TYPE, headers=allowed(error))

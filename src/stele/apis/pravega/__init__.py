@@ -9,8 +9,6 @@ from typing import Annotated, Any
 
 from litestar import Litestar, Request
 from litestar.di import Provide
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import QueryParameter
 
 from stele.apis.paths import named
@@ -18,7 +16,7 @@ from stele.apis.pravega import routes_encodings, routes_groups, routes_schemas
 from stele.apis.pravega.desk import Desk, Office
 from stele.apis.pravega.faults import answer
 from stele.apis.pravega.options import PravegaOptions
-from stele.apis.web import actor_of, operation_id
+from stele.apis.web import actor_of, described
 from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "PravegaOptions", "application"]
@@ -45,13 +43,7 @@ def application(registry: Registry, options: PravegaOptions | None = None, **set
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},
-        openapi_config=OpenAPIConfig(
-            title="Stele: Pravega dialect",
-            version=_RELEASE,
-            path="/_docs/pravega",
-            operation_id_creator=operation_id,
-            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        ),
+        openapi_config=described("pravega", "Stele: Pravega dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

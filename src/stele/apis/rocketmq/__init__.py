@@ -9,8 +9,6 @@ from typing import Annotated, Any
 
 from litestar import Litestar, Request, Router
 from litestar.di import Provide
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import PathParameter
 
 from stele.apis.rocketmq import routes_bindings, routes_lists, routes_reading, routes_schemas
@@ -18,7 +16,7 @@ from stele.apis.rocketmq.desk import Desk, Office
 from stele.apis.rocketmq.faults import answer
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.translate import DEFAULT, place_of
-from stele.apis.web import actor_of, operation_id, without_empty_segments
+from stele.apis.web import actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["NAME", "ROOT", "SEGMENTS", "RocketmqOptions", "application"]
@@ -51,13 +49,7 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},
         middleware=[without_empty_segments],
-        openapi_config=OpenAPIConfig(
-            title="Stele: RocketMQ dialect",
-            version=_RELEASE,
-            path="/_docs/rocketmq",
-            operation_id_creator=operation_id,
-            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        ),
+        openapi_config=described("rocketmq", "Stele: RocketMQ dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

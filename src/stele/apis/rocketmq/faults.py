@@ -7,7 +7,6 @@ status with 01 behind it, as its own are.
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,11 +16,9 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.web import allowed
+from stele.apis.web import allowed, sentence_of
 
 _logger = structlog.get_logger("stele.rocketmq")
-
-_MOST_FINDINGS = 20
 
 
 class SameSchema(err.Conflict):
@@ -85,22 +82,10 @@ def fault_of(error: Exception) -> Fault:
     return FAULTS[err.SteleError]
 
 
-def message_of(error: Exception) -> str:
-    """What is told: of a refusal all reasons, of defects nothing."""
-    if isinstance(error, err.Incompatible):
-        reasons = [f"{row.path or '/'}: {row.why}" for row in error.findings[:_MOST_FINDINGS]]
-        return "; ".join([str(error), *reasons])
-    if isinstance(error, err.SteleError):
-        return str(error)
-    if isinstance(error, HTTPException):
-        return HTTPStatus(error.status_code).phrase
-    return "the registry failed; its log says how"
-
-
 def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Error]:
     """The exception handler of the application."""
     fault = fault_of(error)
     if fault.http >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    body = Error(fault.status, message_of(error))
+    body = Error(fault.status, sentence_of(error))
     return Response(body, status_code=fault.http, media_type="application/json", headers=allowed(error))

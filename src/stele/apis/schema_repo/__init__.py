@@ -19,8 +19,6 @@ from typing import Any
 
 from litestar import Litestar, Request, Router
 from litestar.di import Provide
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
 from stele import __version__
 from stele.apis.schema_repo import routes_avro1124, routes_browser, routes_subjects
@@ -30,7 +28,7 @@ from stele.apis.schema_repo.ids import IdIndex
 from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
 from stele.apis.schema_repo.strategies import strategy
 from stele.apis.schema_repo.translate import policy_of
-from stele.apis.web import actor_of, operation_id, without_empty_segments
+from stele.apis.web import actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "SchemaRepoOptions", "application", "models_in", "words_in"]
@@ -61,13 +59,7 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
         ],
         exception_handlers={Exception: answer},
         middleware=[without_empty_segments],
-        openapi_config=OpenAPIConfig(
-            title="Stele: AVRO-1124 and schema-repo dialects",
-            version=__version__,
-            path="/_docs/schema-repo",
-            operation_id_creator=operation_id,
-            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
-        ),
+        openapi_config=described("schema-repo", "Stele: AVRO-1124 and schema-repo dialects", __version__),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

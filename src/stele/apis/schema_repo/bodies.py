@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from litestar import Request
-from litestar.exceptions import HTTPException, InternalServerException
+from litestar.exceptions import InternalServerException
 
-from stele.apis.web import media_type_of
+from stele.apis.negotiation import NotAcceptable, UnsupportedMediaType, media_type_of
 from stele.errors import InvalidRequest
 
 TEXT = "text/plain"
@@ -20,18 +20,6 @@ FORM = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 1000
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "iso-8859-1"}
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([\w.:+-]+)', re.IGNORECASE)
-
-
-class NotAcceptable(HTTPException):
-    """None of the renderings there are is one the client takes."""
-
-    status_code = 406
-
-
-class UnsupportedMediaType(HTTPException):
-    """The body is said to be something the endpoint does not take."""
-
-    status_code = 415
 
 
 def rendering(request: Request[Any, Any, Any], *offered: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors
-from stele.apis.openschema.faults import code_of, message_of
-from stele.apis.web import NotJson
+from stele.apis.openschema.faults import code_of
+from stele.apis.web import NotJson, sentence_of
 
 
 @pytest.mark.parametrize(
@@ -54,5 +54,5 @@ def test_every_error_has_an_answer() -> None:
 
 def test_defects_tell_nothing() -> None:
     """What went wrong inside is for the log."""
-    assert "secret" not in message_of(ValueError("secret"))
-    assert message_of(HTTPException(status_code=405, detail="secret")) == "Method Not Allowed"
+    assert "secret" not in sentence_of(ValueError("secret"))
+    assert sentence_of(HTTPException(status_code=405, detail="secret")) == "Method Not Allowed"
