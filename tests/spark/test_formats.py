@@ -199,7 +199,6 @@ spark.stop()
 
 def test_connect(registry: StubRegistry) -> None:
     """The same through Spark Connect, in a process of its own."""
-    pytest.importorskip("grpc_status")
     for document in VERSIONS:
         registry.add(SUBJECT, document)
     script = CONNECT.format(folder=str(Path(__file__).parent), url=registry.url)

@@ -107,13 +107,21 @@ class Front:
                 self._metrics.hot_request(time.perf_counter() - started)
                 return
         path = _inner_path(scope)
-        target = self._meant(self._target(path), headers) if own is None else _at_root(own, path)
+        target = self._meant(self._target(path), headers) if own is None else self._at_root(own, path)
         inner = {**scope, "path": target.path, PRINCIPAL: principal, BASE: target.base}
         await self._dispatch(scope, inner, receive, send, target.mount, started)
 
+    def _owner(self, segments: list[str]) -> Mount | None:
+        return self.mounts.get("/".join(segments[:2])) or self.mounts.get(segments[0])
+
+    def _at_root(self, own: Mount, path: str) -> _Target:
+        """A request on a port that is the dialect's own."""
+        whole = path.startswith("/_docs/") or self._owner(path[1:].split("/", 2)) is own
+        return _Target(own, path if whole else own.root + path)
+
     def _target(self, path: str) -> _Target:
         segments = path[1:].split("/", 2)
-        mount = self.mounts.get("/".join(segments[:2])) or self.mounts.get(segments[0])
+        mount = self._owner(segments)
         if mount is not None:
             return _Target(mount, path)
         if path.startswith("/_docs/"):
@@ -156,13 +164,6 @@ class Front:
                 ms=round(seconds * 1000, 2),
                 request_id=answer.request_id.decode("ascii"),
             )
-
-
-def _at_root(mount: Mount, path: str) -> _Target:
-    """A request on a port that is the dialect's own."""
-    if path.startswith(("/_docs/", f"{mount.root}/")):
-        return _Target(mount, path)
-    return _Target(mount, mount.root + path)
 
 
 class _Answer:

@@ -233,11 +233,13 @@ async def test_a_port_can_belong_to_one_dialect() -> None:
         return {"type": "http.response.start", "status": 200, "headers": []}, {"type": "http.response.body"}
 
     own = named("own", "/root")
-    client = Client(Front({"v1": named("v1")}, named("fallback"), Metrics(), hot=prebuilt, ports={9092: own}))
+    mounts = {"v1": named("v1"), "root": own, "also": own}
+    client = Client(Front(mounts, named("fallback"), Metrics(), hot=prebuilt, ports={9092: own}))
     client.port = 9092
     for path, inner in {
         "/v1": b"/root/v1",
         "/root/a": b"/root/a",
+        "/also/b": b"/also/b",
         "/rooted": b"/root/rooted",
         "/": b"/root/",
         "/_docs/own/openapi.json": b"/_docs/own/openapi.json",

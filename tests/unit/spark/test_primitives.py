@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import types
 
 from stele.errors import CannotConvert
 from stele.spark.primitives import (
@@ -43,10 +45,8 @@ ARROW = {
 @pytest.mark.parametrize("name", list(PRIMITIVES))
 def test_27_primitive_types_have_their_types_on_spark_and_in_arrow(name: str) -> None:
     """27: every primitive type has a Spark and an Arrow type of its own, and comes back from both."""
-    pytest.importorskip("pyspark")
     assert spark_type(name).simpleString() == SPARK[name]
     assert from_spark_type(spark_type(name)) == name
-    pytest.importorskip("pyarrow")
     assert str(arrow_type(name)) == ARROW[name]
     assert from_arrow_type(arrow_type(name)) == name
 
@@ -62,8 +62,6 @@ def test_spellings() -> None:
 
 def test_other_types_have_no_name() -> None:
     """What is no primitive type is not taken for one."""
-    types = pytest.importorskip("pyspark.sql.types")
-    pa = pytest.importorskip("pyarrow")
     for kind in (types.DateType(), types.ArrayType(types.IntegerType()), types.TimestampNTZType()):
         with pytest.raises(CannotConvert):
             from_spark_type(kind)

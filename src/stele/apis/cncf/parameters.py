@@ -39,11 +39,12 @@ ASK: Options = {**READ, "status_code": 200}
 """What endpoints have in common that change what is there, or make what has no path of its own."""
 DELETE: Options = {**READ, "status_code": 204}
 """What endpoints that delete have in common."""
-DOCUMENT: Options = {**READ, "media_type": "*/*"}
+_ANYTHING = ResponseSpec(Any, description="The document", generate_examples=False, media_type="*/*")
+DOCUMENT: Options = {"responses": {**ERRORS, 200: _ANYTHING}, "media_type": "*/*"}
 """What endpoints have in common that answer a document."""
 AZURE_READ: Options = {"responses": AZURE_ERRORS}
 AZURE_DELETE: Options = {**AZURE_READ, "status_code": 204}
-AZURE_DOCUMENT: Options = {**AZURE_READ, "media_type": "*/*"}
+AZURE_DOCUMENT: Options = {"responses": {**AZURE_ERRORS, 200: _ANYTHING}, "media_type": "*/*"}
 """The same in the Azure flavour."""
 _IN_HEADERS = ResponseSpec(None, description="Which version it is, in headers", generate_examples=False)
 AZURE_IDENTIFY: Options = {"responses": {**AZURE_ERRORS, 204: _IN_HEADERS}, "status_code": 204}

@@ -50,6 +50,7 @@ SEGMENTS = (
     "dek-registry",
     "exporters",
     "security",
+    "status/ready",
 )
 """Beginnings of the paths that are answered here."""
 
