@@ -87,7 +87,7 @@ async def test_racing_creations(client: httpx.AsyncClient) -> None:
 
 async def test_nodes_that_share_a_log(tmp_path: Path) -> None:
     """Of nodes that make the same data key at once one does, and the others hand out that one."""
-    store = f"sqlite://{tmp_path}/registry.db"
+    store = f"sqlite:///{tmp_path}/registry.db"
     nodes = [await Registry.open(await open_log(store)) for _ in range(2)]
     async with client_of(application(nodes[0])) as first, client_of(application(nodes[1])) as second:
         assert (await first.post(KEKS, json={"name": "a", **LOCAL})).status_code == 200
