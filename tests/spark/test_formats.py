@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from decimal import Decimal
@@ -202,7 +203,9 @@ def test_connect(registry: StubRegistry) -> None:
     for document in VERSIONS:
         registry.add(SUBJECT, document)
     script = CONNECT.format(folder=str(Path(__file__).parent), url=registry.url)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
+    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # a free port, then
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environ)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines() == [
         "[1, 2, None, None]",

@@ -291,7 +291,7 @@ def test_a_running_session_takes_the_engine(three: StubRegistry, tmp_path: Path,
         text=True,
         check=False,
         cwd=tmp_path,
-        env=os.environ | {"SPARK_TESTING": "1"},  # Connect takes a free port then
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"},  # Connect takes a free port, then
     )
     assert done.returncode == 0, done.stderr[-2000:]
     ids, written, module = json.loads(done.stdout.splitlines()[-1])
