@@ -12,9 +12,6 @@ from typing import NamedTuple
 import pytest
 from tests.running import call, serving
 
-from stele.errors import InvalidRequest
-from stele.server.settings import load_settings
-
 
 class Told(NamedTuple):
     """Status, media type and text of an answer."""
@@ -76,11 +73,10 @@ def test_settings_reach_the_dialects(tmp_path: Path) -> None:
         assert ask(f"{server.url}/schema-repo/s/all").text == 'ef524ea1b91e73173d938ade36c1db32\t"int"\n'
 
 
-def test_settings_that_make_no_sense_stop_the_server(tmp_path: Path) -> None:
-    """A model of words nobody knows is told at the start, not when the first schema comes."""
-    with pytest.raises(InvalidRequest, match="schema_repo_ids"):
-        load_settings({}, environ={"STELE_SCHEMA_REPO_IDS": "random"})
-    server = serving("--store", "memory:", folder=tmp_path, environ={"STELE_SCHEMA_REPO_MODELS": "db=no-such"})
+@pytest.mark.parametrize(("setting", "value"), [("MODELS", "db=no-such"), ("IDS", "random")])
+def test_settings_that_make_no_sense_stop_the_server(setting: str, value: str, tmp_path: Path) -> None:
+    """Words and id strategies nobody knows are told at the start, not when the first schema comes."""
+    server = serving("--store", "memory:", folder=tmp_path, environ={f"STELE_SCHEMA_REPO_{setting}": value})
     with pytest.raises(AssertionError, match="the server ended"), server:
         pass
 
