@@ -21,6 +21,7 @@ Row = Mapping[str, str | int | float]
 """One line of a result: column → value. Rows may have different columns."""
 
 RESULTS = Path(__file__).parent / "results"
+_ROOT = f"{Path(__file__).parent.parent}/"
 
 
 def machine() -> dict[str, str | int | float]:
@@ -33,7 +34,7 @@ def machine() -> dict[str, str | int | float]:
     ]
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(["python", *sys.orig_argv[1:]]),
+        "command": " ".join(["python", *(word.removeprefix(_ROOT) for word in sys.orig_argv[1:])]),
         "stele": __version__,
         "python": platform.python_version(),
         "system": platform.platform(),
