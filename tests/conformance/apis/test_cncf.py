@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-import pytest_asyncio
 
 from stele.apis.cncf import CncfOptions, application
 from stele.apis.cncf.access import Permission
@@ -27,7 +25,6 @@ from .in_process import client_of
 from .transcripts import Rule, play, read_rules, says
 
 RULES = read_rules(*sorted((Path(__file__).parent / "cncf").glob("*.txt")))
-STORES = ("memory", "sqlite")
 LATER = {17}
 """Events; xRegistry's behaviours begin with 21."""
 IN_PYTHON = {7, 8, 20}
@@ -35,31 +32,6 @@ ELSEWHERE = {15, 16, 28}
 """Replication: test_cncf_replication.py; the real client: tests/interop/test_azure_client.py."""
 
 AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
-    """One node, given a new log for every test: building an application takes longer than playing a rule."""
-    node = await Registry.open(await open_log("memory:"))
-    yield node
-    await node.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the dialect over that node, behind the server's front."""
-    async with client_of(fronted(registry)) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(loop_scope="module", params=STORES)
-async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
-    """A fresh log below the node, of every kind."""
-    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
-    await registry.reset(log)
-    yield request.param
-    await registry.reset(await open_log("memory:"))
-    await log.close()
 
 
 def fronted(registry: Registry, authenticate: Authenticator = anyone, options: CncfOptions | None = None) -> App:

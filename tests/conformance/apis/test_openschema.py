@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
-import pytest_asyncio
 
 from stele.apis.openschema import MEDIA_TYPE, OpenSchemaOptions, application
 from stele.server.dialects import build_front
@@ -17,7 +15,6 @@ from stele.server.front import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
-from stele.storage import open_log
 
 from .in_process import client_of
 from .transcripts import Rule, play, read_rules, says
@@ -26,7 +23,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OWN = set(map(int, re.findall(r"^async def test_(\d+)", Path(__file__).read_text("utf-8"), re.MULTILINE)))
 RULES = read_rules(*sorted((Path(__file__).parent / "openschema").glob("*.txt")))
-STORES = ("memory", "sqlite")
 
 
 def refused(expected: str, answer: httpx.Response) -> bool:
@@ -39,31 +35,6 @@ def refused(expected: str, answer: httpx.Response) -> bool:
         and error["errorCode"] // 100 == answer.status_code
         and says(sentence, error["errorMessage"])
     )
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
-    """One node, given a new log for every test: building an application takes longer than playing a rule."""
-    node = await Registry.open(await open_log("memory:"))
-    yield node
-    await node.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the dialect over that node, behind the server's front."""
-    async with client_of(fronted(registry)) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(loop_scope="module", params=STORES)
-async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
-    """A fresh log below the node, of every kind."""
-    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
-    await registry.reset(log)
-    yield request.param
-    await registry.reset(await open_log("memory:"))
-    await log.close()
 
 
 def fronted(registry: Registry, options: OpenSchemaOptions | None = None) -> App:

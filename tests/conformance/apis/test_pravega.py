@@ -6,13 +6,11 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
 
 from stele.apis.pravega import PravegaOptions, application
 from stele.apis.pravega.access import Permission
@@ -21,42 +19,15 @@ from stele.server.front import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.service.access import Authenticator, Headers, Principal, anyone
 from stele.service.registry import Registry
-from stele.storage import open_log
 
 from .in_process import client_of
 from .transcripts import Rule, plain, play, read_rules
 
 RULES = read_rules(*sorted((Path(__file__).parent / "pravega").glob("*.txt")))
-STORES = ("memory", "sqlite")
 AVRO = {"serializationFormat": "Avro"}
 PROTOBUF = {"serializationFormat": {"serializationFormat": "Protobuf"}}
 IN_PYTHON = {26, 27, 28, 30}
 """Behaviours that take more than requests and answers: below, and in the tests of the wire format."""
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
-    """One node, given a new log for every test: building an application takes longer than playing a rule."""
-    node = await Registry.open(await open_log("memory:"))
-    yield node
-    await node.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the dialect over that node, behind the server's front."""
-    async with client_of(fronted(registry)) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(loop_scope="module", params=STORES)
-async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
-    """A fresh log below the node, of every kind."""
-    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
-    await registry.reset(log)
-    yield request.param
-    await registry.reset(await open_log("memory:"))
-    await log.close()
 
 
 def fronted(registry: Registry, authenticate: Authenticator = anyone, options: PravegaOptions | None = None) -> App:

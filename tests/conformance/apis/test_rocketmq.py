@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
 
 from stele.apis.rocketmq import application
 from stele.core.commands import Check, ClearMode, Register, SetMode
@@ -23,13 +21,11 @@ from stele.server.front import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
-from stele.storage import open_log
 
 from .in_process import client_of
 from .transcripts import Rule, play, read_rules, says
 
 RULES = read_rules(*sorted((Path(__file__).parent / "rocketmq").glob("*.txt")))
-STORES = ("memory", "sqlite")
 ROOT = "/schema-registry/v1"
 ELSEWHERE = {
     23: "unit/wire/test_rocketmq.py",
@@ -46,31 +42,6 @@ def refused(expected: str, answer: httpx.Response) -> bool:
     number, _, sentence = expected.partition(" ")
     error = answer.json()
     return set(error) == {"status", "message"} and error["status"] == int(number) and says(sentence, error["message"])
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def registry() -> AsyncIterator[Registry]:
-    """One node, given a new log for every test: building an application takes longer than playing a rule."""
-    node = await Registry.open(await open_log("memory:"))
-    yield node
-    await node.close()
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def client(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the dialect over that node, behind the server's front."""
-    async with client_of(fronted(registry)) as made:
-        yield made
-
-
-@pytest_asyncio.fixture(loop_scope="module", params=STORES)
-async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
-    """A fresh log below the node, of every kind."""
-    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
-    await registry.reset(log)
-    yield request.param
-    await registry.reset(await open_log("memory:"))
-    await log.close()
 
 
 def fronted(registry: Registry) -> App:

@@ -1,0 +1,40 @@
+"""What the tests of a dialect by its transcripts share: one node, a client behind the front, logs of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """One node, given a new log for every test: building an application takes longer than playing a rule."""
+    node = await Registry.open(await open_log("memory:"))
+    yield node
+    await node.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def client(request: pytest.FixtureRequest, registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the dialect over that node, behind the server's front: the module's `fronted`."""
+    async with client_of(request.module.fronted(registry)) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=("memory", "sqlite"))
+async def store(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> AsyncIterator[str]:
+    """A fresh log below the node, of every kind."""
+    log = await open_log("memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'stele.db'}")
+    await registry.reset(log)
+    yield request.param
+    await registry.reset(await open_log("memory:"))
+    await log.close()
