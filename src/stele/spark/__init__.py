@@ -11,7 +11,7 @@ from stele.spark.engines.jvm.jar import add_engine
 from stele.spark.functions import Split, from_registry, to_registry
 from stele.spark.pipeline import PipelineConfig, PipelineReport, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.session import local_session
-from stele.spark.sql import register
+from stele.spark.sql_functions import register
 from stele.spark.types import from_spark, schema_for, spark_schema, to_spark
 
 __all__ = [
