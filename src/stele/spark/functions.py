@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
     from stele.spark.planning import Subjects
+    from stele.spark.records import Reading
     from stele.spark.rules import RulesLike
     from stele.spark.wires import WireLike
 
@@ -138,13 +139,7 @@ def from_registry(
     from stele.spark.planning import planned
 
     _check_engine(engine)
-    raw = _place(df, column)
-    _check_binary(df, raw)
-    kept = [n for n in range(len(df.columns)) if n != raw] if keep is None else [_place(df, name) for name in keep]
-    error = f"{into}_error"
-    added = [name for name in (into, id_column, error if mode != "FAILFAST" else None) if name]
-    names = [df.columns[place] for place in kept]
-    _check_names(names, added)
+    _check_binary(df, _place(df, column))
     reading = planned(
         portable(registry),
         subject,
@@ -156,6 +151,27 @@ def from_registry(
         topic=topic,
         patience=patience,
     )
+    return read(df, column, reading, mode=mode, headers=headers, into=into, keep=keep, id_column=id_column)
+
+
+def read(
+    df: DataFrame,
+    column: str,
+    reading: Reading,
+    *,
+    mode: Mode | Literal["DEADLETTER"] = "PERMISSIVE",
+    headers: str | None = None,
+    into: str = "value",
+    keep: Sequence[str] | None = None,
+    id_column: str | None = None,
+) -> DataFrame | Split:
+    """Decode a column by what was planned already; see `from_registry` for the other arguments."""
+    raw = _place(df, column)
+    kept = [n for n in range(len(df.columns)) if n != raw] if keep is None else [_place(df, name) for name in keep]
+    error = f"{into}_error"
+    added = [name for name in (into, id_column, error if mode != "FAILFAST" else None) if name]
+    names = [df.columns[place] for place in kept]
+    _check_names(names, added)
     taken = [raw, *_headers(df, headers, needed=reading.wire.needs_headers)]
     decode = Decode(reading, with_headers=len(taken) > 1, with_id=bool(id_column), fail_fast=mode == "FAILFAST")
     types = spark_types(decode.types())
