@@ -70,6 +70,11 @@ def print_error(label: str, said: object) -> None:
     errors.print(Text.assemble((label, "bold red"), f" {said}"), soft_wrap=True)
 
 
+def print_warning(said: object) -> None:
+    """A sentence on standard error about what was done all the same."""
+    errors.print(Text.assemble(("warning:", "bold yellow"), f" {said}"), soft_wrap=True)
+
+
 @contextmanager
 def failures() -> Iterator[None]:
     """Turn a `SteleError` into its sentence on standard error and exit code 2."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Annotated
 
 import typer
 
 from stele.cli.connect import DEFAULT_URLS, registry
-from stele.cli.output import Output, OutputOption, UrlOption, print_json, print_rows
-from stele.client import ConfigUpdate
+from stele.cli.output import Output, OutputOption, UrlOption, print_error, print_json, print_rows, print_warning
+from stele.client import ConfigUpdate, DeletionWarning, ResponseError, SchemaRegistryClient
+from stele.errors import InvalidRequest
 
 app = typer.Typer(help="List subjects and their versions, set policies, delete.", no_args_is_help=True)
 
@@ -73,17 +75,51 @@ def delete(
     subject: Subject,
     version: Annotated[str | None, typer.Option(help="Only this version.")] = None,
     permanent: Annotated[bool, typer.Option("--permanent", help="For good; soft-delete first.")] = False,
+    unused: Annotated[
+        bool, typer.Option("--if-unused", help="Refuse where a recorded census saw records of a version.")
+    ] = False,
     url: UrlOption = DEFAULT_URLS,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Soft-delete a subject or one version of it; with --permanent remove what is soft-deleted."""
+    """Soft-delete a subject or one version of it; with --permanent remove what is soft-deleted.
+
+    Where recorded censuses (`stele census --record`) saw records of what is deleted, that is said on standard error.
+    Exit code 0: deleted; 1: refused, with --if-unused; 2: it cannot be deleted.
+    """
     with registry(url) as client:
-        if version is None:
+        number = None if version is None else _number(client, subject, version)
+        warnings = _warnings(client, subject, number, needed=unused)
+        for warning in warnings:
+            print_warning(warning.message)
+        if unused and warnings:
+            print_error("refused:", f"{subject} is in use; without --if-unused it is deleted all the same")
+            raise typer.Exit(1)
+        if number is None:
             gone = client.delete_subject(subject, permanent=permanent)
         else:
-            number = int(version) if version.isdigit() else "latest"
-            gone = [client.delete_version(subject, number, permanent=permanent)]  # type: ignore[arg-type]  # widened literal
+            gone = [client.delete_version(subject, number, permanent=permanent)]
     if output is Output.JSON:
         print_json(gone)
     else:
         typer.echo(f"deleted {subject}: versions {', '.join(map(str, gone))}")
+
+
+def _number(client: SchemaRegistryClient, subject: str, version: str) -> int:
+    """A version's number: the one asked about is the one that goes. Raises `InvalidRequest`."""
+    if version == "latest":
+        return client.version(subject).version
+    if not (version.isascii() and version.isdigit()):
+        raise InvalidRequest(f"--version is a number or latest, not {version!r}")
+    return int(version)
+
+
+def _warnings(
+    client: SchemaRegistryClient, subject: str, number: int | None, *, needed: bool
+) -> tuple[DeletionWarning, ...]:
+    """What the registry knows of records. Others than Stele know nothing; that is an error only where it is needed."""
+    try:
+        return client.foresee_deletion(subject, number).warnings
+    except ResponseError as error:
+        if needed or error.failure.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        return ()  # a subject that is not there is told by the deletion itself

@@ -47,6 +47,7 @@ from stele.client.types import (
     SubjectVersion,
     Version,
 )
+from stele.client.in_use import CensusRecord, DeletionOutlook, DeletionWarning, PlaceUsage, Seen
 from stele.core.policy_form import PolicyForm
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Association",
     "AsyncSchemaRegistryClient",
     "Bearer",
+    "CensusRecord",
     "CheckResult",
     "ClusterId",
     "Compatibility",
@@ -61,6 +63,8 @@ __all__ = [
     "ConfigUpdate",
     "ContextId",
     "Dek",
+    "DeletionOutlook",
+    "DeletionWarning",
     "Effect",
     "Failure",
     "JournalEntry",
@@ -70,6 +74,7 @@ __all__ = [
     "Lifetime",
     "Metadata",
     "Older",
+    "PlaceUsage",
     "Plan",
     "PolicyForm",
     "QualifiedName",
@@ -86,6 +91,7 @@ __all__ = [
     "SchemaRegistryClient",
     "SchemaSnapshot",
     "SchemaSource",
+    "Seen",
     "ServerVersion",
     "SubjectNaming",
     "SubjectVersion",

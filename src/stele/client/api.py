@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from stele.client import calls, changes, keys, plans, settings
+from stele.client import calls, changes, in_use, keys, plans, settings
 from stele.client.request import Plan, Request
 
 if TYPE_CHECKING:
@@ -108,6 +108,11 @@ class Api:
 
     journal = Call(changes.journal)
     schema_texts = Call(changes.schema_texts)
+
+    usage = Call(in_use.usage)
+    record_usage = Call(in_use.record_usage)
+    forget_usage = Call(in_use.forget_usage)
+    foresee_deletion = Call(in_use.foresee_deletion)
 
     associated_subject = Call(plans.associated_subject)
     resolve = Call(plans.resolve)

@@ -45,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_schemas: Annotated[int, _says("Different schema texts in the registry.", ge=1)] = 10_000_000
     max_associations: Annotated[int, _says("Associations of subjects with topics.", ge=0)] = 100_000
     max_keys: Annotated[int, _says("Keys of each kind in the DEK registry.", ge=0)] = 10_000
+    max_places: Annotated[int, _says("Topics, tables and paths whose last census is recorded.", ge=0)] = 10_000
     undecided: Annotated[
         Literal["refuse", "allow"], _says("What to do with a change no rule can decide: a warning when allowed.")
     ] = "refuse"
@@ -78,6 +79,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             schemas=self.max_schemas,
             associations=self.max_associations,
             keys=self.max_keys,
+            places=self.max_places,
         )
 
 

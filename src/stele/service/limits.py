@@ -20,6 +20,7 @@ class Limits(msgspec.Struct, frozen=True):
     schemas           distinct schema texts in the registry
     associations      bindings of subjects to resources of data systems
     keys              keys of the DEK registry, of each kind
+    places            places whose last census is recorded
     """
 
     schema_bytes: int = 1024 * 1024
@@ -28,6 +29,7 @@ class Limits(msgspec.Struct, frozen=True):
     schemas: int = 10_000_000
     associations: int = 100_000
     keys: int = 10_000
+    places: int = 10_000
 
     def check_text(self, text: bytes) -> None:
         """Raise `TooLarge` for a text over the limit."""

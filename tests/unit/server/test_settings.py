@@ -21,7 +21,7 @@ def test_limits(tmp_path: Path) -> None:
     assert load_settings({}, config=None, environ={}).limits == Limits()
 
 
-@pytest.mark.parametrize("name", ["max_schema_bytes", "max_references", "max_associations", "max_keys"])
+@pytest.mark.parametrize("name", ["max_schema_bytes", "max_references", "max_associations", "max_keys", "max_places"])
 def test_limits_that_are_none(name: str) -> None:
     """A limit below nothing is refused by its name."""
     with pytest.raises(InvalidRequest, match=name):

@@ -31,6 +31,7 @@ from stele.apis.confluent.hot import HotSchemas
 from stele.apis.confluent.options import OLD, ConfluentOptions
 from stele.apis.web import actor_of, described, without_empty_segments
 from stele.service.registry import Registry
+from stele.service.usage import Usage
 
 __all__ = ["CONTENT_TYPE", "MEDIA_TYPE", "SEGMENTS", "ConfluentOptions", "HotSchemas", "application"]
 
@@ -64,7 +65,7 @@ CONTENT_TYPE = MEDIA_TYPE.encode()
 def application(registry: Registry, options: ConfluentOptions | None = None, **settings: Any) -> Litestar:
     """The dialect as an application of its own. settings go to Litestar as they are."""
     options = options or ConfluentOptions()
-    office = Office(registry, options, GuidIndex())
+    office = Office(registry, options, GuidIndex(), Usage(registry))
 
     def desk(request: Request[Any, Any, Any]) -> Desk:
         return Desk(office, actor_of(request))

@@ -37,6 +37,7 @@ from stele.service import collections
 from stele.service.collections import Changes, Items
 from stele.service.registry import Registry
 from stele.service.schemas import Prepared
+from stele.service.usage import Usage
 
 T = TypeVar("T")
 
@@ -47,6 +48,7 @@ class Office(msgspec.Struct, frozen=True):
     registry: Registry
     options: ConfluentOptions
     guids: GuidIndex
+    usage: Usage
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -68,6 +70,7 @@ class Desk:
         self.registry = office.registry
         self.options = office.options
         self.guids = office.guids
+        self.usage = office.usage
         self._actor = actor
 
     def style(self, *, reference_format: str = "", find_tags: list[str] | None = None) -> Style:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from litestar import Request, delete, get, post
+from litestar import Request, Response, delete, get, post
 from litestar.params import QueryParameter
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from stele.apis.confluent import entities as api
 from stele.apis.confluent import lists, registering
 from stele.apis.confluent.associating import delete_subject as delete_associated
 from stele.apis.confluent.desk import require_visible, visible_elsewhere
+from stele.apis.confluent.in_use import Doomed
 from stele.apis.confluent.names import WILDCARD, is_true, page, prefix_of
 from stele.apis.confluent.options import OLD
 from stele.apis.confluent.parameters import (
@@ -82,14 +83,17 @@ async def look_up(
 
 
 @delete(everywhere("/subjects/{subject:str}"), **WRITE)
-async def delete_subject(desk: AtDesk, subject: Subject, context: Context = "", permanent: Flag = "") -> list[int]:
+async def delete_subject(
+    desk: AtDesk, subject: Subject, context: Context = "", permanent: Flag = ""
+) -> Response[list[int]]:
     # DELETE /subjects/{subject}
-    """Delete all versions: first softly, then for good."""
-    _, asked = await desk.asked(subject, context)
+    """Delete all versions: first softly, then for good. The header Stele-Warning says where their records were seen."""
+    state, asked = await desk.asked(subject, context)
+    doomed = Doomed(state, asked.key)
     removal = Removal.PURGE if is_true(permanent) else Removal.RETIRE
     outcome = await delete_associated(desk, asked.key, removal)
     assert isinstance(outcome, Removed)
-    return list(outcome.ordinals)
+    return Response(list(outcome.ordinals), headers=doomed.headers(desk, outcome.ordinals))
 
 
 @get(everywhere("/subjects/{subject:str}/versions"), **READ)

@@ -11,6 +11,7 @@ from stele.apis.confluent import registering, tags
 from stele.apis.confluent.associating import delete_version as delete_associated
 from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.faults import sentence
+from stele.apis.confluent.in_use import Doomed
 from stele.apis.confluent.names import is_true, page, version_of
 from stele.apis.confluent.parameters import (
     READ,
@@ -97,15 +98,16 @@ async def list_referrers(
 @delete(everywhere(_VERSION), **WRITE)
 async def delete_version(
     desk: AtDesk, subject: Subject, version: Version, context: Context = "", permanent: Flag = ""
-) -> int:
+) -> Response[int]:
     # DELETE /subjects/{subject}/versions/{version}
-    """Delete one version: first softly, then for good."""
+    """Delete one version: first softly, then for good. The header Stele-Warning says where its records were seen."""
     ordinal = version_of(version)
-    _, asked = await desk.asked(subject, context)
+    state, asked = await desk.asked(subject, context)
+    doomed = Doomed(state, asked.key)
     removal = Removal.PURGE if is_true(permanent) else Removal.RETIRE
     outcome = await delete_associated(desk, asked.key, ordinal, removal)
     assert isinstance(outcome, Removed)
-    return outcome.ordinals[0]
+    return Response(outcome.ordinals[0], headers=doomed.headers(desk, outcome.ordinals))
 
 
 @post(everywhere(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE)

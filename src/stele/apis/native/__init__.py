@@ -19,6 +19,7 @@ from stele.apis.native import (
     routes_lint,
     routes_policies,
     routes_rulesets,
+    routes_usage,
 )
 from stele.apis.native.faults import answer
 from stele.apis.web import described
@@ -38,6 +39,7 @@ def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024
             *routes_policies.routes(registry),
             *routes_convert.routes(registry),
             *routes_journal.routes(registry),
+            *routes_usage.routes(registry),
         ],
         exception_handlers={Exception: answer},
         openapi_config=described("native", "Stele", __version__),

@@ -1,0 +1,248 @@
+"""What censuses found in data at rest: which versions' records were seen where, told before and after deletions.
+
+A place is whatever a census counted, by the name its owner gives it: `topic orders`, `table shop.orders`, a path. Each
+place has its last census; it replaces the one before. What was seen is known by the id of the schema, which nothing
+else ever gets, so a number that is given out again brings no old records along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from stele.core import queries
+from stele.core.decide.decision import checked_name
+from stele.core.model import Collection, SubjectKey, Version
+from stele.core.state import State
+from stele.errors import InvalidName, InvalidRequest, NotFound, TooLarge
+from stele.service import collections
+from stele.service.registry import Registry
+
+COLLECTION: Final = "usage"
+MOST_SEEN: Final = 10_000
+"""Versions in one census."""
+MOST_PLACES: Final = 100
+"""Places in one answer."""
+_LONGEST_NAME: Final = 1000
+
+Millis = Annotated[int, Meta(ge=0, le=2**63 - 1, description="milliseconds since 1970 UTC")]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """The records of one version at a place.
+
+    space        of the subject, '' for the default one
+    schema_id    id of the version's schema in its space
+    bytes        of the records with their frames
+    first_seen, last_seen   when the oldest and the newest record were written; null where the census had no times
+    """
+
+    subject: Annotated[str, Meta(min_length=1)]
+    version: Annotated[int, Meta(ge=1)]
+    schema_id: Count
+    records: Count
+    space: str = ""
+    bytes: Count = 0
+    first_seen: Millis | None = None
+    last_seen: Millis | None = None
+
+
+class CensusRecord(msgspec.Struct, frozen=True):
+    """What one census found at a place.
+
+    counted_at   when it was made
+    whole        whether it counted all of the place, not a part or a sample of it
+    records      all it counted, those of unknown schemas and without an id among them
+    """
+
+    counted_at: Millis
+    whole: bool = True
+    records: Count = 0
+    seen: Annotated[tuple[Seen, ...], Meta(max_length=MOST_SEEN)] = ()
+
+
+class PlaceUsage(msgspec.Struct, frozen=True):
+    """A place and its last census."""
+
+    place: str
+    counted_at: int
+    whole: bool
+    records: int
+    seen: tuple[Seen, ...]
+
+
+class UsagePage(msgspec.Struct, frozen=True):
+    """Places by name; next is the name to go on behind, null at the end."""
+
+    places: tuple[PlaceUsage, ...]
+    next: str | None = None
+
+
+class InUseWarning(msgspec.Struct, frozen=True):
+    """A version that is, or was, to be deleted, and a place in which records of it were seen; message says so."""
+
+    place: str
+    subject: str
+    version: int
+    records: int
+    counted_at: int
+    whole: bool
+    last_seen: int | None
+    message: str
+
+
+class DeletionOutlook(msgspec.Struct, frozen=True):
+    """The versions a deletion would take, and what is known of their records."""
+
+    space: str
+    subject: str
+    versions: tuple[int, ...]
+    warnings: tuple[InUseWarning, ...]
+
+
+class Usage:
+    """What is recorded in one registry; keeps an index of it by subject, remade after a change."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._indexed: tuple[Collection, int] | None = None
+        self._read: dict[bytes, CensusRecord] = {}
+        self._places: dict[str, CensusRecord] = {}
+        self._by_subject: dict[SubjectKey, list[tuple[str, Seen]]] = {}
+
+    async def record(self, place: str, census: CensusRecord, *, actor: str = "", via: str = "") -> PlaceUsage:
+        """Take note of a census, instead of the one before. Raises `InvalidName`, `TooLarge`, `ReadOnly`."""
+        key = (_checked(place),)
+        for row in census.seen:
+            checked_name(row.space)
+            checked_name(row.subject)
+        most = self._registry.limits.places
+
+        def change(items: collections.Items) -> tuple[collections.Changes, None]:
+            if key not in items and len(items) >= most:
+                raise TooLarge(f"censuses of {most} places are recorded, which is the limit (max_places)")
+            return {key: msgspec.json.encode(census)}, None
+
+        await collections.edit(self._registry, COLLECTION, change, actor=actor, via=via)
+        return _shown(place, census)
+
+    async def forget(self, place: str, *, actor: str = "", via: str = "") -> PlaceUsage:
+        """Remove what is recorded of a place; answers what it was. Raises `NotFound`, `ReadOnly`."""
+        key = (_checked(place),)
+
+        def change(items: collections.Items) -> tuple[collections.Changes, bytes]:
+            if key not in items:
+                raise _unknown(place)
+            return {key: None}, items[key]
+
+        gone = await collections.edit(self._registry, COLLECTION, change, actor=actor, via=via)
+        return _shown(place, _read(gone))
+
+    async def at(self, place: str) -> PlaceUsage:
+        """The last census of a place. Raises `NotFound`."""
+        self._look(await self._registry.current())
+        if place not in self._places:
+            raise _unknown(place)
+        return _shown(place, self._places[place])
+
+    async def page(
+        self, after: str = "", limit: int = MOST_PLACES, *, space: str | None = None, subject: str | None = None
+    ) -> UsagePage:
+        """Places by name, behind a name; of a space or a subject only those where its records were seen, and only
+        those rows. Raises `InvalidRequest` for a limit out of bounds."""
+        if not 1 <= limit <= MOST_PLACES:
+            raise InvalidRequest(f"limit is a whole number from 1 to {MOST_PLACES}")
+        self._look(await self._registry.current())
+        found: list[PlaceUsage] = []
+        for place in sorted(name for name in self._places if name > after):
+            census = self._places[place]
+            rows = tuple(row for row in census.seen if space in (None, row.space) and subject in (None, row.subject))
+            if rows or (space is None and subject is None):
+                if len(found) == limit:
+                    return UsagePage(tuple(found), found[-1].place)
+                found.append(msgspec.structs.replace(_shown(place, census), seen=rows))
+        return UsagePage(tuple(found))
+
+    async def outlook(self, key: SubjectKey, ordinal: int | None = None) -> DeletionOutlook:
+        """What deleting a subject, or one version of it, would meet. Raises `SubjectNotFound`, `VersionNotFound`."""
+        state = await self._registry.current()
+        if ordinal is None:
+            queries.version(state, key, None, queries.KEPT)
+            rows = queries.versions(state.subject(key)) or queries.versions(state.subject(key), queries.KEPT)
+        else:
+            rows = [queries.version(state, key, ordinal, queries.KEPT)]
+        numbers = tuple(row.ordinal for row in rows)
+        return DeletionOutlook(key.space, key.name, numbers, tuple(self.warnings(state, rows)))
+
+    def warnings(self, state: State, versions: Iterable[Version]) -> list[InUseWarning]:
+        """Where records of these versions were seen, by version and place."""
+        self._look(state)
+        if not self._by_subject:
+            return []
+        found = [
+            _warning(row.subject.key, row.ordinal, place, seen, self._places[place])
+            for row in versions
+            for place, seen in self._by_subject.get(row.subject.key, ())
+            if seen.schema_id == row.schema.gid and seen.records
+        ]
+        return sorted(found, key=lambda it: (it.version, it.place))
+
+    def _look(self, state: State) -> None:
+        """Bring the index up to date."""
+        collection = state.collections.get(COLLECTION)
+        if collection is None:
+            self._indexed, self._read, self._places, self._by_subject = None, {}, {}, {}
+            return
+        if self._indexed is not None and self._indexed[0] is collection and self._indexed[1] == collection.revision:
+            return
+        documents = collection.items.values()
+        self._read = {it: self._read[it] if it in self._read else _read(it) for it in documents}
+        self._places = {key[0]: self._read[document] for key, document in collection.items.items()}
+        self._by_subject = {}
+        for place, census in self._places.items():
+            for row in census.seen:
+                self._by_subject.setdefault(SubjectKey(row.space, row.subject), []).append((place, row))
+        self._indexed = collection, collection.revision
+
+
+def _checked(place: str) -> str:
+    if not place or len(place) > _LONGEST_NAME or not place.isprintable() or "\ufffd" in place:
+        raise InvalidName(place[:_LONGEST_NAME], f"is no name of a place: 1 to {_LONGEST_NAME} printable characters")
+    return place
+
+
+def _unknown(place: str) -> NotFound:
+    return NotFound(f"no census of '{place}' was recorded")
+
+
+def _read(document: bytes) -> CensusRecord:
+    return msgspec.json.decode(document, type=CensusRecord)
+
+
+def _shown(place: str, census: CensusRecord) -> PlaceUsage:
+    return PlaceUsage(place, census.counted_at, census.whole, census.records, census.seen)
+
+
+def _warning(key: SubjectKey, version: int, place: str, seen: Seen, census: CensusRecord) -> InUseWarning:
+    name = f":.{key.space}:{key.name}" if key.space else key.name
+    part = "" if census.whole else ", in a part of it"
+    message = (
+        f"{seen.records:,} record{'' if seen.records == 1 else 's'} with version {version} of {name} "
+        f"{'was' if seen.records == 1 else 'were'} seen in {place} on {_day(census.counted_at)}{part}"
+    )
+    if seen.last_seen is not None:
+        message += f"; the newest is of {_day(seen.last_seen)}"
+    return InUseWarning(place, name, version, seen.records, census.counted_at, census.whole, seen.last_seen, message)
+
+
+def _day(milliseconds: int) -> str:
+    """A day of the calendar, or what the number is where no calendar has it."""
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%d")
+    except OverflowError:
+        return f"{milliseconds} ms"

@@ -1,0 +1,88 @@
+"""The native API keeps censuses and tells what deletions would meet; the Confluent dialect tells in a header."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from stele.server.dialects import build_front
+from stele.server.metrics import Metrics
+from stele.server.settings import Settings
+from stele.service.limits import Limits
+from stele.service.registry import Registry
+from stele.storage import open_log
+
+from .in_process import client_of
+from .transcripts import Rule, coded, play, read_rules, says
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+RULES = read_rules(Path(__file__).parent / "native" / "usage.txt")
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def registry() -> AsyncIterator[Registry]:
+    """A node that takes three places, emptied for every test."""
+    node = await Registry.open(await open_log("memory:"), Limits(places=3))
+    yield node
+    await node.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def server(registry: Registry) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the whole server."""
+    async with client_of(build_front(registry, Settings(), Metrics())) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(registry: Registry, server: httpx.AsyncClient) -> httpx.AsyncClient:
+    """The same over an empty registry."""
+    await registry.reset(await open_log("memory:"))
+    return server
+
+
+def refused(expected: str, answer: httpx.Response) -> bool:
+    """Errors of the native API: a kind and a sentence; those of the Confluent dialect as ever."""
+    if "error" not in answer.json():
+        return coded(expected, answer)
+    kind, _, sentence = expected.partition(" ")
+    error = answer.json()["error"]
+    return error["kind"] == kind and says(sentence, error["message"])
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.sentence for rule in RULES])
+async def test_rule(rule: Rule, client: httpx.AsyncClient) -> None:
+    """Every request of the transcript gets the answer written below it."""
+    await play(client, rule, refused=refused)
+
+
+async def test_places_are_bounded(client: httpx.AsyncClient) -> None:
+    """One place more than the setting allows is refused; those there are can be counted again."""
+    for name in ("a", "b", "c", "a"):
+        assert (await client.put(f"/api/usage/{name}", json={"counted_at": 1})).status_code == 200
+    answer = await client.put("/api/usage/d", json={"counted_at": 1})
+    assert (answer.status_code, answer.json()["error"]["kind"]) == (413, "too_large")
+    assert "max_places" in answer.json()["error"]["message"]
+
+
+async def test_the_header_is_bounded_and_absent_without_need(client: httpx.AsyncClient) -> None:
+    """However many versions and long names, the header stays short and says how much it left out."""
+    name = "n" * 300
+    seen = []
+    for number in range(1, 9):
+        text = f'{{"type": "enum", "name": "E{number}", "symbols": ["A"]}}'
+        await client.put(f"/config/{name}", json={"compatibility": "NONE"})
+        made = await client.post(f"/subjects/{name}/versions", json={"schema": text})
+        seen.append({"subject": name, "version": number, "schema_id": made.json()["id"], "records": 5})
+    await client.post("/subjects/unseen/versions", json={"schema": '"int"'})
+    await client.put("/api/usage/t", json={"counted_at": 1, "seen": seen})
+    answer = await client.delete(f"/subjects/{name}")
+    assert answer.json() == list(range(1, 9))
+    assert len(answer.headers["stele-warning"]) <= 1020
+    assert answer.headers["stele-warning"].endswith("; and 6 more")
+    assert "stele-warning" not in (await client.delete("/subjects/unseen")).headers
