@@ -1,0 +1,113 @@
+"""How far a pipeline is behind the newest records of its topics: what Spark wrote into the checkpoint, and what the
+broker has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import msgspec
+
+from stele.spark.pipeline.config import PipelineConfig, SourceConfig
+
+if TYPE_CHECKING:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+Offsets: TypeAlias = dict[str, dict[int, int]]
+"""By topic and partition, the offset of the next record."""
+
+PATIENCE: Final = 3.0
+"""Seconds a broker has to answer: lag is asked for beside the work, which must not wait for it."""
+
+_JAVA_ONLY: Final = ("sasl.jaas.config", "ssl.truststore.", "ssl.keystore.", "sasl.login.")
+"""Settings that Kafka's Java client understands and librdkafka does not."""
+_CREDENTIAL: Final = re.compile(r"\b(username|password)\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
+
+
+def lag(config: PipelineConfig) -> dict[str, int] | None:
+    """Records by topic that no finished batch has had.
+
+    None where nobody can say: the source is no Kafka, no batch is finished, confluent-kafka is not installed, the
+    broker does not answer in time, or wants credentials only Java can read.
+    """
+    if config.source.kind != "kafka":
+        return None
+    done = committed(config.checkpoint)
+    if done is None:
+        return None
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+    except ImportError:
+        return None
+    try:
+        return _behind(AdminClient(client_settings(config.source)), done, config.source.topics)
+    except (KafkaException, TimeoutError):
+        return None
+
+
+def committed(checkpoint: str) -> Offsets | None:
+    """Where the newest finished batch of a checkpoint ended; None before the first one, and for other sources.
+
+    Spark keeps a file for each batch in `offsets`, written when the batch is planned, and one in `commits` when it is
+    done: a line with the format, a line of its own, a line for each source, which of Kafka is JSON.
+    """
+    from pyarrow.fs import FileSelector, FileSystem, FileType
+
+    files, root = FileSystem.from_uri(checkpoint if "://" in checkpoint else str(Path(checkpoint).resolve()))
+    found = files.get_file_info(FileSelector(f"{root}/commits", allow_not_found=True))
+    numbers = [int(info.base_name) for info in found if info.base_name.isdecimal()]
+    if not numbers:
+        return None
+    planned = f"{root}/offsets/{max(numbers)}"
+    if files.get_file_info(planned).type != FileType.File:
+        return None
+    with files.open_input_stream(planned) as stream:
+        lines = bytes(stream.read()).splitlines()
+    try:
+        return msgspec.json.decode(lines[2], type=Offsets) if len(lines) == 3 else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def client_settings(source: SourceConfig) -> dict[str, Any]:
+    """The settings of Spark's connector in the words of librdkafka; user and password are found in a JAAS line."""
+    given = {name.removeprefix("kafka."): v for name, v in source.options.items() if name.startswith("kafka.")}
+    credentials = {
+        f"sasl.{name}": re.sub(r"\\(.)", r"\1", value)
+        for name, value in _CREDENTIAL.findall(given.get("sasl.jaas.config", ""))
+    }
+    known = {name: value for name, value in given.items() if not name.startswith(_JAVA_ONLY)}
+    quiet = {"log_level": 0, "error_cb": lambda _: None}  # it would tell standard error about a broker that is away
+    return {**known, **credentials, **quiet, "bootstrap.servers": source.bootstrap}
+
+
+def _behind(admin: AdminClient, done: Offsets, topics: Iterable[str]) -> dict[str, int]:
+    """Newest offsets less those done; of a partition that no batch has seen, all it holds."""
+    from confluent_kafka import TopicPartition
+
+    there = admin.list_topics(timeout=PATIENCE).topics
+    wanted = [name for name in dict.fromkeys((*topics, *done)) if name in there]
+    places = [TopicPartition(name, number) for name in wanted for number in there[name].partitions]
+    fresh = [place for place in places if place.partition not in done.get(place.topic, {})]
+    newest = _offsets(admin, places, latest=True)
+    oldest = _offsets(admin, fresh, latest=False)
+    sums = dict.fromkeys(wanted, 0)
+    for (topic, number), end in newest.items():
+        begun = oldest[topic, number] if (topic, number) in oldest else done[topic][number]
+        sums[topic] += max(0, end - begun)
+    return sums
+
+
+def _offsets(admin: AdminClient, places: list[TopicPartition], *, latest: bool) -> Mapping[tuple[str, int], int]:
+    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # documented, and not in its __all__
+
+    if not places:
+        return {}
+    made = OffsetSpec.latest if latest else OffsetSpec.earliest
+    spec = made()  # type: ignore[no-untyped-call]  # the library has no annotation here
+    asked = admin.list_offsets(dict.fromkeys(places, spec), request_timeout=PATIENCE)
+    return {(place.topic, place.partition): answer.result(PATIENCE).offset for place, answer in asked.items()}

@@ -1,0 +1,247 @@
+"""What Prometheus may know about a pipeline, on a port while it runs, and in a file after every batch.
+
+Counters go on where the checkpoint is, so that a run of one batch every hour counts as one that never ends. Labels take
+a bounded number of values: dead letters are counted by kind, and ids beyond the first hundred together.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from threading import Lock
+from typing import Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from stele.errors import Conflict, Invalid
+from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.journal import Journal
+from stele.spark.pipeline.kinds import KINDS, OTHER, by_kind
+from stele.spark.pipeline.lag import lag
+from stele.spark.pipeline.report import BatchReport
+
+MOST_IDS: Final = 100
+"""Ids with a series of their own, the first ones a pipeline met; records of all others count as `other`."""
+BUCKETS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+"""Upper ends of the histogram of batches, in seconds."""
+LAG_HOLDS: Final = 10.0
+"""Seconds for which an answer about lag is given again instead of asking the broker."""
+_PREFIX: Final = "stele_pipeline_"
+
+
+class Described(NamedTuple):
+    """A metric as the documentation shows it; labels are those beside `pipeline`, the checkpoint."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    text: str
+
+
+FAMILIES: Final = (
+    Described("batches", "counter", (), "Batches done."),
+    Described("rows", "counter", ("table",), "Rows added."),
+    Described("records", "counter", ("id",), "Good records, by what names their writer's schema."),
+    Described("dead_letters", "counter", ("kind",), "Records that could not be decoded, by kind of reason."),
+    Described("tombstones", "counter", (), "Null records."),
+    Described("batch_seconds", "histogram", (), "How long batches took."),
+    Described("last_batch", "gauge", (), "Number of the newest batch."),
+    Described("last_batch_timestamp_seconds", "gauge", (), "When the newest batch was done, seconds since 1970."),
+    Described("subject_version", "gauge", ("subject",), "The version whose columns the tables have."),
+    Described("lag_records", "gauge", ("topic",), "Records of Kafka that no batch has had, where a broker says so."),
+)
+
+
+@contextmanager
+def open_metrics(config: PipelineConfig) -> Iterator[Callable[[BatchReport], None]]:
+    """Serve and write the metrics a configuration asks for; what is given is to be called after every batch.
+
+    The port listens on all addresses of this machine, as scrapers are seldom on it. Does nothing without a port and a
+    file. Raises `Conflict` when the port is taken, `Invalid` when the file cannot be written, both at once, before
+    anything else is begun; later a file that cannot be written is left as it is, since no batch fails for it.
+    """
+    port, file = config.metrics.port, config.metrics.file
+    if not port and not file:
+        yield lambda _: None
+        return
+    metrics = PipelineMetrics(config)
+    if file:
+        try:
+            metrics.write(Path(file))
+        except OSError as error:
+            raise Invalid(f"the metrics file {file} cannot be written: {error.strerror or error}") from error
+    with _served(metrics, port):
+        yield metrics.seen
+
+
+@contextmanager
+def _served(metrics: PipelineMetrics, port: int) -> Iterator[None]:
+    if not port:
+        yield
+        return
+    try:
+        server, thread = start_http_server(port, addr="0.0.0.0", registry=metrics.registry)  # noqa: S104 - documented
+    except (OSError, OverflowError) as error:
+        raise Conflict(f"metrics cannot be served on port {port}: {getattr(error, 'strerror', '') or error}") from error
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class PipelineMetrics(Collector):
+    """The figures of one pipeline: the sums of its checkpoint, and what batches add.
+
+    The journal has no sums by kind of dead letter and none of durations by bucket: those go on from the metrics file,
+    where there is one, else they begin with the run.
+    """
+
+    def __init__(
+        self, config: PipelineConfig, *, behind: Callable[[PipelineConfig], dict[str, int] | None] = lag
+    ) -> None:
+        self._config = config
+        self._file = Path(config.metrics.file) if config.metrics.file else None
+        self._totals = Journal(config.checkpoint).totals()
+        self._kinds, self._durations = _left_off(self._file, self._label)
+        self._lock = Lock()
+        self._behind = _Held(lambda: behind(config))
+        self.registry = CollectorRegistry(auto_describe=False)
+        self.registry.register(self)
+
+    @property
+    def _label(self) -> str:
+        return self._config.checkpoint
+
+    def seen(self, batch: BatchReport) -> None:
+        """Count a batch, unless it is counted already."""
+        with self._lock:
+            if batch.batch <= self._totals.through:
+                return
+            self._totals = self._totals.plus(batch)
+            for kind, count in by_kind(batch.reasons, batch.dead_letters).items():
+                self._kinds[kind] = self._kinds.get(kind, 0) + count
+            self._durations = self._durations.plus(batch.seconds)
+        if self._file is not None:
+            try:
+                self.write(self._file)
+            except OSError:
+                return
+
+    def write(self, file: Path) -> None:
+        """Write the file, all at once. Raises `OSError`."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            draft.write_bytes(generate_latest(self.registry))
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family, as prometheus-client asks for them."""
+        behind = self._behind()
+        with self._lock:
+            totals, kinds, durations = self._totals, dict(self._kinds), self._durations
+        values: dict[str, Mapping[str, float] | float] = {
+            "batches": totals.batches,
+            "rows": totals.tables,
+            "records": _bounded(totals.records),
+            "dead_letters": kinds,
+            "tombstones": totals.tombstones,
+            "last_batch": totals.through,
+            "last_batch_timestamp_seconds": totals.last,
+            "subject_version": {subject: used[-1] for subject, used in totals.versions.items() if used},
+            "lag_records": behind or {},
+        }
+        for family in FAMILIES:
+            if family.type == "histogram":
+                yield self._histogram(family, durations)
+            elif totals.batches or family.type == "counter":
+                yield self._family(family, values[family.name])
+
+    def _family(self, family: Described, values: Mapping[str, float] | float) -> Metric:
+        cls = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
+        made = cls(_PREFIX + family.name, family.text, labels=("pipeline", *family.labels))
+        if isinstance(values, Mapping):
+            for name, value in values.items():
+                made.add_metric((self._label, name), value)
+        else:
+            made.add_metric((self._label,), values)
+        return made
+
+    def _histogram(self, family: Described, durations: _Durations) -> Metric:
+        ends = [*(str(end) for end in BUCKETS), "+Inf"]
+        made = HistogramMetricFamily(_PREFIX + family.name, family.text, labels=("pipeline",))
+        made.add_metric((self._label,), list(zip(ends, accumulate(durations.counts), strict=True)), durations.sum)
+        return made
+
+
+class _Durations(NamedTuple):
+    """Batches by bucket, each counted in one, the last bucket without an end; and the sum of their seconds."""
+
+    counts: tuple[int, ...] = (0,) * (len(BUCKETS) + 1)
+    sum: float = 0.0
+
+    def plus(self, seconds: float) -> _Durations:
+        at = bisect_left(BUCKETS, seconds)
+        return _Durations((*self.counts[:at], self.counts[at] + 1, *self.counts[at + 1 :]), self.sum + seconds)
+
+
+class _Held:
+    """An answer that is good for some seconds."""
+
+    def __init__(self, ask: Callable[[], dict[str, int] | None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask, self._clock = ask, clock
+        self._lock = Lock()
+        self._until = float("-inf")
+        self._answer: dict[str, int] | None = None
+
+    def __call__(self) -> dict[str, int] | None:
+        with self._lock:
+            if self._clock() >= self._until:
+                self._answer = self._ask()
+                self._until = self._clock() + LAG_HOLDS
+            return self._answer
+
+
+def _bounded(records: Mapping[str, int]) -> dict[str, int]:
+    named = dict(list(records.items())[:MOST_IDS])
+    rest = sum(records.values()) - sum(named.values())
+    return named | ({OTHER: rest} if rest else {})
+
+
+def _left_off(file: Path | None, pipeline: str) -> tuple[dict[str, int], _Durations]:
+    """Dead letters by kind, and how long batches took, as the metrics file of an earlier run has them.
+
+    A file of another pipeline, or one that is none, counts nothing.
+    """
+    kinds = dict.fromkeys(KINDS, 0)
+    upto: dict[float, int] = {}
+    total = 0.0
+    try:
+        families = list(text_string_to_metric_families(file.read_text("utf-8"))) if file is not None else []
+    except (OSError, ValueError):
+        families = []
+    for sample in (sample for family in families for sample in family.samples):
+        if sample.labels.get("pipeline") != pipeline:
+            continue
+        match sample.name.removeprefix(_PREFIX):
+            case "dead_letters_total":
+                kinds[sample.labels["kind"]] = int(sample.value)
+            case "batch_seconds_bucket":
+                upto[float(sample.labels["le"])] = int(sample.value)
+            case "batch_seconds_sum":
+                total = sample.value
+    sums = [upto.get(end, 0) for end in (*BUCKETS, float("inf"))]
+    counts = tuple(max(0, here - before) for here, before in zip(sums, [0, *sums[:-1]], strict=True))
+    return kinds, _Durations(counts, total)

@@ -1,0 +1,213 @@
+"""Metrics of pipelines: figures that go on over runs, labels that stay few, a port and a file."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from pathlib import Path
+
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from stele.errors import Conflict, Invalid
+from stele.spark.pipeline.config import MetricsConfig, PipelineConfig, SourceConfig, TableConfig
+from stele.spark.pipeline.journal import Entry, Journal
+from stele.spark.pipeline.kinds import KINDS, by_kind, kind
+from stele.spark.pipeline.metrics import FAMILIES, MOST_IDS, PipelineMetrics, open_metrics
+from stele.spark.pipeline.report import BatchReport
+
+BATCH = BatchReport(
+    0,
+    at=1_700_000_000.0,
+    rows=7,
+    dead_letters=3,
+    tombstones=1,
+    tables={"shop.orders": 7},
+    versions={"orders-value": 2},
+    records={"1": 4, "2": 3},
+    reasons={"unknown schema id 9": 2, "a string is not UTF-8": 1},
+    seconds=3.0,
+)
+
+
+def config(folder: Path, port: int = 0, file: str = "") -> PipelineConfig:
+    """A pipeline with metrics."""
+    return PipelineConfig(
+        str(folder / "state"),
+        SourceConfig(path=str(folder), subject="orders-value"),
+        TableConfig(kind="parquet", name="shop.orders"),
+        metrics=MetricsConfig(port, str(folder / file) if file else ""),
+    )
+
+
+def figures(text: str) -> dict[str, float]:
+    """Samples by name and labels; the label of the pipeline left out."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sample.labels.items() if name != "pipeline")
+            found[f"{sample.name}{{{labels}}}"] = sample.value
+    return found
+
+
+def test_a_file_after_every_batch(tmp_path: Path) -> None:
+    """The file is there from the start, with nothing counted, and after a batch has all its figures."""
+    with open_metrics(config(tmp_path, file="deep/orders.prom")) as seen:
+        file = tmp_path / "deep" / "orders.prom"
+        assert figures(file.read_text())["stele_pipeline_batches_total{}"] == 0
+        seen(BATCH)
+        now = figures(file.read_text())
+    assert now["stele_pipeline_rows_total{table=shop.orders}"] == 7
+    assert now["stele_pipeline_records_total{id=2}"] == 3
+    assert now["stele_pipeline_dead_letters_total{kind=unknown_id}"] == 2
+    assert now["stele_pipeline_dead_letters_total{kind=bad_utf8}"] == 1
+    assert now["stele_pipeline_dead_letters_total{kind=other}"] == 0
+    assert now["stele_pipeline_tombstones_total{}"] == 1
+    assert now["stele_pipeline_batch_seconds_bucket{le=2.5}"] == 0
+    assert now["stele_pipeline_batch_seconds_bucket{le=5.0}"] == 1
+    assert now["stele_pipeline_batch_seconds_count{}"] == 1
+    assert now["stele_pipeline_batch_seconds_sum{}"] == 3.0
+    assert now["stele_pipeline_last_batch_timestamp_seconds{}"] == 1_700_000_000.0
+    assert now["stele_pipeline_subject_version{subject=orders-value}"] == 2
+    assert list(file.parent.iterdir()) == [file], "no draft is left behind"
+
+
+def test_counters_go_on_in_the_next_run(tmp_path: Path) -> None:
+    """A second run starts where the checkpoint and the file are, and a batch that is counted is not counted again."""
+    settings = config(tmp_path, file="orders.prom")
+    with open_metrics(settings) as seen:
+        seen(BATCH)
+    Journal(settings.checkpoint).finish(Entry(0, ()), BATCH)
+    with open_metrics(settings) as seen:
+        seen(msgspec.structs.replace(BATCH, replayed=True))
+        seen(msgspec.structs.replace(BATCH, batch=1, seconds=4000.0))
+    now = figures((tmp_path / "orders.prom").read_text())
+    assert now["stele_pipeline_batches_total{}"] == 2
+    assert now["stele_pipeline_rows_total{table=shop.orders}"] == 14
+    assert now["stele_pipeline_dead_letters_total{kind=unknown_id}"] == 4
+    assert now["stele_pipeline_batch_seconds_bucket{le=1800.0}"] == 1
+    assert now["stele_pipeline_batch_seconds_bucket{le=+Inf}"] == 2
+    assert now["stele_pipeline_batch_seconds_sum{}"] == 4003.0
+
+
+@pytest.mark.parametrize("left", ["not a metrics file {", 'stele_pipeline_dead_letters_total{kind="x"', "\xff"])
+def test_a_file_that_is_none_counts_nothing(tmp_path: Path, left: str) -> None:
+    """Whatever the file held, the run starts, and writes its own."""
+    (tmp_path / "orders.prom").write_bytes(left.encode("latin-1"))
+    with open_metrics(config(tmp_path, file="orders.prom")):
+        now = figures((tmp_path / "orders.prom").read_text())
+    assert now["stele_pipeline_dead_letters_total{kind=unknown_id}"] == 0
+
+
+def test_a_port_while_it_runs(tmp_path: Path) -> None:
+    """Metrics are served from before the first batch until the end, and the port is free again then."""
+    port = _free()
+    settings = config(tmp_path, port)
+    address = f"http://127.0.0.1:{port}/metrics"
+    with open_metrics(settings) as seen:
+        seen(BATCH)
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            assert figures(answer.read().decode())["stele_pipeline_rows_total{table=shop.orders}"] == 7
+    with open_metrics(settings), urllib.request.urlopen(address, timeout=30):
+        pass
+
+
+def test_what_cannot_be_is_said_at_once(tmp_path: Path) -> None:
+    """A port in use, and a file in a place that is no folder, are errors before anything else is begun."""
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(Conflict, match=f"port {port}"), open_metrics(config(tmp_path, port)):
+            pytest.fail("it was opened")
+    with pytest.raises(Conflict, match="port 70000"), open_metrics(config(tmp_path, 70000)):
+        pytest.fail("it was opened")
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(Invalid, match=r"orders\.prom cannot be written"),
+        open_metrics(config(tmp_path, file="file/orders.prom")),
+    ):
+        pytest.fail("it was opened")
+
+
+def test_a_full_disk_fails_no_batch(tmp_path: Path) -> None:
+    """Once it runs, a file that cannot be written is left as it is."""
+    with open_metrics(config(tmp_path, file="folder/orders.prom")) as seen:
+        (tmp_path / "folder" / "orders.prom").unlink()
+        (tmp_path / "folder").rmdir()
+        (tmp_path / "folder").touch()
+        seen(BATCH)
+    assert (tmp_path / "folder").read_bytes() == b""
+
+
+def test_nothing_without_settings(tmp_path: Path) -> None:
+    """A pipeline without metrics has nothing to open, and leaves no trace."""
+    with open_metrics(config(tmp_path)) as seen:
+        seen(BATCH)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_stay_few(tmp_path: Path) -> None:
+    """However many ids and reasons there are, there are only so many series, and none is lost from the sums."""
+    ids = {str(number): 1 for number in range(5 * MOST_IDS)}
+    reasons = {f"schema id {number} cannot be read: so": 1 for number in range(20)}
+    batch = BatchReport(0, records=ids, rows=500, dead_letters=50, reasons=reasons, tables={"shop.orders": 500})
+    with open_metrics(config(tmp_path, file="it.prom")) as seen:
+        seen(batch)
+    now = figures((tmp_path / "it.prom").read_text())
+    records = {name: value for name, value in now.items() if name.startswith("stele_pipeline_records_total")}
+    assert len(records) == MOST_IDS + 1
+    assert sum(records.values()) == 500
+    assert now["stele_pipeline_dead_letters_total{kind=unusable_id}"] == 20
+    assert now["stele_pipeline_dead_letters_total{kind=other}"] == 30, "those whose reasons the report leaves out"
+    assert sum(1 for name in now if name.startswith("stele_pipeline_dead_letters_total")) == len(KINDS)
+
+
+def test_lag_is_asked_for_now_and_then(tmp_path: Path) -> None:
+    """Lag is there by topic, scrapes in quick succession ask the broker once, and nothing is said when nobody knows."""
+    asked: list[PipelineConfig] = []
+
+    def behind(settings: PipelineConfig) -> dict[str, int]:
+        asked.append(settings)
+        return {"orders": 12}
+
+    metrics = PipelineMetrics(config(tmp_path), behind=behind)
+    metrics.seen(BATCH)
+    for _ in range(3):
+        found = {sample.labels["topic"]: sample.value for sample in _samples(metrics, "lag_records")}
+        assert found == {"orders": 12}
+    assert len(asked) == 1
+    silent = PipelineMetrics(config(tmp_path), behind=lambda _: None)
+    assert list(_samples(silent, "lag_records")) == []
+
+
+def test_the_documented_families_are_those_there_are(tmp_path: Path) -> None:
+    """The list for the documentation has every family, with its type."""
+    metrics = PipelineMetrics(config(tmp_path), behind=lambda _: {})
+    metrics.seen(BATCH)
+    there = {(family.name, family.type, family.documentation) for family in metrics.collect()}
+    assert there == {(f"stele_pipeline_{each.name}", each.type, each.text) for each in FAMILIES}
+
+
+def test_kinds_of_reasons() -> None:
+    """Reasons with ids and names in them fall into a few kinds; all others are one."""
+    assert kind("unknown schema id 12") == "unknown_id"
+    assert kind("schema id 3 cannot be read: it is no record") == "unusable_id"
+    assert kind("the record ends inside a value") == "truncated"
+    assert kind("no route takes records of the topic x") == "unrouted"
+    assert kind("whatever a plug-in says") == "other"
+    assert by_kind({"unknown schema id 1": 2, "unknown schema id 2": 3}, 6) == {"unknown_id": 5, "other": 1}
+    assert by_kind({}, 0) == {}
+
+
+def _samples(metrics: PipelineMetrics, name: str) -> list[Sample]:
+    families = {family.name: family for family in metrics.collect()}
+    return list(families[f"stele_pipeline_{name}"].samples) if f"stele_pipeline_{name}" in families else []
+
+
+def _free() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
