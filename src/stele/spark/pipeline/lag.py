@@ -4,8 +4,10 @@ broker has."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -47,6 +49,27 @@ def lag(config: PipelineConfig) -> dict[str, int] | None:
         return _behind(AdminClient(client_settings(config.source)), done, config.source.topics)
     except (KafkaException, TimeoutError):
         return None
+
+
+class LagWatch:
+    """`lag`, asked for at most every few seconds; between them the last answer is given again."""
+
+    HOLDS: Final = 10.0
+    """Seconds for which an answer is good."""
+
+    def __init__(self, ask: Callable[[], dict[str, int] | None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._ask, self._clock = ask, clock
+        self._lock = Lock()
+        self._until = float("-inf")
+        self._answer: dict[str, int] | None = None
+
+    def __call__(self) -> dict[str, int] | None:
+        """The lag by topic, None where nobody can say."""
+        with self._lock:
+            if self._clock() >= self._until:
+                self._answer = self._ask()
+                self._until = self._clock() + self.HOLDS
+            return self._answer
 
 
 def committed(checkpoint: str) -> Offsets | None:

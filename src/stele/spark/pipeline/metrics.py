@@ -7,7 +7,6 @@ a bounded number of values: dead letters are counted by kind, and ids beyond the
 from __future__ import annotations
 
 import os
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,15 +24,13 @@ from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Journal
 from stele.spark.pipeline.kinds import KINDS, OTHER, by_kind
-from stele.spark.pipeline.lag import lag
+from stele.spark.pipeline.lag import LagWatch, lag
 from stele.spark.pipeline.report import BatchReport
 
 MOST_IDS: Final = 100
 """Ids with a series of their own, the first ones a pipeline met; records of all others count as `other`."""
 BUCKETS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 """Upper ends of the histogram of batches, in seconds."""
-LAG_HOLDS: Final = 10.0
-"""Seconds for which an answer about lag is given again instead of asking the broker."""
 _PREFIX: Final = "stele_pipeline_"
 
 
@@ -114,7 +111,7 @@ class PipelineMetrics(Collector):
         self._totals = Journal(config.checkpoint).totals()
         self._kinds, self._durations = _left_off(self._file, self._label)
         self._lock = Lock()
-        self._behind = _Held(lambda: behind(config))
+        self._behind = LagWatch(lambda: behind(config))
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
 
@@ -195,23 +192,6 @@ class _Durations(NamedTuple):
     def plus(self, seconds: float) -> _Durations:
         at = bisect_left(BUCKETS, seconds)
         return _Durations((*self.counts[:at], self.counts[at] + 1, *self.counts[at + 1 :]), self.sum + seconds)
-
-
-class _Held:
-    """An answer that is good for some seconds."""
-
-    def __init__(self, ask: Callable[[], dict[str, int] | None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._ask, self._clock = ask, clock
-        self._lock = Lock()
-        self._until = float("-inf")
-        self._answer: dict[str, int] | None = None
-
-    def __call__(self) -> dict[str, int] | None:
-        with self._lock:
-            if self._clock() >= self._until:
-                self._answer = self._ask()
-                self._until = self._clock() + LAG_HOLDS
-            return self._answer
 
 
 def _bounded(records: Mapping[str, int]) -> dict[str, int]:

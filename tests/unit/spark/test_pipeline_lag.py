@@ -1,0 +1,114 @@
+"""How far a pipeline is behind: Spark's offsets files, and a broker inside librdkafka."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
+from stele.spark.pipeline.lag import LagWatch, client_settings, committed, lag
+
+
+def checkpoint(folder: Path, *batches: object, done: int) -> Path:
+    """A checkpoint as Spark keeps it: all batches planned, those up to a number finished."""
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True)
+    for number, offsets in enumerate(batches):
+        (folder / "offsets" / str(number)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps(offsets)}')
+        (folder / "offsets" / f".{number}.crc").write_bytes(b"crc")
+    for number in range(done):
+        (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+        (folder / "commits" / f".{number}.crc").write_bytes(b"crc")
+    return folder
+
+
+def config(folder: Path, bootstrap: str, *topics: str, **options: str) -> PipelineConfig:
+    """A pipeline of Kafka."""
+    source = SourceConfig(kind="kafka", bootstrap=bootstrap, topics=topics, subject="s", options=options)
+    return PipelineConfig(str(folder), source, TableConfig(kind="parquet", name="a.b"))
+
+
+@pytest.fixture
+def broker() -> Iterator[str]:
+    """A broker with three records in partition 0 and two in partition 1 of `orders`, one of `late`."""
+    keeper = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock"})
+    address = next(iter(keeper.list_topics(timeout=30).brokers.values()))
+    where = f"{address.host}:{address.port}"
+    producer = Producer({"bootstrap.servers": where})
+    for topic, partition in (("orders", 0),) * 3 + (("orders", 1),) * 2 + (("late", 0),):
+        producer.produce(topic, b"x", partition=partition)
+    assert producer.flush(30) == 0
+    yield where
+    del keeper
+
+
+def test_only_finished_batches_count(tmp_path: Path) -> None:
+    """Where a pipeline is, is where its newest finished batch ended, not the one that is being worked on."""
+    assert committed(str(tmp_path)) is None
+    folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, {"orders": {"0": 3}}, done=1)
+    assert committed(str(folder)) == {"orders": {0: 1}}
+    assert committed(f"file://{folder}") == {"orders": {0: 1}}
+
+
+@pytest.mark.parametrize("offsets", [{"logOffset": 4}, [], "text", {"orders": {"zero": 1}}])
+def test_other_sources_have_no_such_offsets(tmp_path: Path, offsets: object) -> None:
+    """What is no offsets of Kafka is nothing, not an error."""
+    assert committed(str(checkpoint(tmp_path / "state", offsets, done=1))) is None
+
+
+def test_a_checkpoint_without_the_offsets_of_its_batch(tmp_path: Path) -> None:
+    """Files that are missing or cut are nothing either."""
+    folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
+    (folder / "offsets" / "0").write_text("v1")
+    assert committed(str(folder)) is None
+    (folder / "offsets" / "0").unlink()
+    assert committed(str(folder)) is None
+
+
+def test_lag_is_what_the_broker_has_and_no_batch_had(tmp_path: Path, broker: str) -> None:
+    """Partitions and topics that no batch has seen count whole; topics that are gone, not at all."""
+    folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}, "gone": {"0": 7}}, done=1)
+    assert lag(config(folder, broker, "orders", "late")) == {"orders": 4, "late": 1}
+    assert lag(config(tmp_path / "new", broker, "orders")) is None, "no batch is finished"
+
+
+def test_nobody_knows(tmp_path: Path) -> None:
+    """A broker that is away, and settings that only Java understands, give no lag and no error."""
+    folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
+    assert lag(config(folder, "127.0.0.1:1", "orders")) is None
+    assert lag(config(folder, "127.0.0.1:1", "orders", **{"kafka.no.such": "x"})) is None
+    files = PipelineConfig(str(folder), SourceConfig(path="x", subject="s"), TableConfig(kind="parquet", name="a.b"))
+    assert lag(files) is None
+
+
+def test_settings_in_the_words_of_librdkafka() -> None:
+    """Settings of the connector are those of a client, user and password taken from Java's one line for both."""
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="a\\"b=c";'
+    options = {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.jaas.config": jaas,
+        "kafka.ssl.truststore.location": "/x.jks",
+        "failOnDataLoss": "false",
+    }
+    found = client_settings(SourceConfig(kind="kafka", bootstrap="b:1", topics=("t",), options=options))
+    assert {name: value for name, value in found.items() if isinstance(value, str)} == {
+        "bootstrap.servers": "b:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "me",
+        "sasl.password": 'a"b=c',
+    }
+
+
+def test_an_answer_is_good_for_a_while() -> None:
+    """The broker is asked again when the last answer is too old."""
+    now, answers = [0.0], iter([{"t": 1}, {"t": 2}])
+    watch = LagWatch(lambda: next(answers), lambda: now[0])
+    assert (watch(), watch()) == ({"t": 1}, {"t": 1})
+    now[0] = LagWatch.HOLDS
+    assert watch() == {"t": 2}
