@@ -62,7 +62,8 @@ def columns(stack: Stack) -> str:
     if len(starts) > 1:
         parts.append(f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">{escape(starts[-1])}</text>')
     legend, rows = _legend(stack.names, colours)
-    return _drawn(stack.label, _WIDTH, _HEIGHT + _FOOT + rows * _BAR, "".join([*parts, legend]))
+    label = f"{stack.label}; the highest column is {most:,}"
+    return _drawn(label, _WIDTH, _HEIGHT + _FOOT + rows * _BAR, "".join([*parts, legend]))
 
 
 def _legend(names: tuple[str, ...], colours: Mapping[str, str]) -> tuple[str, int]:

@@ -38,7 +38,10 @@ class Bars(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """A table with a heading, and a plot above it; a section with neither rows nor plot is not shown."""
+    """A table with a heading, and a plot above it; a section with neither rows nor plot is not shown.
+
+    folded   pages show the table when it is asked for; the plot says most of it
+    """
 
     title: str
     columns: tuple[str, ...] = ()
@@ -46,6 +49,7 @@ class Section(msgspec.Struct, frozen=True):
     note: str = ""
     bars: Bars | None = None
     chart: Stack | None = None
+    folded: bool = False
 
     @property
     def empty(self) -> bool:
@@ -129,7 +133,8 @@ def _section(section: Section) -> str:
         numeric = _numeric(section)
         head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.columns)
         rows = "".join(f"<tr>{_cells(row, numeric)}</tr>" for row in section.rows[:MOST_ROWS])
-        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        parts.append(f"<details><summary>Figures</summary>{table}</details>" if section.folded else table)
     if len(section.rows) > MOST_ROWS:
         parts.append(f"<p>{escape(_rest(section))}</p>")
     return "".join([*parts, "</section>"])
