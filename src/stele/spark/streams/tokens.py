@@ -1,0 +1,194 @@
+"""SQL in tokens: just enough of Spark's lexical rules to find statements, names and strings, with their places.
+
+Strings are `'…'` and `"…"` with backslash escapes and doubled quotes, or raw as `r'…'`; names are words or stand in
+backquotes, doubled inside; comments are `-- …` and `/* … */`, which nest. A word may hold `$`, with which the names of
+views beside a stream are made. Time and memory grow with the text, never faster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from stele.errors import Invalid
+
+
+class StatementInvalid(Invalid):
+    """A statement is wrong; `line` and `column` count from 1 in the text that was given."""
+
+    def __init__(self, why: str, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {why}")
+        self.why = why
+        self.line = line
+        self.column = column
+
+    def __reduce__(self) -> tuple[type[StatementInvalid], tuple[str, int, int]]:
+        return StatementInvalid, (self.why, self.line, self.column)
+
+
+class Unfinished(StatementInvalid):
+    """The text ends inside a string, a quoted name or a comment; more of it may mend that."""
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    WORD = auto()
+    QUOTED = auto()
+    STRING = auto()
+    MARK = auto()
+
+
+class Token(NamedTuple):
+    """A token as it is written, and where: offsets into the text."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """The word in upper case, the mark as it is; '' for what is quoted."""
+        return self.text.upper() if self.kind is Kind.WORD else self.text if self.kind is Kind.MARK else ""
+
+    @property
+    def name(self) -> str | None:
+        """The name it is, None where it cannot be one."""
+        if self.kind is Kind.QUOTED:
+            return self.text[1:-1].replace("``", "`")
+        return self.text if self.kind is Kind.WORD and not self.text[0].isdigit() else None
+
+
+_TOKEN: Final = re.compile(
+    r"""(?P<space>\s++|--[^\n]*+)
+      | (?P<comment>/\*)
+      | (?P<string>[rR]'[^']*+'|[rR]"[^"]*+"|'(?:[^'\\]|\\.|'')*+'|"(?:[^"\\]|\\.|"")*+")
+      | (?P<quoted>`(?:[^`]|``)*+`)
+      | (?P<word>[\w$]++)
+      | (?P<open>['"`])
+      | (?P<mark>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT: Final = re.compile(r"/\*|\*/")
+_OPENERS: Final = {"'": "the string", '"': "the string", "`": "the quoted name"}
+_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0"}
+_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\(.)", re.DOTALL)
+_PLAIN: Final = re.compile(r"[^\W\d]\w*", re.ASCII)
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The tokens of a text. Raises `Unfinished`."""
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        assert found is not None
+        match found.lastgroup:
+            case "comment":
+                at = _comment_end(text, at)
+                continue
+            case "open":
+                raise Unfinished(f"{_OPENERS[found[0]]} that begins here has no end", *place(text, at))
+            case "word" | "quoted" | "string" | "mark" as kind:
+                yield Token(Kind[kind.upper()], found[0], at, found.end())
+        at = found.end()
+
+
+def _comment_end(text: str, start: int) -> int:
+    depth = 0
+    for mark in _COMMENT.finditer(text, start):
+        depth += 1 if mark[0] == "/*" else -1
+        if not depth:
+            return mark.end()
+    raise Unfinished("the comment that begins here has no end", *place(text, start))
+
+
+def place(text: str, offset: int) -> tuple[int, int]:
+    """Line and column of an offset, from 1."""
+    before = text[:offset]
+    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+
+def quote(name: str) -> str:
+    """A name in backquotes, as Spark reads every one."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def shown(name: str) -> str:
+    """A name as short as it can be written: a word, or in backquotes."""
+    return name if _PLAIN.fullmatch(name) else quote(name)
+
+
+def literal(value: str) -> str:
+    """A string as SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def unquoted(token: str) -> str:
+    """What a string token says."""
+    if token[0] in "rR":
+        return token[2:-1]
+    mark, inside = token[0], token[1:-1]
+    if "\\" not in inside:
+        return inside.replace(mark * 2, mark)
+    parts = re.split(r"(\\u[0-9A-Fa-f]{4}|\\.)", inside, flags=re.DOTALL)
+    return "".join(
+        _ESCAPE.sub(_unescaped, part) if part.startswith("\\") else part.replace(mark * 2, mark) for part in parts
+    )
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])
+
+
+class Piece(NamedTuple):
+    """One statement of a text: its tokens, and the text they count in."""
+
+    text: str
+    tokens: Sequence[Token]
+
+    @property
+    def source(self) -> str:
+        """The statement as it is written, without what stands around it."""
+        return self.text[self.tokens[0].start : self.tokens[-1].end]
+
+
+def pieces(text: str) -> list[Piece]:
+    """The statements of a text, parted by `;`; a script of Spark, `BEGIN … END`, is one. Raises `Unfinished`."""
+    found, rest = parted(text)
+    return [*found, rest] if rest.tokens else found
+
+
+def parted(text: str) -> tuple[list[Piece], Piece]:
+    """The statements that end in `;`, and the tokens behind the last one. Raises `Unfinished`."""
+    found: list[Piece] = []
+    current: list[Token] = []
+    depth = 0
+    for token in tokens(text):
+        if token.word == ";" and not depth:
+            if current:
+                found.append(Piece(text, current))
+            current = []
+            continue
+        depth += _deeper(token, current)
+        current.append(token)
+    return found, Piece(text, current)
+
+
+_BLOCKS: Final = {"IF", "WHILE", "LOOP", "REPEAT", "FOR"}
+
+
+def _deeper(token: Token, before: Sequence[Token]) -> int:
+    """How a token changes the depth within a script of Spark: BEGIN and CASE go in, their END out."""
+    first = [each.word for each in before[:3]]
+    if first[:1] != ["BEGIN"] and first[1:] != [":", "BEGIN"]:
+        return 1 if token.word == "BEGIN" and (not first or first[1:] == [":"]) else 0
+    after_end = before[-1].word == "END"
+    if token.word == "END":
+        return -1
+    if after_end:
+        # END IF, END LOOP … closed what had not been counted
+        return 1 if token.word in _BLOCKS else 0
+    return 1 if token.word in {"BEGIN", "CASE"} else 0
