@@ -1,0 +1,230 @@
+"""The first `pipeline.toml`: few answers in, a file with comments out that runs as it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from stele.errors import Invalid
+from stele.spark.pipeline.config import TableKind
+
+NAMESPACE: Final = "streams"
+"""Of tables nobody has named."""
+_CATALOG: Final = "lake"
+_KNOWN: Final = {"4.0": ("1.10.0", "4.0.0"), "4.1": ("1.11.0", "4.1.0")}
+"""By the line of Spark, the version of Iceberg's runtime and that of Delta made for it."""
+
+
+class Start(msgspec.Struct, frozen=True):
+    """What is to be known before there can be a pipeline.
+
+    bootstrap, topics   of Kafka; or
+    path                a folder of files
+    subject             whose records they are; '' is topic-value
+    registry            address, or a snapshot file
+    table               `namespace.name`; '' makes one up. Of several topics, the namespace counts
+    kind                of table
+    """
+
+    bootstrap: str = ""
+    topics: tuple[str, ...] = ()
+    path: str = ""
+    subject: str = ""
+    registry: str = "http://localhost:8081"
+    table: str = ""
+    kind: TableKind = "iceberg"
+
+    def check(self) -> None:
+        """Raise `Invalid` for answers that do not fit together."""
+        if bool(self.bootstrap) == bool(self.path):
+            raise Invalid("either the address of a Kafka broker or a folder of files")
+        if self.bootstrap and not self.topics:
+            raise Invalid("which topics of Kafka, is not said")
+        if self.path and self.topics:
+            raise Invalid("files have no topics")
+        if self.path and not self.subject:
+            raise Invalid("the subject is missing: whose versions the records in the files are")
+        if len(set(self.topics)) < len(self.topics):
+            raise Invalid("a topic is named twice")
+        if len(self.topics) > 1 and self.subject:
+            raise Invalid("with several topics the subject of each is its name and -value; change the file for others")
+        if self.table and not re.fullmatch(r"[^.`\s]+(\.[^.`\s]+)+", self.table):
+            raise Invalid(f"a table's name is 'namespace.table', not {self.table!r}")
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Subjects of the records."""
+        return (self.subject,) if self.subject else tuple(f"{topic}-value" for topic in self.topics)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Tables, one for each topic."""
+        if len(self.topics) > 1:
+            namespace = self.table.rpartition(".")[0] or NAMESPACE
+            return tuple(f"{namespace}.{name}" for name in _unlike(self.topics))
+        about = self.topics[0] if self.topics else self.subject.rpartition(":")[2].removesuffix("-value")
+        return (self.table or f"{NAMESPACE}.{_name(about)}",)
+
+
+def pipeline_toml(start: Start, folder: Path, *, spark: str = "") -> str:
+    """The file's text. Raises `Invalid` for answers that do not fit together.
+
+    folder   where the file will be
+    spark    the version of Spark, for packages that must fit it
+    """
+    start.check()
+    parts = [_head(start), _source(start), _table(start), _rest(start), _spark(start, folder.resolve(), spark)]
+    return "\n".join(line for part in parts for line in part).rstrip() + "\n"
+
+
+def _head(start: Start) -> Iterator[str]:
+    name = start.tables[0].rpartition(".")[2]
+    yield "# stele pipeline plan FILE says what the tables need, stele pipeline run FILE runs it."
+    yield "# Paths count from the folder of this file; a name in ${} stands for that variable of the environment."
+    yield ""
+    yield _line("checkpoint", f"state/{name}", "progress; a new folder starts from the beginning")
+    yield '# mode = "FAILFAST"  # stop at the first bad record instead of setting it aside'
+    yield ""
+
+
+def _source(start: Start) -> Iterator[str]:
+    yield "[source]"
+    if start.bootstrap:
+        yield _line("kind", "kafka")
+        yield _line("bootstrap", start.bootstrap)
+        yield _line("topics", list(start.topics))
+        yield _line("starting", "earliest", "where a new checkpoint begins, or latest")
+        yield _line("max_records_per_trigger", 1_000_000, "of one batch: fewer take less memory, and come sooner")
+        yield '# options = { "kafka.security.protocol" = "SASL_SSL" }  # whatever Spark\'s source understands'
+    else:
+        yield _line("path", start.path, "a folder of files, new ones are found")
+        yield _line("format", "parquet", "or orc; binaryFile: every file is one record")
+        yield _line("column", "value", "the binary column with the records")
+        yield "# max_files_per_trigger = 100  # of one batch"
+    if len(start.topics) < 2:
+        yield _line("subject", start.subjects[0], "its newest version says which columns there are")
+    yield _line("registry", start.registry, "or a snapshot file, *.json")
+    yield ""
+
+
+def _table(start: Start) -> Iterator[str]:
+    yield "[table]"
+    yield _line("kind", start.kind, "one of iceberg, iceberg-spark, delta, parquet")
+    if start.kind == "iceberg":
+        yield _line("catalog", "sqlite:///warehouse/catalog.db", "any database of SQLAlchemy")
+        yield _line("warehouse", "warehouse", "a folder, or s3://…")
+    elif start.kind == "iceberg-spark":
+        yield _line("catalog", _CATALOG, "of the session, see [spark.conf]")
+    if len(start.topics) < 2:
+        yield _line("name", start.tables[0])
+    yield '# changes = "ask"  # let nothing change a table before stele pipeline plan FILE --apply'
+    yield '# keep = ["timestamp", "partition", "offset"]  # more of a record, as columns _stele_…'
+    yield ""
+    if len(start.topics) > 1:
+        for topic, subject, table in zip(start.topics, start.subjects, start.tables, strict=True):
+            yield "[[route]]"
+            yield _line("topic", topic)
+            yield _line("subject", subject)
+            yield _line("table", table)
+            yield ""
+
+
+def _rest(start: Start) -> Iterator[str]:
+    often = 'interval = "10 seconds"'
+    if start.bootstrap:
+        yield "[trigger]"
+        yield f"{often}  # without it a run reads what there is, and stops"
+    else:
+        yield "# [trigger]"
+        yield f"# {often}  # without it a run reads what there is, and stops"
+    yield ""
+    yield "# [metrics]"
+    yield "# port = 9108  # for Prometheus, while it runs"
+    yield '# file = "metrics/orders.prom"  # after every batch'
+    yield ""
+
+
+def _spark(start: Start, folder: Path, version: str) -> Iterator[str]:
+    """Packages and settings of the session, for what needs some."""
+    conf = _conf(start.kind, folder)
+    line = ".".join(version.split(".")[:2])
+    fitting = line if line in _KNOWN else "4.1"
+    packages = _packages(start, fitting, version or f"{fitting}.1")
+    if packages or conf:
+        yield "[spark]"
+    if packages:
+        if line != fitting:
+            yield f"# Made for Spark {fitting}; take those of the Spark you run."
+        yield _line("packages", packages)
+    if conf:
+        yield ""
+        yield "[spark.conf]"
+        for name, value in conf.items():
+            yield _line(json.dumps(name), value)
+
+
+def _packages(start: Start, line: str, version: str) -> list[str]:
+    iceberg, delta = _KNOWN[line]
+    kafka = version if version.startswith(line) else f"{line}.1"
+    found = [f"org.apache.spark:spark-sql-kafka-0-10_2.13:{kafka}"] if start.bootstrap else []
+    if start.kind == "iceberg-spark":
+        found.append(f"org.apache.iceberg:iceberg-spark-runtime-{line}_2.13:{iceberg}")
+    if start.kind == "delta":
+        found.append(f"io.delta:delta-spark_2.13:{delta}")
+    return found
+
+
+def _conf(kind: TableKind, folder: Path) -> dict[str, str]:
+    """Settings for a catalogue in the folder; Spark's own catalogue needs Hive's part to remember tables."""
+    warehouse = str(folder / "warehouse")
+    hive = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": warehouse,
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'metastore'};create=true",
+    }
+    match kind:
+        case "iceberg":
+            return {}
+        case "iceberg-spark":
+            return {
+                "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+                f"spark.sql.catalog.{_CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+                f"spark.sql.catalog.{_CATALOG}.type": "hadoop",
+                f"spark.sql.catalog.{_CATALOG}.warehouse": warehouse,
+            }
+        case "delta":
+            return {
+                "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+                "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+                **hive,
+            }
+        case "parquet":
+            return hive
+
+
+def _line(key: str, value: str | int | Sequence[str], comment: str = "") -> str:
+    """A key and its value; the texts of JSON are texts of TOML, but for one character."""
+    said = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"{key} = {said}{f'  # {comment}' if comment else ''}"
+
+
+def _name(about: str) -> str:
+    """A name for a table: letters, digits and underscores."""
+    return re.sub(r"\W", "_", about) or "records"
+
+
+def _unlike(topics: Sequence[str]) -> list[str]:
+    """A name for the table of each topic; none is another's, or that of the dead letters."""
+    found: list[str] = []
+    for topic in topics:
+        name, number = _name(topic), 1
+        while name in found or (found and name == f"{found[0]}_dead_letters"):
+            number += 1
+            name = f"{_name(topic)}_{number}"
+        found.append(name)
+    return found

@@ -1,0 +1,126 @@
+"""The first file of a pipeline: whatever the answers were, it is valid, and says what was answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stele.errors import Invalid
+from stele.spark.pipeline.config import PipelineConfig, TableKind, load_config
+from stele.spark.pipeline.starting import Start, pipeline_toml
+
+KINDS: tuple[TableKind, ...] = get_args(TableKind)
+SOURCES = {
+    "kafka": {"bootstrap": "broker:9092", "topics": ("orders",)},
+    "kafka with a subject": {"bootstrap": "broker:9092", "topics": ("orders",), "subject": "shop.Order"},
+    "several topics": {"bootstrap": "a:1,b:2", "topics": ("orders", "pay-ments", "pay.ments", "orders_dead_letters")},
+    "files": {"path": "in/orders", "subject": ":.shop:orders-value"},
+}
+
+
+def written(folder: Path, start: Start, spark: str = "4.1.1") -> PipelineConfig:
+    """The file as it is read again, without a variable in the environment."""
+    file = folder / "pipeline.toml"
+    file.write_text(pipeline_toml(start, folder, spark=spark), encoding="utf-8")
+    return load_config(file, {})
+
+
+@pytest.mark.parametrize("table", ["", "shop.data"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_combination_is_valid(tmp_path: Path, source: str, kind: TableKind, table: str) -> None:
+    """The file loads, and the configuration is what was asked for."""
+    start = Start(**SOURCES[source], table=table, kind=kind, registry="http://registry:8081")  # type: ignore[arg-type]  # of several types
+    found = written(tmp_path, start)
+    assert found.source.registry == "http://registry:8081"
+    assert found.table.kind == kind
+    assert tuple(route.table for route in found.routes) == start.tables
+    assert tuple(route.subject for route in found.routes) == start.subjects
+    assert found.source.topics == start.topics
+    assert len(set(start.tables)) == len(start.tables)
+    if table:
+        assert start.tables[0].startswith("shop.")
+    packages = " ".join(found.spark.packages)
+    assert ("spark-sql-kafka-0-10_2.13:4.1.1" in packages) == bool(start.bootstrap)
+    assert ("iceberg-spark-runtime-4.1_2.13" in packages) == (kind == "iceberg-spark")
+    assert ("delta-spark_2.13" in packages) == (kind == "delta")
+    if kind == "iceberg-spark":
+        assert f"spark.sql.catalog.{found.table.catalog}" in found.spark.conf
+
+
+def test_names_made_of_topics() -> None:
+    """Tables are named after topics and subjects, in letters every catalogue takes."""
+    assert Start(bootstrap="b", topics=("shop.orders-v1",)).tables == ("streams.shop_orders_v1",)
+    assert Start(path="in", subject=":.eu:orders-value").tables == ("streams.orders",)
+    assert Start(bootstrap="b", topics=("a.b", "a-b"), table="x.y.z").tables == ("x.y.a_b", "x.y.a_b_2")
+    dead = Start(bootstrap="b", topics=("o", "o_dead_letters")).tables
+    assert dead == ("streams.o", "streams.o_dead_letters_2"), "the first table's dead letters have that name"
+
+
+def test_comments_are_settings_too(tmp_path: Path) -> None:
+    """What the file suggests in comments is valid when the signs before it are taken away."""
+    for source in SOURCES.values():
+        text = pipeline_toml(Start(**source), tmp_path)  # type: ignore[arg-type]  # of several types
+        lines = [
+            line[2:] if line.startswith("# ") and ("=" in line or line.startswith("# [")) else line
+            for line in text.splitlines()
+        ]
+        (tmp_path / "all.toml").write_text("\n".join(lines), encoding="utf-8")
+        found = load_config(tmp_path / "all.toml", {})
+        assert (found.mode, found.table.changes, found.metrics.port) == ("FAILFAST", "ask", 9108)
+        assert found.trigger.interval
+
+
+def test_packages_fit_spark(tmp_path: Path) -> None:
+    """Packages are those of the Spark there is; where none are known for it, it is said which they are for."""
+    start = Start(bootstrap="b", topics=("t",), kind="iceberg-spark")
+    assert "iceberg-spark-runtime-4.0_2.13" in written(tmp_path, start, "4.0.2").spark.packages[1]
+    assert "spark-sql-kafka-0-10_2.13:4.0.2" in written(tmp_path, start, "4.0.2").spark.packages[0]
+    assert "Made for" not in pipeline_toml(start, tmp_path, spark="4.1.1")
+    for other in ("", "4.3.0"):
+        assert "Made for Spark 4.1" in pipeline_toml(start, tmp_path, spark=other)
+        assert "spark-sql-kafka-0-10_2.13:4.1.1" in written(tmp_path, start, other).spark.packages[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        (Start(), "either the address"),
+        (Start(bootstrap="b", path="in", subject="s"), "either the address"),
+        (Start(bootstrap="b"), "which topics"),
+        (Start(path="in"), "the subject is missing"),
+        (Start(path="in", subject="s", topics=("t",)), "files have no topics"),
+        (Start(bootstrap="b", topics=("t", "t")), "named twice"),
+        (Start(bootstrap="b", topics=("t", "u"), subject="s"), "with several topics"),
+        (Start(path="in", subject="s", table="orders"), "namespace.table"),
+    ],
+)
+def test_answers_that_do_not_fit(tmp_path: Path, start: Start, said: str) -> None:
+    """Answers that make no pipeline are refused with what is wrong, before anything is written."""
+    with pytest.raises(Invalid, match=said):
+        pipeline_toml(start, tmp_path)
+
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(lambda text: "${" not in text)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(path=_TEXT, subject=_TEXT, registry=_TEXT)
+def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: str) -> None:
+    """Quotes, control characters and other alphabets do not break the file."""
+    found = written(tmp_path, Start(path=f"x{path}", subject=subject, registry=f"http://{registry}/"))
+    assert found.source.subject == subject
+    assert found.source.registry == f"http://{registry}/"
+    assert found.source.path.endswith(f"x{path}")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(topics=st.lists(st.text("ab._-", min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
+def test_any_topics_have_tables(tmp_path: Path, topics: list[str]) -> None:
+    """However alike the names of topics are, each has a table of its own, and the file is valid."""
+    start = Start(bootstrap="b:1", topics=tuple(topics), kind="parquet")
+    assert len({route.table for route in written(tmp_path, start).routes}) == len(topics)
