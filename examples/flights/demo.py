@@ -102,7 +102,7 @@ def flow(
         def on_batch(batch: BatchReport) -> None:
             progress.update(stored, advance=batch.rows)
             for column in batch.columns_added:
-                report.say(f"batch {batch.batch}: the table gained column {column} (schema v{batch.reader_version})")
+                report.say(f"batch {batch.batch}: the table gained column {column} (schema v{batch.versions[SUBJECT]})")
 
         def pipeline() -> None:
             try:

@@ -7,9 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier, Event, Thread, Timer
+from threading import Event, Thread, Timer
 from unittest.mock import Mock
 
 import msgspec
@@ -17,15 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from orders import SUBJECT, V1, V2, V3, drop, framed, order
-from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 from registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Conflict, Invalid, NotFound, StoreError, SubjectNotFound, Unavailable
 from stele.spark import PipelineConfig, iceberg_dataframe, load_config, run_pipeline
-from stele.spark.pipeline import BatchReport, PipelineFailed, iceberg, open_table
-from stele.spark.pipeline.config import SourceConfig, TableConfig, TriggerConfig
+from stele.spark.pipeline import BatchReport, PipelineFailed, open_table
+from stele.spark.pipeline.config import SourceConfig, TriggerConfig
+from stele.spark.pipeline.sinks import iceberg
 
 TOML = """
 checkpoint = "state"
@@ -87,11 +86,11 @@ def test_a_running_query_gains_columns(spark: SparkSession, registry: StubRegist
     finally:
         stop.set()
         runner.join(60)
-    assert [report.reader_version for report in seen] == [1, 2, 3]
+    assert [report.versions for report in seen] == [{SUBJECT: number} for number in (1, 2, 3)]
     assert [report.rows for report in seen] == [10, 2, 3]
     assert [report.columns_added for report in seen[1:]] == [("at",), ("place.country", "note", "places")]
     assert seen[1].tombstones == 1
-    assert seen[2].records == {1: 1, 2: 1, 3: 1}
+    assert seen[2].records == {"1": 1, "2": 1, "3": 1}
     table = open_table(settings.table)
     assert str(table.schema().find_type("id")) == "long"
     df = iceberg_dataframe(spark, table)
@@ -133,6 +132,7 @@ def test_bad_records_go_beside_the_table(spark: SparkSession, registry: StubRegi
     found = letters(settings)
     assert [letter["value"] for letter in found] == bad
     assert [letter["schema_id"] for letter in found] == [1, 99, None, 1]
+    assert (found[0]["byte"], found[0]["offset"]) == (len(order(1, 1, 1)) - 6, None)
     assert found[0]["reason"] == "the record ends inside a value"
     assert str(found[0]["source"]).endswith("in/a.parquet")
     assert {letter["batch"] for letter in found} == {0}
@@ -195,7 +195,7 @@ def test_a_version_registered_in_between_loses_no_column(
 
     registry.get = get  # type: ignore[method-assign]  # registers the schema when a task first meets its id
     report = run_pipeline(settings, spark=spark)
-    assert report.versions == (2,)
+    assert report.versions == {SUBJECT: (2,)}
     rows = iceberg_dataframe(spark, open_table(settings.table)).orderBy("id").collect()
     assert [(row.id, row.note, row._stele_version) for row in rows] == [(1, None, 1), (2, "note 2", 2)]
     assert len(list((tmp_path / "warehouse").rglob("*.parquet"))) == 1, "files of the first try are gone"
@@ -263,7 +263,7 @@ def test_a_file_without_the_column_is_no_tombstone(spark: SparkSession, registry
 
 def _source(folder: Path, registry: str) -> SourceConfig:
     """All files in one batch."""
-    return SourceConfig(str(folder / "in"), SUBJECT, registry)
+    return SourceConfig(path=str(folder / "in"), subject=SUBJECT, registry=registry)
 
 
 def test_signals_end_a_run_between_two_batches(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
@@ -289,33 +289,10 @@ def test_signals_end_a_run_between_two_batches(spark: SparkSession, registry: St
     assert ids(spark, settings) == [0, 1, 2, 3]
 
 
-def _grow(folder: Path, *columns: str) -> tuple[Catalog, tuple[str, ...]]:
-    """A catalog in which the table has the columns, all of them long."""
-    catalog = iceberg.open_catalog(TableConfig(f"sqlite:///{folder}/c.db", str(folder / "w"), "a.b"))
-    return catalog, iceberg.grown(catalog, "a.b", pa.schema([pa.field(name, pa.int64()) for name in columns]))[1]
-
-
-def test_two_pipelines_may_begin_one_table_at_once(tmp_path: Path) -> None:
-    """Catalog, namespace, table and columns are made by two writers at the same time; neither fails or loses any."""
-
-    def work(round_: int, mine: str) -> None:
-        start.wait()
-        for number in range(3):
-            _grow(tmp_path / str(round_), "id", f"{mine}{number}")
-
-    for round_ in range(8):
-        start = Barrier(2)
-        with ThreadPoolExecutor(2) as pool:
-            for done in [pool.submit(work, round_, mine) for mine in "xy"]:
-                done.result()
-        names = _grow(tmp_path / str(round_), "id")[0].load_table("a.b").schema().column_names
-        assert sorted(names) == ["id", "x0", "x1", "x2", "y0", "y1", "y2"]
-
-
 CHILD = """
 import os, sys
 from stele.spark import load_config, run_pipeline
-from stele.spark.pipeline import iceberg
+from stele.spark.pipeline.sinks import iceberg
 where = sys.argv[2]
 calls = iter(range(2))
 original = iceberg.commit

@@ -1,12 +1,14 @@
-"""Pipelines: framed records that keep arriving become rows of an Iceberg table, exactly once, dead letters beside it.
+"""Pipelines: framed records that keep arriving become rows of tables, exactly once, dead letters beside them.
 
     report = run_pipeline(load_config("pipeline.toml"))
 
-One micro-batch goes like this (`batch`): pin the subject's newest version, let the table grow to it, decode and write
-data files in the tasks, write down which files they were (`journal`), commit. Whatever dies in between, the same batch
-comes again, finds what was done, and does the rest.
+One micro-batch goes like this (`batch`): pin the newest versions of the subjects, decode (`judging`), write down what
+the records were judged by (`journal`), let the tables grow (`changes`, `tables`), append, each table once per batch
+(`sinks`). Whatever dies in between, the same batch comes again, is judged the same, and only what is missing is done.
 """
 
+from stele.spark.pipeline.asking import apply_plan, dead_letters, plan_pipeline, replay_dead_letters
+from stele.spark.pipeline.changes import Change, TablePlan
 from stele.spark.pipeline.config import PipelineConfig, load_config
 from stele.spark.pipeline.iceberg import iceberg_dataframe, open_table
 from stele.spark.pipeline.report import BatchReport, PipelineReport
@@ -14,11 +16,17 @@ from stele.spark.pipeline.runner import PipelineFailed, run_pipeline
 
 __all__ = [
     "BatchReport",
+    "Change",
     "PipelineConfig",
     "PipelineFailed",
     "PipelineReport",
+    "TablePlan",
+    "apply_plan",
+    "dead_letters",
     "iceberg_dataframe",
     "load_config",
     "open_table",
+    "plan_pipeline",
+    "replay_dead_letters",
     "run_pipeline",
 ]

@@ -3,182 +3,257 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
-import pyarrow as pa
 
-from stele.errors import Conflict, Invalid, Unavailable
-from stele.spark.engines.resolve import Resolver
-from stele.spark.pipeline import iceberg
+from stele.errors import Conflict, DecodeError, Unavailable
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Entry, Journal
-from stele.spark.pipeline.report import BatchReport
-from stele.spark.pipeline.task import DEAD_LETTERS, EXTRA_COLUMNS, RESULT_DDL, WritePartition
-from stele.spark.source import Pin, RegistryLike, parsed, pin
+from stele.spark.pipeline.judging import ERROR, ID, Group, Route, groups, names_of, settled, unrouted
+from stele.spark.pipeline.report import MOST_REASONS, BatchReport, summed
+from stele.spark.pipeline.source import check_files
+from stele.spark.pipeline.tables import Tables
+from stele.spark.source import Pin, RegistryLike, pin
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog import Catalog
-    from pyiceberg.table import Table
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+Part: TypeAlias = "tuple[Group | None, DataFrame]"
 
 TRIES = 5
-"""How often a batch is decoded again because a newer version of the subject was registered while it was decoded."""
+"""How often a batch is judged again because a newer version of a subject was registered meanwhile."""
 
 
-@dataclass(slots=True)
-class _Written:
-    """What the tasks of a batch answered."""
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A batch that was judged.
 
-    data: list[str] = field(default_factory=list)
-    dead: list[str] = field(default_factory=list)
-    rows: int = 0
-    dead_letters: int = 0
-    tombstones: int = 0
-    records: dict[int, int] = field(default_factory=dict)
-    met: set[int] = field(default_factory=set)
-    blank: set[str] = field(default_factory=set)
+    routes  with the schemas it was judged by
+    parts   its records by group, kept by Spark until the batch is done; None for records of no group
+    known   ids that were found, as texts
+    counts  what came of the records
+    """
+
+    routes: tuple[Route, ...]
+    parts: tuple[Part, ...]
+    known: tuple[str, ...]
+    counts: BatchReport
 
 
-class BatchRunner:
-    """Works off batches of one pipeline; `stop` ends waiting."""
+class Judge:
+    """Judges batches of one pipeline; `stop` ends waiting for a registry."""
 
-    def __init__(
-        self, config: PipelineConfig, registry: RegistryLike, catalog: Catalog, journal: Journal, stop: Event
-    ) -> None:
-        self._config = config
-        self._stop = stop
-        self._registry = registry
-        self._catalog = catalog
-        self._journal = journal
-        self._application = journal.application()
+    def __init__(self, config: PipelineConfig, registry: RegistryLike, stop: Event) -> None:
+        self._config, self._registry, self._stop = config, registry, stop
+
+    def pinned(self) -> tuple[Route, ...]:
+        """The routes with the newest versions of their subjects; a registry that is being restarted is waited for."""
+        return tuple(Route(route, self._pin(route.subject)) for route in self._config.routes)
 
     def check(self) -> None:
         """Raise now what every batch would: no registry, no such subject, a schema without columns."""
-        table_schema(pin(self._registry, self._config.source.subject))
+        for route in self._config.routes:
+            Route(route, pin(self._registry, route.subject)).columns(self._config)
 
-    def run(self, df: DataFrame, batch: int) -> BatchReport:
-        """Bring the batch into the tables, unless it is there. The frame has columns `value` and `source`."""
-        begun = time.monotonic()
-        entry = self._journal.entry(batch)
-        if entry is not None:
-            self._commit(entry)
-            return msgspec.structs.replace(entry.report, replayed=True)
-        report, written = self._write(df, batch)
-        report = msgspec.structs.replace(report, seconds=time.monotonic() - begun)
-        entry = Entry(report, tuple(written.data), tuple(written.dead))
-        self._journal.keep(entry)
-        self._commit(entry)
-        return msgspec.structs.replace(report, seconds=time.monotonic() - begun)
+    @contextmanager
+    def judged(self, raw: DataFrame, batch: int, entry: Entry | None = None) -> Iterator[Judged]:
+        """The batch as it was judged before, or, where no entry is given, by what is known now.
 
-    def _pin(self) -> Pin:
-        """Pin the subject; a registry that is being restarted is waited for."""
-        source, pause = self._config.source, 0.5
-        until = time.monotonic() + source.patience
+        A batch with strange ids is judged again when there are newer versions by then, so that no column is lost.
+        Raises `Conflict` when versions come faster than that.
+        """
+        kept: list[DataFrame] = []
+        try:
+            if entry is not None:
+                routes = tuple(Route(*each) for each in zip(self._config.routes, entry.pins, strict=True))
+                parts = self._parts(raw, routes, kept, entry.known)
+                yield Judged(routes, parts, entry.known, _counted(parts, batch)[0])
+                return
+            routes = self.pinned()
+            for _ in range(TRIES):
+                parts = self._parts(raw, routes, kept)
+                counts, known, unknown = _counted(parts, batch)
+                fresh = self._newer(routes) if unknown or not known <= _pinned(routes) else None
+                if fresh is None:
+                    if unknown:
+                        parts = tuple((group, settled(df, sorted(known))) for group, df in parts)
+                    yield Judged(routes, parts, tuple(sorted(known)), counts)
+                    return
+                routes = fresh
+                _release(kept)
+            raise Conflict("subjects get new versions faster than a batch can be decoded")
+        finally:
+            _release(kept)
+
+    def _parts(
+        self, raw: DataFrame, routes: Sequence[Route], kept: list[DataFrame], known: Sequence[str] | None = None
+    ) -> tuple[Part, ...]:
+        """The judged records by group, each kept once it is computed."""
+        found: list[Part] = []
+        grouped = groups(routes)
+        for group in grouped:
+            judged = group.judged(raw, self._config, self._registry)
+            found.append((group, (judged if known is None else settled(judged, known)).persist()))
+        rest = unrouted(raw, grouped, self._config)
+        if rest is not None:
+            found.append((None, rest.persist()))
+        kept += [df for _, df in found]
+        return tuple(found)
+
+    def _pin(self, subject: str) -> Pin:
+        pause = 0.5
+        until = time.monotonic() + self._config.source.patience
         while True:
             try:
-                return pin(self._registry, source.subject)
+                return pin(self._registry, subject)
             except Unavailable:
                 if self._stop.is_set() or time.monotonic() + pause > until:
                     raise
             self._stop.wait(pause)
             pause = min(2 * pause, 10.0)
 
-    def _write(self, df: DataFrame, batch: int) -> tuple[BatchReport, _Written]:
-        """Decode under the newest version; again when the batch holds a newer one still, so that no column is lost."""
-        added: tuple[str, ...] = ()
-        pinned = self._pin()
-        for _ in range(TRIES):
-            table, gained = iceberg.grown(self._catalog, self._config.table.name, table_schema(pinned))
-            letters, _ = iceberg.grown(self._catalog, self._config.dead_letter_table, DEAD_LETTERS)
-            added += gained
-            written = self._map(df, batch, pinned, table, letters)
-            newer = self._newer(pinned, written.met)
-            missing = self._without_column(df.sparkSession, written.blank)
-            if newer is None and missing is None:
-                return _report(batch, pinned, written, added), written
-            iceberg.discard(table, written.data)
-            iceberg.discard(letters, written.dead)
-            if missing is not None:
-                raise Invalid(f"{missing} has no column {self._config.source.column!r}")
-            pinned = newer or pinned
-        raise Conflict(f"{pinned.subject} gets new versions faster than a batch can be decoded")
-
-    def _map(self, df: DataFrame, batch: int, pinned: Pin, table: Table, letters: Table) -> _Written:
-        task = WritePartition(
-            pinned,
-            self._registry,
-            self._config.engine,
-            iceberg.target(table),
-            iceberg.target(letters),
-            application=self._application,
-            batch=batch,
-            fail_fast=self._config.mode == "FAILFAST",
-        )
-        written = _Written()
-        for kind, name, count in df.mapInArrow(task, RESULT_DDL).collect():
-            match kind:
-                case "data":
-                    written.data.append(name)
-                    written.rows += count
-                case "dead":
-                    written.dead.append(name)
-                    written.dead_letters += count
-                case "record":
-                    written.records[int(name)] = written.records.get(int(name), 0) + count
-                case "met":
-                    written.met.add(int(name))
-                case "blank":
-                    written.blank.add(name)
-                case _:
-                    written.tombstones += count
-        return written
-
-    def _without_column(self, spark: SparkSession, files: set[str]) -> str | None:
-        """The first of the files that lacks the column: to Spark its records are null and would pass for tombstones."""
-        source = self._config.source
-        if source.format == "binaryFile":
-            return None
-        for file in sorted(files):
-            found = spark.read.format(source.format).load(unquote(file)).columns
-            if source.column.casefold() not in (name.casefold() for name in found):
-                return file
-        return None
-
-    def _newer(self, pinned: Pin, met: set[int]) -> Pin | None:
-        """A newer pin, when records of the batch were written with a version newer than the one pinned."""
-        strange = met - {schema.id for schema in pinned.snapshot.schemas}
-        if not strange:
-            return None
-        fresh = self._pin()
-        later = {number for number, version in fresh.versions.items() if version > pinned.reader_version}
-        return fresh if strange & later else None
-
-    def _commit(self, entry: Entry) -> None:
-        batch = entry.report.batch
-        for name, files in ((self._config.table.name, entry.data), (self._config.dead_letter_table, entry.dead)):
-            if files:
-                iceberg.commit(self._catalog.load_table(name), files, self._application, batch)
+    def _newer(self, routes: Sequence[Route]) -> tuple[Route, ...] | None:
+        """The routes with fresh pins, when there is a newer version of a subject."""
+        fresh = self.pinned()
+        pairs = zip(routes, fresh, strict=True)
+        return fresh if any(new.pinned.reader_version > old.pinned.reader_version for old, new in pairs) else None
 
 
-def table_schema(pinned: Pin) -> pa.Schema:
-    """The columns a table needs for the reader's schema. Raises `Invalid` when that is no record."""
-    root = Resolver(parsed(pinned.reader), for_spark=True).root
-    if not pa.types.is_struct(root.type):
-        raise Invalid(f"the newest schema of {pinned.subject} is no record, so it has no columns")
-    return pa.schema([*root.type, *EXTRA_COLUMNS])
+def _pinned(routes: Sequence[Route]) -> set[str]:
+    return {name for route in routes for schema in route.pinned.snapshot.schemas for name in names_of(schema)}
 
 
-def _report(batch: int, pinned: Pin, written: _Written, added: tuple[str, ...]) -> BatchReport:
-    return BatchReport(
-        batch=batch,
-        rows=written.rows,
-        dead_letters=written.dead_letters,
-        tombstones=written.tombstones,
-        reader_version=pinned.reader_version,
-        records=dict(sorted(written.records.items())),
-        columns_added=tuple(dict.fromkeys(added)),
+def _release(kept: list[DataFrame]) -> None:
+    while kept:
+        kept.pop().unpersist()
+
+
+_DEAD, _UNKNOWN, _NULL = "dead", "unknown", "null"
+
+
+def _counted(parts: Sequence[Part], batch: int) -> tuple[BatchReport, set[str], bool]:
+    """What came of the records, ids that were found, and whether others were not."""
+    from pyspark.sql import functions as f
+
+    report, known, unknown = BatchReport(batch), set[str](), False
+    reason = f.col(ERROR)["reason"]
+    for group, df in parts:
+        outcome = f.when(reason.startswith("unknown "), _UNKNOWN).when(f.col(ERROR).isNotNull(), _DEAD)
+        outcome = outcome.when(f.col("value").isNull(), _NULL)
+        for place, route in enumerate(group.routes if group else ()):
+            outcome = outcome.when(group.value(route).isNotNull(), str(place))  # type: ignore[union-attr]  # of a group
+        name = f.when(outcome.isNull() | (outcome != _UNKNOWN), f.col(ID).cast("string"))
+        rows = df.groupBy(outcome.alias("outcome"), name.alias("id")).count().collect()
+        known |= {row.id for row in rows if row.id is not None}
+        unknown = unknown or any(row.outcome == _UNKNOWN for row in rows)
+        report = _plus(report, group, rows)
+    return report, known, unknown
+
+
+def _plus(report: BatchReport, group: Group | None, rows: Sequence[Any]) -> BatchReport:
+    tables: dict[str, int] = {}
+    records: dict[str, int] = {}
+    dead = null = 0
+    for row in rows:
+        if row.outcome in (_DEAD, _UNKNOWN):
+            dead += row["count"]
+        elif row.outcome in (_NULL, None):
+            null += row["count"]
+        elif group is not None:
+            tables = summed(tables, {group.routes[int(row.outcome)].config.table: row["count"]})
+            records = summed(records, {row.id or "": row["count"]})
+    return msgspec.structs.replace(
+        report,
+        rows=report.rows + sum(tables.values()),
+        dead_letters=report.dead_letters + dead,
+        tombstones=report.tombstones + null,
+        tables=summed(report.tables, tables),
+        records=summed(report.records, records),
     )
+
+
+class BatchRunner:
+    """Brings batches of one pipeline into its tables."""
+
+    def __init__(self, config: PipelineConfig, judge: Judge, tables: Tables, journal: Journal) -> None:
+        self._config, self._judge, self._tables, self._journal = config, judge, tables, journal
+        self._application = journal.application()
+
+    def run(self, df: DataFrame, batch: int) -> BatchReport:
+        """Bring the batch into the tables, unless it is there. The frame has the columns of `source.RAW`."""
+        begun = time.monotonic()
+        before = self._journal.entry(batch)
+        if before is not None and before.done:
+            return BatchReport(batch, time.time(), replayed=True)
+        with self._judge.judged(df, batch, before) as judged:
+            if judged.counts.tombstones:
+                check_files(df, self._config.source)
+            if judged.counts.dead_letters and self._config.mode == "FAILFAST":
+                raise _first_error(judged)
+            added = self._tables.grow(judged.routes)
+            entry = before or entry_of(judged)
+            if before is None:
+                self._journal.keep(entry)
+            self._commit(judged)
+            report = finished(judged, added, time.monotonic() - begun, replayed=before is not None)
+        self._journal.finish(entry, report)
+        return report
+
+    def _commit(self, judged: Judged) -> None:
+        batch = judged.counts.batch
+        if judged.counts.dead_letters:
+            self._tables.set_aside([df for _, df in judged.parts], self._application, batch)
+        for group, df in judged.parts:
+            if group is not None:
+                self._tables.append(group, df, self._application, batch)
+
+
+def entry_of(judged: Judged) -> Entry:
+    """What a batch was judged by."""
+    return Entry(judged.counts.batch, tuple(route.pinned for route in judged.routes), judged.known)
+
+
+def finished(judged: Judged, added: tuple[str, ...], seconds: float, *, replayed: bool = False) -> BatchReport:
+    """The report of a batch that is in its tables."""
+    versions = {route.pinned.subject: route.pinned.reader_version for route in judged.routes}
+    return msgspec.structs.replace(
+        judged.counts,
+        at=time.time(),
+        seconds=seconds,
+        columns_added=added,
+        versions=versions,
+        replayed=replayed,
+        reasons=_reasons(judged) if judged.counts.dead_letters else {},
+    )
+
+
+def _reasons(judged: Judged) -> dict[str, int]:
+    """The dead letters by reason; of many different ones the most frequent."""
+    from pyspark.sql import functions as f
+
+    found: dict[str, int] = {}
+    for _, df in judged.parts:
+        bad = df.where(f.col(ERROR).isNotNull()).groupBy(f.col(ERROR)["reason"].alias("reason")).count()
+        most = bad.orderBy(f.desc("count")).limit(MOST_REASONS).collect()
+        found = summed(found, {row.reason: row["count"] for row in most})
+    return found
+
+
+def _first_error(judged: Judged) -> DecodeError:
+    """The error for a pipeline that does not take bad records."""
+    from pyspark.sql import functions as f
+
+    for _, df in judged.parts:
+        row = df.where(f.col(ERROR).isNotNull()).select(ERROR).first()
+        if row is None:
+            continue
+        error = row[0]
+        if error.schema_id is None or str(error.schema_id) in error.reason:
+            return DecodeError(error.reason)
+        return DecodeError(f"{error.reason} (schema id {error.schema_id})", offset=error.offset)
+    raise AssertionError("no record is bad")

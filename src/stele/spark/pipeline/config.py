@@ -1,9 +1,9 @@
-"""`pipeline.toml`: what is read, by which schemas, into which table.
+"""`pipeline.toml`: what is read, by which schemas, into which tables.
 
     checkpoint = "state/orders"            # folder of progress; a new one starts from the beginning
 
     [source]
-    path = "incoming/orders"               # folder of files
+    path = "incoming/orders"               # folder of files; or kind = "kafka", bootstrap, topics
     subject = "orders-value"
     registry = "http://localhost:8081"     # or a snapshot file, for work without a registry
 
@@ -12,43 +12,76 @@
     warehouse = "warehouse"
     name = "shop.orders"
 
-Everything else has a default; see the structs. Relative paths count from the folder of the file.
+Everything else has a default; see the structs. Relative paths count from the folder of the file; `${NAME}` in any text
+is the variable of that name in the environment.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from stele.client import SchemaSnapshot
 from stele.errors import Invalid
-from stele.spark.source import RegistryLike
+from stele.spark.pipeline.changes import Drops, Renames
+from stele.spark.source import PATIENCE, RegistryLike
 
 Format = Literal["parquet", "orc", "binaryFile"]
+TableKind = Literal["iceberg", "iceberg-spark", "delta", "parquet"]
+Column = Literal["key", "headers", "topic", "partition", "offset", "timestamp", "source"]
 
 
 class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where framed records arrive.
+    """Where framed records arrive, and how they name their schemas.
 
-    path      folder that Spark can list
+    kind      `files`: a folder that Spark can list; `kafka`: topics, by Spark's own connector
+    path      the folder
     format    parquet and orc: files with a binary column; binaryFile: each file is one record
     column    the binary column's name; of no meaning for binaryFile
-    subject   whose newest version is the reader's schema
+    max_files_per_trigger    files of one micro-batch, None is all there are
+    bootstrap, topics        of Kafka; pattern (of Java) instead of topics takes new ones that match, too
+    starting                 where a new checkpoint begins: `earliest` or `latest`
+    max_records_per_trigger  records of Kafka in one micro-batch, None is all there are
+    options   more options of Spark's source, `kafka.security.protocol` for one
+    subject   whose newest version is the reader's schema; of one topic without routes it may be left out (topic-value)
     registry  address (several with commas), or the path of a snapshot file (`*.json`)
-    max_files_per_trigger   files of one micro-batch, None is all there are
     patience  seconds for which a batch waits for a registry that does not answer, before the run fails
+    wire      how records name their schemas, a word of `stele.spark.wires`
+    message   which message of a Protobuf schema, which struct of a Thrift schema; the usual one otherwise
+    rules     of schemas that have such: `refuse`, `run` or `ignore`
     """
 
-    path: str
-    subject: str
-    registry: str = "http://localhost:8081"
+    kind: Literal["files", "kafka"] = "files"
+    path: str = ""
     format: Format = "parquet"
     column: str = "value"
     max_files_per_trigger: int | None = None
-    patience: float = 60.0
+    bootstrap: str = ""
+    topics: tuple[str, ...] = ()
+    pattern: str = ""
+    starting: Literal["earliest", "latest"] = "earliest"
+    max_records_per_trigger: int | None = 1_000_000
+    options: dict[str, str] = {}
+    subject: str = ""
+    registry: str = "http://localhost:8081"
+    patience: float = PATIENCE * 2
+    wire: str = "confluent"
+    message: str = ""
+    rules: Literal["refuse", "run", "ignore"] = "refuse"
+
+    def __post_init__(self) -> None:
+        if self.kind == "files" and not self.path:
+            raise ValueError("path is missing: the folder with the records")
+        if self.kind == "kafka" and not self.bootstrap:
+            raise ValueError("bootstrap is missing: the address of a broker")
+        if self.kind == "kafka" and bool(self.topics) == bool(self.pattern):
+            raise ValueError("either topics or a pattern")
 
     def opened_registry(self) -> RegistryLike:
         """The registry as functions take it. Raises `OSError`, `InvalidRequest` for a bad snapshot file."""
@@ -56,15 +89,55 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TableConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The Iceberg table: the address of an SQL catalog, where data goes, and `namespace.table`."""
+    """The table, and how it follows its schema.
 
-    catalog: str
-    warehouse: str
-    name: str
+    kind       `iceberg`: in an SQL catalogue, written without extra jars; `iceberg-spark`, `delta`: written by the
+               runtimes of Iceberg and Delta in the Spark session; `parquet`: in Spark's own catalogue, its metastore
+    catalog    `iceberg`: the SQL catalogue's address; `iceberg-spark`, `delta`: the name of a catalogue of the session,
+               '' is its current one
+    warehouse  where data go; '' where the catalogue knows
+    name       `namespace.table`; of the first route, where there are routes
+    changes    `apply`: what the table needs is done by itself; `ask`: the run stops until `stele pipeline plan --apply`
+    renames    `rename`: the column of a renamed field takes the new name, where tables can; `add`: there is a new one
+    drops      `keep`: columns of fields that left the schema stay; `refuse`: the run stops
+    keep       what else is known of a record, as columns `_stele_<word>`
+    """
+
+    kind: TableKind = "iceberg"
+    catalog: str = ""
+    warehouse: str = ""
+    name: str = ""
+    changes: Literal["apply", "ask"] = "apply"
+    renames: Renames = "rename"
+    drops: Drops = "keep"
+    keep: tuple[Column, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind == "iceberg" and not (self.catalog and self.warehouse):
+            raise ValueError("a table of the kind iceberg needs the address of its catalog, and a warehouse")
+
+
+class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One kind of record of a source with several, and its table.
+
+    topic    the topic with the records; '' is every topic without routes of its own
+    subject  whose versions they are; '' is topic-value. Several routes of one topic share its records by their types
+    table    `namespace.table`
+    message  as that of the source
+    """
+
+    table: str
+    topic: str = ""
+    subject: str = ""
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.topic and not self.subject:
+            raise ValueError("a route has a topic, a subject, or both")
 
 
 class DeadLetterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table of records that could not be decoded, in the same catalog; '' is the table's name + `_dead_letters`."""
+    """The table of records that could not be decoded, beside the first table; '' is its name + `_dead_letters`."""
 
     table: str = ""
 
@@ -80,48 +153,126 @@ class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("either available_now or an interval, not both")
 
 
+class SparkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The session a run makes when it is given none.
+
+    cores     threads on this machine, unless conf names a `spark.master`
+    packages  coordinates on Maven Central, for connectors
+    conf      any settings of Spark
+    """
+
+    cores: int = 2
+    packages: tuple[str, ...] = ()
+    conf: dict[str, str] = {}
+
+
+class MetricsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Metrics for Prometheus: on a port of their own while the pipeline runs, and in a file after every batch."""
+
+    port: int = 0
+    file: str = ""
+
+
 class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole pipeline.
 
+    route   tables of the records of each topic and type; without, all records go to `table`
     mode    DEADLETTER sets bad records aside, FAILFAST stops at the first one
-    engine  auto, vm or python
+    engine  auto, jvm, vm or python
     """
 
     checkpoint: str
     source: SourceConfig
     table: TableConfig
+    route: tuple[RouteConfig, ...] = ()
     dead_letter: DeadLetterConfig = DeadLetterConfig()
     trigger: TriggerConfig = TriggerConfig()
+    spark: SparkConfig = SparkConfig()
+    metrics: MetricsConfig = MetricsConfig()
     mode: Literal["DEADLETTER", "FAILFAST"] = "DEADLETTER"
-    engine: Literal["auto", "vm", "python"] = "auto"
+    engine: Literal["auto", "jvm", "vm", "python"] = "auto"
+
+    def __post_init__(self) -> None:
+        if self.route and (self.table.name or self.source.subject or self.source.message):
+            raise ValueError("with routes, table.name, source.subject and source.message are theirs to say")
+        if not self.route and not self.table.name:
+            raise ValueError("table.name is missing, or [[route]] with a table each")
+        for name in (*(route.table for route in self.routes), self.dead_letter_table):
+            if not re.fullmatch(r"[^.`\s]+(\.[^.`\s]+)+", name):
+                raise ValueError(f"a table's name is 'namespace.table', not {name!r}")
+        _check_routes(self)
+
+    @property
+    def routes(self) -> tuple[RouteConfig, ...]:
+        """The routes, of which there is always one."""
+        if self.route:
+            return tuple(_with_subject(route) for route in self.route)
+        source = self.source
+        topic = source.topics[0] if len(source.topics) == 1 else ""
+        subject = source.subject or (f"{topic}-value" if topic else "")
+        if not subject:
+            raise ValueError("source.subject is missing: whose versions the records are")
+        return (RouteConfig(self.table.name, "", subject, source.message),)
 
     @property
     def dead_letter_table(self) -> str:
         """Full name of the dead-letter table."""
-        return self.dead_letter.table or f"{self.table.name}_dead_letters"
+        return self.dead_letter.table or f"{self.routes[0].table}_dead_letters"
 
 
-def load_config(path: Path | str) -> PipelineConfig:
+def _with_subject(route: RouteConfig) -> RouteConfig:
+    return msgspec.structs.replace(route, subject=route.subject or f"{route.topic}-value")
+
+
+def _check_routes(config: PipelineConfig) -> None:
+    """Raise `ValueError` for routes that get nothing, or the same."""
+    seen: set[tuple[str, str]] = set()
+    for route in config.routes:
+        if route.topic and config.source.kind != "kafka":
+            raise ValueError(f"the route to {route.table} has a topic, and files have none")
+        if route.topic and config.source.topics and route.topic not in config.source.topics:
+            raise ValueError(
+                f"the route to {route.table} is of topic {route.topic!r}, which is not among source.topics"
+            )
+        if (route.topic, route.subject) in seen:
+            raise ValueError(f"two routes take the records of {route.subject} from the same topic")
+        seen.add((route.topic, route.subject))
+    tables = [route.table for route in config.routes]
+    if len({*tables, config.dead_letter_table}) <= len(tables):
+        raise ValueError("every route has a table of its own, and dead letters have theirs")
+
+
+def load_config(path: Path | str, environment: Mapping[str, str] = os.environ) -> PipelineConfig:
     """Read a pipeline file. Raises `Invalid` that names the file and the key, `OSError` when it cannot be read."""
     place = Path(path)
     try:
-        config = msgspec.convert(tomllib.loads(place.read_text("utf-8")), PipelineConfig)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        document = _expanded(tomllib.loads(place.read_text("utf-8")), environment)
+        config = msgspec.convert(document, PipelineConfig)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, ValueError) as error:
         raise Invalid(f"{place}: {error}") from error
-    _check(config, place)
     return _absolute(config, place.parent.resolve())
 
 
-def _check(config: PipelineConfig, place: Path) -> None:
-    if "." not in config.table.name.strip("."):
-        raise Invalid(f"{place}: table.name is 'namespace.table', not {config.table.name!r}")
+def _expanded(value: Any, environment: Mapping[str, str]) -> Any:
+    """The document with variables of the environment in its texts. Raises `ValueError` for one that is not set."""
+
+    def found(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise ValueError(f"the environment has no variable {match[1]}")
+        return environment[match[1]]
+
+    if isinstance(value, dict):
+        return {key: _expanded(each, environment) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_expanded(each, environment) for each in value]
+    return re.sub(r"\$\{(\w+)\}", found, value) if isinstance(value, str) else value
 
 
 def _absolute(config: PipelineConfig, folder: Path) -> PipelineConfig:
     """The same pipeline with paths that do not depend on the working folder."""
 
     def full(path: str) -> str:
-        return path if "://" in path else str(folder / path)
+        return path if "://" in path or not path else str(folder / path)
 
     source, table = config.source, config.table
     registry = full(source.registry) if source.registry.endswith(".json") else source.registry
@@ -133,4 +284,5 @@ def _absolute(config: PipelineConfig, folder: Path) -> PipelineConfig:
         checkpoint=full(config.checkpoint),
         source=msgspec.structs.replace(source, path=full(source.path), registry=registry),
         table=msgspec.structs.replace(table, catalog=catalog, warehouse=full(table.warehouse)),
+        metrics=msgspec.structs.replace(config.metrics, file=full(config.metrics.file)),
     )

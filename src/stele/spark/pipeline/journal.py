@@ -1,8 +1,9 @@
-"""Which files a batch wrote, kept beside Spark's checkpoint: what makes two tables change as one, and only once.
+"""What a pipeline writes down beside Spark's checkpoint: what each batch was judged by, before anything of it is
+committed, and what came of it.
 
-A batch that is written but not committed everywhere is finished from its entry, with the very same files. Decoding it
-again could judge a record differently (its schema may have been registered meanwhile), and it would be in both tables
-or in none.
+Tables are changed one after the other, and a process may die in between. The batch comes again then, and must be judged
+as it was the first time: by the same schemas, with the same ids unknown. A record whose schema was registered meanwhile
+would be in both tables otherwise, or in none.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import uuid4
 
 import msgspec
 
 from stele.errors import Conflict, StoreError
-from stele.spark.pipeline.report import BatchReport
+from stele.spark.pipeline.report import BatchReport, PipelineReport
+from stele.spark.source import Pin
 
 try:
     import fcntl
@@ -27,9 +29,14 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 
+T = TypeVar("T")
+
+
 @contextmanager
-def held(checkpoint: str) -> Iterator[None]:
+def held(checkpoint: str, name: str = "") -> Iterator[None]:
     """Hold a checkpoint for this process: two that run one pipeline at once could commit one batch twice.
+
+    name is that of the kind of batches, see `Journal`.
 
     Only folders of this machine can be held, and not on Windows; elsewhere Spark alone notices, later.
     Raises `Conflict` when another process, or another run in this one, holds it.
@@ -37,80 +44,120 @@ def held(checkpoint: str) -> Iterator[None]:
     if "://" in checkpoint or fcntl is None:
         yield
         return
-    folder = Path(checkpoint) / "stele"
+    folder = Path(checkpoint) / FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Conflict(f"the pipeline of {checkpoint} is being run by another process") from None
+            raise Conflict(
+                f"the pipeline of {checkpoint} is being {'replayed' if name else 'run'} by another process"
+            ) from None
         yield
 
 
-KEPT = 10
-"""Entries kept behind the newest, for people who look."""
+FOLDER: Final = "stele"
+"""Our folder in a checkpoint."""
+ENTRIES: Final = 10
+"""Entries kept, for people who look; only the newest one is ever needed."""
+REPORTS: Final = 2000
+"""Reports kept, for plots over time."""
+_TOTALS: Final = "totals.json"
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One batch: its report, and the data files for either table."""
+    """What one batch was judged by.
 
-    report: BatchReport
-    data: tuple[str, ...] = ()
-    dead: tuple[str, ...] = ()
+    pins   the schemas of each route
+    known  what its records call schemas, of those that were found, as texts; others are unknown for ever
+    done   whether all its tables have it
+    """
+
+    batch: int
+    pins: tuple[Pin, ...]
+    known: tuple[str, ...] = ()
+    done: bool = False
 
 
 class Journal:
-    """The folder `stele` of a checkpoint; on any file system pyarrow knows."""
+    """The folder `stele` of a checkpoint, on any file system pyarrow knows; name tells kinds of batches apart."""
 
-    def __init__(self, checkpoint: str) -> None:
+    def __init__(self, checkpoint: str, name: str = "") -> None:
         from pyarrow.fs import FileSystem
 
         address = checkpoint if "://" in checkpoint else str(Path(checkpoint).resolve())
         files, folder = FileSystem.from_uri(address)
         self._files: FileSystem = files
-        self._folder = f"{folder}/stele"
-        self._files.create_dir(self._folder, recursive=True)
+        self._root = f"{folder}/{FOLDER}"
+        self._folder = f"{self._root}/{name}" if name else self._root
+        self._files.create_dir(f"{self._folder}/reports", recursive=True)
 
     def application(self) -> str:
-        """The name under which this checkpoint's batches are counted in table properties; made once."""
-        known = self._read("application")
+        """The name under which this checkpoint's batches are counted in tables; made once."""
+        known = self._read(f"{self._root}/application")
         if known is not None:
             return known.decode()
         made = uuid4().hex
-        self._write("application", made.encode())
+        self._write(f"{self._root}/application", made.encode())
         return made
 
     def entry(self, batch: int) -> Entry | None:
-        """What a batch wrote, or None when it did not get that far. Raises `StoreError` for a damaged entry."""
-        document = self._read(f"{batch}.json")
-        if document is None:
-            return None
-        try:
-            return msgspec.json.decode(document, type=Entry)
-        except msgspec.MsgspecError as error:
-            raise StoreError(f"the entry of batch {batch} in {self._folder} is damaged: {error}") from error
+        """What a batch was judged by, None when it did not get that far. Raises `StoreError` for a damaged one."""
+        return self._decoded(f"{self._folder}/{batch}.json", Entry)
 
     def keep(self, entry: Entry) -> None:
         """Write down a batch before it is committed, and forget an old one."""
-        self._write(f"{entry.report.batch}.json", msgspec.json.encode(entry))
-        old = f"{self._folder}/{entry.report.batch - KEPT}.json"
-        if self._exists(old):
-            self._files.delete_file(old)
+        self._write(f"{self._folder}/{entry.batch}.json", msgspec.json.encode(entry))
+        self._forget(f"{self._folder}/{entry.batch - ENTRIES}.json")
+
+    def finish(self, entry: Entry, report: BatchReport) -> None:
+        """Write down that a batch is in its tables, and what it was; once for each."""
+        before = self.totals()
+        if report.batch > before.through:
+            self._write(f"{self._folder}/reports/{report.batch}.json", msgspec.json.encode(report))
+            self._write(f"{self._folder}/{_TOTALS}", msgspec.json.encode(before.plus(report)))
+            self._forget(f"{self._folder}/reports/{report.batch - REPORTS}.json")
+        if not entry.done:
+            self.keep(msgspec.structs.replace(entry, done=True))
+
+    def totals(self) -> PipelineReport:
+        """The sums over all batches there were."""
+        return self._decoded(f"{self._folder}/{_TOTALS}", PipelineReport) or PipelineReport()
+
+    def reports(self) -> list[BatchReport]:
+        """The newest batches, oldest first."""
+        last = self.totals().through
+        numbers = range(max(0, last - REPORTS + 1), last + 1)
+        found = (self._decoded(f"{self._folder}/reports/{number}.json", BatchReport) for number in numbers)
+        return [report for report in found if report is not None]
+
+    def _decoded(self, path: str, type_: type[T]) -> T | None:
+        document = self._read(path)
+        if document is None:
+            return None
+        try:
+            return msgspec.json.decode(document, type=type_)
+        except msgspec.MsgspecError as error:
+            raise StoreError(f"{path} is damaged: {error}") from error
 
     def _exists(self, path: str) -> bool:
         from pyarrow.fs import FileType
 
         return bool(self._files.get_file_info(path).type == FileType.File)
 
-    def _read(self, name: str) -> bytes | None:
-        path = f"{self._folder}/{name}"
+    def _forget(self, path: str) -> None:
+        if self._exists(path):
+            self._files.delete_file(path)
+
+    def _read(self, path: str) -> bytes | None:
         if not self._exists(path):
             return None
         with self._files.open_input_stream(path) as stream:
             return bytes(stream.read())
 
-    def _write(self, name: str, data: bytes) -> None:
-        draft = f"{self._folder}/.{name}.{uuid4().hex}"
+    def _write(self, path: str, data: bytes) -> None:
+        folder, _, name = path.rpartition("/")
+        draft = f"{folder}/.{name}.{uuid4().hex}"
         with self._files.open_output_stream(draft) as stream:
             stream.write(data)
-        self._files.move(draft, f"{self._folder}/{name}")
+        self._files.move(draft, path)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stele.errors import Invalid, NotFound, SteleError
+from stele.errors import NotFound, SteleError
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
-from stele.spark.session import local_session, need_spark
-from stele.spark.source import RegistryLike, portable
+from stele.spark.pipeline.sessions import known_registry, session_of, usable
+from stele.spark.source import RegistryLike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from stele.spark.pipeline.batch import Judge
 
 POLL = 0.2
 """Seconds between looks at the stop event."""
@@ -39,50 +41,35 @@ def run_pipeline(
 ) -> PipelineReport:
     """Run the pipeline and report what it did.
 
-    spark     a session to use; None is the active one, or a local one that ends with the run
+    spark     a session to use; None is the active one, or one of the configuration's, which ends with the run
     registry  instead of the one of the configuration (credentials, a snapshot)
     progress  called after every batch
     stop      ends the run between two batches; in the main thread SIGINT (Ctrl-C) and SIGTERM do too, twice at once
 
-    Raises what a batch raised on the driver (`SubjectNotFound`, `RegistryUnreachable`, `Conflict` when the table cannot
+    Raises what a batch raised on the driver (`SubjectNotFound`, `RegistryUnreachable`, `Conflict` when a table cannot
     take a schema, or another process runs this pipeline …), `PipelineFailed` for what happened in a task or in Spark,
     `NotFound` (no such folder), `NotInstalled`, `JavaMissing`.
     """
-    need_spark()
-    from pyspark.sql import SparkSession
-
+    from stele.spark.pipeline.batch import Judge
     from stele.spark.pipeline.journal import held
+    from stele.spark.pipeline.metrics import open_metrics
 
-    given = spark or SparkSession.getActiveSession()
-    _check(config, given)
-    with held(config.checkpoint):
-        ending = stop or threading.Event()
-        known = portable(config.source.opened_registry() if registry is None else registry)
-        run = _Run(config, known, progress, ending)
-        session = given or local_session("stele pipeline")
-        try:
-            with _signals(ending):
-                run.wait(run.start(session))
-            return run.report
-        finally:
-            if given is None:
-                _end(session)
+    given = usable(config, spark)
+    _check(config)
+    ending = stop or threading.Event()
+    with held(config.checkpoint), open_metrics(config) as metrics:
+        judge = Judge(config, known_registry(config, registry), ending)
+        judge.check()
+        with session_of(config, given) as session, _signals(ending):
+            run = _Run(session, config, judge, ending, [metrics, *([progress] if progress else [])])
+            run.wait(run.start())
+        return run.report
 
 
-def _end(session: SparkSession) -> None:
-    """Stop the session, unless its JVM is gone."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes with PySpark, without types
-
-    with suppress(Py4JError, ConnectionError):
-        session.stop()
-
-
-def _check(config: PipelineConfig, spark: SparkSession | None) -> None:
+def _check(config: PipelineConfig) -> None:
     """Raise what is wrong for certain before anything is started."""
-    if spark is not None and not hasattr(spark, "_jvm"):
-        raise Invalid("batches of a pipeline run in the driver's own process, which a Spark Connect session has not")
     path = config.source.path
-    if "://" not in path and not set(path) & set("*?[{") and not Path(path).exists():
+    if path and "://" not in path and not set(path) & set("*?[{") and not Path(path).exists():
         raise NotFound(f"there is no folder {path} to read records from")
 
 
@@ -110,31 +97,32 @@ class _Run:
 
     def __init__(
         self,
+        spark: SparkSession,
         config: PipelineConfig,
-        registry: RegistryLike,
-        progress: Callable[[BatchReport], None] | None,
+        judge: Judge,
         stop: threading.Event,
+        told: Sequence[Callable[[BatchReport], None]],
     ) -> None:
         from stele.spark.pipeline.batch import BatchRunner
-        from stele.spark.pipeline.iceberg import open_catalog
         from stele.spark.pipeline.journal import Journal
+        from stele.spark.pipeline.tables import Tables
 
         self.report = PipelineReport()
-        self._stop = stop
+        self._spark, self._config = spark, config
+        self._stop, self._told = stop, told
         self._busy = threading.Lock()
         self._refused = False
         self._failure: SteleError | None = None
-        self._config = config
-        self._progress = progress
-        self._batches = BatchRunner(config, registry, open_catalog(config.table), Journal(config.checkpoint), stop)
-        self._batches.check()
+        self._batches = BatchRunner(config, judge, Tables(spark, config), Journal(config.checkpoint))
 
-    def start(self, spark: SparkSession) -> StreamingQuery:
+    def start(self) -> StreamingQuery:
         """Start the query."""
         from pyspark.errors import PySparkException
 
+        from stele.spark.pipeline.source import frames
+
         try:
-            writer = frames(spark, self._config).writeStream.foreachBatch(self._batch)
+            writer = frames(self._spark, self._config).writeStream.foreachBatch(self._batch)
             return _triggered(writer.option("checkpointLocation", self._config.checkpoint), self._config).start()
         except PySparkException as error:
             raise PipelineFailed(str(error).partition("\n")[0]) from error
@@ -174,25 +162,8 @@ class _Run:
                 self._failure = error
                 raise
             self.report = self.report.plus(done)
-            if self._progress is not None:
-                self._progress(done)
-
-
-def frames(spark: SparkSession, config: PipelineConfig) -> DataFrame:
-    """The stream of raw records: `value` and the file they came from as `source`."""
-    from pyspark.sql import functions as f
-
-    source = config.source
-    reader = spark.readStream.format(source.format)
-    if source.max_files_per_trigger:
-        reader = reader.option("maxFilesPerTrigger", source.max_files_per_trigger)
-    if source.format != "binaryFile":
-        column = "`" + source.column.replace("`", "``") + "`"
-        reader = reader.schema(f"{column} binary")
-        return reader.load(source.path).select(
-            f.col(column).alias("value"), f.col("_metadata.file_path").alias("source")
-        )
-    return reader.load(source.path).select(f.col("content").alias("value"), f.col("path").alias("source"))
+            for tell in self._told:
+                tell(done)
 
 
 def _triggered(writer: DataStreamWriter, config: PipelineConfig) -> DataStreamWriter:

@@ -1,0 +1,215 @@
+"""How a table grows to the newest version of its schema: planned before anything is touched, and never losing a column.
+
+    changes = planned(table, wanted, former, abilities)
+
+A plan is pure: two lists of columns in, sentences and steps out. Who applies the steps are the sinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructField, StructType
+
+Path: TypeAlias = tuple[str, ...]
+"""A column, `("place", "city")`; the parts of lists and maps are `element`, `key` and `value`."""
+
+Names: TypeAlias = tuple[str, ...]
+"""A path without the parts of lists and maps: names of fields only."""
+
+Renames = Literal["rename", "add"]
+"""What becomes of a column whose field has a new name: the column takes it, or a new one is added beside it."""
+
+Drops = Literal["keep", "refuse"]
+"""What becomes of a column whose field left the schema: it stays, null from then on, or the pipeline stops."""
+
+
+class Abilities(NamedTuple):
+    """What a kind of table can do beyond adding columns at the top.
+
+    nested  columns inside of structs, lists and maps can be added
+    rename  columns can be renamed
+    widens  whether a column of the first type can become one of the second
+    """
+
+    nested: bool
+    rename: bool
+    widens: Callable[[DataType, DataType], bool]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One step, or one reason for which there is none.
+
+    kind   `create` (the whole table), `add`, `widen`, `rename`; `left`: the field is gone, the column stays; `clash`:
+           the table cannot take the schema, and nothing is done at all
+    path   the column, () for the table; of `rename` the one it has now
+    type   the column's type afterwards, in Spark's words; '' for `left` and `rename`
+    was    its type before, of `widen` and `clash`
+    to     its new name, of `rename`
+    why    what is in the way, of `clash`
+    """
+
+    kind: Literal["create", "add", "widen", "rename", "left", "clash"]
+    path: Path = ()
+    type: str = ""
+    was: str = ""
+    to: str = ""
+    why: str = ""
+
+    @property
+    def column(self) -> str:
+        """The column as people write it."""
+        return ".".join(self.path)
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "create":
+                return f"create the table: {self.type}"
+            case "add":
+                return f"add column {self.column} {self.type}"
+            case "widen":
+                return f"widen column {self.column} from {self.was} to {self.type}"
+            case "rename":
+                return f"rename column {self.column} to {self.to}"
+            case "left":
+                return f"keep column {self.column}, which is no longer in the schema: null from now on"
+            case _:
+                return f"column {self.column}: {self.why}"
+
+
+class TablePlan(msgspec.Struct, frozen=True):
+    """What one table needs for one version of its subject."""
+
+    table: str
+    subject: str
+    version: int
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def clashes(self) -> tuple[Change, ...]:
+        """What is in the way."""
+        return tuple(change for change in self.changes if change.kind == "clash")
+
+    @property
+    def steps(self) -> tuple[Change, ...]:
+        """What would be done."""
+        return tuple(change for change in self.changes if change.kind not in {"clash", "left"})
+
+
+def planned(
+    table: StructType | None,
+    wanted: StructType,
+    abilities: Abilities,
+    *,
+    former: Mapping[Names, Names] | None = None,
+    renames: Renames = "rename",
+    drops: Drops = "keep",
+) -> tuple[Change, ...]:
+    """The changes that let a table hold what is wanted; None stands for no table yet.
+
+    former  earlier names of fields, by the names that lead to them (see `former_names`)
+    """
+    if table is None:
+        return (Change("create", type=wanted.simpleString()),)
+    plan = _Plan(abilities, former or {}, renames, drops)
+    return tuple(plan.struct(table, wanted, (), ()))
+
+
+class _Plan:
+    """A walk through both schemas at once."""
+
+    def __init__(self, abilities: Abilities, former: Mapping[Names, Names], renames: Renames, drops: Drops) -> None:
+        self._can, self._former, self._renames, self._drops = abilities, former, renames, drops
+
+    def struct(self, has: StructType, wanted: StructType, path: Path, names: Names) -> Iterator[Change]:
+        there = {field.name: field for field in has.fields}
+        alike = {name.casefold(): name for name in there}
+        renamed: dict[str, str] = {}
+        for field in wanted.fields:
+            old = self._old_name(field, there, wanted, (*names, field.name))
+            if old:
+                renamed[old] = field.name
+        by_name = {new: there[old] for old, new in renamed.items()}
+        for old, new in renamed.items():
+            yield Change("rename", (*path, old), to=new)
+        for field in wanted.fields:
+            at, called = (*path, field.name), (*names, field.name)
+            mine = there.get(field.name) or by_name.get(field.name)
+            if mine is not None:
+                yield from self.type(mine.dataType, field.dataType, at, called)
+            elif (other := alike.get(field.name.casefold())) is not None:
+                why = f"the table has a column {other}, and names that differ in case only are one to Spark"
+                yield Change("clash", at, field.dataType.simpleString(), why=why)
+            else:
+                yield self._added(field, at)
+        gone = there.keys() - {field.name for field in wanted.fields} - renamed.keys()
+        yield from (self._left((*path, name)) for name in there if name in gone)
+
+    def type(self, has: DataType, wanted: DataType, path: Path, names: Names) -> Iterator[Change]:
+        from pyspark.sql.types import ArrayType, MapType, StructType
+
+        match has, wanted:
+            case StructType(), StructType():
+                yield from self.struct(has, wanted, path, names)
+            case ArrayType(), ArrayType():
+                yield from self.type(has.elementType, wanted.elementType, (*path, "element"), names)
+            case MapType(), MapType():
+                yield from self.type(has.keyType, wanted.keyType, (*path, "key"), names)
+                yield from self.type(has.valueType, wanted.valueType, (*path, "value"), names)
+            case _ if has == wanted or holds(has, wanted):
+                return
+            case _:
+                was, type_ = has.simpleString(), wanted.simpleString()
+                if self._can.widens(has, wanted):
+                    yield Change("widen", path, type_, was)
+                    return
+                why = f"it is {was} and cannot become {type_}"
+                yield Change("clash", path, type_, was, why=why)
+
+    def _old_name(self, field: StructField, there: Mapping[str, StructField], wanted: StructType, names: Names) -> str:
+        """The column that this field was, where it is to be renamed."""
+        if field.name in there or self._renames != "rename" or not self._can.rename:
+            return ""
+        still = {other.name for other in wanted.fields}
+        return next((old for old in self._former.get(names, ()) if old in there and old not in still), "")
+
+    def _added(self, field: StructField, path: Path) -> Change:
+        type_ = field.dataType.simpleString()
+        if len(path) > 1 and not self._can.nested:
+            return Change("clash", path, type_, why="tables of this kind take new columns at the top only")
+        return Change("add", path, type_)
+
+    def _left(self, path: Path) -> Change:
+        if self._drops == "refuse" and not path[-1].startswith(OWN):
+            return Change("clash", path, why="it is no longer in the schema, and the pipeline was told to stop then")
+        return Change("left", path)
+
+
+OWN: Final = "_stele_"
+"""How the names of columns begin that pipelines add."""
+
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+_REAL: Final = ("float", "double")
+
+
+def holds(has: DataType, given: DataType) -> bool:
+    """Whether a column takes all values of another type as it is."""
+    from pyspark.sql.types import DecimalType
+
+    if isinstance(has, DecimalType) and isinstance(given, DecimalType):
+        return has.scale >= given.scale and has.precision - has.scale >= given.precision - given.scale
+    one, other = has.simpleString(), given.simpleString()
+    return any(one in kinds and other in kinds and kinds.index(one) >= kinds.index(other) for kinds in (_WHOLE, _REAL))
+
+
+def widens(has: DataType, wanted: DataType) -> bool:
+    """The widenings of Iceberg: longer integers, longer floating point, decimals of more digits before the point."""
+    from pyspark.sql.types import DecimalType
+
+    if isinstance(has, DecimalType) and isinstance(wanted, DecimalType) and has.scale != wanted.scale:
+        return False
+    return has != wanted and holds(wanted, has)

@@ -1,0 +1,214 @@
+"""Every record of a batch is judged once: a row of which table, a dead letter and why, or a tombstone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+import pyarrow as pa
+
+from stele.errors import Invalid
+from stele.spark.formats import type_for
+from stele.spark.functions import read, spark_types
+from stele.spark.pipeline.changes import OWN
+from stele.spark.pipeline.config import PipelineConfig, RouteConfig
+from stele.spark.pipeline.source import RAW
+from stele.spark.records import Reading, Target
+from stele.spark.source import Pin, RegistryLike
+from stele.spark.wires import wire_named
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+    from stele.client import ResolvedSchema
+
+VALUE, ID, ERROR = "record", "schema_id", "record_error"
+"""Columns of a judged batch beside the raw ones: the decoded record, what names its schema, and what is wrong."""
+ID_COLUMN: Final = f"{OWN}schema_id"
+VERSION_COLUMN: Final = f"{OWN}version"
+"""Columns of every table: what names the schema each record was written with, and which version of the subject that
+is; null where it belongs to another subject."""
+
+UNROUTED = "no route takes records of the topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route and the schemas its records are read by."""
+
+    config: RouteConfig
+    pinned: Pin
+
+    def record(self) -> StructType:
+        """The columns of its records. Raises `Invalid` when the newest schema is no record."""
+        from pyspark.sql.types import StructType
+
+        type_ = type_for(self.pinned.reader, self.config.message)
+        if not pa.types.is_struct(type_):
+            raise Invalid(f"the newest schema of {self.pinned.subject} is no record, so it has no columns")
+        found = spark_types([type_])[0]
+        assert isinstance(found, StructType)
+        taken = [field.name for field in found.fields if field.name.casefold().startswith(OWN)]
+        if taken:
+            raise Invalid(
+                f"{self.pinned.subject} has a field {taken[0]!r}: names beginning with {OWN} are the pipeline's"
+            )
+        return found
+
+    def columns(self, config: PipelineConfig) -> StructType:
+        """The columns its table needs."""
+        from pyspark.sql.types import IntegerType, StructField, StructType
+
+        own = [StructField(ID_COLUMN, id_type(config)), StructField(VERSION_COLUMN, IntegerType())]
+        kept = zip(config.table.keep, spark_types([RAW[name] for name in config.table.keep]), strict=True)
+        return StructType([*self.record().fields, *own, *(StructField(OWN + name, type_) for name, type_ in kept)])
+
+    def rows(self, judged: DataFrame, config: PipelineConfig, value: Column) -> DataFrame:
+        """The rows of its table among judged records; value is its part of them."""
+        from pyspark.sql import functions as f
+
+        fields = [value.getField(field.name).alias(field.name) for field in self.record().fields]
+        own = [f.col(ID).alias(ID_COLUMN), self._version().alias(VERSION_COLUMN)]
+        kept = [f.col(name).alias(OWN + name) for name in config.table.keep]
+        return judged.where(f.col(ERROR).isNull() & value.isNotNull()).select(*fields, *own, *kept)
+
+    def _version(self) -> Column:
+        from pyspark.sql import functions as f
+
+        known: dict[str, int] = {}
+        for schema in sorted(self.pinned.snapshot.schemas, key=lambda schema: schema.version):
+            if schema.subject == self.pinned.subject:
+                known |= dict.fromkeys(names_of(schema), schema.version)
+        if not known:
+            return f.lit(None).cast("int")
+        return f.create_map(*(f.lit(each) for pair in known.items() for each in pair))[f.col(ID).cast("string")]
+
+
+def id_type(config: PipelineConfig) -> DataType:
+    """The type of what names a record's schema."""
+    return spark_types([wire_named(config.source.wire).id_type])[0]
+
+
+def names_of(schema: ResolvedSchema) -> list[str]:
+    """What records may call a schema, as texts."""
+    return [name for name in (str(schema.id) if schema.id else "", schema.guid) if name]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Routes that share their records: those of one topic, or of all topics that have no routes of their own.
+
+    others   topics that have
+    """
+
+    topic: str
+    routes: tuple[Route, ...]
+    others: tuple[str, ...] = ()
+
+    def taken(self, raw: DataFrame) -> DataFrame:
+        """Its records among all of a batch."""
+        from pyspark.sql import functions as f
+
+        if self.topic:
+            return raw.where(f.col("topic") == self.topic)
+        return raw.where(f.col("topic").isNull() | ~f.col("topic").isin(*self.others)) if self.others else raw
+
+    def value(self, route: Route) -> Column:
+        """A route's part of the judged records."""
+        from pyspark.sql import functions as f
+
+        return f.col(VALUE)[route.config.table] if len(self.routes) > 1 else f.col(VALUE)
+
+    def judged(self, raw: DataFrame, config: PipelineConfig, registry: RegistryLike) -> DataFrame:
+        """Its records, decoded."""
+        from pyspark.sql import functions as f
+
+        targets = tuple(Target(route.config.table, route.pinned, route.config.message) for route in self.routes)
+        source = config.source
+        wire = wire_named(source.wire)
+        reading = Reading(
+            targets,
+            registry,
+            config.engine,
+            wire,
+            source.rules,
+            several=len(targets) > 1,
+            topic=self.topic,
+            patience=source.patience,
+        )
+        records = self.taken(raw).withColumn(VALUE, f.col("value"))
+        headers = "headers" if wire.needs_headers else None
+        return cast("DataFrame", read(records, VALUE, reading, headers=headers, into=VALUE, id_column=ID))
+
+
+def groups(routes: Sequence[Route]) -> list[Group]:
+    """The routes by topic, those of every topic last."""
+    topics = dict.fromkeys(route.config.topic for route in routes)
+    named = tuple(topic for topic in topics if topic)
+    found = [Group(topic, tuple(r for r in routes if r.config.topic == topic)) for topic in named]
+    rest = tuple(route for route in routes if not route.config.topic)
+    return [*found, Group("", rest, named)] if rest else found
+
+
+def unrouted(raw: DataFrame, grouped: Sequence[Group], config: PipelineConfig) -> DataFrame | None:
+    """Records of topics that no route takes, judged; None where there can be none."""
+    from pyspark.sql import functions as f
+
+    if any(not group.topic for group in grouped):
+        return None
+    topics = [group.topic for group in grouped]
+    if set(config.source.topics) == set(topics):
+        return None
+    nothing = f.lit(None).cast(id_type(config))
+    reason = f.concat(f.lit(f"{UNROUTED} "), f.col("topic"))
+    error = f.struct(nothing.alias("schema_id"), f.lit(None).cast("int").alias("offset"), reason.alias("reason"))
+    rest = raw.where(~f.col("topic").isin(*topics))
+    return rest.select("*", f.lit(None).cast("string").alias(VALUE), nothing.alias(ID), error.alias(ERROR))
+
+
+def settled(judged: DataFrame, known: Sequence[str]) -> DataFrame:
+    """The judgement with nothing left open: records of ids that are not among the known ones are dead letters,
+    whatever has been registered since."""
+    from pyspark.sql import functions as f
+
+    late = f.col(ERROR).isNull() & f.col(ID).isNotNull() & ~f.col(ID).cast("string").isin(*known)
+    reason = f.concat(f.lit("unknown schema id "), f.col(ID).cast("string"))
+    error = f.struct(f.col(ID).alias("schema_id"), f.lit(None).cast("int").alias("offset"), reason.alias("reason"))
+    return judged.withColumns({VALUE: f.when(~late, f.col(VALUE)), ERROR: f.when(late, error).otherwise(f.col(ERROR))})
+
+
+def letter_columns(config: PipelineConfig) -> StructType:
+    """The columns of the dead-letter table.
+
+    letter       a name of its own for each
+    …            the raw record and where it was, see `source.RAW`
+    schema_id    what names its schema, in the wire's type
+    byte         of the payload, where it goes wrong
+    reason       why
+    batch, application, seen_at   which batch of which pipeline found it, and when
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    text, count, moment = spark_types([RAW["source"], RAW["offset"], RAW["timestamp"]])
+    raw = zip(RAW, spark_types(list(RAW.values())), strict=True)
+    columns = {"letter": text, **dict(raw), "schema_id": id_type(config), "byte": spark_types([RAW["partition"]])[0]}
+    columns |= {"reason": text, "batch": count, "application": text, "seen_at": moment}
+    return StructType([StructField(name, type_) for name, type_ in columns.items()])
+
+
+def letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
+    """The dead letters among judged records."""
+    from pyspark.sql import functions as f
+
+    return judged.where(f.col(ERROR).isNotNull()).select(
+        f.expr("uuid()").alias("letter"),
+        *RAW,
+        f.col(ID).alias("schema_id"),
+        f.col(ERROR)["offset"].alias("byte"),
+        f.col(ERROR)["reason"].alias("reason"),
+        f.lit(batch).cast("bigint").alias("batch"),
+        f.lit(application).alias("application"),
+        f.current_timestamp().alias("seen_at"),
+    )

@@ -1,0 +1,160 @@
+"""The tables of one pipeline: how they are to grow, and rows into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from stele.client.serdes.schemas import ready
+from stele.errors import Conflict, DataError, Invalid
+from stele.formats import catalogue
+from stele.formats.abilities import Node, Outlined
+from stele.spark.pipeline.changes import Names, TablePlan, planned
+from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.judging import Group, Route, letter_columns, letters
+from stele.spark.pipeline.sinks import Sink, open_sink
+from stele.spark.source import Pin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class Tables:
+    """A table for each route, and one for dead letters."""
+
+    def __init__(self, spark: SparkSession, config: PipelineConfig) -> None:
+        self._config = config
+        self.sinks = {route.table: open_sink(spark, config.table, route.table) for route in config.routes}
+        self.dead_letters = open_sink(spark, config.table, config.dead_letter_table)
+
+    def plans(self, routes: Sequence[Route]) -> list[TablePlan]:
+        """What the tables need, clashes among it; nothing is touched."""
+        found = [self._plan(route) for route in routes]
+        columns = letter_columns(self._config)
+        own = planned(self.dead_letters.columns(), columns, self.dead_letters.abilities, renames="add")
+        return [*found, TablePlan(self._config.dead_letter_table, "", 0, own)]
+
+    def grow(self, routes: Sequence[Route], *, asked: bool = False) -> tuple[str, ...]:
+        """Do what the plans say; the columns gained.
+
+        asked   whether somebody looked at the plans, where the configuration wants that
+        Raises `Conflict` when a table cannot take its schema, or somebody must look first.
+        """
+        plans = self.plans(routes)
+        for plan in plans:
+            if plan.clashes:
+                told = "; ".join(map(str, plan.clashes))
+                raise Conflict(f"the table {plan.table} cannot take version {plan.version} of {plan.subject}: {told}")
+        waiting = [plan for plan in plans[:-1] if plan.steps]
+        if waiting and self._config.table.changes == "ask" and not asked:
+            told = "; ".join(f"{plan.table}: {step}" for plan in waiting for step in plan.steps)
+            raise Conflict(f"tables are to change, and the pipeline was told to ask first (plan --apply): {told}")
+        gained: list[str] = []
+        for route, plan in zip(routes, plans, strict=False):
+            if plan.steps:
+                self.sinks[plan.table].change(plan.steps, route.columns(self._config))
+            prefix = f"{plan.table}: " if len(routes) > 1 else ""
+            gained += [prefix + step.column for step in plan.steps if step.kind == "add"]
+        if plans[-1].steps:
+            self.dead_letters.change(plans[-1].steps, letter_columns(self._config))
+        return tuple(gained)
+
+    def append(self, group: Group, judged: DataFrame, application: str, batch: int) -> None:
+        """The rows of a group's routes into their tables, each once."""
+        for route in group.routes:
+            rows = route.rows(judged, self._config, group.value(route))
+            _append(self.sinks[route.config.table], rows, application, batch)
+
+    def set_aside(self, judged: Sequence[DataFrame], application: str, batch: int) -> None:
+        """The dead letters of a batch into their table, once."""
+        found = [letters(each, application, batch) for each in judged]
+        rows = found[0]
+        for each in found[1:]:
+            rows = rows.unionByName(each)
+        _append(self.dead_letters, rows, application, batch)
+
+    def _plan(self, route: Route) -> TablePlan:
+        sink, table = self.sinks[route.config.table], self._config.table
+        changes = planned(
+            sink.columns(),
+            route.columns(self._config),
+            sink.abilities,
+            former=former_names(route.pinned, route.config.message),
+            renames=table.renames,
+            drops=table.drops,
+        )
+        return TablePlan(route.config.table, route.pinned.subject, route.pinned.reader_version, changes)
+
+
+def _append(sink: Sink, rows: DataFrame, application: str, batch: int) -> None:
+    columns = sink.columns()
+    assert columns is not None
+    sink.append(conformed(rows, columns), application, batch)
+
+
+def conformed(rows: DataFrame, columns: StructType) -> DataFrame:
+    """The rows in a table's columns: wider numbers, and null for what they do not have, at every depth."""
+    return rows.to(columns)
+
+
+def former_names(pinned: Pin, message: str = "") -> dict[Names, Names]:
+    """Earlier names of the fields that columns are made of, by the names that lead to them.
+
+    They are aliases the reader's schema gives, and the names fields of the same number had in earlier versions.
+    """
+    own = sorted(
+        (each for each in pinned.snapshot.schemas if each.subject == pinned.subject and each.version),
+        key=lambda each: -each.version,
+    )
+    newest = _outline(pinned.reader)
+    if newest is None:
+        return {}
+    earlier = [found for each in own if each.version < pinned.reader_version and (found := _outline(each)) is not None]
+    return dict(_Former(newest, earlier).walk(message))
+
+
+def _outline(schema: Any) -> list[Node] | None:
+    """What a schema declares; None for a format, or a text, that does not say."""
+    try:
+        format_: Any = catalogue.get(schema.schema_type.lower())
+        return format_.outline(ready(schema).parsed) if isinstance(format_, Outlined) else None
+    except (DataError, Invalid):
+        return None
+
+
+class _Former:
+    """A walk from the root type through the types its fields use."""
+
+    def __init__(self, newest: list[Node], earlier: list[list[Node]]) -> None:
+        self._nodes = {node.path: node for node in newest}
+        self._fields: dict[str, list[Node]] = {}
+        for node in newest:
+            if node.kind == "field" and node.parent is not None:
+                self._fields.setdefault(node.parent, []).append(node)
+        self._numbered: dict[tuple[str, str], list[str]] = {}
+        for nodes in earlier:
+            for node in nodes:
+                if node.kind == "field" and node.identity and node.parent is not None:
+                    self._numbered.setdefault((node.parent, node.identity), []).append(node.name)
+
+    def walk(self, message: str) -> list[tuple[Names, Names]]:
+        types = [path for path in self._fields if not message or path == message or path.endswith(f".{message}")]
+        return self._type(types[0], (), frozenset()) if types else []
+
+    def _type(self, path: str, names: Names, inside: frozenset[str]) -> list[tuple[Names, Names]]:
+        found: list[tuple[Names, Names]] = []
+        for node in self._fields.get(path, ()):
+            at = (*names, node.name)
+            numbered = self._numbered.get((path, node.identity), ()) if node.identity else ()
+            former = tuple(dict.fromkeys(name for name in (*node.aliases, *numbered) if name != node.name))
+            if former:
+                found.append((at, former))
+            for used in node.uses:
+                if used not in inside and len(at) < MOST_LEVELS:
+                    found += self._type(used, at, inside | {path, used})
+        return found
+
+
+MOST_LEVELS = 32
+"""Levels of nesting in which renamed fields are looked for."""
