@@ -25,6 +25,7 @@ from pyspark.sql import functions as f
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit" / "spark"))
 
 import test_engines
+import test_recursion
 from avro_cases import LEAVES, Cases, framed, schema, unframed
 
 from stele.errors import EncodeError
@@ -59,10 +60,32 @@ class Case:
     reader: AvroSchema
     writers: Writers
     column: pa.Array
+    recursion: int = 0
 
     def by(self, name: str) -> Decoded:
         """What another engine makes of it, with types for Spark."""
-        return engine_named(name).decoder(self.reader, self.writers, for_spark=True).decode(self.column)
+        engine = engine_named(name)
+        decoder = engine.decoder(self.reader, self.writers, for_spark=True, recursion=self.recursion)
+        return decoder.decode(self.column)
+
+
+@dataclass(slots=True)
+class Rows:
+    """A schema, an id, and a column to write."""
+
+    schema: AvroSchema
+    number: int
+    values: pa.Array
+    recursion: int = 0
+
+    def by_vm(self) -> pa.Array:
+        """What another engine writes."""
+        encoder = engine_named("vm").encoder(self.schema, self.number, for_spark=True, recursion=self.recursion)
+        return encoder.encode(self.values)
+
+    def resolver(self) -> Resolver:
+        """What the jar writes by."""
+        return Resolver(self.schema, for_spark=True, recursion=self.recursion)
 
 
 def table(spark: SparkSession, columns: Sequence[pa.Array]) -> DataFrame:
@@ -78,7 +101,8 @@ def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[Decoded]:
         some = cases[begin : begin + BESIDE]
         calls = []
         for place, case in enumerate(some):
-            answers = Answers(Resolver(case.reader, for_spark=True), case.writers)
+            resolver = Resolver(case.reader, for_spark=True, recursion=case.recursion)
+            answers = Answers(resolver, case.writers)
             frames = [frame for frame in case.column.to_pylist() if frame]
             ids = {int.from_bytes(frame[1:5], "big", signed=True) for frame in frames if len(frame) > 4}
             calls.append(decoding(f.col(f"c{place}"), answers, sorted(number for number in ids if number >= 0)))
@@ -146,12 +170,12 @@ class Recorder:
 
     def __init__(self) -> None:
         self.cases: list[Case] = []
-        self.rows: list[tuple[AvroSchema, int, pa.Array]] = []
+        self.rows: list[Rows] = []
         self._inner = engine_named("python")
 
-    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False) -> Decoder:
+    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
         """See `Engine`."""
-        inner, cases = self._inner.decoder(reader, writers, for_spark=for_spark), self.cases
+        inner, cases = self._inner.decoder(reader, writers, for_spark=for_spark, recursion=recursion), self.cases
 
         class Recording:
             type = inner.type
@@ -159,18 +183,18 @@ class Recorder:
             def decode(self, frames: Any) -> Decoded:
                 decoded = inner.decode(frames)
                 known = {n: writers(n) for n in {*decoded.schema_ids.to_pylist()} - {None} if n >= 0}
-                cases.append(Case(reader, known.get, frames.cast(pa.binary())))
+                cases.append(Case(reader, known.get, frames.cast(pa.binary()), recursion))
                 return decoded
 
         return Recording()
 
-    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False) -> Encoder:
+    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False, recursion: int = 0) -> Encoder:
         """See `Engine`."""
-        inner, rows = self._inner.encoder(schema, schema_id, for_spark=for_spark), self.rows
+        inner, rows = self._inner.encoder(schema, schema_id, for_spark=for_spark, recursion=recursion), self.rows
 
         class Recording:
             def encode(self, values: Any) -> Any:
-                rows.append((schema, schema_id, values))
+                rows.append(Rows(schema, schema_id, values, recursion))
                 return inner.encode(values)
 
         return Recording()
@@ -192,7 +216,7 @@ def arguments(test: Any, engine: Engine) -> Iterator[dict[str, Any]]:
 def recorded() -> Recorder:
     """All that the tests of the other engines decode and encode."""
     recorder = Recorder()
-    for test in vars(test_engines).values():
+    for test in (*vars(test_engines).values(), *vars(test_recursion).values()):
         if (
             inspect.isfunction(test)
             and test.__name__.startswith("test_")
@@ -215,27 +239,26 @@ def test_all_vectors_are_written_alike(jvm: SparkSession, recorded: Recorder) ->
     """What the tests of the other engines encode becomes the same bytes; columns the jar cannot take are few."""
     written = 0
     for begin in range(0, len(recorded.rows), BESIDE):
-        some = [row for row in recorded.rows[begin : begin + BESIDE] if takes(jvm, *row)]
+        some = [row for row in recorded.rows[begin : begin + BESIDE] if takes(jvm, row)]
         calls = []
-        for place, (document, number, _) in enumerate(some):
+        for place, row in enumerate(some):
             whole = f.struct(f.col(f"c{place}").alias("value"))
-            calls.append(encoding(whole, Resolver(document, for_spark=True), number, whole=True))
-        made = table(jvm, [values for _, _, values in some]).select(*calls).toArrow()
-        for (document, number, values), column in zip(some, made.columns, strict=True):
-            expected = engine_named("vm").encoder(document, number, for_spark=True).encode(values)
-            assert column.combine_chunks().slice(0, len(values)).to_pylist() == expected.to_pylist()
+            calls.append(encoding(whole, row.resolver(), row.number, whole=True))
+        made = table(jvm, [row.values for row in some]).select(*calls).toArrow()
+        for row, column in zip(some, made.columns, strict=True):
+            assert column.combine_chunks().slice(0, len(row.values)).to_pylist() == row.by_vm().to_pylist()
             written += 1
-    assert written > 40
+    assert written > 50
 
 
-def takes(spark: SparkSession, document: AvroSchema, number: int, values: Any) -> bool:
+def takes(spark: SparkSession, row: Rows) -> bool:
     """Whether the rows can be a column of Spark that the jar takes, and are good."""
     try:
-        engine_named("vm").encoder(document, number, for_spark=True).encode(values)
-        field = spark.createDataFrame(pa.table({"c": values.slice(0, 0)})).schema.fields[0]
+        row.by_vm()
+        field = spark.createDataFrame(pa.table({"c": pa.nulls(0, row.values.type)})).schema.fields[0]
     except (EncodeError, PySparkException):
         return False
-    return not unfit(Resolver(document, for_spark=True).root, [field.dataType], None)
+    return not unfit(row.resolver().root, [field.dataType], None)
 
 
 # --- damaged records ------------------------------------------------------------------------------------------------
@@ -307,11 +330,12 @@ def test_nested_blocks_take_no_longer_than_their_bytes(jvm: SparkSession) -> Non
 def test_java_avro_reads_the_same(jvm: SparkSession, tmp_path: Path) -> None:
     """Random records of random schemas: what Java's Avro makes of fastavro's container files, by Spark's own reader."""
     made, oracles = [], []
-    for seed in range(200, 224):
+    for seed in range(200, 230):
         cases = Cases(seed)
         document, make = cases.record()
-        if "time-micros" in str(document):
-            continue  # a type of its own in Spark's reader, which its Avro files then refuse
+        # of times Spark's reader has a type of its own, which its Avro files then refuse; wide decimals it has not
+        if any(each in str(document) for each in ("time-micros", "'precision': 76", "'precision': 45")):
+            continue
         data = [make(cases.random)[0] for _ in range(20)]
         path = tmp_path / f"{seed}.avro"
         with path.open("wb") as out:

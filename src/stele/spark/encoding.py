@@ -38,16 +38,21 @@ class Encode:
         if _is_avro(self._writing.writer):
             self._check_avro(value)
         else:
-            check_columns(self._writing.writer, value, self._writing.message)
+            check_columns(self._writing.writer, value, self._writing.message, self._writing.recursion)
 
     def _check_avro(self, value: Column) -> None:
         from stele.spark.engines.inputs import Inputs
         from stele.spark.engines.resolve import Resolver
 
         schema = parsed(self._writing.writer)
-        root = Resolver(schema, for_spark=True).root
+        root = Resolver(schema, for_spark=True, recursion=self._writing.recursion).root
         if self._fields is not None and isinstance(schema.root, Record):
-            missing = [f.name for f in schema.root.fields if f.name not in self._fields and not _nullable(f.type)]
+            there = {child.name for child in root.children}
+            missing = [
+                f.name
+                for f in schema.root.fields
+                if f.name in there and f.name not in self._fields and not _nullable(f.type)
+            ]
             if missing:
                 raise EncodeError(f"the schema's field {missing[0]!r} has no column, and may not be null")
         Inputs.of(root, value)
@@ -83,7 +88,9 @@ class Encode:
         return pa.StructArray.from_arrays(columns, names=list(self._fields))
 
 
-def fields_of(writer: ResolvedSchema, columns: Sequence[str], message: str = "") -> Sequence[str] | None:
+def fields_of(
+    writer: ResolvedSchema, columns: Sequence[str], message: str = "", recursion: int = 0
+) -> Sequence[str] | None:
     """The columns as fields of the record, or None where the schema is no record and one column is its value.
 
     Raises `Invalid` when there are several columns then, `DataError` for a schema of a format without columns.
@@ -97,7 +104,7 @@ def fields_of(writer: ResolvedSchema, columns: Sequence[str], message: str = "")
 
         from stele.spark.formats import type_for
 
-        type_ = type_for(writer, message)
+        type_ = type_for(writer, message, recursion)
         is_record, kind = pa.types.is_struct(type_), str(type_)
     if is_record:
         return columns

@@ -66,6 +66,7 @@ def from_registry(
     keep: Sequence[str] | None = ...,
     id_column: str | None = ...,
     patience: float = ...,
+    recursion: int = ...,
 ) -> DataFrame: ...
 @overload
 def from_registry(
@@ -86,6 +87,7 @@ def from_registry(
     keep: Sequence[str] | None = ...,
     id_column: str | None = ...,
     patience: float = ...,
+    recursion: int = ...,
 ) -> Split: ...
 def from_registry(
     df: DataFrame,
@@ -105,6 +107,7 @@ def from_registry(
     keep: Sequence[str] | None = None,
     id_column: str | None = None,
     patience: float = PATIENCE,
+    recursion: int = 0,
 ) -> DataFrame | Split:
     """Decode a column of records of a registered schema, in batch and streaming DataFrames alike.
 
@@ -127,6 +130,9 @@ def from_registry(
     keep       other columns to keep; None keeps all but `column`. Row order is kept.
     id_column  also write there what names the writer's schema: its id, or what the wire has instead
     patience   seconds for which a registry that does not answer is asked again
+    recursion  how often a type that contains itself stands inside itself in the columns; a record that goes deeper is a
+               bad record. With 0, Avro schemas of such types are refused; the other languages have JSON text where the
+               type comes round again
 
     Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `DataError` (a schema without columns),
     `RulesRefused`, `Invalid` (unknown mode, wire, engine or column, names that are taken, no table shape),
@@ -150,6 +156,7 @@ def from_registry(
         engine=engine,
         topic=topic,
         patience=patience,
+        recursion=recursion,
     )
     return read(df, column, reading, mode=mode, headers=headers, into=into, keep=keep, id_column=id_column)
 
@@ -205,6 +212,7 @@ def to_registry(
     topic: str = "",
     engine: str = "auto",
     patience: float = PATIENCE,
+    recursion: int = 0,
 ) -> DataFrame:
     """Encode columns as records of a registered schema.
 
@@ -220,6 +228,8 @@ def to_registry(
     rules          `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.rules`
     topic          where the records go, for rules that ask for it
     patience       seconds for which a registry that does not answer is asked again
+    recursion      how often a type that contains itself may stand inside itself in the columns; null, or an empty list,
+                   is written for what is deeper
 
     Columns that do not fit the schema are an `EncodeError` at once; a row that does not fails its task with one that
     names row and field. Raises `SubjectNotFound`, `ContentNotFound` (schema not registered), `Incompatible`,
@@ -235,14 +245,16 @@ def to_registry(
     kept = [_place(df, name) for name in keep]
     registry = portable(registry)
     writer = patiently(lambda: _writer(registry, subject, schema, auto_register=auto_register), patience)
-    writing = prepared(writer, registry, wire=wire, message=message, rules=rules, topic=topic, engine=engine)
+    writing = prepared(
+        writer, registry, wire=wire, message=message, rules=rules, topic=topic, engine=engine, recursion=recursion
+    )
     added = [into, headers_into] if writing.wire.needs_headers else [into]
     _check_names(keep, added)
     if isinstance(columns, str):
         fields, chosen = None, [_place(df, columns)]
     else:
         named = [name for name in df.columns if name not in keep] if columns is None else list(columns)
-        fields, chosen = fields_of(writer, named, message), [_place(df, name) for name in named]
+        fields, chosen = fields_of(writer, named, message, recursion), [_place(df, name) for name in named]
     encode = Encode(writing, fields)
     encode.check([_arrow_type(df.schema.fields[place].dataType) for place in chosen])
     types = [BinaryType(), *spark_types([HEADERS] if len(added) > 1 else [])]

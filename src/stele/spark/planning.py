@@ -11,6 +11,7 @@ from stele.client import ResolvedSchema
 from stele.client.names import split
 from stele.client.serdes.schemas import ready
 from stele.errors import Invalid, VersionNotFound
+from stele.spark.engines.unroll import checked_recursion
 from stele.spark.records import Reading, Target
 from stele.spark.rules import RulesLike, checked, refuse_reading, refuse_writing
 from stele.spark.source import PATIENCE, Pin, ReaderLike, RegistryLike, pin
@@ -31,8 +32,10 @@ def planned(
     engine: str = "auto",
     topic: str = "",
     patience: float = PATIENCE,
+    recursion: int = 0,
 ) -> Reading:
     """A reading of records; see `from_registry` for the arguments and for what is raised."""
+    checked_recursion(recursion)
     chosen, rules = wire_named(wire), checked(rules)
     several = subject is not None and not isinstance(subject, str)
     if several and (reader != "latest" or message):
@@ -52,7 +55,17 @@ def planned(
     if rules == "refuse":
         for target in targets:
             refuse_reading(target.pinned)
-    return Reading(tuple(targets), registry, engine, chosen, rules, several=several, topic=topic, patience=patience)
+    return Reading(
+        tuple(targets),
+        registry,
+        engine,
+        chosen,
+        rules,
+        several=several,
+        topic=topic,
+        patience=patience,
+        recursion=recursion,
+    )
 
 
 def _without_subject(registry: RegistryLike, reader: ReaderLike, message: str) -> list[Target]:
@@ -85,6 +98,7 @@ class Writing:
     rules: RulesLike
     topic: str
     engine: str
+    recursion: int = 0
 
 
 def prepared(
@@ -96,10 +110,11 @@ def prepared(
     rules: RulesLike = "refuse",
     topic: str = "",
     engine: str = "auto",
+    recursion: int = 0,
 ) -> Writing:
     """A writing of records; see `to_registry` for the arguments and for what is raised."""
     chosen, rules = wire_named(wire), checked(rules)
     if rules == "refuse":
         refuse_writing(writer)
     seal = None if isinstance(chosen, Prefix) else chosen.seal(writer, message, registry)
-    return Writing(writer, registry, chosen, seal, message, rules, topic, engine)
+    return Writing(writer, registry, chosen, seal, message, rules, topic, engine, checked_recursion(recursion))

@@ -53,6 +53,7 @@ class Reading:
     several   whether values are a struct with a column for each type, even of one
     topic     for rules that want to know it
     patience  seconds for which a registry that does not answer is asked again
+    recursion how often a type that contains itself is unrolled into columns
     """
 
     targets: tuple[Target, ...]
@@ -63,13 +64,14 @@ class Reading:
     several: bool = False
     topic: str = ""
     patience: float = PATIENCE
+    recursion: int = 0
 
     @property
     def type(self) -> ArrowType:
         """The type of values. Raises what is wrong with the readers' schemas."""
         if not self.targets:
             return generic.TYPE
-        types = [type_for(target.pinned.reader, target.message) for target in self.targets]
+        types = [type_for(target.pinned.reader, target.message, self.recursion) for target in self.targets]
         if not self.several:
             return types[0]
         return pa.struct([pa.field(target.name, type_) for target, type_ in zip(self.targets, types, strict=True)])
@@ -141,7 +143,11 @@ class _Ruled:
     def __init__(self, target: Target, reading: Reading, schemas: Callable[[int], ResolvedSchema | None]) -> None:
         reader = target.pinned.reader
         self._decoder: Decoder = decoder_for(
-            reader, lambda number: reader if number == OWN_NUMBER else schemas(number), reading.engine, target.message
+            reader,
+            lambda number: reader if number == OWN_NUMBER else schemas(number),
+            reading.engine,
+            target.message,
+            reading.recursion,
         )
         self._runner: RuleRunner | None = None
         if reading.rules not in ("refuse", "ignore"):
@@ -195,7 +201,7 @@ class RecordEncoder:
     def __init__(self, writing: Writing) -> None:
         self._writing = writing
         writer = writing.writer
-        self._encoder = encoder_for(writer, writer.id, writing.engine, writing.message)
+        self._encoder = encoder_for(writer, writer.id, writing.engine, writing.message, writing.recursion)
         self._indexes = b""
         if writer.schema_type == "PROTOBUF":
             own = ready(writer).parsed

@@ -53,6 +53,13 @@ def _decimal(random: Random, digits: int, scale: int) -> Pair:
     return same(Decimal(random.randrange(-(10**digits) + 1, 10**digits)).scaleb(-scale))
 
 
+def _wide(random: Random, digits: int, scale: int) -> Pair:
+    """A decimal that Arrow shows as text."""
+    number = random.randrange(-(10**digits) + 1, 10**digits)
+    datum = Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+    return datum, format(datum, "f")
+
+
 LEAVES: dict[str, tuple[Any, Maker]] = {
     "null": ("null", lambda r: same(None)),
     "boolean": ("boolean", lambda r: same(r.random() < 0.5)),
@@ -86,6 +93,10 @@ LEAVES: dict[str, tuple[Any, Maker]] = {
     "decimal": (
         {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 9},
         lambda r: _decimal(r, r.choice([1, 5, 18, 19, 38]), 9),
+    ),
+    "wide": (
+        {"type": "bytes", "logicalType": "decimal", "precision": 76, "scale": 38},
+        lambda r: _wide(r, r.choice([1, 18, 37, 38, 39, 57, 76]), 38),
     ),
     "small": ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, lambda r: _decimal(r, 4, 2)),
 }
@@ -144,6 +155,9 @@ class Cases:
         if self.random.random() < 0.5:
             document |= {"logicalType": "decimal", "precision": 20, "scale": 3}
             return document, lambda r: _decimal(r, 20, 3)
+        if self.random.random() < 0.2:
+            document |= {"size": 20, "logicalType": "decimal", "precision": 45, "scale": 0}
+            return document, lambda r: _wide(r, r.choice([3, 45]), 0)
         return document, lambda r: same(r.randbytes(9))
 
     def array(self, depth: int) -> tuple[Any, Maker]:

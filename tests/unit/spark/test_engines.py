@@ -292,17 +292,15 @@ def test_an_unknown_id_is_asked_for_again_and_an_outage_is_raised(engine: Engine
 
 
 def test_an_unreadable_writer_spoils_only_its_own_records(engine: Engine) -> None:
-    """A schema that cannot be resolved, recursive writers among them, is the reason of its records and of no others."""
-    node = record(("v", "int"), ("next", ["null", "Node"]), name="Node")
-    writers = {1: record(("v", "int")), 2: record(("v", "string")), 3: node, 4: record(("w", "int"))}
+    """A schema that cannot be resolved is the reason of its records and of no others."""
+    writers = {1: record(("v", "int")), 2: record(("v", "string")), 4: record(("w", "int"))}
     frames: list[bytes | None] = [framed(writers[1], {"v": 1}, 1), struct.pack(">bI", 0, 2) + b"\0"]
-    frames += [struct.pack(">bI", 0, 3) + b"\2\0", struct.pack(">bI", 0, 4) + b"\2"]
+    frames += [struct.pack(">bI", 0, 4) + b"\2"]
     decoded = decode(engine, record(("v", "int")), frames, writers)
-    assert decoded.values.to_pylist() == [{"v": 1}, None, None, None]
+    assert decoded.values.to_pylist() == [{"v": 1}, None, None]
     assert decoded.reasons.to_pylist() == [
         None,
         "schema id 2 cannot be read: v: string cannot be read as int",
-        "schema id 3 cannot be read: the writer's type Node contains itself",
         "schema id 4 cannot be read: the writer has no field 'v', and the reader no default for it",
     ]
 
@@ -314,7 +312,7 @@ def test_an_unreadable_writer_spoils_only_its_own_records(engine: Engine) -> Non
     "reader",
     [
         pytest.param(record(("next", ["null", "R"])), id="recursive"),
-        pytest.param({"type": "bytes", "logicalType": "decimal", "precision": 39}, id="39 digits"),
+        pytest.param({"type": "bytes", "logicalType": "decimal", "precision": 77}, id="77 digits"),
         pytest.param(
             [record(*((f"f{i}", f"T{n - 1}" if n else "int") for i in range(4)), name=f"T{n}") for n in range(9)],
             id="exponential",
@@ -322,7 +320,7 @@ def test_an_unreadable_writer_spoils_only_its_own_records(engine: Engine) -> Non
     ],
 )
 def test_schemas_without_a_table_shape_are_refused_at_once(engine: Engine, reader: Any) -> None:
-    """Recursive types, decimals beyond 38 digits and exponential growth are an error before any data, in no time."""
+    """Recursive types, decimals beyond 76 digits and exponential growth are an error before any data, in no time."""
     with pytest.raises(Invalid):
         engine.decoder(schema(reader), lambda number: None)
 

@@ -172,7 +172,12 @@ def test_messages_are_read_as_the_parser_reads_them(seed: int) -> None:
     ]
     found = same(frames)
     assert found.values.null_count == 5
-    scanner = ProtobufLanguage().scanner(ready(SCHEMA), "All", lambda number, place: (number, place) == (1, (3,)))
+    scanner = ProtobufLanguage().scanner(
+        ready(SCHEMA),
+        "All",
+        ProtobufLanguage().plan(ready(SCHEMA), "All", 0),
+        lambda number, place: (number, place) == (1, (3,)),
+    )
     assert scanner is not None
     scanned = scanner.scan(pa.array(frames, pa.binary()))
     assert scanned is not None
@@ -243,7 +248,12 @@ def test_no_scan_where_only_the_parser_reads_right() -> None:
         'syntax = "proto2"; message M { optional group G = 1 { optional int32 a = 1; } }',
     ):
         schema = ResolvedSchema(text, "PROTOBUF", id=1)
-        assert ProtobufLanguage().scanner(ready(schema), "M", lambda *_: True) is None
+        assert (
+            ProtobufLanguage().scanner(
+                ready(schema), "M", ProtobufLanguage().plan(ready(schema), "M", 0), lambda *_: True
+            )
+            is None
+        )
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

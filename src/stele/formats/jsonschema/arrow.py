@@ -29,6 +29,9 @@ JSON_TEXT: Final = b"json"
 REQUIRED: Final = b"required"
 """Entry in the metadata it gives properties that must be there."""
 
+DEEPER: Final = b"deeper"
+"""Entry in the metadata it gives places where a schema is deeper inside itself than asked for."""
+
 WHOLE: Final = b"whole"
 """Entry in the metadata it gives the one field of a schema that is no object: it is all of the data."""
 
@@ -44,17 +47,17 @@ class _Object(NamedTuple):
 
 
 class _Typed(NamedTuple):
-    """A column type, whether null is allowed by the schema itself, and whether values are JSON texts."""
+    """A column type, whether null is allowed by the schema itself, and how the place is marked."""
 
     type: pa.DataType
     nullable: bool
-    text: bool = False
+    mark: bytes = b""
 
     def field(self, name: str, *, optional: bool = False, marks: Sequence[bytes] = ()) -> pa.Field[pa.DataType]:
         """The place as a field."""
         import pyarrow as pa
 
-        metadata: dict[bytes | str, bytes | str] = dict.fromkeys([*marks, *([JSON_TEXT] if self.text else [])], b"")
+        metadata: dict[bytes | str, bytes | str] = dict.fromkeys([*marks, *([self.mark] if self.mark else [])], b"")
         return pa.field(name, self.type, self.nullable or optional, metadata or None)
 
 
@@ -66,17 +69,21 @@ def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
     return _schema(parsed, marked=False)
 
 
-def marked_schema(parsed: ParsedJsonSchema) -> pa.Schema:
-    """The same columns, with metadata that tells JSON texts from strings and values from objects."""
-    return _schema(parsed, marked=True)
+def marked_schema(parsed: ParsedJsonSchema, recursion: int = 0) -> pa.Schema:
+    """The same columns, with metadata that tells JSON texts from strings and values from objects.
+
+    recursion is how often a schema inside itself is columns. Where it comes round once more, the place is marked
+    `DEEPER`; without recursion, it is JSON text.
+    """
+    return _schema(parsed, marked=True, recursion=recursion)
 
 
-def _schema(parsed: ParsedJsonSchema, *, marked: bool) -> pa.Schema:
+def _schema(parsed: ParsedJsonSchema, *, marked: bool, recursion: int = 0) -> pa.Schema:
     try:
         import pyarrow as pa
     except ImportError:
         raise NotInstalled("pyarrow", "spark") from None
-    builder = _Builder(parsed, marked=marked)
+    builder = _Builder(parsed, marked=marked, recursion=recursion)
     top = builder.column(parsed.root, ())
     if pa.types.is_struct(top.type):
         return pa.schema(list(top.type))
@@ -87,9 +94,10 @@ def _schema(parsed: ParsedJsonSchema, *, marked: bool) -> pa.Schema:
 class _Builder:
     """Turns schemas into column types; above holds the schemas a place lies in."""
 
-    def __init__(self, parsed: ParsedJsonSchema, *, marked: bool) -> None:
+    def __init__(self, parsed: ParsedJsonSchema, *, marked: bool, recursion: int) -> None:
         import pyarrow as pa
 
+        self._recursion = recursion
         self._marked = marked
         self._pa = pa
         self._links = parsed.links
@@ -99,9 +107,11 @@ class _Builder:
         """The type of one place."""
         self._columns += 1
         schema = self._links.follow(schema)
+        if above.count(id(schema)) > self._recursion > 0:
+            return _Typed(self._pa.string(), True, DEEPER)
         if (
             not isinstance(schema, dict)
-            or id(schema) in above
+            or (id(schema) in above and not self._recursion)
             or len(above) >= MAX_DEPTH
             or self._columns > MAX_COLUMNS
         ):
@@ -183,7 +193,7 @@ class _Builder:
         return _Object(properties, required, rest)
 
     def _json(self, *, nullable: bool = True) -> _Typed:
-        return _Typed(self._pa.string(), nullable, text=self._marked)
+        return _Typed(self._pa.string(), nullable, JSON_TEXT if self._marked else b"")
 
 
 def _types(schema: dict[str, Json]) -> tuple[list[str], bool]:

@@ -66,15 +66,19 @@ class Engine(Protocol):
         """Word by which `engine_named` finds it."""
         ...
 
-    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False) -> Decoder:
+    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
         """A decoder towards the reader's schema, with types Spark can take when asked for.
 
-        Raises `Invalid` when the reader's schema has no table shape (recursive types).
+        recursion is how often a type that contains itself is unrolled into columns; records that go deeper are bad.
+        Raises `Invalid` when the reader's schema has no table shape (a type that contains itself, and no recursion).
         """
         ...
 
-    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False) -> Encoder:
-        """An encoder whose frames carry the id. Raises `Invalid` when the schema has no table shape."""
+    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False, recursion: int = 0) -> Encoder:
+        """An encoder whose frames carry the id; recursion as in `decoder`, what is deeper is written as null or empty.
+
+        Raises `Invalid` when the schema has no table shape.
+        """
         ...
 
 

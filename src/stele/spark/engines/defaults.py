@@ -8,6 +8,7 @@ from typing import Any
 from stele.errors import DataError
 from stele.formats.avro.defaults import default_fault
 from stele.formats.avro.model import NO_DEFAULT, Array, EnumType, Fixed, Map, Primitive, Record, Type, Union
+from stele.spark.engines.unroll import Shortened
 
 _NOBODY = Record("")
 
@@ -50,9 +51,17 @@ def _encoded(node: Type, value: Any) -> bytes:
             number = next(i for i, b in enumerate(node.branches) if default_fault(b, value, _NOBODY) is None)
             return varint(number) + _encoded(node.branches[number], value)
         case Record():
+            if isinstance(node, Shortened):
+                _check_shallow(node, value)
             given = {f.name: value.get(f.name, f.default) for f in node.fields}
             assert NO_DEFAULT not in given.values()
             return b"".join(_encoded(f.type, given[f.name]) for f in node.fields)
+
+
+def _check_shallow(node: Shortened, value: Any) -> None:
+    for field in node.deeper:
+        if value.get(field.name, field.default) not in (NO_DEFAULT, None, [], {}):
+            raise DataError(f"the default of {field.name!r} goes deeper than the levels of columns")
 
 
 def _primitive(kind: str, value: Any) -> bytes:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from uuid import UUID
 
 import pyarrow as pa
 
 from stele.errors import EncodeError
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.steps import Kind, Slot
+from stele.spark.engines.steps import Digits, Kind, Slot
 
 
 @dataclass(slots=True)
@@ -89,6 +91,8 @@ def _below(path: str, name: str) -> str:
 def _fitted(slot: Slot, values: Column, path: str) -> Column:
     if slot.is_uuid:
         return _uuid_bytes(values, path)
+    if slot.digits is not None:
+        return _decimal_bytes(values, slot.digits, path)
     if values.type == slot.type:
         return values
     try:
@@ -103,3 +107,41 @@ def _uuid_bytes(values: Column, path: str) -> Column:
     except (ValueError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise EncodeError(f"{path or 'the value'} is no UUID: {error}") from error
     return pa.array(found, pa.binary())
+
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_LONGEST = 1000
+
+
+def _decimal_bytes(values: Column, digits: Digits, path: str) -> Column:
+    """The unscaled integers of decimals shown as text."""
+    found = []
+    for row, text in enumerate(values.to_pylist()):
+        try:
+            found.append(None if text is None else _unscaled(str(text), digits))
+        except ValueError as error:
+            raise EncodeError(f"row {row}, {path or 'the value'}: {error}") from error
+    return pa.array(found, pa.binary())
+
+
+def _unscaled(text: str, digits: Digits) -> bytes:
+    """The fewest bytes for the number, or as many as its type has. Raises `ValueError`."""
+    if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
+        raise ValueError("is no number")
+    sign, figures, exponent = Decimal(text).as_tuple()
+    assert isinstance(exponent, int)
+    shown = "".join(map(str, figures)).lstrip("0")
+    zeros = exponent + digits.scale
+    if zeros < 0:
+        if shown[zeros:].strip("0"):
+            raise ValueError(f"the number has more than {digits.scale} digits behind the point")
+        shown = shown[:zeros]
+    elif shown:
+        shown += "0" * min(zeros, digits.precision + 1)
+    if len(shown) > digits.precision:
+        raise ValueError(f"the number has more than {digits.precision} digits")
+    number = int(shown or "0") * (-1 if sign else 1)
+    least = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    if digits.size is not None and least > digits.size:
+        raise ValueError(f"the decimal needs {least} bytes, the schema has {digits.size}")
+    return number.to_bytes(least if digits.size is None else digits.size, signed=True)

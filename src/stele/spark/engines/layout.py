@@ -7,16 +7,16 @@ from itertools import count
 
 import pyarrow as pa
 
-from stele.errors import Invalid
 from stele.formats.avro import AVRO
 from stele.formats.avro.model import PRIMITIVES, Array, AvroSchema, EnumType, Fixed, Map, Record, Type, Union
 from stele.spark.engines.arrow import ArrowType
-from stele.spark.engines.steps import Kind, Slot
+from stele.spark.engines.steps import Digits, Kind, Slot
 
 
 def layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
     """The slots of a schema. Raises `Invalid` for recursive types and for what Arrow cannot hold.
 
+    Decimals of more than 38 digits are text, which Spark, Parquet and Iceberg all hold without loss.
     for_spark chooses types that Spark, Parquet and Iceberg v2 all hold without loss: timestamps in microseconds, times
     of day as integers in their own unit, nanosecond timestamps as long, fixed as binary.
     """
@@ -91,8 +91,9 @@ class _Layout:
     def _leaf(self, index: int, name: str, node: Type, type_: ArrowType) -> Slot:
         if isinstance(node, EnumType):
             return Slot(index, Kind.WORD, name, pa.string(), symbols=node.symbols)
-        if pa.types.is_decimal(type_) and not pa.types.is_decimal128(type_):
-            raise Invalid(f"{name}: columns hold decimals of at most 38 digits, this one has {type_.precision}")
+        if pa.types.is_decimal256(type_):
+            digits = Digits(type_.precision, type_.scale, node.size if isinstance(node, Fixed) else None)
+            return Slot(index, Kind.BYTES, name, pa.string(), digits=digits)
         target = tabular(type_) if self._for_spark else type_
         is_uuid = isinstance(node, Fixed) and pa.types.is_string(type_)
         return Slot(index, _kind(type_), name, target, is_uuid=is_uuid)

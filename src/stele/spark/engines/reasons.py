@@ -28,6 +28,8 @@ class Reason(IntEnum):
     DECIMAL_RANGE = 23
     OUT_OF_RANGE = 24
     TRAILING = 25
+    TOO_DEEP = 26
+    ENDLESS = 27
 
 
 TEXTS = {
@@ -48,6 +50,8 @@ TEXTS = {
     Reason.DECIMAL_RANGE: "a decimal has more digits than its precision",
     Reason.OUT_OF_RANGE: "a time is out of range for its type or for the unit of its column",
     Reason.TRAILING: "bytes are left over after the value",
+    Reason.TOO_DEEP: "a type inside itself goes deeper than the levels of columns: ask for more by `recursion`",
+    Reason.ENDLESS: "a type inside itself that is only read past goes more than 100 levels deep",
 }
 """A sentence for each reason that does not depend on the id."""
 

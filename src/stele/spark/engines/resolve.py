@@ -7,6 +7,9 @@ would change value.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import itemgetter
+
 from stele.errors import DataError
 from stele.formats.avro.model import (
     NO_DEFAULT,
@@ -24,16 +27,20 @@ from stele.formats.avro.model import (
 )
 from stele.spark.engines.defaults import encoded_default
 from stele.spark.engines.layout import layout, members, merged
+from stele.spark.engines.reasons import Reason
 from stele.spark.engines.scalars import is_number, number, promotes
 from stele.spark.engines.steps import (
     REST,
+    Beyond,
     Branch,
     Default,
     Group,
     Kind,
     Member,
     Nothing,
+    Past,
     Repeat,
+    Routine,
     Slot,
     Step,
     Symbol,
@@ -42,6 +49,7 @@ from stele.spark.engines.steps import (
     Unscaled,
     floor,
 )
+from stele.spark.engines.unroll import Pruned, Shortened, unrolled
 
 MOST_STEPS = 100_000
 """Steps of one writer: named types used inside each other can grow exponentially."""
@@ -50,27 +58,33 @@ MOST_DEPTH = 100
 
 
 class Resolver:
-    """One reader's schema, ready to be matched with writers. Raises `Invalid` when it has no table shape."""
+    """One reader's schema, ready to be matched with writers; recursion is as in `unrolled`.
 
-    def __init__(self, reader: AvroSchema, *, for_spark: bool = False) -> None:
+    Raises `Invalid` when it has no table shape.
+    """
+
+    def __init__(self, reader: AvroSchema, *, for_spark: bool = False, recursion: int = 0) -> None:
         self.reader = reader
-        self.root = layout(reader, for_spark=for_spark)
+        self._shape = unrolled(reader, recursion)
+        self.root = layout(self._shape, for_spark=for_spark)
 
     def steps(self, writer: AvroSchema) -> Step:
         """How to read the writer's data into the slots. Raises `DataError` when the reader's schema cannot."""
-        return _Match(bare=writer.root.kind == "bytes").step(writer.root, self.reader.root, self.root)
+        return _Match(bare=writer.root.kind == "bytes").step(writer.root, self._shape.root, self.root)
 
 
 class _Match:
-    """One match of two schemas: counts steps, and knows which of the writer's records it is inside.
+    """One match of two schemas: counts steps, and knows how to read past the writer's records it has met.
 
+    The reader's schema is finite, so reading with it ends; reading past a record that contains itself is a routine.
     bare  the writer's schema is just `bytes`, which has no length in front.
     """
 
     def __init__(self, *, bare: bool = False) -> None:
         self._bare = bare
         self._made = 0
-        self._inside: list[Record] = []
+        self._routines: dict[int, Routine] = {}
+        self._again: set[int] = set()
 
     def step(self, writer: Type, reader: Type, slot: Slot) -> Step:
         """How to read a value of the writer's type as one of the reader's."""
@@ -104,8 +118,7 @@ class _Match:
             case Union():
                 return Branch(None, tuple(self.skip(branch, depth) for branch in writer.branches))
             case Record():
-                with _Inside(self._inside, writer):
-                    return Group(None, tuple(self.skip(f.type, depth) for f in writer.fields))
+                return self._skip_record(writer, depth)
             case Array():
                 item = self.skip(writer.items, depth)
                 return Repeat(None, None, item, floor(item))
@@ -121,6 +134,23 @@ class _Match:
                     return Nothing(None)
                 return number(writer, writer, None) if is_number(writer) else Text(None)
 
+    def _skip_record(self, writer: Record, depth: int) -> Step:
+        """The record's parts one after the other; by its routine, when it is met again inside itself."""
+        key = id(writer)
+        if key in self._routines:
+            self._again.add(key)
+            return Past(self._routines[key])
+        routine = self._routines[key] = Routine(Group(None, ()))
+        routine.step = Group(None, tuple(self.skip(f.type, depth) for f in writer.fields))
+        if key in self._again:
+            return Past(routine)
+        del self._routines[key]
+        return routine.step
+
+    def _beyond(self, writer: Type) -> Beyond:
+        """Nothing but empty values, where the reader's columns end."""
+        return Beyond(_only_empty(writer), _empty(writer))
+
     def _count(self) -> None:
         self._made += 1
         if self._made > MOST_STEPS:
@@ -130,15 +160,18 @@ class _Match:
         targets = _targets(writer, reader)
         places = {child.name: child for child in slot.children}
         steps: list[Step] = []
-        with _Inside(self._inside, writer):
-            for mine in writer.fields:
-                theirs = targets.get(mine.name)
-                if theirs is None:
-                    steps.append(self.skip(mine.type))
-                else:
-                    steps.append(self._field(mine, theirs, places[theirs.name]))
+        for mine in writer.fields:
+            theirs = targets.get(mine.name)
+            if theirs is None:
+                steps.append(self.skip(mine.type))
+            elif theirs.name in places:
+                steps.append(self._field(mine, theirs, places[theirs.name]))
+            else:
+                steps.append(self._beyond(mine.type))
         found = {theirs.name for theirs in targets.values()}
         steps += [self._default(f, places[f.name]) for f in reader.fields if f.name not in found]
+        if writer is not reader:
+            steps += [_deep_default(f) for f in _deeper(reader) if f.name not in found]
         return Group(slot, tuple(steps))
 
     def _field(self, mine: RecordField, theirs: RecordField, slot: Slot) -> Step:
@@ -149,7 +182,7 @@ class _Match:
 
     def _default(self, field: RecordField, slot: Slot) -> Step:
         if field.default is NO_DEFAULT:
-            raise DataError(f"the writer has no field {field.name!r}, and the reader no default for it")
+            raise _no_default(field)
         return Default(encoded_default(field.type, field.default), _Match().step(field.type, field.type, slot))
 
     def _writer_union(self, writer: Union, reader: Type, slot: Slot) -> Step:
@@ -160,7 +193,7 @@ class _Match:
             except DataError:
                 # an error only for the records that take this branch
                 steps.append(Unreadable(slot))
-        if all(isinstance(step, Unreadable) for step in steps):
+        if all(isinstance(step, Unreadable) and step.reason is Reason.UNREADABLE_BRANCH for step in steps):
             raise _mismatch(writer, reader)
         return Branch(slot, tuple(steps))
 
@@ -168,6 +201,8 @@ class _Match:
         if writer.kind == "null" and any(branch.kind == "null" for branch in reader.branches):
             return Nothing(slot)
         branches = members(reader)
+        if isinstance(reader, Pruned) and _best(writer, reader.deeper) < min(2, _best(writer, branches)):
+            return Unreadable(slot, Reason.TOO_DEEP)
         single = merged(branches, slot.type)
         if single is not None:
             return self.step(writer, single, slot)
@@ -181,26 +216,57 @@ class _Match:
         raise _mismatch(writer, reader)
 
 
-class _Inside:
-    """Marks a writer's record as being unfolded; a record inside itself has no end."""
+def _only_empty(writer: Type) -> Step:
+    """Reads null, or an array or map without items; all else is too deep."""
+    match writer:
+        case Primitive(kind="null"):
+            return Nothing(None)
+        case Union():
+            return Branch(None, tuple(_only_empty(branch) for branch in writer.branches))
+        case Array():
+            return Repeat(None, None, Unreadable(None, Reason.TOO_DEEP), 1)
+        case Map():
+            return Repeat(None, Text(None), Unreadable(None, Reason.TOO_DEEP), 1)
+    return Unreadable(None, Reason.TOO_DEEP)
 
-    def __init__(self, stack: list[Record], record: Record) -> None:
-        self._stack = stack
-        self._record = record
 
-    def __enter__(self) -> None:
-        if any(self._record is outer for outer in self._stack):
-            raise DataError(f"the writer's type {self._record.name} contains itself")
-        self._stack.append(self._record)
+def _empty(writer: Type) -> tuple[int, ...] | None:
+    """How the writer says null or, where it cannot, that there are no items."""
+    match writer:
+        case Primitive(kind="null"):
+            return ()
+        case Array() | Map():
+            return (0,)
+        case Union():
+            found = [(branch.kind != "null", n, _empty(branch)) for n, branch in enumerate(writer.branches)]
+            return next(((n, *rest) for _, n, rest in sorted(found, key=itemgetter(0, 1)) if rest is not None), None)
+    return None
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.pop()
+
+def _deeper(reader: Record) -> tuple[RecordField, ...]:
+    return reader.deeper if isinstance(reader, Shortened) else ()
+
+
+def _deep_default(field: RecordField) -> Step:
+    """What becomes of a field that has no column, and that the writer does not have."""
+    if field.default is NO_DEFAULT:
+        raise _no_default(field)
+    return Nothing(None) if field.default in (None, [], {}) else Unreadable(None, Reason.TOO_DEEP)
+
+
+def _no_default(field: RecordField) -> DataError:
+    return DataError(f"the writer has no field {field.name!r}, and the reader no default for it")
 
 
 def _targets(writer: Record, reader: Record) -> dict[str, RecordField]:
-    """Which field of the reader each of the writer's fields goes to: by name, else by the reader's aliases."""
-    targets = {f.name: reader.by_name[f.name] for f in writer.fields if f.name in reader.by_name}
-    for theirs in reader.fields:
+    """Which field of the reader each of the writer's fields goes to: by name, else by the reader's aliases.
+
+    Those without a column, because they would go deeper, are among the reader's fields.
+    """
+    fields = (*reader.fields, *_deeper(reader))
+    by_name = {field.name: field for field in fields}
+    targets = {f.name: by_name[f.name] for f in writer.fields if f.name in by_name}
+    for theirs in fields:
         if theirs.name not in targets:
             alias = next((a for a in theirs.aliases if a in writer.by_name and a not in targets), None)
             if alias is not None:
@@ -210,16 +276,20 @@ def _targets(writer: Record, reader: Record) -> dict[str, RecordField]:
 
 def _preferred(writer: Type, branches: list[Type]) -> list[Type]:
     """The reader's branches, likeliest first: same name, same kind, then promotions in the order written."""
+    return sorted(branches, key=lambda branch: _rank(writer, branch))
 
-    def rank(branch: Type) -> int:
-        if branch.kind != writer.kind:
-            return 3
-        mine, theirs = getattr(writer, "name", ""), getattr(branch, "name", "")
-        if mine == theirs or mine in getattr(branch, "aliases", ()):
-            return 0
-        return 1 if mine.rpartition(".")[2] == theirs.rpartition(".")[2] else 2
 
-    return sorted(branches, key=rank)
+def _rank(writer: Type, branch: Type) -> int:
+    if branch.kind != writer.kind:
+        return 3
+    mine, theirs = getattr(writer, "name", ""), getattr(branch, "name", "")
+    if mine == theirs or mine in getattr(branch, "aliases", ()):
+        return 0
+    return 1 if mine.rpartition(".")[2] == theirs.rpartition(".")[2] else 2
+
+
+def _best(writer: Type, branches: Iterable[Type]) -> int:
+    return min((_rank(writer, branch) for branch in branches), default=3)
 
 
 def _enum(writer: EnumType, reader: EnumType, slot: Slot) -> Symbol:
@@ -239,7 +309,7 @@ def _scalar(writer: Primitive | Fixed, reader: Primitive | Fixed, slot: Slot, *,
     if is_number(writer):
         return number(writer, reader, slot)
     size = writer.size if isinstance(writer, Fixed) else REST if bare else None
-    if slot.kind is Kind.DECIMAL:
+    if slot.kind is Kind.DECIMAL or slot.digits is not None:
         assert reader.logical is not None
         if writer.logical is not None and writer.logical.scale != reader.logical.scale:
             raise _mismatch(writer, reader)

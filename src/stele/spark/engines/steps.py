@@ -6,12 +6,13 @@ without a slot reads past a value nobody asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from stele.spark.engines.arrow import ArrowType
+from stele.spark.engines.reasons import Reason
 
 
 class Kind(IntEnum):
@@ -31,11 +32,20 @@ class Kind(IntEnum):
     """Validity only; one child per field."""
 
 
+class Digits(NamedTuple):
+    """A decimal too wide for a column of decimals, which is shown as text; size as in `Text`, of the reader's type."""
+
+    precision: int
+    scale: int
+    size: int | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
     """One node of the reader's Arrow type. `index` numbers all slots of a layout, parents before children.
 
-    symbols are an enum's; is_uuid marks 16 bytes that are shown as the 36 characters of a UUID.
+    symbols are an enum's; is_uuid marks 16 bytes that are shown as the 36 characters of a UUID; digits are those of a
+    decimal that is shown as text.
     """
 
     index: int
@@ -45,6 +55,7 @@ class Slot:
     children: tuple[Slot, ...] = ()
     symbols: tuple[str, ...] = ()
     is_uuid: bool = False
+    digits: Digits | None = None
 
     def walk(self) -> Iterator[Slot]:
         """This slot and all below it, in index order."""
@@ -113,6 +124,11 @@ class Unscaled:
     precision: int
     size: int | None = None
 
+    @property
+    def scale(self) -> int:
+        """Digits behind the point."""
+        return self.slot.digits.scale if self.slot.digits else int(self.slot.type.scale)
+
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
@@ -171,9 +187,10 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A branch the reader has no place for: an error when a record takes it."""
+    """A branch or an item the reader has no place for: an error when a record has it."""
 
     slot: Slot | None
+    reason: Reason = Reason.UNREADABLE_BRANCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +201,61 @@ class Branch:
     steps: tuple[Step, ...]
 
 
-Step: TypeAlias = Number | Text | Unscaled | Symbol | Nothing | Member | Group | Default | Repeat | Unreadable | Branch
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """Where a type inside itself would go deeper than the reader's columns: `step` reads an empty value, and fails for
+    any other; `empty` are the integers that are written there, None where the writer has nothing empty."""
+
+    step: Step
+    empty: tuple[int, ...] | None
+
+    @property
+    def slot(self) -> None:
+        """There is no column."""
+        return
+
+
+@dataclass(slots=True, eq=False)
+class Routine:
+    """How to read past a record that contains itself: its own `step` has a `Past` of the same routine in it.
+
+    made is what the engine `python` keeps of it.
+    """
+
+    step: Step
+    made: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Read past a record by its routine."""
+
+    routine: Routine
+
+    @property
+    def slot(self) -> None:
+        """There is no column."""
+        return
+
+
+MOST_LEVELS: Final = 100
+"""Routines inside each other while one record is read past: bounds the memory, and the stack, that data can take."""
+
+Step: TypeAlias = (
+    Number
+    | Text
+    | Unscaled
+    | Symbol
+    | Nothing
+    | Member
+    | Group
+    | Default
+    | Repeat
+    | Unreadable
+    | Branch
+    | Beyond
+    | Past
+)
 
 
 def floor(step: Step) -> int:
@@ -200,11 +271,12 @@ def floor(step: Step) -> int:
             return sum(floor(each) for each in steps)
         case Nothing() | Default():
             return 0
-        case Member(step=step):
+        case Member(step=step) | Beyond(step=step):
             return floor(step)
         case Branch(steps=steps):
             return 1 + min(floor(each) for each in steps)
         case _:
+            # a record that contains itself does so in a union, array or map, which takes a byte at least
             return 1
 
 
@@ -216,6 +288,8 @@ def options(branch: Branch) -> list[tuple[int, Step, Slot | None]]:
     by_slot: dict[Slot | None, tuple[int, Step, Slot | None]] = {}
     for number, step in enumerate(branch.steps):
         match step:
+            case Unreadable():
+                continue
             case Nothing():
                 slot = None
             case Member():

@@ -34,12 +34,16 @@ LANGUAGES: Final[dict[str, Language]] = {
 __all__ = ["AVRO", "LANGUAGES", "Schemas", "check_columns", "decoder_for", "encoder_for", "type_for"]
 
 
-def decoder_for(reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", message: str = "") -> Decoder:
+def decoder_for(
+    reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", message: str = "", recursion: int = 0
+) -> Decoder:
     """A decoder of Confluent-framed records towards the reader's schema.
 
     engine is for Avro; with `python`, Protobuf is read without numba, too. message names a type among those of a
-    Protobuf or Thrift schema. Raises `DataError` for a schema of a format without columns, `Invalid` for one without
-    table shape, `InvalidRequest` for an unknown message.
+    Protobuf or Thrift schema. recursion is how often a type that contains itself is unrolled into columns: Avro needs
+    one level at least, the others have JSON text there without.
+    Raises `DataError` for a schema of a format without columns, `Invalid` for one without table shape, `InvalidRequest`
+    for an unknown message.
     """
     if reader.schema_type.upper() == AVRO:
 
@@ -47,33 +51,35 @@ def decoder_for(reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", 
             found = schemas(number)
             return None if found is None else parsed(found)
 
-        return engine_named(engine).decoder(parsed(reader), writers, for_spark=True)
+        return engine_named(engine).decoder(parsed(reader), writers, for_spark=True, recursion=recursion)
     language = _language(reader)
     ready = made_ready(reader, reader.schema_type)
-    return RowDecoder(language, ready, schemas, message, scanning=engine != "python")
+    return RowDecoder(language, ready, schemas, message, scanning=engine != "python", recursion=recursion)
 
 
-def encoder_for(writer: ResolvedSchema, number: int, engine: str = "auto", message: str = "") -> Encoder:
+def encoder_for(
+    writer: ResolvedSchema, number: int, engine: str = "auto", message: str = "", recursion: int = 0
+) -> Encoder:
     """An encoder whose frames carry the number. Raises like `decoder_for`."""
     if writer.schema_type.upper() == AVRO:
-        return engine_named(engine).encoder(parsed(writer), number, for_spark=True)
+        return engine_named(engine).encoder(parsed(writer), number, for_spark=True, recursion=recursion)
     language = _language(writer)
     ready = made_ready(writer, writer.schema_type)
-    return RowEncoder(language.plan(ready, message), language.writing(ready, message), number)
+    return RowEncoder(language.plan(ready, message, recursion), language.writing(ready, message), number)
 
 
-def type_for(reader: ResolvedSchema, message: str = "") -> ArrowType:
+def type_for(reader: ResolvedSchema, message: str = "", recursion: int = 0) -> ArrowType:
     """The type of decoded values: a struct for a record. Raises like `decoder_for`."""
     if reader.schema_type.upper() == AVRO:
         from stele.spark.engines.resolve import Resolver
 
-        return Resolver(parsed(reader), for_spark=True).root.type
-    return _language(reader).plan(made_ready(reader, reader.schema_type), message).type
+        return Resolver(parsed(reader), for_spark=True, recursion=recursion).root.type
+    return _language(reader).plan(made_ready(reader, reader.schema_type), message, recursion).type
 
 
-def check_columns(writer: ResolvedSchema, value: Column, message: str = "") -> None:
+def check_columns(writer: ResolvedSchema, value: Column, message: str = "", recursion: int = 0) -> None:
     """Raise `EncodeError` when a column cannot be written with a schema that is not Avro, whatever its rows."""
-    fit(_language(writer).plan(made_ready(writer, writer.schema_type), message), value)
+    fit(_language(writer).plan(made_ready(writer, writer.schema_type), message, recursion), value)
 
 
 def _language(schema: ResolvedSchema) -> Language:

@@ -45,12 +45,16 @@ class Language(Protocol):
         """A regular expression found in data that take the careful way; '' for a language with one way only."""
         ...
 
-    def plan(self, schema: Ready, message: str) -> Plan:
-        """The columns for data of a schema. Raises `Invalid` when it has no table shape."""
+    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
+        """The columns for data of a schema. Raises `Invalid` when it has no table shape.
+
+        recursion is how often a type that contains itself is unrolled into columns, values that go deeper are bad; with
+        0 they are JSON text where they come round again.
+        """
         ...
 
-    def scanner(self, reader: Ready, message: str, accepts: Accepts) -> Scanner | None:
-        """What reads whole batches at once, where there is such a thing for the reader's schema."""
+    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
+        """What reads whole batches at once, where there is such a thing for the reader's schema and its plan."""
         ...
 
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:

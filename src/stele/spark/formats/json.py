@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from stele.client.serdes.schemas import Ready
 from stele.errors import Invalid
-from stele.formats.jsonschema.arrow import JSON_TEXT, REQUIRED, WHOLE, marked_schema
+from stele.formats.jsonschema.arrow import DEEPER, JSON_TEXT, REQUIRED, WHOLE, marked_schema
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.formats.base import Accepts, Reads, Write
-from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct, member
+from stele.spark.formats.plans import Deeper, Entries, Items, Leaf, Part, Plan, Struct, member
 
 _INT: Final = frozenset({int})
 _FLOAT: Final = frozenset({float})
@@ -35,16 +35,19 @@ class JsonLanguage:
     careful = r"[0-9]{18}|[eE][+]?[0-9]{3}"
     """Found in every text with a number that orjson may not read exactly."""
 
-    def plan(self, schema: Ready, message: str) -> Plan:
+    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
         """See `Language`."""
         del message  # a schema has one type
-        columns = marked_schema(schema.parsed)
+        columns = marked_schema(schema.parsed, recursion)
         only = columns.field(0) if len(columns) == 1 else None
-        if only is not None and WHOLE in (only.metadata or {}):
-            return _plan(only.type, only.metadata, "the value")
-        return _struct(list(columns), "")
+        if only is None or WHOLE not in (only.metadata or {}):
+            return _struct(list(columns), "")
+        plan = _plan(only.type, only.metadata, "the value")
+        if plan is None:
+            raise Invalid("the schema contains itself and has no value that ends")
+        return plan
 
-    def scanner(self, reader: Ready, message: str, accepts: Accepts) -> None:
+    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> None:
         """See `Language`."""
 
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
@@ -71,24 +74,33 @@ class JsonLanguage:
 
 
 def _struct(fields: list[Any], path: str) -> Struct:
-    parts = []
+    parts, deeper = [], []
     for field in fields:
         plan = _plan(field.type, field.metadata, f"{path}.{field.name}" if path else field.name)
-        parts.append(Part(field.name, member(field.name), plan, keeps_null=REQUIRED in (field.metadata or {})))
-    return Struct(parts, path, kinds=_OBJECT)
+        needed = REQUIRED in (field.metadata or {})
+        if plan is not None:
+            parts.append(Part(field.name, member(field.name), plan, keeps_null=needed))
+            continue
+        empty: Any = [] if pa.types.is_list(field.type) else {} if pa.types.is_map(field.type) else None
+        deeper.append(Deeper(field.name, member(field.name), empty is not None, empty if needed else None))
+    return Struct(parts, path, kinds=_OBJECT, deeper=deeper)
 
 
-def _plan(type_: ArrowType, metadata: Any, path: str) -> Plan:
+def _plan(type_: ArrowType, metadata: Any, path: str) -> Plan | None:
+    """The plan of a place; None where a schema would be deeper inside itself than asked for."""
+    if DEEPER in (metadata or {}):
+        return None
     if JSON_TEXT in (metadata or {}):
         return Leaf(pa.string(), path, read=_dumped, write=_loaded)
     if pa.types.is_struct(type_):
         return _struct(list(type_), path)
     if pa.types.is_list(type_):
-        return Items(_plan(type_.value_type, type_.value_field.metadata, f"{path}[]"), path, kinds=frozenset({list}))
+        items = _plan(type_.value_type, type_.value_field.metadata, f"{path}[]")
+        return None if items is None else Items(items, path, kinds=frozenset({list}))
     if pa.types.is_map(type_):
         key = Leaf(pa.string(), f"{path}{{key}}", kinds=frozenset({str}))
         item = _plan(type_.item_type, type_.item_field.metadata, f"{path}{{}}")
-        return Entries(key, item, path, kinds=_OBJECT)
+        return None if item is None else Entries(key, item, path, kinds=_OBJECT)
     return _scalar(type_, path)
 
 

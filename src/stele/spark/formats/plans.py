@@ -20,6 +20,7 @@ import pyarrow as pa
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.layout import tabular
+from stele.spark.engines.reasons import TEXTS, Reason
 
 Values: TypeAlias = Sequence[Any]
 Convert: TypeAlias = Callable[[Any], Any]
@@ -123,10 +124,30 @@ def member(name: str) -> Pick:
     return pick
 
 
+class Deeper(NamedTuple):
+    """A field without a column: a type inside itself would go deeper there than the columns do.
+
+    items  whether it is a list or map, which may be there without items
+    empty  what is written for it, None where it can be left out
+    """
+
+    name: str
+    pick: Pick
+    items: bool
+    empty: Any = None
+
+    def check(self, values: Values, holes: bool) -> None:
+        """Raise `DataError` when a value goes deeper."""
+        for found in self.pick(values, holes):
+            if found is not None and not (self.items and len(found) == 0):
+                raise DataError(TEXTS[Reason.TOO_DEEP])
+
+
 class Struct:
     """A value with named parts. Fields that are null are left out of what codecs are given, unless a part keeps them.
 
-    whole  tells the types of columns whose values stand for such a struct: a date for its year, month and day
+    whole   tells the types of columns whose values stand for such a struct: a date for its year, month and day
+    deeper  fields without a column
     """
 
     def __init__(
@@ -136,8 +157,10 @@ class Struct:
         *,
         kinds: Kinds | None = None,
         whole: Callable[[ArrowType], bool] | None = None,
+        deeper: Sequence[Deeper] = (),
     ) -> None:
         self.parts = tuple(parts)
+        self.deeper = tuple(deeper)
         self.whole = whole
         self.path = path or "the value"
         self._kinds = None if kinds is None else kinds | _NOTHING
@@ -149,6 +172,8 @@ class Struct:
             _kinds_of(values, self._kinds, self)
         absent = [value is None for value in values]
         holes = True in absent
+        for each in self.deeper:
+            each.check(values, holes)
         children = [part.plan.array(part.pick(values, holes)) for part in self.parts]
         mask = pa.array(absent, pa.bool_()) if holes else None
         if not children:
@@ -160,7 +185,8 @@ class Struct:
         if not isinstance(value, dict):
             return value  # nothing, or a whole
         found = ((part, part.plan.datum(value.get(part.name))) for part in self.parts)
-        return {part.name: inner for part, inner in found if inner is not None or part.keeps_null}
+        made = {part.name: inner for part, inner in found if inner is not None or part.keeps_null}
+        return made | {each.name: each.empty for each in self.deeper if each.empty is not None}
 
 
 class Items:

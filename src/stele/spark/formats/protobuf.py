@@ -36,7 +36,7 @@ from stele.formats.protobuf.kinds import (
 from stele.formats.protobuf.whole import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
 from stele.spark.engines.arrow import ArrowType
 from stele.spark.formats.base import Accepts, Reads, Write
-from stele.spark.formats.plans import Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
+from stele.spark.formats.plans import Deeper, Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
 from stele.wire.confluent import decode_indexes, encode_indexes
 
 if TYPE_CHECKING:
@@ -78,18 +78,21 @@ class ProtobufLanguage:
 
     careful = ""
 
-    def plan(self, schema: Ready, message: str) -> Plan:
+    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown message."""
-        return _Planner().message(schema.parsed.message(message), "", ())
+        described = schema.parsed.message(message)
+        plan = _Planner(recursion).message(described, "", ())
+        if plan is None:
+            raise Invalid(f"message {described.full_name} contains itself and has no value that ends")
+        return plan
 
-    def scanner(self, reader: Ready, message: str, accepts: Accepts) -> Scanner | None:
+    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
         """See `Language`; none without numba, and for messages that only the parser reads right."""
         try:
             from stele.spark.formats.scan.decoder import Scanner
             from stele.spark.formats.scan.tables import Unfit
         except NotInstalled:
             return None
-        plan = self.plan(reader, message)
         assert isinstance(plan, Struct)
         try:
             return Scanner(reader.parsed.message(message), plan, accepts)
@@ -141,30 +144,38 @@ def _refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]
 
 
 class _Planner:
-    def __init__(self) -> None:
+    def __init__(self, recursion: int) -> None:
         self._left = MAX_COLUMNS
+        self._recursion = recursion
 
-    def message(self, message: Descriptor, path: str, above: tuple[str, ...]) -> Struct:
+    def message(self, message: Descriptor, path: str, above: tuple[str, ...]) -> Struct | None:
+        """The plan of a message; None where it cannot be without going deeper than asked for."""
         self._left -= len(message.fields)
         if self._left < 0:
             raise Invalid(f"message {message.full_name} has more than {MAX_COLUMNS} columns")
         inside = (*above, message.full_name)
-        parts = []
+        parts, deeper = [], []
         for field in message.fields:
             plan = self._column(field, f"{path}.{field.name}" if path else field.name, inside)
             pick = _present(field.name) if field.has_presence and not field.is_required else _attribute(field.name)
-            parts.append(Part(field.name, pick, plan))
-        return Struct(parts, path, whole=_WHOLE.get(message.full_name))
+            if plan is None and field.is_required:
+                return None
+            if plan is None:
+                deeper.append(Deeper(field.name, pick, field.is_repeated))
+            else:
+                parts.append(Part(field.name, pick, plan))
+        return Struct(parts, path, whole=_WHOLE.get(message.full_name), deeper=deeper)
 
-    def _column(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan:
+    def _column(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan | None:
         if is_map(field):
-            key, value = map_parts(field)
-            item = self._plan(value, f"{path}{{}}", above)
-            return Entries(self._plan(key, f"{path}{{key}}", above), item, path)
+            described, value = map_parts(field)
+            key, item = self._plan(described, f"{path}{{key}}", above), self._plan(value, f"{path}{{}}", above)
+            return None if key is None or item is None else Entries(key, item, path)
         plan = self._plan(field, f"{path}[]" if field.is_repeated else path, above)
-        return Items(plan, path) if field.is_repeated else plan
+        return Items(plan, path) if field.is_repeated and plan is not None else plan
 
-    def _plan(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan:
+    def _plan(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan | None:
+        """The plan of one value; None where it would be deeper inside itself than asked for."""
         if field.message_type is None:
             return _scalar(field, path)
         message = message_of(field)
@@ -177,7 +188,9 @@ class _Planner:
             return Leaf(pa.duration("us"), path, read=_microseconds((-_LONGEST, _LONGEST)), raw=pa.int64())
         if name == FIELD_MASK:
             return Leaf(pa.string(), path, read=lambda value: value.ToJsonString())
-        if name in JSON_VALUES or name in above:
+        if above.count(name) > self._recursion > 0:
+            return None
+        if name in JSON_VALUES or (name in above and not self._recursion):
             return Leaf(pa.string(), path, read=_json, write=_from_json)
         return self.message(message, path, above)
 

@@ -31,16 +31,24 @@ class RowDecoder:
     """Decodes batches towards one reader's schema; grows by one reading per writer id met.
 
     scanning   whether whole batches may be scanned at once, where the language can
+    recursion  as in `Language.plan`
     """
 
     def __init__(
-        self, language: Language, reader: Ready, schemas: Schemas, message: str = "", *, scanning: bool = True
+        self,
+        language: Language,
+        reader: Ready,
+        schemas: Schemas,
+        message: str = "",
+        *,
+        scanning: bool = True,
+        recursion: int = 0,
     ) -> None:
         self._language, self._reader, self._message = language, reader, message
         self._schemas = schemas
-        self._plan = language.plan(reader, message)
+        self._plan = language.plan(reader, message, recursion)
         self._reads: dict[int, Reads | str] = {}
-        self._scanner = language.scanner(reader, message, self._accepts) if scanning else None
+        self._scanner = language.scanner(reader, message, self._plan, self._accepts) if scanning else None
 
     @property
     def type(self) -> ArrowType:

@@ -13,10 +13,10 @@ import pyarrow as pa
 from stele.client.serdes.schemas import Ready
 from stele.errors import Invalid
 from stele.formats.thrift.codec import ThriftCodec
-from stele.formats.thrift.schema import Resolved
+from stele.formats.thrift.schema import Resolved, required
 from stele.formats.thrift.syntax import Struct as Declared
 from stele.spark.formats.base import Accepts, Reads, Write
-from stele.spark.formats.plans import Entries, Items, Leaf, Part, Plan, Struct, member
+from stele.spark.formats.plans import Deeper, Entries, Items, Leaf, Part, Plan, Struct, member
 
 MAX_COLUMNS: Final = 10_000
 """Columns at all levels together."""
@@ -34,17 +34,24 @@ _TYPES: Final = {
 }
 
 
+_EMPTY: Final[dict[str, Any]] = {"list": [], "set": [], "map": {}}
+
+
 class ThriftLanguage:
     """See `Language`."""
 
     careful = ""
 
-    def plan(self, schema: Ready, message: str) -> Plan:
+    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
-        return _Planner().struct(Resolved(parsed.unit, parsed.struct(message)), "", ())
+        struct = parsed.struct(message)
+        plan = _Planner(recursion).struct(Resolved(parsed.unit, struct), "", ())
+        if plan is None:
+            raise Invalid(f"{struct.name} contains itself and has no value that ends")
+        return plan
 
-    def scanner(self, reader: Ready, message: str, accepts: Accepts) -> None:
+    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> None:
         """See `Language`."""
 
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
@@ -59,31 +66,48 @@ class ThriftLanguage:
 
 
 class _Planner:
-    def __init__(self) -> None:
+    def __init__(self, recursion: int) -> None:
         self._left = MAX_COLUMNS
+        self._recursion = recursion
 
-    def struct(self, kind: Resolved, path: str, above: tuple[Declared, ...]) -> Struct:
+    def struct(self, kind: Resolved, path: str, above: tuple[Declared, ...]) -> Struct | None:
+        """The plan of a struct; None where it cannot be without going deeper than asked for."""
         struct = kind.node
         assert isinstance(struct, Declared)
         self._left -= len(struct.fields)
         if self._left < 0:
             raise Invalid(f"{struct.name} has more than {MAX_COLUMNS} columns")
-        parts = []
+        parts, deeper = [], []
         for field in struct.fields:
             inner = kind.unit.resolve(field.type)
             plan = self._plan(inner, f"{path}.{field.name}" if path else field.name, (*above, struct))
-            parts.append(Part(field.name, member(field.name), plan))
-        return Struct(parts, path)
+            if plan is not None:
+                parts.append(Part(field.name, member(field.name), plan))
+                continue
+            empty = _EMPTY.get(inner.kind)
+            needed = required(struct, field)
+            if needed and empty is None:
+                return None
+            deeper.append(Deeper(field.name, member(field.name), empty is not None, empty if needed else None))
+        return Struct(parts, path, deeper=deeper)
 
-    def _plan(self, kind: Resolved, path: str, above: tuple[Declared, ...]) -> Plan:
+    def _plan(self, kind: Resolved, path: str, above: tuple[Declared, ...]) -> Plan | None:
+        """The plan of one value; None where it would be deeper inside itself than asked for."""
         match kind.kind:
             case "list" | "set":
-                return Items(self._plan(kind.inner(0), f"{path}[]", above), path)
+                item = self._plan(kind.inner(0), f"{path}[]", above)
+                return None if item is None else Items(item, path)
             case "map":
-                key = self._plan(kind.inner(0), f"{path}{{key}}", above)
-                pairs = not isinstance(key, Leaf)
-                return Entries(key, self._plan(kind.inner(1), f"{path}{{}}", above), path, pairs=pairs)
-            case "struct" if any(kind.node is each for each in above):
+                key, item = (
+                    self._plan(kind.inner(0), f"{path}{{key}}", above),
+                    self._plan(kind.inner(1), f"{path}{{}}", above),
+                )
+                if key is None or item is None:
+                    return None
+                return Entries(key, item, path, pairs=not isinstance(key, Leaf))
+            case "struct" if sum(kind.node is each for each in above) > self._recursion > 0:
+                return None
+            case "struct" if not self._recursion and any(kind.node is each for each in above):
                 return Leaf(pa.string(), path, read=_dumped, write=orjson.loads)
             case "struct":
                 return self.struct(kind, path, above)

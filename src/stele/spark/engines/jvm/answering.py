@@ -38,19 +38,21 @@ IDLE = 60.0
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What the answers are for. refusing: a writer's schema with rules for reading is of no use."""
+    """What the answers are for. refusing: a writer's schema with rules for reading is of no use; recursion is as in
+    `unrolled`."""
 
     pinned: Pin
     registry: RegistryLike
     patience: float = 0.0
     refusing: bool = True
+    recursion: int = 0
 
     def packed(self) -> str:
         """The first line for the process. What was pinned stays behind: the jar has it."""
         from pyspark import cloudpickle
 
         bare = msgspec.structs.replace(self.pinned, snapshot=SchemaSnapshot(()))
-        task = (bare, self.registry, self.patience, self.refusing)
+        task = (bare, self.registry, self.patience, self.refusing, self.recursion)
         return base64.b64encode(cloudpickle.dumps(task)).decode()  # type: ignore[no-untyped-call]  # PySpark's own
 
 
@@ -63,7 +65,8 @@ class Answers:
     @classmethod
     def to(cls, task: Task) -> Answers:
         """The answers to a task. Raises what is wrong with the reader's schema."""
-        return cls(Resolver(parsed(task.pinned.reader), for_spark=True), _writers(task))
+        resolver = Resolver(parsed(task.pinned.reader), for_spark=True, recursion=task.recursion)
+        return cls(resolver, _writers(task))
 
     def about(self, number: int) -> dict[str, Any]:
         """What is known of an id. Raises what the look-up raises when nobody answers."""

@@ -7,6 +7,8 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from stele.client import SchemaSnapshot
 from stele.client.names import split
 from stele.errors import Invalid
@@ -41,8 +43,8 @@ def decoded(session: SparkSession, raw: Column, reading: Reading, *, fail_fast: 
     if not _chosen(session, reading.engine, _cannot_read(reading)):
         return None
     pinned = reading.targets[0].pinned
-    task = Task(pinned, reading.registry, reading.patience, reading.rules == "refuse")
-    answers = Answers.to(Task(pinned, pinned.snapshot, 0.0, task.refusing))
+    task = Task(pinned, reading.registry, reading.patience, reading.rules == "refuse", reading.recursion)
+    answers = Answers.to(msgspec.structs.replace(task, registry=pinned.snapshot, patience=0.0))
     context = split(pinned.subject).context
     ids = sorted({schema.id for schema in pinned.snapshot.schemas if schema.context == context and schema.id})
     ask = None
@@ -84,7 +86,7 @@ def encoded(df: DataFrame, columns: Sequence[str], job: Writing, fields: Sequenc
     resolver = None
     cannot = _cannot_write(job)
     if not cannot:
-        resolver = Resolver(parsed(job.writer), for_spark=True)
+        resolver = Resolver(parsed(job.writer), for_spark=True, recursion=job.recursion)
         cannot = unfit(resolver.root, [df.schema[name].dataType for name in columns], fields)
     if not _chosen(df.sparkSession, job.engine, cannot) or resolver is None:
         return None

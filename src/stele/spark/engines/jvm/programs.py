@@ -7,6 +7,7 @@ a length in front.
     text          whether it is wanted, size, whether it must be UTF-8
     uuid
     decimal       precision, scale, size
+    digits        the same, of a decimal shown as text
     symbol        the reader's symbol for each of the writer's, null for one it cannot read
     past symbol   how many symbols
     null          width
@@ -16,7 +17,9 @@ a length in front.
     past group    parts
     member        widths of all members, place, part
     branch        parts
-    unreadable
+    fail          the name of a reason
+    past record   number of a routine, part: what the routine is, and a call of it
+    past again    number of a routine around this
     array, map    width of items or values, least bytes of an entry, part
     past array, past map    least bytes of an entry, part
 
@@ -26,6 +29,8 @@ Writing (`Puts.java`).
     text          size
     uuid
     decimal       size
+    digits        precision, scale, size
+    literal       integers
     symbol        symbols
     null
     group         names, parts
@@ -46,14 +51,18 @@ import pyarrow as pa
 from stele.errors import DataError
 from stele.spark.engines.arrow import ArrowType
 from stele.spark.engines.steps import (
+    Beyond,
     Branch,
     Default,
+    Digits,
     Group,
     Kind,
     Member,
     Nothing,
     Number,
+    Past,
     Repeat,
+    Routine,
     Slot,
     Step,
     Symbol,
@@ -98,6 +107,7 @@ def width(slot: Slot) -> str:
 class _Reading:
     def __init__(self) -> None:
         self.program: Program = []
+        self._routines: dict[Routine, int] = {}
 
     def add(self, step: Step) -> int:
         """The place of the instruction for a step."""
@@ -122,7 +132,8 @@ class _Reading:
             case Text():
                 return ["uuid"] if step.slot.is_uuid else ["text", True, _size(step.size), step.utf8]
             case Unscaled():
-                return ["decimal", step.precision, step.slot.type.scale, _size(step.size)]
+                name = "decimal" if step.slot.digits is None else "digits"
+                return [name, step.precision, step.scale, _size(step.size)]
             case Symbol():
                 symbols = step.slot.symbols
                 return ["symbol", [symbols[place] if place >= 0 else None for place in step.mapping]]
@@ -161,11 +172,21 @@ class _Reading:
             case Repeat():
                 return ["past array" if step.key is None else "past map", step.floor, self.add(step.item)]
             case Unreadable():
-                return ["unreadable"]
+                return ["fail", step.reason.name]
             case Branch():
                 return ["branch", self._all(step.steps)]
+            case Beyond():
+                return self._past(step.step)
+            case Past():
+                return self._routine(step.routine)
             case _:
                 raise DataError(f"a step to read past a value is none: {step}")
+
+    def _routine(self, routine: Routine) -> Instruction:
+        if routine in self._routines:
+            return ["past again", self._routines[routine]]
+        number = self._routines[routine] = len(self._routines)
+        return ["past record", number, self.add(routine.step)]
 
 
 class _Writing:
@@ -183,8 +204,12 @@ class _Writing:
                 return ["number", step.wire.name.lower(), step.multiply, step.divide]
             case Text():
                 return ["uuid"] if step.slot is not None and step.slot.is_uuid else ["text", _size(step.size)]
+            case Unscaled(slot=Slot(digits=Digits() as digits)):
+                return ["digits", digits.precision, digits.scale, _size(step.size)]
             case Unscaled():
                 return ["decimal", _size(step.size)]
+            case Beyond() if step.empty is not None:
+                return ["literal", list(step.empty)]
             case Symbol():
                 return ["symbol", list(step.slot.symbols if step.slot else ())]
             case Nothing():

@@ -14,7 +14,9 @@ from stele.errors import DataError
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.reasons import FREE_ITEMS, TEXTS, Reason
 from stele.spark.engines.steps import (
+    MOST_LEVELS,
     REST,
+    Beyond,
     Branch,
     Cast,
     Default,
@@ -23,7 +25,9 @@ from stele.spark.engines.steps import (
     Member,
     Nothing,
     Number,
+    Past,
     Repeat,
+    Routine,
     Slot,
     Step,
     Symbol,
@@ -47,9 +51,9 @@ class Bad(Exception):
 
 
 class Cursor:
-    """A place in a record, and how many zero-byte items it may still hold."""
+    """A place in a record, how many zero-byte items it may still hold, and in how many routines it is."""
 
-    __slots__ = ("at", "begin", "data", "end", "free")
+    __slots__ = ("at", "begin", "data", "end", "free", "levels")
 
     def __init__(self, data: bytes, at: int) -> None:
         self.data = data
@@ -57,6 +61,7 @@ class Cursor:
         self.at = at
         self.end = len(data)
         self.free = FREE_ITEMS + self.end - at
+        self.levels = 0
 
     def varint(self, begin: int) -> int:
         """A zig-zag integer of at most 64 bits; `begin` is what an error names."""
@@ -133,9 +138,13 @@ def reader(step: Step) -> Read:
         case Repeat():
             return _repeat(step)
         case Unreadable():
-            return _unreadable
+            return _unreadable(step)
         case Branch():
             return _branch(step)
+        case Beyond():
+            return reader(step.step)
+        case Past():
+            return _past(step.routine)
     assert_never(step)
 
 
@@ -146,8 +155,27 @@ def _default(step: Default) -> Any:
         raise DataError(f"a default cannot be used: {TEXTS[bad.reason]}") from bad
 
 
-def _unreadable(cursor: Cursor) -> Any:
-    raise Bad(Reason.UNREADABLE_BRANCH, cursor.at)
+def _unreadable(step: Unreadable) -> Read:
+    def read(cursor: Cursor) -> Any:
+        raise Bad(step.reason, cursor.at)
+
+    return read
+
+
+def _past(routine: Routine) -> Read:
+    def read(cursor: Cursor) -> None:
+        if cursor.levels == MOST_LEVELS:
+            raise Bad(Reason.ENDLESS, cursor.at)
+        if routine.made is None:
+            routine.made = reader(routine.step)
+        cursor.levels += 1
+        try:
+            routine.made(cursor)
+        except RecursionError:  # many types between two levels
+            raise Bad(Reason.ENDLESS, cursor.at) from None
+        cursor.levels -= 1
+
+    return read
 
 
 def _number(step: Number) -> Read:
@@ -225,9 +253,9 @@ def _text(step: Text) -> Read:
 
 def _unscaled(step: Unscaled) -> Read:
     size, limit = step.size, 10**step.precision
-    exponent = -step.slot.type.scale
+    exponent, as_text = -step.scale, step.slot.digits is not None
 
-    def read(cursor: Cursor) -> Decimal:
+    def read(cursor: Cursor) -> Decimal | str:
         begin = cursor.at
         data = cursor.take(size)
         if not data:
@@ -235,7 +263,8 @@ def _unscaled(step: Unscaled) -> Read:
         value = int.from_bytes(data, signed=True)
         if not -limit < value < limit:
             raise Bad(Reason.DECIMAL_RANGE, begin)
-        return Decimal(value).scaleb(exponent, EXACT)
+        number = Decimal(value).scaleb(exponent, EXACT)
+        return format(number, "f") if as_text else number
 
     return read
 

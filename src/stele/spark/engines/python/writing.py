@@ -15,6 +15,7 @@ from stele.spark.engines.defaults import varint
 from stele.spark.engines.inputs import Inputs
 from stele.spark.engines.steps import (
     REST,
+    Beyond,
     Branch,
     Group,
     Kind,
@@ -67,6 +68,8 @@ class _Writer:
     def of(self, step: Step) -> Write:
         """The closure of a step."""
         match step:
+            case Beyond() if step.empty is not None:
+                return _literal(b"".join(map(varint, step.empty)))
             case Number():
                 return self._number(step)
             case Text():
@@ -127,6 +130,8 @@ class _Writer:
         return write
 
     def _unscaled(self, step: Unscaled) -> Write:
+        if step.slot.digits is not None:  # its bytes are made already, see `inputs`
+            return self._text(Text(step.slot, step.size))
         values, path = self._values(step.slot)
         size, scale = step.size, step.slot.type.scale
 
@@ -204,6 +209,13 @@ class _Writer:
             raise EncodeError(f"row {i}, {path}: null where the schema does not allow it")
 
         return write
+
+
+def _literal(data: bytes) -> Write:
+    def write(i: int, out: bytearray) -> None:
+        out += data
+
+    return write
 
 
 def _required(value: Any, row: int, path: str) -> Any:

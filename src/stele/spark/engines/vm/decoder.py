@@ -41,7 +41,7 @@ class VmDecoder:
         rows = self._rows(parts)
         if self._program is None:
             self._program = self._assembler.program()
-        scratch = Scratch.sized(self._program.registers, len(self._slots))
+        scratch = Scratch.sized(self._program, len(self._slots))
         measured = blank(self._slots)
         run(False, self._program, rows, measured, scratch)
         filled = exact(measured)

@@ -13,6 +13,7 @@ from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import Column, as_buffer, as_numbers
 from stele.spark.engines.inputs import Inputs
 from stele.spark.engines.steps import (
+    Beyond,
     Branch,
     Group,
     Kind,
@@ -107,7 +108,12 @@ class _Assembler:
             case Text():
                 self._emit(op.TEXT, column, -1 if step.size is None else step.size)
             case Unscaled():
-                self._emit(op.DECIMAL, column, -1 if step.size is None else step.size)
+                # a wide decimal has its bytes made already, see `inputs`
+                code = op.DECIMAL if step.slot.digits is None else op.TEXT
+                self._emit(code, column, -1 if step.size is None else step.size)
+            case Beyond() if step.empty is not None:
+                for number in step.empty:
+                    self._emit(writer.LITERAL, number)
             case Symbol():
                 self._emit(op.SYMBOL, column)
             case Nothing():

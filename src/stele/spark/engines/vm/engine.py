@@ -15,11 +15,11 @@ class VmEngine:
 
     name = "vm"
 
-    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False) -> Decoder:
+    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
         """See `Engine.decoder`."""
-        return VmDecoder(Resolver(reader, for_spark=for_spark), writers)
+        return VmDecoder(Resolver(reader, for_spark=for_spark, recursion=recursion), writers)
 
-    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False) -> Encoder:
+    def encoder(self, schema: AvroSchema, schema_id: int, *, for_spark: bool = False, recursion: int = 0) -> Encoder:
         """See `Engine.encoder`."""
-        resolver = Resolver(schema, for_spark=for_spark)
+        resolver = Resolver(schema, for_spark=for_spark, recursion=recursion)
         return VmEncoder(resolver.root, resolver.steps(schema), id_prefix(schema_id))

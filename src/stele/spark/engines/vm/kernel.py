@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from stele.spark.engines.reasons import FREE_ITEMS, Reason
-from stele.spark.engines.steps import Cast, Kind
+from stele.spark.engines.steps import MOST_LEVELS, Cast, Kind
 from stele.spark.engines.vm import opcodes as op
+from stele.spark.engines.vm.digits import decimal_text
 from stele.spark.engines.vm.jit import compiled
 from stele.spark.engines.vm.memory import Bytes, Columns, Program, Rows, Scratch
 
@@ -24,8 +25,9 @@ TRUNCATED, BAD_VARINT = int(Reason.TRUNCATED), int(Reason.BAD_VARINT)
 INT_RANGE, OUT_OF_RANGE = int(Reason.INT_RANGE), int(Reason.OUT_OF_RANGE)
 BAD_LENGTH, BAD_BOOLEAN, BAD_UTF8 = int(Reason.BAD_LENGTH), int(Reason.BAD_BOOLEAN), int(Reason.BAD_UTF8)
 BAD_SYMBOL, UNREADABLE_SYMBOL = int(Reason.BAD_SYMBOL), int(Reason.UNREADABLE_SYMBOL)
-BAD_BRANCH, UNREADABLE_BRANCH = int(Reason.BAD_BRANCH), int(Reason.UNREADABLE_BRANCH)
+BAD_BRANCH = int(Reason.BAD_BRANCH)
 BAD_BLOCK, TOO_MANY_ITEMS = int(Reason.BAD_BLOCK), int(Reason.TOO_MANY_ITEMS)
+ENDLESS = int(Reason.ENDLESS)
 EMPTY_DECIMAL, DECIMAL_RANGE, TRAILING = int(Reason.EMPTY_DECIMAL), int(Reason.DECIMAL_RANGE), int(Reason.TRAILING)
 KIND_BYTES, KIND_LIST = int(Kind.BYTES), int(Kind.LIST)
 TO_FLOAT, TO_DOUBLE = int(Cast.FLOAT), int(Cast.DOUBLE)
@@ -200,7 +202,8 @@ def run(  # noqa: PLR0915 - see below
     """One pass over all rows."""
     # Long because an interpreter's loop is one thing, and reads best as one table.
     code, jumps = program.code, program.jumps
-    registers, kept_entries, kept_size = scratch.registers, scratch.kept_entries, scratch.kept_size
+    registers, stack, text = scratch.registers, scratch.stack, scratch.text
+    kept_entries, kept_size = scratch.kept_entries, scratch.kept_size
     for row in range(len(rows.starts)):
         for column in range(len(kept_entries)):
             kept_entries[column] = columns.entries[column]
@@ -209,6 +212,7 @@ def run(  # noqa: PLR0915 - see below
         at, end = rows.starts[row], rows.ends[row]
         outer_at, outer_end = at, end
         free = FREE_ITEMS + end - at
+        top = levels = 0
         pc = rows.entries[row] if rows.reasons[row] == 0 else program.null_row
         reason = 0
         while True:
@@ -274,7 +278,7 @@ def run(  # noqa: PLR0915 - see below
                 if a >= 0:
                     put(fill, columns, a, jumps[code[pc, 2] + value])
                 pc += 1
-            elif opcode == op.DECIMAL:
+            elif opcode == op.DECIMAL or opcode == op.DIGITS:  # noqa: PLR1714 - as above
                 length = code[pc, 2]
                 if length == op.REST:
                     length = end - at
@@ -284,8 +288,12 @@ def run(  # noqa: PLR0915 - see below
                         reason = BAD_LENGTH
                 elif length > end - at:
                     reason = TRUNCATED
-                if reason == 0:
+                if reason == 0 and opcode == op.DECIMAL:
                     reason = put_decimal(fill, columns, a, source, at, length, program.powers, code[pc, 3])
+                elif reason == 0:
+                    first, reason = decimal_text(source, at, length, code[pc, 3], code[pc, 4], scratch)
+                    if reason == 0:
+                        put_bytes(fill, columns, a, text, first, len(text) - first)
                 if reason != 0:
                     break
                 at += length
@@ -340,8 +348,27 @@ def run(  # noqa: PLR0915 - see below
             elif opcode == op.RESUME:
                 source, at, end = rows.source, outer_at, outer_end
                 pc += 1
+            elif opcode == op.CALL:
+                if levels == MOST_LEVELS:
+                    reason = ENDLESS
+                    break
+                stack[top] = pc + 1
+                top += 1
+                levels += 1
+                pc = a
+            elif opcode == op.KEEP:
+                for k in range(code[pc, 3]):
+                    stack[top + k] = registers[code[pc, 2] + k]
+                top += code[pc, 3]
+                pc += 1
+            elif opcode == op.RETURN:
+                top -= code[pc, 3] + 1
+                for k in range(code[pc, 3]):
+                    registers[code[pc, 2] + k] = stack[top + 1 + k]
+                levels -= 1
+                pc = stack[top]
             elif opcode == op.FAIL:
-                reason = UNREADABLE_BRANCH
+                reason = a
                 break
             elif opcode == op.END:
                 if at != end:

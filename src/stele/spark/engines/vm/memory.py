@@ -12,13 +12,17 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 class Program(NamedTuple):
-    """What to execute. `code` has `opcodes.WIDTH` integers per row; `powers[p]` is 10**p as (low, high) words."""
+    """What to execute. `code` has `opcodes.WIDTH` integers per row; `powers[p]` is 10**p as (low, high) words.
+
+    `registers` and `stack` say how many integers of each there are.
+    """
 
     code: Ints
     jumps: Ints
     constants: Bytes
     powers: npt.NDArray[np.uint64]
     registers: int
+    stack: int
     null_row: int
 
 
@@ -50,28 +54,35 @@ class Columns(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory: kernels allocate nothing, so that they need no reference counts (see `jit`).
 
-    One register per array or map of the program; what `entries` and `size` were before the row; one number of each
-    float type that shares its memory with an integer, to reinterpret bits.
+    One register per array or map of the program, and a stack for those of routines; what `entries` and `size` were
+    before the row; one number of each float type that shares its memory with an integer, to reinterpret bits; a wide
+    decimal as 32-bit limbs, low one first, and as text.
     """
 
     registers: Ints
+    stack: Ints
     kept_entries: Ints
     kept_size: Ints
     double: npt.NDArray[np.float64]
     double_bits: Ints
     float_: npt.NDArray[np.float32]
     float_bits: npt.NDArray[np.uint32]
+    limbs: npt.NDArray[np.uint64]
+    text: Bytes
 
     @classmethod
-    def sized(cls, registers: int, columns: int) -> Scratch:
+    def sized(cls, program: Program, columns: int) -> Scratch:
         """Memory for a program and its columns."""
         double, float_ = np.zeros(1, np.float64), np.zeros(1, np.float32)
         return cls(
-            registers=np.zeros(registers + 1, np.int64),
+            registers=np.zeros(program.registers + 1, np.int64),
+            stack=np.zeros(program.stack + 1, np.int64),
             kept_entries=np.zeros(columns, np.int64),
             kept_size=np.zeros(columns, np.int64),
             double=double,
             double_bits=double.view(np.int64),
             float_=float_,
             float_bits=float_.view(np.uint32),
+            limbs=np.zeros(8, np.uint64),
+            text=np.zeros(100, np.uint8),
         )

@@ -19,7 +19,11 @@ Plain module constants, because numba folds those into the compiled code.
     JUMP          address      -             -           -
     CONSTANT      start        end           -           -          reads go to the constants until RESUME
     RESUME        -            -             -           -
-    FAIL          -            -             -           -          a branch the reader cannot read
+    FAIL          reason       -             -           -          a branch the reader cannot read
+    DIGITS        column       size          precision   scale      a wide decimal as text
+    CALL          address      -             -           -          a routine, which begins with KEEP
+    KEEP          -            first         registers   -          a routine's registers, for the call around this one
+    RETURN        -            first         registers   -
 """
 
 from __future__ import annotations
@@ -43,6 +47,10 @@ JUMP = 15
 CONSTANT = 16
 RESUME = 17
 FAIL = 18
+DIGITS = 20
+CALL = 21
+KEEP = 22
+RETURN = 23
 
 WIDTH = 6
 """Integers per instruction."""

@@ -6,13 +6,17 @@ import numpy as np
 
 from stele.errors import DataError
 from stele.spark.engines.steps import (
+    MOST_LEVELS,
+    Beyond,
     Branch,
     Default,
     Group,
     Member,
     Nothing,
     Number,
+    Past,
     Repeat,
+    Routine,
     Slot,
     Step,
     Symbol,
@@ -50,6 +54,8 @@ class Assembler:
         self._jumps: list[int] = []
         self._constants = bytearray()
         self._registers = 0
+        self._routines: dict[Routine, int] = {}
+        self._most_kept = 0
         for slot in root.nulled():
             self._emit(op.NULL, slot.index)
         self._emit(op.STOP)
@@ -70,6 +76,7 @@ class Assembler:
             constants=constants,
             powers=_powers(),
             registers=self._registers,
+            stack=self._most_kept * MOST_LEVELS,
             null_row=0,
         )
 
@@ -89,7 +96,8 @@ class Assembler:
             case Text():
                 self._emit(op.TEXT, column, -1 if step.size is None else step.size, int(step.utf8))
             case Unscaled():
-                self._emit(op.DECIMAL, column, -1 if step.size is None else step.size, step.precision)
+                code = op.DECIMAL if step.slot.digits is None else op.DIGITS
+                self._emit(code, column, -1 if step.size is None else step.size, step.precision, step.scale)
             case Symbol():
                 self._emit(op.SYMBOL, column, len(self._jumps), len(step.mapping))
                 self._jumps.extend(step.mapping)
@@ -115,9 +123,28 @@ class Assembler:
             case Repeat():
                 self._repeat(step, column)
             case Unreadable():
-                self._emit(op.FAIL)
+                self._emit(op.FAIL, step.reason)
             case Branch():
                 self._branch(step)
+            case Beyond():
+                self._step(step.step)
+            case Past():
+                self._past(step.routine)
+
+    def _past(self, routine: Routine) -> None:
+        """A call; behind the first one is the routine."""
+        if routine in self._routines:
+            self._emit(op.CALL, self._routines[routine])
+            return
+        begin = self._routines[routine] = len(self._code) + 2
+        self._emit(op.CALL, begin)
+        over, keep, first = self._emit(op.JUMP), self._emit(op.KEEP), self._registers
+        self._step(routine.step)
+        used = self._registers - first
+        self._most_kept = max(self._most_kept, used + 1)
+        self._emit(op.RETURN, 0, first, used)
+        self._code[keep] = (op.KEEP, 0, first, used, 0, 0)
+        self._code[over] = (op.JUMP, len(self._code), 0, 0, 0, 0)
 
     def _repeat(self, step: Repeat, column: int) -> None:
         register = self._registers

@@ -71,6 +71,8 @@ class Layout:
         self.tables = self._tables()
 
     def _message(self, message: Descriptor, plan: Struct, scope: int) -> tuple[int, list[Slot]]:
+        if plan.deeper:
+            raise Unfit
         groups = {}
         for each in message.oneofs:
             groups[each.name] = len(self.oneofs)

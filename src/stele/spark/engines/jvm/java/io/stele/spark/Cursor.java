@@ -18,6 +18,10 @@ final class Cursor {
   byte[] data;
   int at;
   int end;
+
+  /** In how many records, each inside the one before, we are while reading past them. */
+  int levels;
+
   private long free;
 
   /** Begin at a place of other bytes. */
@@ -26,6 +30,7 @@ final class Cursor {
     this.at = at;
     this.end = data.length;
     this.free = (long) FREE_ITEMS + end - at;
+    this.levels = 0;
   }
 
   int left() {

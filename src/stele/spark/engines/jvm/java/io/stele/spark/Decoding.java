@@ -64,6 +64,10 @@ final class Decoding {
     } catch (Bad bad) {
       begin();
       bad(id, bad.reason.text(), bad.at - HEADER);
+    } catch (StackOverflowError e) {
+      // only a schema with very many types between two levels of a record gets here
+      begin();
+      bad(id, Reason.ENDLESS.text(), cursor.at - HEADER);
     }
   }
 

@@ -92,11 +92,39 @@ final class Parts {
     }
   }
 
-  /** A branch the reader has no place for. */
-  static final class Unreadable extends Step {
+  /** A branch or an item the reader has no place for. */
+  static final class Fail extends Step {
+    private final Reason reason;
+
+    Fail(Reason reason) {
+      this.reason = reason;
+    }
+
     @Override
     void run(Cursor in, UnsafeWriter out, int ordinal) {
-      throw new Bad(Reason.UNREADABLE_BRANCH, in.at);
+      throw new Bad(reason, in.at);
+    }
+  }
+
+  /** A record nobody asked for that contains itself: {@code step}, which runs this again. */
+  static final class PastRecord extends Step {
+    private static final int MOST_LEVELS = 100;
+
+    private Step step;
+
+    /** Set what it does: it has to exist before. */
+    void complete(Step step) {
+      this.step = step;
+    }
+
+    @Override
+    void run(Cursor in, UnsafeWriter out, int ordinal) {
+      if (in.levels == MOST_LEVELS) {
+        throw new Bad(Reason.ENDLESS, in.at);
+      }
+      in.levels++;
+      step.run(in, null, 0);
+      in.levels--;
     }
   }
 

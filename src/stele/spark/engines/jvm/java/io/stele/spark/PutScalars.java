@@ -1,8 +1,11 @@
 package io.stele.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -189,16 +192,85 @@ final class PutScalars {
       }
     }
 
-    /** The length in front, or the repeated sign of a longer fixed. */
     private void head(int least, int sign, Out out) {
+      head(this, size, least, sign, out);
+    }
+
+    /** The length in front, or the repeated sign of a longer fixed. */
+    static void head(Put put, int size, int least, int sign, Out out) {
       if (size == Steps.SIZED) {
         out.varint(least);
       }
       if (size >= 0 && least > size) {
-        throw fault("more or fewer bytes than the schema has");
+        throw put.fault("more or fewer bytes than the schema has");
       }
       for (int k = least; k < size; k++) {
         out.one(sign < 0 ? 0xff : 0);
+      }
+    }
+  }
+
+  /** A decimal of more digits than Spark's have, from its text. */
+  static final class Digits extends Put {
+    private static final Pattern NUMBER =
+        Pattern.compile("[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]{1,4})?");
+    private static final int LONGEST = 1000;
+
+    private final int precision;
+    private final int scale;
+    private final int size;
+
+    Digits(String path, int precision, int scale, int size) {
+      super(path);
+      this.precision = precision;
+      this.scale = scale;
+      this.size = size;
+    }
+
+    @Override
+    void present(SpecializedGetters in, int ordinal, Out out) {
+      String text = in.getUTF8String(ordinal).toString();
+      if (text.length() > LONGEST || !NUMBER.matcher(text).matches()) {
+        throw fault("is no number");
+      }
+      BigInteger unscaled = unscaled(new BigDecimal(text).stripTrailingZeros());
+      byte[] least = unscaled.toByteArray();
+      Unscaled.head(this, size, least.length, unscaled.signum(), out);
+      out.bytes(least);
+    }
+
+    private BigInteger unscaled(BigDecimal number) {
+      if (number.scale() > scale) {
+        throw fault("the number has more than " + scale + " digits behind the point");
+      }
+      if (number.signum() != 0 && number.precision() - number.scale() > precision - scale) {
+        throw fault("the number has more than " + precision + " digits");
+      }
+      return number.setScale(scale).unscaledValue();
+    }
+  }
+
+  /** What stands where the columns end: integers, whatever the column holds. */
+  static final class Literal extends Put {
+    private final long[] numbers;
+
+    Literal(String path, JsonNode numbers) {
+      super(path);
+      this.numbers = new long[numbers.size()];
+      for (int k = 0; k < this.numbers.length; k++) {
+        this.numbers[k] = numbers.get(k).longValue();
+      }
+    }
+
+    @Override
+    void present(SpecializedGetters in, int ordinal, Out out) {
+      missing(out);
+    }
+
+    @Override
+    void missing(Out out) {
+      for (long number : numbers) {
+        out.varint(number);
       }
     }
   }

@@ -34,7 +34,7 @@ final class Puts {
   private Put put(int place, DataType type, String path) {
     JsonNode code = program.get(place);
     String what = code.get(0).textValue();
-    if (type instanceof NullType && !what.equals("branch") && !what.equals("null")) {
+    if (type instanceof NullType && !what.equals("branch") && !what.equals("null") && !what.equals("literal")) {
       // only nulls, and the schema has no null here: the first row says so
       return new PutParts.Nullable(path, null, -1, -1);
     }
@@ -49,6 +49,11 @@ final class Puts {
       case "decimal":
         DecimalType decimal = (DecimalType) type;
         return new PutScalars.Unscaled(path, decimal.precision(), decimal.scale(), code.get(1).intValue());
+      case "digits":
+        int[] digits = {code.get(1).intValue(), code.get(2).intValue(), code.get(3).intValue()};
+        return new PutScalars.Digits(path, digits[0], digits[1], digits[2]);
+      case "literal":
+        return new PutScalars.Literal(path, code.get(1));
       case "symbol":
         return new PutScalars.Symbol(path, Steps.symbols(code.get(1)));
       case "null":

@@ -27,7 +27,9 @@ enum Reason {
   EMPTY_DECIMAL,
   DECIMAL_RANGE,
   OUT_OF_RANGE,
-  TRAILING;
+  TRAILING,
+  TOO_DEEP,
+  ENDLESS;
 
   /** The sentence for people. */
   String text() {

@@ -105,6 +105,34 @@ final class Scalars {
     }
   }
 
+  /** A decimal of more digits than Spark's have, as text with all digits of its scale. */
+  static final class Digits extends Step {
+    private final int scale;
+    private final int size;
+    private final BigInteger limit;
+
+    Digits(int precision, int scale, int size) {
+      this.scale = scale;
+      this.size = size;
+      this.limit = BigInteger.TEN.pow(precision);
+    }
+
+    @Override
+    void run(Cursor in, UnsafeWriter out, int ordinal) {
+      int begin = in.at;
+      int length = in.length(size);
+      if (length == 0) {
+        throw new Bad(Reason.EMPTY_DECIMAL, begin);
+      }
+      BigInteger value = new BigInteger(in.data, in.at, length);
+      if (value.abs().compareTo(limit) >= 0) {
+        throw new Bad(Reason.DECIMAL_RANGE, begin);
+      }
+      out.write(ordinal, new BigDecimal(value, scale).toPlainString().getBytes(StandardCharsets.US_ASCII));
+      in.at += length;
+    }
+  }
+
   /** An enum; a symbol that is null is one the reader cannot read. */
   static final class Symbol extends Step {
     private final byte[][] symbols;

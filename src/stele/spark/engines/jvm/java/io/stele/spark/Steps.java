@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeWriter;
 
@@ -19,6 +21,7 @@ final class Steps {
   static final int REST = -2;
 
   private final JsonNode program;
+  private final Map<Integer, Parts.PastRecord> routines = new HashMap<>();
 
   Steps(JsonNode program) {
     this.program = program;
@@ -45,6 +48,8 @@ final class Steps {
         return new Scalars.UuidText();
       case "decimal":
         return new Scalars.Unscaled(code.get(1).intValue(), code.get(2).intValue(), code.get(3).intValue());
+      case "digits":
+        return new Scalars.Digits(code.get(1).intValue(), code.get(2).intValue(), code.get(3).intValue());
       case "symbol":
         return new Scalars.Symbol(symbols(code.get(1)));
       case "past symbol":
@@ -73,8 +78,15 @@ final class Steps {
         return new Parts.Member(members, widths, code.get(2).intValue(), step(code.get(3).intValue(), members));
       case "branch":
         return new Parts.Branch(steps(code.get(1), out));
-      case "unreadable":
-        return new Parts.Unreadable();
+      case "fail":
+        return new Parts.Fail(Reason.valueOf(code.get(1).textValue()));
+      case "past record":
+        Parts.PastRecord routine = new Parts.PastRecord();
+        routines.put(code.get(1).intValue(), routine);
+        routine.complete(step(code.get(2).intValue(), out));
+        return routine;
+      case "past again":
+        return routines.get(code.get(1).intValue());
       case "array":
         Items items = new Items(out, Width.of(code.get(1).textValue()));
         return new Parts.Array(items, step(code.get(3).intValue(), items.writer), code.get(2).intValue());

@@ -1,0 +1,160 @@
+"""A schema whose types contain themselves as one that columns can have: unrolled as many levels as asked for.
+
+`recursion` says how often a record may stand inside itself. Where it would once more, there is no column: a field whose
+only value left is null, or an empty array or map, is left out, and a union loses the branch. What was left out is
+remembered in `Shortened` and `Pruned`, so that data that go deeper are noticed.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+import msgspec
+
+from stele.errors import Invalid
+from stele.formats.avro.model import Array, AvroSchema, Map, Record, RecordField, Type, Union
+
+MOST_RECURSION = 32
+"""Levels that can be asked for; nesting and number of columns have limits of their own."""
+MOST_FIELDS = 10_000
+"""Fields at all levels together: with two fields of its own type, a record doubles at each."""
+
+
+class Shortened(Record, frozen=True, eq=False):
+    """A record without those of its fields that would go deeper; their types are as they were."""
+
+    deeper: tuple[RecordField, ...] = ()
+
+
+class Pruned(Union, frozen=True, eq=False):
+    """A union without those of its branches that would go deeper."""
+
+    deeper: tuple[Type, ...] = ()
+
+
+class _Left(Enum):
+    """What is left of a type that is no type any more."""
+
+    NOTHING = auto()
+    """No value that is shallow enough."""
+    EMPTY = auto()
+    """Null, or an empty array or map, alone."""
+
+
+def checked_recursion(levels: int) -> int:
+    """The number of levels. Raises `Invalid` for one that nobody can ask for."""
+    if isinstance(levels, bool) or not isinstance(levels, int) or not 0 <= levels <= MOST_RECURSION:
+        raise Invalid(f"recursion is a number of levels from 0 to {MOST_RECURSION}, not {levels!r}")
+    return levels
+
+
+def unrolled(schema: AvroSchema, levels: int) -> AvroSchema:
+    """The schema with records that contain themselves at most so often; itself when there are none.
+
+    Raises `Invalid` for a type that contains itself when no levels are asked for, or that has no finite value, or that
+    unfolds to too many fields.
+    """
+    checked_recursion(levels)
+    endless = _endless(schema.root)
+    if endless is None:
+        return schema
+    if not levels:
+        raise Invalid(
+            f"{endless.name} contains itself, and a table cannot be nested without end: say how many levels are "
+            "columns, recursion=1 or more"
+        )
+    made = _Unroller(levels).type(schema.root)
+    if isinstance(made, _Left):
+        raise Invalid(f"{endless.name} contains itself and has no value that ends")
+    return msgspec.structs.replace(schema, root=made)
+
+
+def _parts(node: Type) -> tuple[Type, ...]:
+    match node:
+        case Record():
+            return tuple(field.type for field in node.fields)
+        case Array():
+            return (node.items,)
+        case Map():
+            return (node.values,)
+        case Union():
+            return node.branches
+    return ()
+
+
+def _endless(root: Type) -> Record | None:
+    """A record that contains itself, the first there is; without recursion, as schemas may be deep."""
+    done: set[int] = set()
+    open_: set[int] = set()
+    ways: list[tuple[Type, bool]] = [(root, False)]
+    while ways:
+        node, leaving = ways.pop()
+        if leaving:
+            open_.discard(id(node))
+            done.add(id(node))
+            continue
+        if isinstance(node, Record):
+            if id(node) in open_:
+                return node
+            if id(node) in done:
+                continue
+            open_.add(id(node))
+            ways.append((node, True))
+        ways += [(part, False) for part in _parts(node)]
+    return None
+
+
+class _Unroller:
+    def __init__(self, levels: int) -> None:
+        self._levels = levels
+        self._inside: list[Record] = []
+        self._fields = 0
+
+    def type(self, node: Type) -> Type | _Left:
+        """A type at one place, or what is left of it."""
+        match node:
+            case Record():
+                return self._record(node)
+            case Array():
+                items = self.type(node.items)
+                return _Left.EMPTY if isinstance(items, _Left) else msgspec.structs.replace(node, items=items)
+            case Map():
+                values = self.type(node.values)
+                return _Left.EMPTY if isinstance(values, _Left) else msgspec.structs.replace(node, values=values)
+            case Union():
+                return self._union(node)
+        return node
+
+    def _record(self, node: Record) -> Record | _Left:
+        if sum(each is node for each in self._inside) > self._levels:
+            return _Left.NOTHING
+        self._inside.append(node)
+        made = self._members(node)
+        self._inside.pop()
+        return made
+
+    def _members(self, node: Record) -> Record | _Left:
+        kept, deeper = [], []
+        for field in node.fields:
+            self._fields += 1
+            if self._fields > MOST_FIELDS:
+                raise Invalid(f"unrolled, the schema has more than {MOST_FIELDS} fields: ask for fewer levels")
+            type_ = self.type(field.type)
+            if type_ is _Left.NOTHING:
+                return _Left.NOTHING
+            if type_ is _Left.EMPTY:
+                deeper.append(field)
+            else:
+                kept.append(msgspec.structs.replace(field, type=type_))
+        rest = {name: getattr(node, name) for name in ("name", "doc", "aliases", "error", "props")}
+        by_name = {field.name: field for field in kept}
+        return Shortened(**rest, fields=tuple(kept), by_name=by_name, deeper=tuple(deeper))
+
+    def _union(self, node: Union) -> Union | _Left:
+        made = [(branch, self.type(branch)) for branch in node.branches]
+        kept = tuple(type_ for _, type_ in made if not isinstance(type_, _Left))
+        deeper = tuple(branch for branch, type_ in made if isinstance(type_, _Left))
+        if deeper and all(type_.kind == "null" for type_ in kept):
+            empty = kept or any(type_ is _Left.EMPTY for _, type_ in made)
+            return _Left.EMPTY if empty else _Left.NOTHING
+        return Pruned(kept, deeper=deeper)
