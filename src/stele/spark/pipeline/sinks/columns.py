@@ -1,0 +1,105 @@
+"""Columns of tables: found by their paths, written in Spark's SQL, compared with what a change wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stele.spark.pipeline.changes import Change, Path, holds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+
+def type_at(schema: StructType, path: Path) -> DataType | None:
+    """The type of a column, None when there is no such column. Names must match to the letter."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    found: DataType = schema
+    for part in path:
+        match found:
+            case StructType() if part in found.names:
+                found = found[part].dataType
+            case ArrayType() if part == "element":
+                found = found.elementType
+            case MapType() if part in {"key", "value"}:
+                found = found.keyType if part == "key" else found.valueType
+            case _:
+                return None
+    return found
+
+
+def done(change: Change, has: StructType, wanted: StructType) -> bool:
+    """Whether a table with these columns needs the change no more, whoever made it."""
+    found = type_at(has, change.path)
+    match change.kind:
+        case "rename":
+            return found is None or type_at(has, (*change.path[:-1], change.to)) is not None
+        case "add":
+            return found is not None
+        case "widen":
+            type_ = type_at(wanted, change.path)
+            return found is not None and type_ is not None and (found == type_ or holds(found, type_))
+        case _:
+            return True
+
+
+def nullable(type_: DataType) -> DataType:
+    """The type with nulls allowed at every depth, except where keys of maps are, and without metadata."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    match type_:
+        case StructType():
+            return StructType([StructField(field.name, nullable(field.dataType)) for field in type_.fields])
+        case ArrayType():
+            return ArrayType(nullable(type_.elementType))
+        case MapType():
+            return MapType(nullable(type_.keyType), nullable(type_.valueType))
+        case _:
+            return type_
+
+
+def quoted(parts: Sequence[str]) -> str:
+    """A path or a table's name for SQL."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def literal(text: str) -> str:
+    """A string for SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def sql_type(type_: DataType) -> str:
+    """The type as SQL takes it, with any names of fields."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match type_:
+        case StructType():
+            return f"struct<{', '.join(f'{quoted([each.name])}: {sql_type(each.dataType)}' for each in type_.fields)}>"
+        case ArrayType():
+            return f"array<{sql_type(type_.elementType)}>"
+        case MapType():
+            return f"map<{sql_type(type_.keyType)}, {sql_type(type_.valueType)}>"
+        case _:
+            return type_.simpleString()
+
+
+def sql_columns(schema: StructType) -> str:
+    """What stands between the parentheses of CREATE TABLE."""
+    return ", ".join(f"{quoted([field.name])} {sql_type(field.dataType)}" for field in schema.fields)
+
+
+def filled(rows: DataFrame, columns: StructType) -> DataFrame:
+    """The rows with nulls for columns at the top that the table has gained since they were made, in its order."""
+    from pyspark.sql import functions as f
+
+    if rows.columns == columns.names:
+        return rows
+    there = set(rows.columns)
+    chosen = [
+        f.col(quoted([field.name])) if field.name in there else f.lit(None).cast(field.dataType).alias(field.name)
+        for field in columns.fields
+    ]
+    return rows.select(*chosen)

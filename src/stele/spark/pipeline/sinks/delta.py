@@ -1,0 +1,133 @@
+"""Delta tables, written by Delta's own runtime in the Spark session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from stele.errors import Conflict, Invalid
+from stele.spark.pipeline.changes import Abilities
+from stele.spark.pipeline.changes import widens as iceberg_widens
+from stele.spark.pipeline.config import TableConfig
+from stele.spark.pipeline.sinks.columns import filled, quoted
+from stele.spark.pipeline.sinks.jvm import java_session, jvm, need_class
+from stele.spark.pipeline.sinks.sql import SqlTable, first_line, properties
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+MAPPING: Final = "delta.columnMapping.mode"
+WIDENING: Final = "delta.enableTypeWidening"
+
+PROPERTIES: Final = {MAPPING: "name", WIDENING: "true"}
+"""Of tables made here: columns can be renamed and have any names, and types widen."""
+
+CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+
+ADVICE: Final = (
+    'the Spark session has no Delta: add "io.delta:delta-spark_2.13:VERSION" to packages of [spark] (the version for '
+    f'this Spark), and to its conf "spark.sql.extensions" = "{EXTENSION}" and '
+    f'"spark.sql.catalog.spark_catalog" = "{CATALOG}"'
+)
+
+_PASSING: Final = ("DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED", "DELTA_CONCURRENT_")
+"""How the conditions begin with which Delta refuses an append because another writer came first."""
+TRIES: Final = 5
+"""How often an append is tried then."""
+
+
+class DeltaSink(SqlTable):
+    """One table: in a catalogue, or the folder `<warehouse>/<namespace>/<table>` where a warehouse is given.
+
+    Delta itself remembers the newest batch of each application, and skips what it has.
+    """
+
+    def __init__(self, spark: SparkSession, config: TableConfig, name: str) -> None:
+        need_class(spark, "io.delta.tables.DeltaTable", ADVICE)
+        if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
+            raise Invalid(ADVICE)
+        self._folder = ""
+        if config.warehouse:
+            self._folder = f"{config.warehouse.rstrip('/')}/{'/'.join(name.split('.'))}"
+            super().__init__(spark, name, quoted(["delta", self._folder]))
+        else:
+            parts = [config.catalog or spark.catalog.currentCatalog(), *name.split(".")]
+            super().__init__(spark, name, quoted(parts))
+
+    @property
+    def abilities(self) -> Abilities:
+        """Nested columns always; names and types where the table's properties allow."""
+        found = PROPERTIES
+        if self.columns() is not None:
+            found = dict(self._spark.sql(f"SHOW TBLPROPERTIES {self._place}").collect())
+        can_widen = found.get(WIDENING) == "true"
+        return Abilities(
+            nested=True, rename=found.get(MAPPING) in {"name", "id"}, widens=widens if can_widen else never
+        )
+
+    def columns(self) -> StructType | None:
+        """Its columns now, None while there is no table."""
+        if not self._there():
+            return None
+        return self._spark.table(self._place).schema
+
+    def append(self, rows: DataFrame, application: str, batch: int) -> None:
+        """Add the rows in one commit that carries the batch; see `Sink`."""
+        from pyspark.errors import PySparkException
+
+        if rows.isEmpty():
+            return
+        for left in reversed(range(TRIES)):
+            writer = filled(rows, self._needed()).write.format("delta").mode("append")
+            writer = writer.option("txnAppId", application).option("txnVersion", batch)
+            try:
+                if self._folder:
+                    writer.save(self._folder)
+                else:
+                    writer.saveAsTable(self._place)
+                return
+            except PySparkException as error:
+                if not (error.getCondition() or "").startswith(_PASSING):
+                    raise
+                if not left:
+                    raise Conflict(
+                        f"other writers keep changing the table {self._name}: {first_line(error)}"
+                    ) from error
+
+    def _create(self, columns: str) -> None:
+        if not self._folder:
+            self._sql(f"CREATE NAMESPACE IF NOT EXISTS {self._place.rpartition('.')[0]}")
+        self._sql(
+            f"CREATE TABLE IF NOT EXISTS {self._place} ({columns}) USING delta TBLPROPERTIES ({properties(PROPERTIES)})"
+        )
+
+    def _there(self) -> bool:
+        if not self._folder:
+            return self._spark.catalog.tableExists(self._place)
+        tables = jvm(self._spark).io.delta.tables.DeltaTable
+        return bool(tables.isDeltaTable(java_session(self._spark), self._folder))
+
+
+def widens(has: DataType, wanted: DataType) -> bool:
+    """The widenings of Delta: those of Iceberg, whole numbers to double and decimal, decimals to a longer scale."""
+    from pyspark.sql.types import DecimalType
+
+    if iceberg_widens(has, wanted):
+        return True
+    one = has.simpleString()
+    if isinstance(wanted, DecimalType):
+        whole = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}.get(one)
+        if isinstance(has, DecimalType):
+            more = wanted.scale - has.scale
+            return more > 0 and wanted.precision - has.precision >= more
+        return whole is not None and wanted.precision - wanted.scale >= whole
+    return (one, wanted.simpleString()) in _OTHERS
+
+
+_OTHERS: Final = {*((one, "double") for one in ("tinyint", "smallint", "int")), ("date", "timestamp_ntz")}
+
+
+def never(_has: DataType, _wanted: DataType) -> bool:
+    """No type becomes another one."""
+    return False

@@ -1,0 +1,87 @@
+"""Iceberg tables, written by Iceberg's own runtime in the Spark session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from stele.errors import Invalid
+from stele.spark.pipeline.changes import Abilities, widens
+from stele.spark.pipeline.config import TableConfig
+from stele.spark.pipeline.sinks.columns import filled, literal, quoted
+from stele.spark.pipeline.sinks.jvm import need_class
+from stele.spark.pipeline.sinks.sql import SqlTable, properties
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+CATALOGS: Final = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
+
+ADVICE: Final = (
+    'the Spark session has no Iceberg: add "org.apache.iceberg:iceberg-spark-runtime-SPARK_2.13:VERSION" to packages '
+    "of [spark], SPARK being the first two numbers of this Spark's version"
+)
+
+PROPERTIES: Final = {
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+"""Of tables made here: every batch is a new metadata file, which would pile up for ever."""
+
+APPLICATION: Final = "stele.application"
+BATCH: Final = "stele.batch"
+"""What the summary of a snapshot says that a pipeline made."""
+
+
+class IcebergSparkSink(SqlTable):
+    """One table of a catalogue of the session."""
+
+    def __init__(self, spark: SparkSession, config: TableConfig, name: str) -> None:
+        need_class(spark, CATALOGS[0], ADVICE)
+        catalog = config.catalog or spark.catalog.currentCatalog()
+        if spark.conf.get(f"spark.sql.catalog.{catalog}", "") not in CATALOGS:
+            raise Invalid(
+                f"the Spark session has no catalogue {catalog} of Iceberg: add to conf of [spark] "
+                f'"spark.sql.catalog.{catalog}" = "{CATALOGS[0]}", "spark.sql.catalog.{catalog}.type" = "hadoop" (or '
+                f'hive, rest, jdbc …) and "spark.sql.catalog.{catalog}.warehouse"'
+            )
+        super().__init__(spark, name, quoted([catalog, *name.split(".")]))
+        self._location = f"{config.warehouse.rstrip('/')}/{'/'.join(name.split('.'))}" if config.warehouse else ""
+
+    @property
+    def abilities(self) -> Abilities:
+        """Everything Iceberg can."""
+        return Abilities(nested=True, rename=True, widens=widens)
+
+    def columns(self) -> StructType | None:
+        """Its columns now, None while there is no table."""
+        if not self._spark.catalog.tableExists(self._place):
+            return None
+        # the catalogue keeps tables for a while, as they were
+        self._spark.catalog.refreshTable(self._place)
+        return self._spark.table(self._place).schema
+
+    def append(self, rows: DataFrame, application: str, batch: int) -> None:
+        """Add the rows in one snapshot that carries the batch; see `Sink`."""
+        columns = self._needed()
+        if self._newest(application) >= batch or rows.isEmpty():
+            return
+        writer = filled(rows, columns).writeTo(self._place)
+        writer = writer.option(f"snapshot-property.{APPLICATION}", application)
+        writer.option(f"snapshot-property.{BATCH}", str(batch)).append()
+
+    def _newest(self, application: str) -> int:
+        """The application's newest batch in the table, by its metadata; -1 for none."""
+        snapshots = self._spark.table(f"{self._place}.`snapshots`").where(
+            f"summary[{literal(APPLICATION)}] = {literal(application)}"
+        )
+        newest = snapshots.selectExpr(f"max(CAST(summary[{literal(BATCH)}] AS BIGINT))").head()
+        return -1 if newest is None or newest[0] is None else int(newest[0])
+
+    def _create(self, columns: str) -> None:
+        self._sql(f"CREATE NAMESPACE IF NOT EXISTS {self._place.rpartition('.')[0]}")
+        location = f"LOCATION {literal(self._location)} " if self._location else ""
+        self._sql(
+            f"CREATE TABLE IF NOT EXISTS {self._place} ({columns}) USING iceberg {location}"
+            f"TBLPROPERTIES ({properties(PROPERTIES)})"
+        )
