@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stele.spark.pipeline.changes import TablePlan
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
+from stele.spark.pipeline.runner import PipelineFailed, cause
 from stele.spark.pipeline.sessions import known_registry, session_of, usable
 from stele.spark.source import RegistryLike
 
@@ -61,14 +62,19 @@ def replay_dead_letters(
 
     where   which ones, a condition of SQL over the columns of the dead-letter table; '' is all
     progress is called with the report of a replay that was cut short, then of this one. May run beside the pipeline,
-    not beside another replay (`Conflict`). Raises `Invalid` for a condition that is none, and what a batch raises.
+    not beside another replay (`Conflict`). Raises `Invalid` for a condition that is none, and what `run_pipeline` does.
     """
+    given = usable(config, spark)
+    from pyspark.errors import PySparkException
+
     from stele.spark.pipeline.journal import held
     from stele.spark.pipeline.replay import NAME, replay
 
-    given = usable(config, spark)
     with held(config.checkpoint, NAME), session_of(config, given) as session:
-        return replay(session, config, known_registry(config, registry), where, progress)
+        try:
+            return replay(session, config, known_registry(config, registry), where, progress)
+        except PySparkException as error:
+            raise PipelineFailed(cause(str(error))) from error
 
 
 def dead_letters(config: PipelineConfig, *, spark: SparkSession) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import signal
 import threading
@@ -60,7 +61,7 @@ def run_pipeline(
     with held(config.checkpoint), open_metrics(config) as metrics:
         judge = Judge(config, known_registry(config, registry), ending)
         judge.check()
-        with session_of(config, given) as session, _signals(ending):
+        with session_of(config, given) as session, _signals(ending), _told_once():
             run = _Run(session, config, judge, ending, [metrics, *([progress] if progress else [])])
             run.wait(run.start())
         return run.report
@@ -90,6 +91,21 @@ def _signals(stop: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _told_once() -> Iterator[None]:
+    """Keep py4j from logging what a batch raises, with its stack: it is raised again, where the run was called."""
+
+    def other(record: logging.LogRecord) -> bool:
+        return "executing the Python Proxy" not in record.getMessage()
+
+    logger = logging.getLogger("py4j.clientserver")
+    logger.addFilter(other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(other)
 
 
 class _Run:
@@ -129,7 +145,7 @@ class _Run:
 
     def wait(self, query: StreamingQuery) -> None:
         """Wait for the query's end, or end it after its running batch; raise what ended it."""
-        from py4j.protocol import Py4JError
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes with PySpark, without types
         from pyspark.errors import StreamingQueryException
 
         try:
@@ -142,7 +158,7 @@ class _Run:
                 return
             if self._failure is not None:
                 raise self._failure from error
-            raise PipelineFailed(_cause(str(error))) from error
+            raise PipelineFailed(cause(str(error))) from error
         except (Py4JError, ConnectionError) as error:
             if self._stop.is_set():
                 return  # a SIGTERM for the whole process group ends the JVM too
@@ -172,7 +188,7 @@ def _triggered(writer: DataStreamWriter, config: PipelineConfig) -> DataStreamWr
     return writer.trigger(availableNow=True)
 
 
-def _cause(text: str) -> str:
+def cause(text: str) -> str:
     """The line of a Spark error that says what happened: the last one naming a Python or Java exception."""
     told = text.partition("=== Streaming Query ===")[0]  # behind it Spark shows its plan
     lines = [line.strip() for line in told.splitlines() if line.strip()]

@@ -39,7 +39,7 @@ def session_of(config: PipelineConfig, given: SparkSession | None) -> Iterator[S
     try:
         yield session
     finally:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes with PySpark, without types
+        from py4j.protocol import Py4JError
 
         # its JVM may be gone: a SIGTERM for the whole process group ends that, too
         with suppress(Py4JError, ConnectionError):
