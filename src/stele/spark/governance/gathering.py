@@ -125,21 +125,25 @@ A = TypeVar("A", bound=Answer)
 A_co = TypeVar("A_co", bound=Answer, covariant=True)
 
 
-class Question(Protocol[A_co]):
-    """What tasks do with their part of the records. It travels to them, so it must be picklable."""
+class Asking(Protocol[A_co]):
+    """What tasks do with their part of some rows. It travels to them, so it must be picklable."""
 
     @property
     def answers(self) -> type[A_co]:
         """The type of its answers."""
         ...
 
+    def begin(self) -> Callable[[pa.RecordBatch], Mapping[str, A_co]]:
+        """For one task: a function that answers for a batch, by name; of framed records that is the name of the id."""
+        ...
+
+
+class Question(Asking[A_co], Protocol[A_co]):
+    """What is asked of framed records."""
+
     @property
     def needs_headers(self) -> bool:
         """Whether it looks at the headers of records."""
-        ...
-
-    def begin(self) -> Callable[[pa.RecordBatch], Mapping[str, A_co]]:
-        """For one task: a function that answers for a batch, by the name of the id."""
         ...
 
 
@@ -148,10 +152,14 @@ def gathered(records: Records, question: Question[A], *, sample: float = 1.0, se
 
     sample is which part of the records is in the column `CHOSEN`. Raises `Invalid`, `JobFailed`.
     """
-    asked = _Asked(question)
     with spark_failures():
-        chosen = records.selected(needs_headers=question.needs_headers, sample=sample, seed=seed)
-        parts = chosen.mapInArrow(asked, _ANSWERS)
+        return asked_of(records.selected(needs_headers=question.needs_headers, sample=sample, seed=seed), question)
+
+
+def asked_of(df: DataFrame, question: Asking[A]) -> dict[str, A]:
+    """Ask of the rows of any DataFrame; the answer for each name. Runs one Spark job. Raises `JobFailed`."""
+    with spark_failures():
+        parts = df.mapInArrow(_Asked(question), _ANSWERS)
         rows = parts.repartition("name").mapInArrow(_Merged(question.answers), _ANSWERS).collect()
     return {row["name"]: msgspec.msgpack.decode(row["answer"], type=question.answers) for row in rows}
 
@@ -159,7 +167,7 @@ def gathered(records: Records, question: Question[A], *, sample: float = 1.0, se
 class _Asked(Generic[A]):
     """The first half, on batches of records."""
 
-    def __init__(self, question: Question[A]) -> None:
+    def __init__(self, question: Asking[A]) -> None:
         self._question = question
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -199,7 +207,7 @@ def _packed(answers: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
 @contextmanager
 def spark_failures() -> Iterator[None]:
     """Turn what Spark and its JVM raise into `JobFailed` with the line that says what happened."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes with PySpark, without types
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:

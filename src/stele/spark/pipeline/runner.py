@@ -145,7 +145,7 @@ class _Run:
 
     def wait(self, query: StreamingQuery) -> None:
         """Wait for the query's end, or end it after its running batch; raise what ended it."""
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes with PySpark, without types
+        from py4j.protocol import Py4JError
         from pyspark.errors import StreamingQueryException
 
         try:

@@ -79,7 +79,7 @@ def is_remote(session: SparkSession) -> bool:
 
 
 def _answers(session: SparkSession) -> bool:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as f
 
