@@ -1,0 +1,366 @@
+"""What every kind of table must do for a pipeline: one suite, run against each of them by a subclass."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from stele.errors import NotFound
+from stele.spark.pipeline.changes import planned
+from stele.spark.pipeline.config import TableConfig
+from stele.spark.pipeline.sinks import Sink, open_sink
+
+NAME = "shop.things"
+
+THINGS = """id bigint, text string, `odd. name``s` string, `größe` decimal(12, 2), at timestamp, wall timestamp_ntz,
+ day date, raw binary, flag boolean, real double, tags array<string>,
+ place struct<city: string, `geo.x`: struct<lat: double, lon: double>>,
+ `lines` array<struct<sku: string, n: int>>, attrs map<string, struct<a: int, b: array<bigint>>>"""
+"""Columns of most types, with names nobody should give."""
+
+
+def things() -> list[dict[str, Any]]:
+    """Rows with nulls at every depth."""
+    full = {
+        "id": 1,
+        "text": "größer",
+        "odd. name`s": "x",
+        "größe": Decimal("1234567890.12"),
+        "at": datetime(2026, 1, 2, 3, 4, 5, 678901),  # noqa: DTZ001 - PySpark takes and gives the session's wall clock
+        "wall": datetime(1969, 1, 2, 3, 4, 5, 678901),  # noqa: DTZ001 - of a wall clock
+        "day": date(1600, 2, 29),
+        "raw": bytearray(b"\0\xff"),
+        "flag": True,
+        "real": -0.5,
+        "tags": ["a", None, ""],
+        "place": {"city": "Oslo", "geo.x": {"lat": 59.9, "lon": None}},
+        "lines": [{"sku": "s", "n": 2}, None, {"sku": None, "n": None}],
+        "attrs": {"k": {"a": 1, "b": [1, None]}, "null": None},
+    }
+    return [
+        full,
+        {**dict.fromkeys(full), "id": 2},
+        {**full, "id": 3, "tags": [], "place": {"city": None, "geo.x": None}, "lines": [], "attrs": {}},
+        {**full, "id": 4, "place": None, "tags": None, "lines": None, "attrs": None},
+    ]
+
+
+class Step(NamedTuple):
+    """A call in which a writer may die: an attribute of a module or class, and which call of it."""
+
+    place: Any
+    name: str
+    call: int = 1
+
+
+class Crash(Exception):
+    """The writer is dead."""
+
+
+@contextmanager
+def dying(step: Step, *, before: bool) -> Iterator[None]:
+    """Die at a step, before or after it is done."""
+    original, calls = getattr(step.place, step.name), 0
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == step.call and before:
+            raise Crash
+        found = original(*arguments, **named)
+        if calls == step.call:
+            raise Crash
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step.place, step.name, call)
+        yield
+
+
+def numbers(spark: SparkSession, first: int, last: int) -> DataFrame:
+    """Rows with ids of a range, in two partitions."""
+    return spark.range(first, last, 1, 2).selectExpr("id", "concat('text ', id) AS text")
+
+
+def ids(table: Sink) -> list[int]:
+    """The ids in the table, sorted, each as often as it is there."""
+    return sorted(row.id for row in table.read().select("id").collect())
+
+
+def grow(table: Sink, ddl: str, **more: Any) -> None:
+    """Plan the table to be like that, do it, and see that nothing is left to do."""
+    wanted = StructType.fromDDL(ddl)
+    changes = planned(table.columns(), wanted, table.abilities, **more)
+    assert not [change for change in changes if change.kind == "clash"]
+    table.change([change for change in changes if change.kind != "left"], wanted)
+    again = planned(table.columns(), wanted, table.abilities, **more)
+    assert not [change for change in again if change.kind != "left"]
+
+
+class SinkSuite:
+    """The tests; a subclass says which table and where its writer may die."""
+
+    steps: Sequence[Step]
+    ddl = "id bigint, text string"
+    atomic = True
+    """Whether readers see all of a batch or nothing."""
+    session: Mapping[str, str] = {}
+    """Settings of a session in another process."""
+
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> TableConfig:
+        """The configuration of a table of this kind, in a folder or catalogue of its own."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def open_table(self, spark: SparkSession, config: TableConfig) -> Callable[[], Sink]:
+        """Opens the table anew, as another process would."""
+        return lambda: open_sink(spark, config, NAME)
+
+    def test_a_table_is_made_and_holds_what_it_was_given(
+        self, spark: SparkSession, open_table: Callable[[], Sink]
+    ) -> None:
+        """Columns of all types and names come back as they were, nulls at every depth; before there is no table."""
+        table = open_table()
+        assert table.name == NAME
+        assert table.columns() is None
+        with pytest.raises(NotFound):
+            table.read()
+        grow(table, THINGS)
+        columns = open_table().columns()
+        assert columns is not None
+        assert columns.simpleString() == StructType.fromDDL(THINGS).simpleString()
+        table.append(spark.createDataFrame([tuple(row.values()) for row in things()], columns), "app", 0)
+        found = table.read().orderBy("id").collect()
+        assert [row.asDict(recursive=True) for row in found] == things()
+        assert open_table().read().count() == len(things())
+
+    def test_a_batch_is_in_the_table_once(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
+        """A batch that comes again adds nothing, nor does the first; the same batch of another pipeline does."""
+        table = open_table()
+        grow(table, self.ddl)
+        for batch in range(3):
+            rows = numbers(spark, 10 * batch, 10 * batch + 10)
+            table.append(rows, "one", batch)
+            table.append(rows, "one", batch)
+            open_table().append(rows, "one", batch)
+        table.append(numbers(spark, 100, 105), "two", 0)
+        open_table().append(numbers(spark, 100, 105), "two", 0)
+        open_table().append(numbers(spark, 20, 30), "one", 2)
+        assert ids(table) == [*range(30), *range(100, 105)]
+        assert ids(open_table()) == ids(table)
+
+    def test_an_empty_batch_is_no_commit(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
+        """Rows that are none leave the table's history as it was; the next batch is there once."""
+        table = open_table()
+        grow(table, self.ddl)
+        before = self.history(table)
+        table.append(numbers(spark, 0, 5).where("id < 0"), "app", 0)
+        table.append(numbers(spark, 0, 5).where("id < 0"), "app", 0)
+        assert self.history(table) == before
+        table.append(numbers(spark, 0, 5), "app", 1)
+        table.append(numbers(spark, 0, 5), "app", 1)
+        assert ids(table) == [*range(5)]
+        assert self.history(table) == before + 1
+
+    def history(self, table: Sink) -> int:
+        """How many commits of rows the table has."""
+        raise NotImplementedError
+
+    def test_columns_are_added_and_widened_at_every_depth(
+        self, spark: SparkSession, open_table: Callable[[], Sink]
+    ) -> None:
+        """Old rows have null in new columns and their numbers in wider ones, inside structs, lists and maps too."""
+        table = open_table()
+        grow(
+            table,
+            "id int, f float, d decimal(6, 2), place struct<city: string, n: int>, "
+            "l array<struct<x: int>>, m map<string, struct<x: float>>, gone string",
+        )
+        columns = table.columns()
+        assert columns is not None
+        old = (1, 0.5, Decimal("1.25"), ("Oslo", 7), [(3,), None], {"k": (1.5,)}, "still")
+        table.append(spark.createDataFrame([old], columns), "app", 0)
+        grow(
+            table,
+            "id bigint, f double, d decimal(9, 2), place struct<city: string, n: bigint, `new one`: struct<a: int>>, "
+            "l array<struct<x: bigint, y: date>>, m map<string, struct<x: double, y: string>>, `to.p` array<string>",
+        )
+        columns = open_table().columns()
+        assert columns is not None
+        big = 1 << 40
+        new = {
+            "id": big,
+            "f": 0.1,
+            "d": Decimal("1234567.25"),
+            "place": {"city": "Bergen", "n": big, "new one": {"a": 1}},
+            "l": [{"x": big, "y": date(2026, 1, 1)}],
+            "m": {"k": {"x": 0.1, "y": "y"}},
+            "gone": None,
+            "to.p": ["t"],
+        }
+        table.append(spark.createDataFrame([tuple(new[name] for name in columns.names)], columns), "app", 1)
+        first, second = (row.asDict(recursive=True) for row in table.read().orderBy("id").collect())
+        assert second == new
+        assert first == {
+            "id": 1,
+            "f": 0.5,
+            "d": Decimal("1.25"),
+            "place": {"city": "Oslo", "n": 7, "new one": None},
+            "l": [{"x": 3, "y": None}, None],
+            "m": {"k": {"x": 1.5, "y": None}},
+            "gone": "still",
+            "to.p": None,
+        }
+
+    def test_renamed_columns_keep_their_values(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
+        """A column takes its field's new name, inside of a renamed struct too; where tables cannot, one is added."""
+        table = open_table()
+        grow(table, "id bigint, old string, place struct<`ci.ty`: string>, l array<struct<a: int>>")
+        columns = table.columns()
+        assert columns is not None
+        table.append(spark.createDataFrame([(1, "x", ("Oslo",), [(1,)])], columns), "app", 0)
+        former = {
+            ("new",): ("old",),
+            ("spot",): ("place",),
+            ("spot", "town"): ("ci.ty",),
+            ("l", "b"): ("a",),
+        }
+        wanted = "id bigint, new string, spot struct<town: string, zip: int>, l array<struct<b: int>>"
+        if not table.abilities.rename:
+            grow(table, wanted, former=former, renames="rename")
+            found = table.read().collect()[0]
+            assert (found.old, found.new, found.place[0], found.spot) == ("x", None, "Oslo", None)
+            return
+        grow(table, wanted, former=former)
+        columns = open_table().columns()
+        assert columns is not None
+        assert columns.names == ["id", "new", "spot", "l"]
+        table.append(spark.createDataFrame([(2, "y", ("Bergen", 5), [(2,)])], columns), "app", 1)
+        found = [row.asDict(recursive=True) for row in table.read().orderBy("id").collect()]
+        assert found == [
+            {"id": 1, "new": "x", "spot": {"town": "Oslo", "zip": None}, "l": [{"b": 1}]},
+            {"id": 2, "new": "y", "spot": {"town": "Bergen", "zip": 5}, "l": [{"b": 2}]},
+        ]
+
+    def test_changes_others_made_meanwhile_are_no_error(
+        self, spark: SparkSession, open_table: Callable[[], Sink]
+    ) -> None:
+        """Plans that are old by the time they are carried out do what is left of them, and writers see new columns."""
+        one, other = open_table(), open_table()
+        wanted = StructType.fromDDL("id bigint, text string, place struct<city: string>")
+        first = planned(None, wanted, one.abilities)
+        one.change(first, wanted)
+        other.change(first, StructType.fromDDL("id bigint, text string, more int, place struct<city: string, n: int>"))
+        columns = one.columns()
+        assert columns is not None
+        assert columns.simpleString() == "struct<id:bigint,text:string,place:struct<city:string,n:int>,more:int>"
+        late = StructType.fromDDL("id bigint, text string, late int")
+        changes = planned(one.columns(), late, one.abilities)
+        one.change(changes, late)
+        other.change(changes, late)
+        columns = one.columns()
+        assert columns is not None
+        rows = spark.createDataFrame([(1, "a", None, None, 2)], columns)
+        grow(other, "id bigint, later int")
+        one.append(rows, "app", 0)
+        assert one.read().select("id", "text", "late", "later").collect()[0][:] == (1, "a", 2, None)
+
+    def test_a_writer_may_die_at_any_step(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
+        """Whatever call was the last, the batch that comes again is in the table once, and so is the next one."""
+        table, batch = open_table(), 0
+        grow(table, self.ddl)
+        for step in self.steps:
+            for before in (True, False):
+                rows = numbers(spark, 10 * batch, 10 * batch + 4)
+                with dying(step, before=before), pytest.raises(Crash):
+                    open_table().append(rows, "app", batch)
+                if self.atomic:
+                    assert ids(table) in (self.whole(batch), self.whole(batch + 1)), (step, before)
+                open_table().append(rows, "app", batch)
+                assert ids(table) == self.whole(batch + 1), (step, before)
+                batch += 1
+        self.left_over(table)
+
+    @staticmethod
+    def whole(batches: int) -> list[int]:
+        """The ids of whole batches."""
+        return [10 * batch + number for batch in range(batches) for number in range(4)]
+
+    def left_over(self, table: Sink) -> None:
+        """See that nothing of dead writers is left."""
+
+    def test_several_pipelines_write_at_once(self, spark: SparkSession, open_table: Callable[[], Sink]) -> None:
+        """Two applications append to one table while a third adds columns to it; no row is lost or doubled."""
+        grow(open_table(), self.ddl)
+
+        def work(first: int) -> None:
+            for batch in range(3):
+                table = open_table()
+                table.append(numbers(spark, first + 10 * batch, first + 10 * batch + 3), f"app{first}", batch)
+
+        def widen() -> None:
+            for number in range(2):
+                grow(open_table(), f"{self.ddl}, more{number} int")
+
+        with ThreadPoolExecutor(3) as pool:
+            for done in [pool.submit(work, 0), pool.submit(work, 1000), pool.submit(widen)]:
+                done.result()
+        table = open_table()
+        assert ids(table) == sorted(at + 10 * batch + n for at in (0, 1000) for batch in range(3) for n in range(3))
+        columns = table.columns()
+        assert columns is not None
+        assert set(columns.names) == {"id", "text", "more0", "more1"}
+
+    def test_a_writer_killed_half_way(
+        self, spark: SparkSession, config: TableConfig, open_table: Callable[[], Sink]
+    ) -> None:
+        """Driver and JVM are killed while a task writes, with another task's file written: the batch is there once."""
+        table = open_table()
+        grow(table, self.ddl)
+        table.append(numbers(spark, 0, 4), "app", 0)
+        command = [sys.executable, "-c", CHILD, msgspec.json.encode([self.session, config, NAME]).decode()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False, env=dict(os.environ))
+        assert done.returncode == -9, done.stderr[-3000:]
+        assert ids(open_table()) == self.whole(1)
+        for batch in (1, 2):
+            open_table().append(numbers(spark, 10 * batch, 10 * batch + 4), "app", batch)
+        assert ids(open_table()) == self.whole(3)
+        self.left_over(table)
+
+
+CHILD = """
+import json, os, sys
+import msgspec
+from stele.spark import local_session
+from stele.spark.pipeline.config import TableConfig
+from stele.spark.pipeline.sinks import open_sink
+
+conf, config, name = json.loads(sys.argv[1])
+spark = local_session("killed", 1, **conf)
+victims = [spark._jvm.java.lang.ProcessHandle.current().pid(), os.getpid()]
+
+def deadly(batches):
+    for batch in batches:
+        yield batch
+        if max(batch.column("id").to_pylist()) == 13:
+            for victim in victims:
+                os.kill(victim, 9)
+
+rows = spark.range(10, 14, 1, 2).selectExpr("id", "concat('text ', id) AS text")
+table = open_sink(spark, msgspec.convert(config, TableConfig), name)
+table.append(rows.mapInArrow(deadly, rows.schema), "app", 1)
+"""
