@@ -24,6 +24,7 @@ from pyspark.sql import functions as f
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit" / "spark"))
 
+import malformed
 import test_engines
 import test_recursion
 from avro_cases import LEAVES, Cases, framed, schema, unframed
@@ -293,6 +294,17 @@ def test_three_engines_agree_on_arbitrary_bytes(jvm: SparkSession) -> None:
         frames = [b"\0\0\0\0\1" + body for body in bodies]
         made.append(Case(schema(document), {1: schema(document)}.get, pa.array(frames, pa.binary())))
     agree(jvm, made, "vm", "python")
+
+
+def test_three_engines_agree_on_hostile_bytes(jvm: SparkSession) -> None:
+    """Counts of 2**60 items without bytes, a hundred thousand records in each other, integers without an end: bounded,
+    and refused by all three engines at the same byte, where such values are wanted and where they are read past."""
+    made = []
+    for _, writer, reader, levels in malformed.avro_readers():
+        frames = pa.array([malformed.PREFIX + body for body in malformed.bodies(Random(3))], pa.binary())
+        made.append(Case(schema(reader), {1: schema(writer)}.get, frames, levels))
+    bad, total = agree(jvm, made, "vm")
+    assert bad > total / 2
 
 
 def test_arrays_and_maps_of_many_blocks(jvm: SparkSession) -> None:

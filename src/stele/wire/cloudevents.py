@@ -50,7 +50,7 @@ def read_structured(document: bytes | memoryview) -> Event:
     try:
         event = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
         said = {name: msgspec.json.decode(value) for name, value in event.items() if name != "data"}
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise FrameError(f"no structured CloudEvent: {error}") from None
     if not isinstance(said.get("specversion"), str):
         raise FrameError("no structured CloudEvent: it has no specversion")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from stele.errors import FrameError, Invalid, NotFound
 from stele.spark.engines.arrow import Column
-from stele.spark.wires.base import HEADERS, Found, Parts, Seal, header
+from stele.spark.wires.base import HEADERS, Found, Parts, Seal, each, header
 from stele.wire import cloudevents
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class CloudEvents:
         values = values.cast(pa.binary())
         if headers is not None and self.mode == "binary":
             found = [header(headers, prefix + "dataschema") for prefix in cloudevents.PREFIXES]
-            ids = pc.coalesce(*found).cast(pa.string())
-            return Parts(pc.if_else(values.is_valid(), ids, None), values, _missing(ids, values))
+            ids, said = each(pc.if_else(values.is_valid(), pc.coalesce(*found), None), _uri, pa.string())
+            return Parts(ids, values, pc.coalesce(said, _missing(ids, values)))
         events = [None if document is None else _read(document) for document in values.to_pylist()]
         ids = pa.array([event.dataschema or None if isinstance(event, cloudevents.Event) else None for event in events])
         payloads = [event.data if isinstance(event, cloudevents.Event) else None for event in events]
@@ -127,6 +127,13 @@ def _read(document: bytes) -> cloudevents.Event | str:
         return cloudevents.read_structured(document)
     except FrameError as error:
         return str(error)
+
+
+def _uri(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise FrameError("the dataschema in the record header is not UTF-8") from None
 
 
 def _missing(ids: Column, values: Column) -> Column:

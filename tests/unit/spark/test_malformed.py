@@ -1,0 +1,44 @@
+"""Bytes that were never a record do not crash, hang or bloat a worker, whatever the language and the wire."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE = 600
+"""Seconds for all of it, on a slow machine: alone, it takes ten."""
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    """What the process that decodes it all said; one that hangs is ended, and one that crashes fails the tests."""
+    command = [sys.executable, str(Path(__file__).with_name("malformed.py")), "7"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_everything_is_read_or_refused(told: dict[str, Any]) -> None:
+    """Thousands of bodies for four languages and all wires: each is a value or a reason, and most are bad."""
+    records, bad = (sum(counts) for counts in zip(*told["told"].values(), strict=True))
+    assert len(told["told"]) >= 30
+    assert records > 10_000
+    assert bad > records / 2
+    assert all(wrong for _, wrong in told["told"].values())
+
+
+def test_no_batch_takes_long(told: dict[str, Any]) -> None:
+    """The slowest batch of hundreds of such bodies, of 100 kB each among them, is bounded."""
+    name, seconds = told["slowest"]
+    assert seconds < 120, f"{name} took {seconds} s"
+
+
+def test_memory_is_bounded(told: dict[str, Any]) -> None:
+    """Lengths and counts that records only claim are not made room for."""
+    assert told["peak MiB"] < 2500
