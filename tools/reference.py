@@ -6,11 +6,13 @@ errors from the dialects' tables, metrics from the metric objects: nothing here 
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import typer.main
@@ -31,6 +33,8 @@ from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
 from stele.spark import mapping
+from stele.spark.pipeline import config as pipelines
+from stele.spark.pipeline.metrics import FAMILIES
 from stele.storage.memory import MemoryLog
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -99,7 +103,92 @@ def metrics_page() -> str:
         for metric in Metrics().described()
     ]
     head = ("metric", "type", "labels", "meaning")
-    return "# Metrics\n\n`GET /metrics`, Prometheus text format.\n\n" + table(head, *rows)
+    own = [(f"`stele_pipeline_{it.name}`", it.type, ", ".join(("pipeline", *it.labels)), it.text) for it in FAMILIES]
+    return (
+        "# Metrics\n\n`GET /metrics`, Prometheus text format.\n\n"
+        + table(head, *rows)
+        + "\n## Of pipelines\n\nOn the port and in the file that `[metrics]` of a [pipeline](pipeline.md) names. "
+        "The label `pipeline` is its checkpoint; counters are sums over all its runs.\n\n" + table(head, *own)
+    )
+
+
+def pipeline_page() -> str:
+    """Every key of a pipeline's file, from the docstrings of its structs."""
+    parts = [
+        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../do/pipeline.md)); those without a default must be said.\n"
+    ]
+    for title, struct in _TABLES.items():
+        about, meanings = _explained(struct)
+        hints = get_type_hints(struct)
+        rows = [("key", "values", "default", "meaning")]
+        for field in msgspec.structs.fields(struct):
+            if _is_table(hints[field.name]):
+                continue
+            rows.append((f"`{field.name}`", _values(hints[field.name]), _default(field), meanings.get(field.name, "")))
+        parts.append(f"\n## {title}\n\n{about}\n\n{table(*rows)}")
+    return "".join(parts)
+
+
+_TABLES: dict[str, type[msgspec.Struct]] = {
+    "At the top": pipelines.PipelineConfig,
+    "`[source]`": pipelines.SourceConfig,
+    "`[table]`": pipelines.TableConfig,
+    "`[[route]]`": pipelines.RouteConfig,
+    "`[dead_letter]`": pipelines.DeadLetterConfig,
+    "`[trigger]`": pipelines.TriggerConfig,
+    "`[spark]`": pipelines.SparkConfig,
+    "`[metrics]`": pipelines.MetricsConfig,
+}
+_OWN_LINE = re.compile(r"^(\w+(?:, \w+)*) {2,}(\S.*)$")
+
+
+def _explained(struct: type[msgspec.Struct]) -> tuple[str, dict[str, str]]:
+    """The first paragraph of a docstring, and what its lines say of fields. A field without a line of its own is
+    explained by the line that names it."""
+    about, _, rest = (inspect.getdoc(struct) or "").partition("\n\n")
+    lines: list[tuple[list[str], str]] = []
+    for text in rest.splitlines():
+        if found := _OWN_LINE.match(text):
+            lines.append((found[1].split(", "), found[2]))
+        elif lines and text.startswith(" "):
+            lines[-1] = (lines[-1][0], f"{lines[-1][1]} {text.strip()}")
+    fields = [field.name for field in msgspec.structs.fields(struct)]
+    meanings = {name: text for names, text in lines for name in names}
+    unknown = meanings.keys() - set(fields)
+    assert not unknown, f"{struct.__name__} explains {unknown}, which it has not"
+    for name in fields:
+        naming = (text for _, text in lines if re.search(rf"\b{name}\b", text))
+        meanings.setdefault(name, next(naming, ""))
+    return about.replace("\n", " "), meanings
+
+
+def _is_table(hint: Any) -> bool:
+    """Whether a key of the file's top is a table with a section of its own."""
+    return any(isinstance(each, type) and issubclass(each, msgspec.Struct) for each in (hint, *get_args(hint)))
+
+
+def _values(hint: Any) -> str:
+    """What may be said, in the words of TOML."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    if origin is tuple:
+        return f"list of {_values(arguments[0])}"
+    if origin is dict:
+        return "table of texts"
+    if type(None) in arguments:
+        return _values(next(each for each in arguments if each is not type(None)))
+    return {str: "text", int: "number", float: "number", bool: "`true`, `false`"}[hint]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return "none"
+    if field.default is msgspec.NODEFAULT:
+        return ""
+    if field.default in ("", (), None):
+        return "none"
+    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
 
 
 def routes_page() -> str:
@@ -262,6 +351,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "commands.md": commands_page,
     "metrics.md": metrics_page,
+    "pipeline.md": pipeline_page,
     "routes.md": routes_page,
     "errors.md": errors_page,
     "rules.md": rulesets_page,

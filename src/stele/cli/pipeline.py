@@ -2,63 +2,201 @@
 
 from __future__ import annotations
 
-import time
+import json
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from time import sleep, strftime
+from typing import Annotated, Any
 
+import msgspec
 import typer
+from rich.text import Text
 
+from stele.cli import letters, starting
 from stele.cli.output import Output, OutputOption, console, errors, failures, print_json
+from stele.cli.pipelines import FileArgument, configured, written
 from stele.errors import InvalidRequest
-from stele.spark.pipeline import BatchReport, PipelineReport, load_config, run_pipeline
+from stele.spark.pipeline import BatchReport, PipelineReport, TablePlan, apply_plan, plan_pipeline, run_pipeline
+from stele.spark.pipeline.config import PipelineConfig
 
 app = typer.Typer(help="Turn registered streams into tables, on Spark.", no_args_is_help=True)
+app.command("init")(starting.init)
+app.command("letters")(letters.letters)
+app.command("replay")(letters.replay)
+
+MOST_IDS = 8
+"""Ids a line about a batch names."""
+
+
+@app.command("plan")
+def plan(
+    file: FileArgument,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it.")] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Say what each table needs for the newest version of its subject; nothing is touched without --apply.
+
+    Exit code 1 when a table cannot take its schema: then nothing is done at all.
+    """
+    with failures():
+        plans = _planned(configured(file), apply=apply)
+    if output is Output.JSON:
+        print_json(plans)
+    else:
+        _print_plans(plans, done=apply)
+    if any(each.clashes for each in plans):
+        raise typer.Exit(1)
 
 
 @app.command("run")
-def run(
-    file: Annotated[Path, typer.Argument(help="The pipeline's TOML file.")],
-    output: OutputOption = Output.TEXT,
-) -> None:
+def run(file: FileArgument, output: OutputOption = Output.TEXT) -> None:
     """Run a pipeline until all there is is read, or, with an interval trigger, until Ctrl-C or SIGTERM.
 
     Running it again goes on where the last run ended; every record counts exactly once, also after a crash.
     """
     with failures():
-        try:
-            config = load_config(file)
-        except OSError as error:
-            raise InvalidRequest(f"{file}: {error.strerror}") from None
-        report = run_pipeline(config, progress=_show)
+        config = configured(file)
+        report = run_pipeline(config, progress=_progress(config))
     if output is Output.JSON:
         print_json(report)
     else:
-        _summary(report)
+        summary(report)
 
 
-@app.callback()
-def _pipeline() -> None:
-    """A callback keeps `run` a subcommand while it is the only one."""
+@app.command("status")
+def status(
+    file: FileArgument,
+    watch: Annotated[float, typer.Option("--watch", help="Show it again every so many seconds, until Ctrl-C.")] = 0.0,
+    pending: Annotated[bool, typer.Option("--plan", help="What the tables need, too, for which Spark starts.")] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Show whether a pipeline runs, what it has done, which versions are in use, and how far it is behind Kafka."""
+    with failures():
+        if watch and pending:
+            raise InvalidRequest("--plan starts Spark, which is too much for --watch")
+        if watch < 0:
+            raise InvalidRequest("--watch takes seconds")
+        config = configured(file)
+        plans = _planned(config) if pending else None
+        try:
+            while True:
+                _print_status(config, plans, output, again=watch > 0)
+                if not watch:
+                    return
+                sleep(watch)
+        except KeyboardInterrupt:
+            return
 
 
-def _show(batch: BatchReport) -> None:
-    ids = ", ".join(f"id {number}: {count:,}" for number, count in sorted(batch.records.items()))
-    rows = f"{batch.rows:,} rows{f' ({ids})' if ids else ''}"
-    again = ", finished from an earlier run" if batch.replayed else ""
-    added = f", new columns: {', '.join(batch.columns_added)}" if batch.columns_added else ""
-    clock = time.strftime("%H:%M:%S")
-    errors.print(
-        f"{clock} batch {batch.batch}: {rows}, {batch.dead_letters:,} dead letters, "
-        f"reader version {batch.reader_version}, {batch.seconds:.1f} s{added}{again}",
-        highlight=False,
-        soft_wrap=True,
+@app.command("report")
+def report(
+    file: FileArgument,
+    to: Annotated[Path | None, typer.Option("--to", help="Write the page here instead of to standard output.")] = None,
+) -> None:
+    """Write a page with plots: throughput, schema ids in use, dead letters and batches over time."""
+    with failures():
+        from stele.spark.governance.report import to_html
+        from stele.spark.pipeline.summary import summary as summarised
+
+        page = to_html(summarised(configured(file)))
+        if to is None:
+            sys.stdout.write(page)
+        else:
+            written(to, page)
+
+
+def _planned(config: PipelineConfig, *, apply: bool = False) -> list[TablePlan]:
+    from stele.spark.pipeline.sessions import session_of, usable
+
+    with session_of(config, usable(config, None)) as spark:
+        plans = plan_pipeline(config, spark=spark)
+        if apply and not any(each.clashes for each in plans):
+            return apply_plan(config, spark=spark)
+        return plans
+
+
+def _print_plans(plans: Sequence[TablePlan], *, done: bool = False) -> None:
+    for each in plans:
+        of = f", for version {each.version} of {each.subject}" if each.subject else ""
+        console.print(Text.assemble((each.table, "bold"), f"{of}:" if each.changes else f"{of}: nothing to do"))
+        for change in each.changes:
+            style = {"clash": "red", "left": "dim"}.get(change.kind, "")
+            console.print(Text(f"  {'clash: ' if change.kind == 'clash' else ''}{change}", style), soft_wrap=True)
+    if any(each.clashes for each in plans):
+        errors.print(Text("nothing is done while tables cannot take their schemas", "red"))
+    elif done and any(each.steps for each in plans):
+        console.print("done")
+
+
+def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, output: Output, *, again: bool) -> None:
+    from stele.spark.governance.report import print_text
+    from stele.spark.pipeline.status import status as found
+
+    now = found(config)
+    if output is Output.JSON:
+        document: dict[str, Any] = msgspec.to_builtins(now)
+        if plans is not None:
+            document["plan"] = msgspec.to_builtins(plans)
+        if again:
+            sys.stdout.write(json.dumps(document) + "\n")
+            sys.stdout.flush()
+        else:
+            print_json(document)
+        return
+    if again and console.is_terminal:
+        console.clear()
+    print_text(now, console)
+    if plans is not None:
+        console.print()
+        _print_plans(plans)
+
+
+def _progress(config: PipelineConfig) -> Callable[[BatchReport], None]:
+    """A line about each batch, on standard error."""
+    from stele.spark.pipeline.lag import LagWatch, lag
+
+    watch = LagWatch(lambda: lag(config))
+
+    def show(batch: BatchReport) -> None:
+        behind = watch()
+        errors.print(Text(line(batch, None if behind is None else sum(behind.values()))), soft_wrap=True)
+
+    return show
+
+
+def line(batch: BatchReport, behind: int | None = None) -> str:
+    """What is said about a batch."""
+    from stele.spark.pipeline.status import rate
+
+    ids = [f"id {name or '–'}: {count:,}" for name, count in sorted(batch.records.items(), key=_by_number)]
+    if len(ids) > MOST_IDS:
+        ids[MOST_IDS:] = [f"{len(ids) - MOST_IDS} more"]
+    named = f" ({', '.join(ids)})" if ids else ""
+    parts = [
+        f"{strftime('%H:%M:%S')} batch {batch.batch}: {batch.rows:,} rows{named}",
+        f"{batch.dead_letters:,} dead letters",
+        *(f"{subject} v{version}" for subject, version in batch.versions.items()),
+        f"{batch.seconds:.1f} s",
+    ]
+    speed = rate([batch])
+    parts += [f"{speed:,.0f} records/s"] if speed else []
+    parts += [] if behind is None else [f"{behind:,} behind Kafka"]
+    parts += [f"new columns: {', '.join(batch.columns_added)}"] if batch.columns_added else []
+    parts += ["begun by an earlier run"] if batch.replayed else []
+    return ", ".join(parts)
+
+
+def _by_number(item: tuple[str, int]) -> tuple[bool, int, str]:
+    name = item[0]
+    return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
+
+
+def summary(done: PipelineReport) -> None:
+    """Print the sums of a run."""
+    versions = "; ".join(f"{subject} {', '.join(map(str, used))}" for subject, used in done.versions.items())
+    text = (
+        f"{done.batches} batches, {done.rows:,} rows, {done.dead_letters:,} dead letters, "
+        f"{done.tombstones:,} tombstones; versions used: {versions or '–'}"
     )
-
-
-def _summary(report: PipelineReport) -> None:
-    console.print(
-        f"{report.batches} batches, {report.rows:,} rows, {report.dead_letters:,} dead letters, "
-        f"{report.tombstones:,} tombstones; reader versions {', '.join(map(str, report.versions)) or '–'}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    console.print(Text(text), soft_wrap=True)

@@ -1,0 +1,30 @@
+"""What commands about pipelines share: the file they are in, and files they write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stele.cli.files import unreadable
+from stele.spark.pipeline.config import PipelineConfig, load_config
+
+FileArgument = Annotated[Path, typer.Argument(help="The pipeline's TOML file.")]
+
+
+def configured(file: Path) -> PipelineConfig:
+    """The pipeline of a file. Raises `InvalidRequest`, `Invalid`."""
+    try:
+        return load_config(file)
+    except OSError as error:
+        raise unreadable(file, error) from None
+
+
+def written(file: Path, text: str) -> None:
+    """Write a file. Raises `InvalidRequest`."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise unreadable(file, error) from None
