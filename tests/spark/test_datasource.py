@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from tests.running import serving
 
-from stele.client import Schema, SchemaRegistryClient
-from stele.spark import add_source
+from stele.client import CensusRecord, Schema, SchemaReference, SchemaRegistryClient, Seen
+from stele.spark import add_source, subject_tables
 
 TEXTS = [f'{{"type":"record","name":"R","fields":[{{"name":"f{n}","type":"int","default":0}}]}}' for n in range(3)]
 
@@ -152,3 +155,81 @@ def test_only_the_journal_streams(spark: SparkSession, url: str, tmp_path: Path)
     for options in ({"table": "versions"}, {"table": "journal", "asOf": "3"}):
         with pytest.raises(PySparkException, match="only the table journal"):
             run(spark, url, tmp_path, **options)
+
+
+def test_usage_is_what_censuses_recorded(spark: SparkSession, url: str) -> None:
+    """A row for each version seen at a place, with times; filters give the rows they would give above the source."""
+    seen = (
+        Seen("a", 1, 1, 7, bytes=70, first_seen=1_000, last_seen=86_400_000),
+        Seen("b", 1, 1, 3, space="team"),
+    )
+    with SchemaRegistryClient(url) as client:
+        client.record_usage("table shop.orders", CensusRecord(5_000, records=11, seen=seen))
+        client.record_usage("lake/orders", CensusRecord(6_000, whole=False, records=1, seen=(Seen("a", 2, 2, 1),)))
+    usage = table(spark, url, "usage")
+    (first,) = usage.where("place = 'table shop.orders' AND subject = 'a'").collect()
+    utc = [moment.timestamp() * 1000 for moment in (first.first_seen, first.last_seen, first.counted_at)]
+    assert (first.version, first.schema_id, first.records, first.bytes, first.whole) == (1, 1, 7, 70, True)
+    assert utc == [1_000, 86_400_000, 5_000]
+    narrow = usage.select("place", "space", "subject", "schema_id", "whole", "first_seen")
+    assert [tuple(row)[:5] for row in narrow.where("schema_id = 2").collect()] == [("lake/orders", "", "a", 2, False)]
+    assert [tuple(row) for row in narrow.where("space = 'team'").collect()] == [
+        ("table shop.orders", "team", "b", 1, True, None)
+    ]
+    assert narrow.where("subject IN ('a', 'nobody')").count() == 2
+    plan = narrow.where("subject = 'a'")._jdf.queryExecution().executedPlan().toString()
+    assert "BatchScan stele" in plan
+    assert " = a" not in plan
+
+
+def test_subjects_with_their_columns(spark: SparkSession, url: str) -> None:
+    """Each live subject is told with the columns of its newest version, references and all, or why it has none."""
+    with SchemaRegistryClient(url) as client:
+        inner = '{"type":"record","name":"In","namespace":"n","fields":[{"name":"x","type":"long"}]}'
+        outer = '{"type":"record","name":"Out","fields":[{"name":"in","type":"n.In"}]}'
+        client.register(":.more:inner", Schema(inner))
+        client.register(":.more:outer", Schema(outer, references=(SchemaReference("n.In", "inner", 1),)))
+        client.register(":.more:shape", Schema('{"type": "object"}', "JSON"))
+    found = {(row.space, row.subject): row for row in subject_tables(spark, url).collect()}
+    assert ("", "c") not in found, "it is deleted"
+    assert (found["", "a"].version, found["", "a"].spark_schema) == (2, "f1 INT NOT NULL")
+    assert found["more", "outer"].spark_schema == "in STRUCT<x: BIGINT NOT NULL> NOT NULL"
+    only = subject_tables(spark, url, space="more", subject="inner").collect()
+    assert [(row.subject, row.format, row.note) for row in only] == [("inner", "avro", "")]
+    alone = subject_tables(spark, url, space="more", subject="outer").collect()[0]
+    assert (alone.spark_schema, "not at hand" in alone.note) == (None, True)
+
+
+CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+from stele.spark import add_source, subject_tables
+
+spark = SparkSession.builder.remote("local[1]").getOrCreate()
+add_source(spark)
+def table(reader, name):
+    return reader.format("stele").options(registry={url!r}, table=name).load()
+print([tuple(row) for row in table(spark.read, "versions").where("subject = 'a'").select("version").collect()])
+print(table(spark.read, "usage").where("space = ''").select("place").distinct().count())
+print([row.spark_schema for row in subject_tables(spark, {url!r}, subject="a").collect()])
+stream = table(spark.readStream, "journal").writeStream.format("parquet").trigger(availableNow=True)
+query = stream.option("path", {folder!r} + "/out").option("checkpointLocation", {folder!r} + "/c").start()
+print(query.awaitTermination(200))
+print(spark.read.parquet({folder!r} + "/out").count() == table(spark.read, "journal").count())
+spark.stop()
+"""
+
+
+def test_connect(url: str, tmp_path: Path) -> None:
+    """Tables and the stream of the journal are there through Spark Connect, in a process of its own."""
+    with SchemaRegistryClient(url) as client:
+        client.record_usage("lake/orders", CensusRecord(6_000, records=1, seen=(Seen("a", 2, 2, 1),)))
+    script = CONNECT.format(url=url, folder=str(tmp_path))
+    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # Connect takes a free port, then
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=environ)
+    assert done.returncode == 0, done.stderr[-3000:]
+    counted, usage, shapes, ended, same = done.stdout.splitlines()
+    assert counted == "[(1,), (2,)]"
+    assert int(usage) >= 1
+    assert (shapes, ended, same) == ("['f1 INT NOT NULL']", "True", "True")

@@ -15,10 +15,11 @@ from orders import SUBJECT, V1, V2, V3, datum, framed, order
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from registry_stub import StubRegistry
+from tests.running import serving
 from typer.testing import CliRunner
 
 from stele.cli.app import app
-from stele.client import ResolvedSchema, SchemaSnapshot
+from stele.client import ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import Invalid, NotFound, SubjectNotFound
 from stele.spark.governance import JobFailed
 from stele.spark.governance import census as any_census
@@ -181,6 +182,38 @@ class TestCommand:
         html = page.read_text()
         assert html.count("<svg") == 2
         assert "not safe: 6 records, last seen 2023-11-18T00:00:00Z" in html
+
+    def test_recorded_for_deletions(self, tmp_path: Path) -> None:
+        """--record tells a registry what was seen, which then warns; a part of a place is told as such."""
+        server_folder = tmp_path / "server"
+        server_folder.mkdir()
+        with serving("--store", "memory:", folder=server_folder) as server, SchemaRegistryClient(server.url) as client:
+            number = client.register(f":.shop:{SUBJECT}", Schema(json.dumps(V1))).id
+            client.register(f":.shop:{SUBJECT}", Schema(json.dumps(V2)))
+            rows = [(START + n * DAY, order(1, number, n)) for n in range(4)] + [(START, b"\0\0\0\0\x63zz")]
+            times, values = zip(*rows, strict=True)
+            table = pa.table(
+                {
+                    "value": pa.array(values, pa.binary()),
+                    "at": [datetime.fromtimestamp(t / 1000, UTC) for t in times],
+                }
+            )
+            pq.write_table(table, tmp_path / "records.parquet")
+            given = ["census", "--registry", server.url, "--data", str(tmp_path / "records.parquet")]
+            given += ["--subject", f":.shop:{SUBJECT}", "--timestamp", "at", "--no-fields", "-o", "json"]
+            assert CliRunner().invoke(app, [*given, "--place", "x"]).exit_code == 2
+            done = CliRunner().invoke(app, [*given, "--record", "--place", "topic orders", "--part"])
+            assert done.exit_code == 0, done.output
+            (place,) = client.usage()
+            assert (place.place, place.whole, place.records) == ("topic orders", False, 5)
+            (seen,) = place.seen
+            assert (seen.space, seen.subject, seen.version, seen.schema_id) == ("shop", SUBJECT, 1, number)
+            assert (seen.records, seen.first_seen, seen.last_seen) == (4, START, START + 3 * DAY)
+            assert CliRunner().invoke(app, [*given, "--record"]).exit_code == 0
+            assert [it.place for it in client.usage()] == [str(tmp_path / "records.parquet"), "topic orders"]
+            found = client.foresee_deletion(f":.shop:{SUBJECT}", 1).warnings
+            assert [(it.records, it.whole) for it in found] == [(4, True), (4, False)]
+            assert client.foresee_deletion(f":.shop:{SUBJECT}", 2).warnings == ()
 
     def test_base64_in_json_lines(self, three: StubRegistry, tmp_path: Path) -> None:
         """Dumps as JSON lines hold records as base64; partition and offset tell where they are."""

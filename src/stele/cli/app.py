@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 from stele import __version__
-from stele.cli import check, convert, diff, governance, lint, migrate, pipeline, policy, ruleset, schema, serve, subject
+from stele.cli import (
+    check,
+    convert,
+    diff,
+    governance,
+    inferring,
+    lint,
+    migrate,
+    pipeline,
+    policy,
+    ruleset,
+    schema,
+    serve,
+    sql,
+    subject,
+)
 
 app = typer.Typer(
     name="stele",
@@ -44,6 +59,8 @@ app.command("fields")(convert.fields)
 app.command("census")(governance.census)
 app.command("backtest")(governance.backtest)
 app.command("drift")(governance.drift)
+app.command("sql")(sql.sql)
+app.command("infer-data")(inferring.infer_data)
 app.add_typer(schema.app, name="schema")
 app.add_typer(subject.app, name="subject")
 app.add_typer(policy.app, name="policy")

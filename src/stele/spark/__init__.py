@@ -7,11 +7,13 @@ Nothing here imports Spark before it is used.
 """
 
 from stele.spark.catalog import add_source
+from stele.spark.catalog.listing import subject_tables
 from stele.spark.engines.jvm.jar import add_engine
 from stele.spark.functions import Split, from_registry, to_registry
 from stele.spark.pipeline import PipelineConfig, PipelineReport, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.session import local_session
 from stele.spark.sql_functions import register
+from stele.spark.streams import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
 from stele.spark.types import from_spark, schema_for, spark_schema, to_spark
 
 __all__ = [
@@ -20,15 +22,23 @@ __all__ = [
     "Split",
     "add_engine",
     "add_source",
+    "create_stream",
+    "describe_stream",
+    "drop_stream",
     "from_registry",
     "from_spark",
     "iceberg_dataframe",
+    "list_streams",
     "load_config",
     "local_session",
+    "read_stream",
     "register",
     "run_pipeline",
     "schema_for",
+    "script",
     "spark_schema",
+    "sql",
+    "subject_tables",
     "to_registry",
     "to_spark",
 ]

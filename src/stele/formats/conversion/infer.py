@@ -101,7 +101,7 @@ class Samples:
         """
         if not self.count:
             raise InvalidRequest("there are no samples to infer a schema from")
-        return _Writer(self.options).model(self._shape, name)
+        return model_of(self._shape, name=name, options=self.options)
 
 
 def infer(samples: Iterable[Any], *, name: str = "Record", options: InferOptions | None = None) -> Model:
@@ -110,6 +110,11 @@ def infer(samples: Iterable[Any], *, name: str = "Record", options: InferOptions
     for sample in samples:
         seen.add(sample)
     return seen.model(name)
+
+
+def model_of(shape: Shape, *, name: str = "Record", options: InferOptions | None = None) -> Model:
+    """The model of a shape, however it was gathered."""
+    return _Writer(options or InferOptions()).model(shape, name)
 
 
 class _Writer:

@@ -7,9 +7,10 @@
     subjects    subject that has a version or was created without one
     versions    version that is not purged, with its text
     journal     change: who did what, when, through which API; also as a stream
+    usage       version whose records the last census of a place saw (`stele census --record`)
 
-All three are made of the journal up to one sequence number, fixed when the query is planned or by the option `asOf`:
-tables of one number agree with one another, and a repeated query says the same as long as nothing is purged.
+The first three are made of the journal up to one sequence number, fixed when the query is planned or by the option
+`asOf`: tables of one number agree with one another, and a repeated query says the same as long as nothing is purged.
 """
 
 from __future__ import annotations

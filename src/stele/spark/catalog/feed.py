@@ -1,4 +1,4 @@
-"""The journal over HTTP: its end, its changes within a scope, and the texts of versions."""
+"""The registry over HTTP: the journal's end, its changes within a scope, texts of versions, recorded censuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from stele.client import JournalEntry, SchemaRegistryClient
+import msgspec
+
+from stele.client import JournalEntry, PlaceUsage, SchemaRegistryClient
 from stele.errors import DataError
 from stele.spark.catalog.tables import Options, Scope
 from stele.spark.source import opened, patiently
@@ -43,6 +45,18 @@ class Feed:
         for after in range(scope.after, until, _PAGE):
             page = self._page(after, min(_PAGE, until - after), space, subject)
             yield from (entry for entry in page if wanted.has(entry.space, entry.subject, None))
+
+    def usage(self, scope: Scope) -> list[PlaceUsage]:
+        """The places in which records of a scope were seen, with what was seen; ids are not looked at."""
+        if scope.spaces == frozenset() or scope.subjects == frozenset():
+            return []
+        space, subject = _only(scope.spaces), _only(scope.subjects)
+        found = self._ask(lambda client: client.usage(space=space, subject=subject))
+        wanted = replace(scope, ids=None)
+        kept = [
+            (place, tuple(row for row in place.seen if wanted.has(row.space, row.subject, None))) for place in found
+        ]
+        return [msgspec.structs.replace(place, seen=rows) for place, rows in kept]
 
     def texts(self, digests: Iterable[str]) -> dict[str, bytes]:
         """Texts by SHA-256 in hexadecimal, those that were purged left out."""

@@ -10,7 +10,17 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from stele.errors import Invalid, NotInstalled
 from stele.spark.catalog.feed import Feed
 from stele.spark.catalog.history import History, Known
-from stele.spark.catalog.tables import COLUMNS, JOURNAL, SUBJECTS, Options, Row, Scope, journal_row
+from stele.spark.catalog.tables import (
+    COLUMNS,
+    JOURNAL,
+    SUBJECTS,
+    USAGE,
+    Options,
+    Row,
+    Scope,
+    journal_row,
+    usage_rows,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -122,6 +132,9 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """What the tasks read; the state of the registry is that of now, or of `asOf`."""
         feed = Feed(self.options)
+        if self.options.table == USAGE:
+            rows = [row for place in feed.usage(self.scope) for row in usage_rows(place)]
+            return [Rows([row for row in rows if self.scope.ids is None or row[4] in self.scope.ids])]
         end = feed.ended(self.options.scope)
         until = end if self.scope.until is None else min(end, self.scope.until)
         if self.options.table == JOURNAL:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from stele.client import JournalEntry
+from stele.client import JournalEntry, PlaceUsage
 from stele.errors import Invalid
 from stele.spark.source import PATIENCE
 
-SUBJECTS, VERSIONS, JOURNAL = "subjects", "versions", "journal"
+SUBJECTS, VERSIONS, JOURNAL, USAGE = "subjects", "versions", "journal", "usage"
 
 COLUMNS: Final[Mapping[str, str]] = {
     SUBJECTS: (
@@ -27,6 +27,10 @@ COLUMNS: Final[Mapping[str, str]] = {
     JOURNAL: (
         "seq bigint, part int, time timestamp, actor string, via string, kind string, space string, subject string, "
         "version int, schema_id int, details string"
+    ),
+    USAGE: (
+        "place string, space string, subject string, version int, schema_id int, records bigint, bytes bigint, "
+        "first_seen timestamp, last_seen timestamp, counted_at timestamp, whole boolean"
     ),
 }
 """Columns of each table, as DDL."""
@@ -106,6 +110,8 @@ class Options:
             raise Invalid(f"table is one of {', '.join(COLUMNS)}, not {table!r}")
         if not said.get("registry"):
             raise Invalid("the option registry is missing: the address of a registry")
+        if table == USAGE and "asOf" in said:
+            raise Invalid("the table usage has the last census of each place only: asOf is for the other tables")
         start = said.get("startingSeq", "0")
         return cls(
             said["registry"],
@@ -134,6 +140,24 @@ def _whole(text: str, name: str, otherwise: str = "") -> int:
 def moment(milliseconds: int) -> datetime:
     """A time in milliseconds since 1970 as Spark takes it; what is out of its reach is brought to its ends."""
     return _EPOCH + timedelta(milliseconds=max(0, min(milliseconds, _FARTHEST)))
+
+
+def usage_rows(place: PlaceUsage) -> Iterator[Row]:
+    """The census of a place as rows of the table usage, one for each version that was seen."""
+    for seen in place.seen:
+        yield (
+            place.place,
+            seen.space,
+            seen.subject,
+            seen.version,
+            seen.schema_id,
+            seen.records,
+            seen.bytes,
+            None if seen.first_seen is None else moment(seen.first_seen),
+            None if seen.last_seen is None else moment(seen.last_seen),
+            moment(place.counted_at),
+            place.whole,
+        )
 
 
 def journal_row(entry: JournalEntry) -> Row:

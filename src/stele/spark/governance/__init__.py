@@ -6,6 +6,8 @@
     census     which schemas, versions and fields are there; which versions may be deleted
     backtest   whether a proposed schema reads all of it
     drift      what the schemas allow and the data never use
+    infer      a schema for data that have none
+    migrate    records written anew: another version, subject, language, wire
 
 Each answer is a typed value with a `report()`; `shown`, `print_text`, `to_html` and `to_json` show it.
 """
@@ -14,18 +16,29 @@ from stele.spark.governance.backtest import Backtest, backtest
 from stele.spark.governance.census import Census, census
 from stele.spark.governance.drift import DriftReport, drift
 from stele.spark.governance.gathering import JobFailed
+from stele.spark.governance.infer import Inference, infer, register_inferred
+from stele.spark.governance.migrate import Migrated, migrate
+from stele.spark.governance.reencoding.answer import Migration
 from stele.spark.governance.report import Report, print_text, shown, to_html, to_json
+from stele.spark.governance.usage import record_usage
 
 __all__ = [
     "Backtest",
     "Census",
     "DriftReport",
+    "Inference",
     "JobFailed",
+    "Migrated",
+    "Migration",
     "Report",
     "backtest",
     "census",
     "drift",
+    "infer",
+    "migrate",
     "print_text",
+    "record_usage",
+    "register_inferred",
     "shown",
     "to_html",
     "to_json",

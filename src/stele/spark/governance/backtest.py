@@ -180,7 +180,7 @@ def _compared(
     schema, note = asked.schema(name)
     if schema is None:
         return Comparison(name, (), records, "unknown", note=note)
-    places = tuple(f"{it.subject} v{it.version}" for it in asked.places(schema)) or tuple(asked.elsewhere(schema))
+    places = tuple(map(str, asked.registered(schema)))
     if schema.schema_type != proposed.schema_type:
         said = f"it is {schema.schema_type}, the proposed schema is {proposed.schema_type}"
         return Comparison(name, places, records, "incompatible", note=said)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stele.client import ResolvedSchema
 from stele.spark.governance.gathering import Records, added, gathered, later
-from stele.spark.governance.known import Known, SubjectLike, VersionOf, known
+from stele.spark.governance.known import Known, SubjectLike, VersionAt, VersionOf, known
 from stele.spark.governance.report import Bars, Fact, Report, Section, moment, several, spread
 from stele.spark.governance.sightings import NO_ID, Sighting, Sightings
 from stele.spark.session import need_spark
@@ -37,6 +38,8 @@ class IdSeen(msgspec.Struct, frozen=True):
 
     known        whether the registry has a schema for it
     places       where it is registered, `orders-value v3`
+    versions     the same for programs
+    schema_id    of the registry, whatever the wire calls it; 0 where it is not known
     first, last  RFC 3339; '' without a time column
     unreadable   records that could not be read with their own schema, by reason
     fields       of records that could be read; empty where fields were not looked at
@@ -53,6 +56,8 @@ class IdSeen(msgspec.Struct, frozen=True):
     unreadable: dict[str, int] = {}
     fields: tuple[FieldSeen, ...] = ()
     note: str = ""
+    versions: tuple[VersionAt, ...] = ()
+    schema_id: int = 0
 
     @property
     def never_set(self) -> list[str]:
@@ -148,11 +153,10 @@ def counted_up(seen: Mapping[str, Sighting], asked: Known) -> Census:
     ids, by_version = [], dict[tuple[str, int], list[Sighting]]()
     for name, sighting in sorted(named.items(), key=lambda item: (-item[1].records, item[0])):
         schema, note = asked.schema(name)
-        mine = asked.places(schema) if schema else []
-        for version in mine:
-            by_version.setdefault((version.subject, version.version), []).append(sighting)
-        places = [f"{it.subject} v{it.version}" for it in mine] or (asked.elsewhere(schema) if schema else [])
-        ids.append(_id_seen(name, sighting, places, note, is_known=schema is not None))
+        registered = asked.registered(schema) if schema else []
+        for place in registered:
+            by_version.setdefault((place.subject, place.version), []).append(sighting)
+        ids.append(_id_seen(name, sighting, registered, note, schema))
     blind = lost.records + sum(each.records for each, it in zip(named.values(), ids, strict=True) if not it.known)
     return Census(
         subjects=tuple(dict.fromkeys(version.subject for version in asked.versions)),
@@ -167,11 +171,13 @@ def counted_up(seen: Mapping[str, Sighting], asked: Known) -> Census:
     )
 
 
-def _id_seen(name: str, seen: Sighting, places: Sequence[str], note: str, *, is_known: bool) -> IdSeen:
+def _id_seen(
+    name: str, seen: Sighting, places: Sequence[VersionAt], note: str, schema: ResolvedSchema | None
+) -> IdSeen:
     return IdSeen(
         id=name,
-        known=is_known,
-        places=tuple(places),
+        known=schema is not None,
+        places=tuple(map(str, places)),
         records=seen.records,
         bytes=seen.bytes,
         first=moment(seen.first),
@@ -179,6 +185,8 @@ def _id_seen(name: str, seen: Sighting, places: Sequence[str], note: str, *, is_
         unreadable=seen.reasons,
         fields=tuple(FieldSeen(path, it.type, it.present, it.slots) for path, it in seen.fields.items()),
         note=note or seen.note,
+        versions=tuple(places),
+        schema_id=schema.id if schema else 0,
     )
 
 

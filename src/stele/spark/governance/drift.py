@@ -127,7 +127,7 @@ def compared(seen: Mapping[str, Sighting], asked: Known, least: int = LEAST) -> 
         whole = merge(whole, sighting.fields)
         schema, _ = asked.schema(name)
         symbols[name] = enumerations(schema) if schema else {}
-        places[name] = tuple(f"{it.subject} v{it.version}" for it in asked.places(schema)) if schema else ()
+        places[name] = tuple(str(it.at) for it in asked.places(schema)) if schema else ()
     everywhere: dict[str, tuple[str, ...]] = {}
     for declared in symbols.values():
         for path, words in declared.items():

@@ -22,6 +22,16 @@ SubjectLike: TypeAlias = "str | Sequence[str]"
 """A subject, or several whose records are mixed; '' or none where nobody knows."""
 
 
+class VersionAt(msgspec.Struct, frozen=True):
+    """Where a schema is registered. In a sentence it is `orders-value v3`."""
+
+    subject: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.subject} v{self.version}"
+
+
 class VersionOf(msgspec.Struct, frozen=True):
     """A version of a subject in question.
 
@@ -35,6 +45,11 @@ class VersionOf(msgspec.Struct, frozen=True):
     hidden: bool = False
     newest: bool = False
     referred_by: tuple[int, ...] = ()
+
+    @property
+    def at(self) -> VersionAt:
+        """Its place."""
+        return VersionAt(self.subject, self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +73,19 @@ class Known:
         """The versions in question that are this schema."""
         return [version for version in self.versions if _same(version.schema, schema)]
 
-    def elsewhere(self, schema: ResolvedSchema) -> list[str]:
-        """Where the registry has a schema that is none of the versions in question."""
+    def registered(self, schema: ResolvedSchema) -> list[VersionAt]:
+        """Where the registry has a schema: as versions in question, or else anywhere."""
+        return [version.at for version in self.places(schema)] or self._elsewhere(schema)
+
+    def _elsewhere(self, schema: ResolvedSchema) -> list[VersionAt]:
         registry = self.frame.registry
         if isinstance(registry, SchemaSnapshot) or not schema.id:
-            return [f"{schema.subject} v{schema.version}"] if schema.subject else []
+            return [VersionAt(schema.subject, schema.version)] if schema.subject else []
         context = split(self.frame.subject).context
         asked = calls.versions_of_id(schema.id, subject=qualify("", context) or None, deleted=True)
         with suppress(NotFound):
             places = patiently(lambda: opened(registry).send(asked), self.frame.patience)
-            return [f"{place.subject} v{place.version}" for place in places]
+            return [VersionAt(place.subject, place.version) for place in places]
         return []
 
 

@@ -1,0 +1,1 @@
+"""How a schema is made of data on Spark: evidence from every record, gathered in tasks, and what it proves."""

@@ -1,0 +1,78 @@
+"""Laws of inference on Spark: it is the formats' own inference, however records are spread over batches and tasks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stele.formats.conversion.infer import InferOptions, infer
+from stele.spark.governance.inferring.columns import of_rows
+from stele.spark.governance.inferring.documents import of_documents
+from stele.spark.governance.inferring.evidence import Evidence
+from stele.spark.governance.inferring.proposal import model_from, told
+
+FAST = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+MOST = 8
+TEXTS = st.sampled_from(
+    [
+        *("a", "b", "c", "", "é", "2024-01-31", "2024-02-31", "123e4567-e89b-42d3-a456-426614174000"),
+        *("2024-01-31T10:00:00Z", "2024-01-31T10:00:00.123+02:00", "2024-01-31T10:00:00", "2024-01-31T25:00:00Z"),
+    ]
+)
+SCALARS = st.one_of(
+    *(st.none(), st.booleans(), st.integers(-5, 5), st.integers(-(2**70), 2**70), TEXTS),
+    st.floats(allow_nan=False, allow_infinity=False, width=32),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c_d"]), inner, max_size=3),
+    max_leaves=6,
+)
+GROUPS = st.lists(st.lists(VALUES, max_size=4), min_size=3, max_size=3)
+
+
+def seen(values: list[Any]) -> Evidence:
+    """The evidence of values, as documents."""
+    evidence, reasons = of_documents([json.dumps(value) for value in values], MOST)
+    assert reasons == {}
+    return evidence
+
+
+@FAST
+@given(GROUPS.filter(any), st.booleans(), st.integers(0, MOST))
+def test_it_is_the_inference_of_the_formats(groups: list[list[Any]], notations: bool, enumerations: int) -> None:
+    """The model of documents, wherever they lay, is the one the formats make of the same samples."""
+    options = InferOptions(notations=notations, enumerations=enumerations)
+    one, two, three = (seen(group) for group in groups)
+    whole = one.merged(two, MOST).merged(three, MOST)
+    # what JSON writes and reads is what is compared: 1.0 is a float to both
+    samples = [json.loads(json.dumps(value)) for group in groups for value in group]
+    assert model_from(whole, "R", options) == infer(samples, name="R", options=options)
+
+
+@FAST
+@given(GROUPS)
+def test_merging_is_associative_and_commutative(groups: list[list[Any]]) -> None:
+    """However tasks are merged, the same evidence comes out."""
+    one, two, three = (seen(group) for group in groups)
+    whole = seen([value for group in groups for value in group])
+    assert one.merged(two, MOST).merged(three, MOST) == whole
+    assert one.merged(two.merged(three, MOST), MOST) == whole
+    assert three.merged(one, MOST).merged(two, MOST) == whole
+
+
+@FAST
+@given(st.lists(st.fixed_dictionaries({"a": st.none() | st.integers(-9, 9), "b": st.none() | TEXTS}), min_size=1))
+def test_columns_say_what_documents_say(rows: list[dict[str, Any]]) -> None:
+    """Rows with types and the same rows as JSON give the same figures at every place."""
+    rows = [{"a": row["a"], "b": row["b"]} for row in rows]
+    columns: Any = {"a": pa.int64(), "b": pa.string()}
+    table = pa.RecordBatch.from_pylist(rows, pa.schema(columns))
+    of_columns, of_json = of_rows(table, most=MOST, parse=False), seen(rows)
+    assert of_columns == of_json
+    model = model_from(of_json, "R", InferOptions())
+    assert all(0 <= it.confidence <= 1 and it.note for it in told(of_json, model))

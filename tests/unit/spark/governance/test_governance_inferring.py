@@ -1,0 +1,213 @@
+"""What evidence proves: kinds, notes, confidence, maps, enumerations; and the offer to a registry in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as t
+
+from stele.cli.offline import StoreTransport
+from stele.client import ConfigUpdate, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
+from stele.errors import Invalid, TooLarge
+from stele.formats.avro import AVRO
+from stele.formats.conversion.convert import write
+from stele.formats.conversion.infer import InferOptions
+from stele.formats.conversion.model import Enumeration, Map, Named, Record
+from stele.spark.governance.infer import Inference, register_inferred
+from stele.spark.governance.inferring.columns import of_rows
+from stele.spark.governance.inferring.documents import of_documents
+from stele.spark.governance.inferring.evidence import Evidence, weighed
+from stele.spark.governance.inferring.proposal import Proposed, model_from, refined, told, with_notes
+from stele.spark.types import from_spark
+
+MOST = 32
+
+
+def of(*values: Any) -> Evidence:
+    """The evidence of values, as documents."""
+    return of_documents([json.dumps(value) for value in values], MOST)[0]
+
+
+def proposed(evidence: Evidence, **options: Any) -> dict[str, Proposed]:
+    """What is said of every place."""
+    return {it.path: it for it in told(evidence, model_from(evidence, "R", InferOptions(**options)))}
+
+
+def test_what_is_no_document_is_told_by_reason() -> None:
+    """Broken, deep and undecodable documents are counted, and nothing of them is seen."""
+    deep = "[" * 60 + "]" * 60
+    documents: list[bytes | str] = ['{"a": 1}', "{", b"\xff", deep, "[" * 100_000, '{"a": "\\ud800"}']
+    evidence, reasons = of_documents(documents, MOST)
+    assert evidence == of({"a": 1})
+    assert sum(reasons.values()) == 5
+    assert reasons["it is nested deeper than 50 levels"] == 2
+    flat = json.dumps([[]] * 200)
+    assert of_documents([flat], MOST)[1] == {}, "many brackets side by side are not deep"
+
+
+def test_notes_say_what_was_seen() -> None:
+    """Presence, nulls, mixtures, bounds, notations and few values are told with their counts."""
+    rows = [
+        {
+            "n": n or "zero",
+            "at": "2026-01-31T10:00:00Z" if n else "soon",
+            "state": "PAID" if n % 2 else "NEW",
+            **({"opt": None if n % 4 else "x"} if n % 2 == 0 else {}),
+        }
+        for n in range(1000)
+    ]
+    found = proposed(of(*rows))
+    assert found["n"].type == "integer | text"
+    assert "integer in 99.90 %, text in 1: any of them" in found["n"].note
+    assert "99.90 % are of the notation timestamp, 1 text not: a text" in found["at"].note
+    assert "2 different values in 1,000 texts: an enumeration? (NEW, PAID)" in found["state"].note
+    assert found["opt"].note.startswith("there in 500 of 1,000 (50.00 %): may be left out; null in 250 of 500")
+    assert (found["opt"].required, found["opt"].nullable) == (False, True)
+    assert (found["state"].confidence, found["opt"].confidence) == (0.997, 0.988)
+    chosen = proposed(of(*rows), enumerations=4)["state"]
+    assert (chosen.type, chosen.note) == ("enumeration", "always there, in 1,000 records; 2 values in 1,000 texts")
+
+
+def test_enumerations_are_as_sure_as_their_rare_values() -> None:
+    """Values seen once say how much is still to come (Good and Turing)."""
+    rows = [{"s": f"rare {n}" if n < 10 else "usual"} for n in range(100)]
+    assert proposed(of(*rows), enumerations=20)["s"].confidence == 0.9
+    assert proposed(of(*rows))["s"].confidence == 0.97
+
+
+def test_names_that_are_keys_become_a_map() -> None:
+    """Objects with too many names are a map in any order of merging, and their places are bounded."""
+    halves = [of({f"k{n}": n for n in range(start, start + 700)}) for start in (0, 700)]
+    merged = halves[0].merged(halves[1], MOST)
+    assert merged == halves[1].merged(halves[0], MOST)
+    assert merged.members is None
+    model = model_from(merged, "R", InferOptions())
+    assert isinstance(model.root, Map)
+    nested = of(*({"home": {f"k{n}-{m}": "x" for m in range(40)}} for n in range(40)))
+    found = told(nested, model_from(nested, "R", InferOptions()))
+    assert [(it.path, it.type) for it in found] == [("home", "map"), ("home{}", "text")]
+    wide = of([{f"a{n}": {f"b{m}": 1 for m in range(200)} for n in range(600)}])
+    with pytest.raises(TooLarge):
+        weighed(wide)
+
+
+def test_texts_of_csv_are_what_they_look_like() -> None:
+    """Numbers, booleans and dates are found; a leading zero is no number; one text makes all texts; empty is null."""
+    table = {
+        "id": ["1", "2", "-3"],
+        "zip": ["01", "2", ""],
+        "price": ["1.5", "2", "1e3"],
+        "on": ["true", "FALSE", ""],
+        "day": ["2024-01-01", "2024-01-02", ""],
+        "big": ["123456789012345678901", "1", "2"],
+    }
+    evidence = of_rows(pa.record_batch(table), most=MOST, parse=True)
+    model = model_from(evidence, "R", InferOptions(), parsed=True)
+    text = write(model, AVRO).text.decode()
+    types = {field["name"]: field["type"] for field in json.loads(text)["fields"]}
+    assert types == {
+        "id": "long",
+        "zip": ["null", "string"],
+        "price": "double",
+        "on": ["null", "boolean"],
+        "day": ["null", {"type": "int", "logicalType": "date"}],
+        "big": "double",
+    }
+    notes = {it.path: it.note for it in told(evidence, model, parsed=True)}
+    assert "integer in 50.00 %, text in 1: all are texts" in notes["zip"]
+
+
+def test_typed_columns_keep_their_types() -> None:
+    """Columns keep widths; what is never null is required at any depth, few texts are symbols where that is asked."""
+    inner = t.StructType([t.StructField("city", t.StringType()), t.StructField("zip", t.StringType())])
+    struct = t.StructType(
+        [
+            t.StructField("id", t.IntegerType()),
+            t.StructField("place", inner),
+            t.StructField("tags", t.ArrayType(t.StringType())),
+            t.StructField("more", t.MapType(t.StringType(), t.LongType())),
+        ]
+    )
+    rows = [
+        {"id": n, "place": {"city": "Oslo", "zip": None}, "tags": ["a", "b"], "more": [("x", None if n else 1)]}
+        for n in range(30)
+    ]
+    place = pa.struct([("city", pa.string()), ("zip", pa.string())])
+    schema = pa.schema(
+        {"id": pa.int32(), "place": place, "tags": pa.list_(pa.string()), "more": pa.map_(pa.string(), pa.int64())}
+    )
+    evidence = of_rows(pa.RecordBatch.from_pylist(rows, schema), most=MOST, parse=False)
+    model = refined(from_spark(struct, name="R")[0], evidence, 3)
+    record = model.types["R"]
+    assert isinstance(record, Record)
+    shown = {field.name: field for field in record.fields}
+    assert {name: field.nullable for name, field in shown.items()} == dict.fromkeys(schema.names, False)
+    assert isinstance(shown["tags"].type.items, Named)  # type: ignore[union-attr]  # the model says it is an array
+    assert shown["more"].type.nullable  # type: ignore[union-attr]  # likewise a map
+    names = [kind.name for kind in model.types.values() if isinstance(kind, Enumeration)]
+    assert len(names) == 2
+    noted = with_notes(model, {it.path: it.note for it in told(evidence, model)})
+    text = write(noted, AVRO).text.decode()
+    assert '"type": "int",\n      "doc": "always there, in 30 records; whole numbers 0 to 29"' in text
+    assert "always null" in text
+
+
+# --- the offer ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client() -> Iterator[SchemaRegistryClient]:
+    """A client of an empty registry in this process."""
+    transport = StoreTransport("memory:")
+    with SchemaRegistryClient("http://registry", transport=transport) as opened:
+        yield opened
+    transport.close()
+
+
+def inference(*rows: Any) -> Inference:
+    """An inference over documents, without Spark."""
+    evidence = of(*rows)
+    model = model_from(evidence, "R", InferOptions())
+    fields = told(evidence, model)
+    text = write(with_notes(model, {it.path: it.note for it in fields}), AVRO).text.decode()
+    return Inference("avro", text, len(rows), 0, {}, 1.0, (), fields)
+
+
+def test_registered_with_notes_once(client: SchemaRegistryClient) -> None:
+    """The schema comes with its confidence as properties; the same again, with other counts, changes nothing."""
+    found = register_inferred(inference(*({"a": n} for n in range(100))), "s", lambda: client)
+    assert found.offer is not None
+    assert (found.offer.version, found.offer.there, found.report().good) == (1, False, True)
+    kept = client.version("s").metadata
+    assert kept is not None
+    assert kept.properties["stele.inferred.records"] == "100"
+    assert kept.properties["stele.inferred.field.a"] == "0.97: always there, in 100 records; whole numbers 0 to 99"
+    again = register_inferred(inference(*({"a": n} for n in range(500))), "s", lambda: client)
+    assert again.offer is not None
+    assert (again.offer.version, again.offer.there) == (1, True)
+    assert client.versions("s") == [1]
+
+
+def test_what_the_policy_refuses_is_told_and_not_registered(client: SchemaRegistryClient) -> None:
+    """A subject with another opinion keeps its versions; the report says why."""
+    client.register("s", Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'))
+    client.set_config(ConfigUpdate(compatibility="FULL"), "s")
+    found = register_inferred(inference({"a": 1}), "s", lambda: client)
+    assert found.offer is not None
+    assert not found.offer.taken
+    assert any("TYPE_MISMATCH" in why for why in found.offer.against)
+    assert client.versions("s") == [1]
+    report = found.report()
+    assert not report.good
+    assert "s refuses it" in report.verdict
+    assert any(section.rows for section in report.sections if section.title == "Why the subject refuses it")
+
+
+def test_a_snapshot_takes_nothing() -> None:
+    """Without a registry there is nowhere to register."""
+    with pytest.raises(Invalid, match="takes nothing"):
+        register_inferred(inference({"a": 1}), "s", SchemaSnapshot((ResolvedSchema('"int"'),)))
