@@ -120,6 +120,8 @@ def _table(start: Start) -> Iterator[str]:
         yield _line("warehouse", "warehouse", "a folder, or s3://…")
     elif start.kind == "iceberg-spark":
         yield _line("catalog", _CATALOG, "of the session, see [spark.conf]")
+    elif start.kind == "delta":
+        yield _line("warehouse", "warehouse", "a folder of tables; without it they are in a catalogue of the session")
     if len(start.topics) < 2:
         yield _line("name", start.tables[0])
     yield '# changes = "ask"  # let nothing change a table before stele pipeline plan FILE --apply'
@@ -181,12 +183,7 @@ def _packages(start: Start, line: str, version: str) -> list[str]:
 
 def _conf(kind: TableKind, folder: Path) -> dict[str, str]:
     """Settings for a catalogue in the folder; Spark's own catalogue needs Hive's part to remember tables."""
-    warehouse = str(folder / "warehouse")
-    hive = {
-        "spark.sql.catalogImplementation": "hive",
-        "spark.sql.warehouse.dir": warehouse,
-        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'metastore'};create=true",
-    }
+    warehouse, metastore = str(folder / "warehouse"), folder / "metastore"
     match kind:
         case "iceberg":
             return {}
@@ -201,10 +198,13 @@ def _conf(kind: TableKind, folder: Path) -> dict[str, str]:
             return {
                 "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
                 "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-                **hive,
             }
         case "parquet":
-            return hive
+            return {
+                "spark.sql.catalogImplementation": "hive",
+                "spark.sql.warehouse.dir": warehouse,
+                "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={metastore};create=true",
+            }
 
 
 def _line(key: str, value: str | int | Sequence[str], comment: str = "") -> str:
