@@ -17,6 +17,7 @@ from stele.cli import (
     migrate,
     pipeline,
     policy,
+    reencode,
     ruleset,
     schema,
     serve,
@@ -61,6 +62,7 @@ app.command("backtest")(governance.backtest)
 app.command("drift")(governance.drift)
 app.command("sql")(sql.sql)
 app.command("infer-data")(inferring.infer_data)
+app.command("reencode")(reencode.reencode)
 app.add_typer(schema.app, name="schema")
 app.add_typer(subject.app, name="subject")
 app.add_typer(policy.app, name="policy")

@@ -100,7 +100,10 @@ class _Said:
             self._add(written, value)
         pravega = self.values.get("pravega-stream")
         if pravega is not None:
-            self._fill(_pravega(pravega, settings))
+            scoped = _SCOPED.fullmatch(pravega)
+            if scoped is None:
+                raise self.wrong("pravega-stream", f"is 'scope/stream', not {pravega!r}")
+            self._fill(_pravega(scoped[1], scoped[2], settings))
             self._fill({"wire": f"pravega:{pravega}", "subject": pravega})
         self._fill(_defaults(settings))
 
@@ -192,17 +195,10 @@ def _settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
     return found
 
 
-def _pravega(stream: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """What the session says of all of Pravega's streams, with the name of this one put in."""
-    scoped = _SCOPED.fullmatch(stream)
-    if scoped is None:
-        raise OptionInvalid(f"a stream of Pravega is 'scope/stream', not {stream!r}", "pravega-stream")
+def _pravega(scope: str, stream: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """What the session says of all of Pravega's streams, with the names of this one put in."""
     own = _settings(settings, "pravega.")
-    return {
-        name: value.replace("{scope}", scoped[1]).replace("{stream}", scoped[2])
-        for name, value in own.items()
-        if _named(name) != ("", "", "")
-    }
+    return {name: value.replace("{scope}", scope).replace("{stream}", stream) for name, value in own.items()}
 
 
 def _check_words(said: _Said) -> None:

@@ -73,6 +73,11 @@ class Query:
             shift += end - start - len(text)
         return place(self.piece.text, min(offset + shift, len(self.piece.text)))
 
+    def place_of(self, line: int, position: int) -> tuple[int, int]:
+        """The same of a line, from 1, and a position in it, from 0, as Spark says them."""
+        before = self.text.split("\n")[: line - 1]
+        return self.place(sum(len(each) + 1 for each in before) + position)
+
 
 def rewritten(piece: Piece, known: Collection[str]) -> Query:
     """A query of Spark's for a piece of text. known are the names of streams, in lower case."""
@@ -138,7 +143,8 @@ def _expressions(tokens: Sequence[Token]) -> Iterator[str]:
             continue
         behind = at + 1
         if behind < len(tokens) and tokens[behind].word == "(":
-            while behind < len(tokens) and tokens[behind].word != ")":
+            behind += 1
+            while behind < len(tokens) and tokens[behind].word not in {"(", ")"}:
                 behind += 1
             behind += 1
         if [each.word for each in tokens[behind : behind + 2]] == ["AS", "("]:

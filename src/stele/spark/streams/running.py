@@ -78,13 +78,16 @@ def run(spark: SparkSession, piece: Piece, args: Mapping[str, Any] | None = None
             case InsertInto(name, _, _, _, sure) if sure or _known(spark, name):
                 return _insert(spark, piece, statement, args)
             case SparkStatement() | DropStream() | DescribeStream() | InsertInto():
-                return _spark(spark, planned(spark, piece), args)
+                return _spark(spark, rewritten(piece, view_names(spark)), args)
     except StreamNotFound as error:
         raise _here(piece, error.name, error) from None
 
 
-def planned(spark: SparkSession, piece: Piece) -> Query:
-    """A statement for Spark, the streams it names put in; their views are not made yet."""
+def query_of(spark: SparkSession, piece: Piece) -> Query:
+    """The query a statement hands to Spark, with the way back from places in it: the statement, or that of INSERT."""
+    statement = parsed(piece)
+    if isinstance(statement, InsertInto) and (statement.sure or _known(spark, statement.name)):
+        piece = Piece(piece.text, [token for token in piece.tokens if token.start >= statement.at])
     return rewritten(piece, view_names(spark))
 
 
@@ -158,8 +161,7 @@ def _describe(spark: SparkSession, name: str) -> DataFrame:
 
 def _insert(spark: SparkSession, piece: Piece, statement: InsertInto, args: Mapping[str, Any] | None) -> DataFrame:
     stream = stream_named(spark, statement.name)
-    query = Piece(piece.text, [token for token in piece.tokens if token.start >= statement.at])
-    df = _spark(spark, planned(spark, query), args)
+    df = _spark(spark, query_of(spark, piece), args)
     inserting.insert(spark, stream, df, df.columns if statement.by_name else statement.columns)
     refresh(spark, [stream.name])
     return _nothing(spark)

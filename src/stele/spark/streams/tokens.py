@@ -77,6 +77,10 @@ _OPENERS: Final = {"'": "the string", '"': "the string", "`": "the quoted name"}
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0"}
 _ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\(.)", re.DOTALL)
 _PLAIN: Final = re.compile(r"[^\W\d]\w*", re.ASCII)
+_SPECIAL: Final = frozenset(
+    {"BY", "COMMENT", "EXISTS", "EXTENDED", "FROM", "IF", "NOT", "SELECT", "STREAM", "TABLE", "VALUES", "WITH"}
+)
+"""Words that mean something where a name may stand."""
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -118,7 +122,7 @@ def quote(name: str) -> str:
 
 def shown(name: str) -> str:
     """A name as short as it can be written: a word, or in backquotes."""
-    return name if _PLAIN.fullmatch(name) else quote(name)
+    return name if _PLAIN.fullmatch(name) and name.upper() not in _SPECIAL else quote(name)
 
 
 def literal(value: str) -> str:

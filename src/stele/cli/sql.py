@@ -1,0 +1,189 @@
+"""`stele sql`: SQL over registered streams, in a shell or from files, on a Spark of the command's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from stele.cli.connect import DEFAULT_URLS
+from stele.cli.files import STDIN, read_text
+from stele.cli.output import failures, print_error
+from stele.errors import InvalidRequest, SteleError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ROWS: Final = 100
+
+
+class RowShape(StrEnum):
+    """Shapes of rows."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+def sql(
+    registry: Annotated[
+        str,
+        typer.Option("--registry", envvar="STELE_URL", help="Base URL of the registry: the setting stele.registry."),
+    ] = DEFAULT_URLS[0],
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", help="A setting of the session, NAME=VALUE; repeatable.")
+    ] = None,
+    execute: Annotated[
+        list[str] | None, typer.Option("--execute", "-e", help="Statements to run, parted by ;. Repeatable.")
+    ] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("--file", "-f", help="A file of statements; - for standard input. Repeatable.")
+    ] = None,
+    output: Annotated[RowShape, typer.Option("--output", "-o", help="Shape of rows; JSON is one object a line.")] = (
+        RowShape.TEXT
+    ),
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=0, help="Most rows of an answer; 0: all. Unless said, text has 100.")
+    ] = None,
+    available_now: Annotated[
+        bool, typer.Option("--available-now", help="End a streaming SELECT when all there is is read.")
+    ] = False,
+) -> None:
+    """Run SQL over registered streams: CREATE STREAM … WITH (…), SELECT, SELECT STREAM, INSERT, and all of Spark's SQL.
+
+    Without -e and -f it is a shell on a terminal, and runs what comes in elsewhere. A streaming SELECT prints rows as
+    they arrive, until Ctrl-C. Exit code 2 when a statement fails.
+    """
+    with failures():
+        settings = dict(_setting(said) for said in conf or ())
+        texts = [*(read_text(path) for path in file or ()), *(execute or ())]
+        shell = not texts and sys.stdin.isatty()
+        if not texts and not shell:
+            texts = [read_text(STDIN)]
+        _check(texts)
+        if shell:
+            from stele.cli.sql_shell import need_prompt
+
+            need_prompt()
+        spark = _session({"stele.registry": registry, **settings})
+        try:
+            most = rows if rows is not None else _ROWS if output is RowShape.TEXT else 0
+            runner = Runner(spark, output, most, available_now=available_now)
+            if shell:
+                _prompt(runner)
+            for text in texts:
+                runner.run(text)
+        finally:
+            spark.stop()
+
+
+def _setting(said: str) -> tuple[str, str]:
+    name, equals, value = said.partition("=")
+    if not name.strip() or not equals:
+        raise InvalidRequest(f"--conf {said!r}: write NAME=VALUE")
+    return name.strip(), value
+
+
+def _check(texts: Iterable[str]) -> None:
+    """Raise for what cannot be read, before Spark is started and anything is run."""
+    from stele.spark.streams.parsing import parsed
+    from stele.spark.streams.tokens import pieces
+
+    for text in texts:
+        for piece in pieces(text):
+            parsed(piece)
+
+
+def _session(settings: Mapping[str, str]) -> SparkSession:
+    """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
+    from stele.spark.session import local_session
+    from stele.spark.streams.telling import quiet
+
+    own = {name: value for name, value in settings.items() if name.startswith("spark.")}
+    spark = local_session("stele sql", 2, **own)
+    quiet(spark)
+    for name in settings.keys() - own.keys():
+        spark.conf.set(name, settings[name])
+    return spark
+
+
+class Runner:
+    """Runs statements and prints what they give. most: rows of an answer, or of a micro-batch; 0: all."""
+
+    def __init__(self, spark: SparkSession, shape: RowShape, most: int, *, available_now: bool) -> None:
+        self._spark = spark
+        self._shape = shape
+        self._most = most
+        self._available_now = available_now
+
+    def run(self, text: str) -> None:
+        """Run statements in turn. Raises the `SteleError` of the first that fails."""
+        from stele.spark.streams.running import run
+        from stele.spark.streams.telling import told
+        from stele.spark.streams.tokens import pieces
+
+        for piece in pieces(text):
+            with told(self._spark, piece):
+                df = run(self._spark, piece)
+                if df.isStreaming:
+                    self._follow(df)
+                elif df.columns:
+                    self._print(df, head=True)
+                elif self._shape is RowShape.TEXT:
+                    _write(["ok"])
+
+    def names(self) -> Iterable[str]:
+        """Names of streams and of their columns, as their views have them."""
+        from stele.spark.streams.session import list_streams
+        from stele.spark.streams.tokens import quote, shown
+
+        for stream in list_streams(self._spark):
+            yield shown(stream.name)
+            yield from map(shown, self._spark.table(quote(stream.name)).columns)
+
+    def _print(self, df: DataFrame, *, head: bool) -> None:
+        from stele.spark.streams.showing import csv_text, first_rows, grid, json_lines
+
+        found = first_rows(df, self._most)
+        if self._shape is RowShape.JSON:
+            _write(json_lines(found))
+        elif self._shape is RowShape.CSV:
+            _write([csv_text(found, head=head).removesuffix("\n")] if head or found.rows else [])
+        elif head or found.rows:
+            _write([grid(found)])
+
+    def _follow(self, df: DataFrame) -> None:
+        """Print the rows of a stream as they arrive, until there are no more or Ctrl-C."""
+        from stele.spark.streams.following import follow
+
+        def show(batch: DataFrame, number: int) -> None:
+            self._print(batch, head=number == 0)
+
+        if sys.stderr.isatty():
+            sys.stderr.write("rows are printed as they arrive; Ctrl-C ends it\n")
+        with suppress(KeyboardInterrupt):
+            follow(df, show, available_now=self._available_now)
+
+
+def _write(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _prompt(runner: Runner) -> None:
+    """Ask for statements until the end; errors are told, and the shell goes on."""
+    from stele.cli.sql_shell import statements
+
+    for text in statements(runner.names):
+        try:
+            runner.run(text)
+        except SteleError as error:
+            print_error("error:", error)
+        except KeyboardInterrupt:
+            print_error("stopped:", "the statement was interrupted")

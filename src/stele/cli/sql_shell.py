@@ -1,0 +1,139 @@
+"""The prompt of `stele sql`: statements over several lines up to `;`, a history, and completion of names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from stele import __version__
+from stele.errors import NotInstalled
+from stele.spark.streams.tokens import StatementInvalid, Unfinished, parted
+
+if TYPE_CHECKING:
+    from prompt_toolkit.completion import Completer
+    from prompt_toolkit.input import Input
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.output import Output
+
+_LEAVE: Final = {"quit", "exit", "\\q"}
+_HELP: Final = """\
+CREATE STREAM name [(columns)] WITH (topic = '…', …)   a topic, files or a table as a stream
+SHOW STREAMS   DESCRIBE name   DROP STREAM name
+SELECT … FROM name                                     what there is now
+SELECT STREAM … FROM name                              what arrives, until Ctrl-C
+INSERT INTO name SELECT …                              rows as records
+A statement ends with ; and may have many lines. quit or Ctrl-D leaves."""
+_KEYWORDS: Final = (
+    "ALTER AND AS ASC BETWEEN BY CASE CAST COUNT CREATE CROSS DESC DESCRIBE DISTINCT DROP ELSE END EXISTS EXPLAIN FROM "
+    "FULL GROUP HAVING IF IN INNER INSERT INTO IS JOIN LEFT LIKE LIMIT NOT NULL ON OR ORDER OUTER REPLACE RIGHT SELECT "
+    "SET SHOW STREAM STREAMS TABLE TABLES THEN UNION USING VALUES VIEW WHEN WHERE WITH"
+)
+
+
+def need_prompt() -> None:
+    """Raise `NotInstalled` when prompt_toolkit is not there."""
+    try:
+        import prompt_toolkit  # noqa: F401 - an optional part, only tried
+    except ImportError as missing:
+        raise NotInstalled("prompt_toolkit", "shell") from missing
+
+
+def statements(
+    names: Callable[[], Iterable[str]],
+    *,
+    history: Path | None = None,
+    source: Input | None = None,
+    screen: Output | None = None,
+) -> Iterator[str]:
+    """What a person types, a text of whole statements at a time, until they leave.
+
+    names    what can be completed beside keywords, asked for before each prompt
+    history  the file that keeps what was typed; None: `history_file()`
+    source, screen  in place of the terminal
+    """
+    need_prompt()
+    from prompt_toolkit import PromptSession, print_formatted_text
+    from prompt_toolkit.history import FileHistory
+
+    session: PromptSession[str] = PromptSession(
+        "stele> ",
+        history=FileHistory(str(_private(history or history_file()))),
+        key_bindings=_keys(),
+        multiline=True,
+        prompt_continuation="  ...> ",
+        input=source,
+        output=screen,
+    )
+
+    def say(text: str) -> None:
+        print_formatted_text(text, output=screen)
+
+    say(f"stele {__version__}: a statement ends with ;  help says more, quit leaves")
+    while True:
+        try:
+            text = session.prompt(completer=_completer(names())).strip()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+        word = text.rstrip("; ").lower()
+        if word in _LEAVE:
+            return
+        if word == "help":
+            say(_HELP)
+        elif text:
+            yield text
+
+
+def history_file() -> Path:
+    """Where the shell keeps what was typed: below the user's folder for the state of programs."""
+    if os.name == "nt":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    else:
+        base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "stele" / "sql_history"
+
+
+def finished(text: str) -> bool:
+    """Whether Enter runs this: it ends with `;`, or is a word of the shell; not within a string or a comment."""
+    if not text.strip() or text.strip().lower() in {*_LEAVE, "help"}:
+        return True
+    try:
+        whole, rest = parted(text)
+    except Unfinished:
+        return False
+    except StatementInvalid:
+        return True
+    return bool(whole) and not rest.tokens
+
+
+def _private(path: Path) -> Path:
+    """The file, made for its owner only: statements may hold passwords."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND, 0o600))
+    return path
+
+
+def _keys() -> KeyBindings:
+    from prompt_toolkit.key_binding import KeyBindings
+
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: Any) -> None:
+        buffer = event.current_buffer
+        if finished(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return keys
+
+
+def _completer(names: Iterable[str]) -> Completer:
+    from prompt_toolkit.completion import WordCompleter
+
+    words = dict.fromkeys([*names, *_KEYWORDS.split()])
+    return WordCompleter(list(words), ignore_case=True)

@@ -1,0 +1,114 @@
+"""`%%stele` for notebooks: SQL over registered streams in a cell.
+
+    %load_ext stele.spark.magic
+
+    %%stele --registry http://localhost:8081 -o orders -n 20
+    CREATE STREAM orders WITH (topic='orders', bootstrap='broker:9092');
+    SELECT * FROM orders
+
+--registry sets `stele.registry` of the session, -o names a variable for the DataFrame of the last statement, -n is how
+many rows are shown (20). `%stele SELECT …` is the same on one line. The session is the variable `spark`, the active
+one, or a local one that is started.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from stele.errors import InvalidRequest, NotInstalled, SteleError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OPTION: Final = re.compile(r"\s*(--registry|-o|-n)(?:\s+|=)(\S+)")
+_ROWS: Final = 20
+
+
+class Shown:
+    """The answer to a cell. `df` is the DataFrame; rows are taken from it when it is shown."""
+
+    def __init__(self, df: DataFrame, most: int) -> None:
+        from stele.spark.streams.showing import Rows, first_rows
+
+        self.df = df
+        self._streaming = df.isStreaming
+        self._rows = Rows(tuple(df.columns), ()) if self._streaming or not df.columns else first_rows(df, most)
+
+    def __repr__(self) -> str:
+        from stele.spark.streams.showing import grid
+
+        if self._streaming:
+            return f"a stream with the columns {', '.join(self.df.columns)}; -o names it, .writeStream starts it"
+        return grid(self._rows) if self.df.columns else "done"
+
+    def _repr_html_(self) -> str | None:
+        from stele.spark.streams.showing import html
+
+        return None if self._streaming else html(self._rows)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by `%load_ext`: makes `%stele` and `%%stele` known. Raises `NotInstalled` without IPython."""
+    try:
+        from IPython.core.error import UsageError
+    except ImportError as missing:
+        raise NotInstalled("IPython", "notebook") from missing
+
+    def stele(line: str, cell: str | None = None) -> Shown | None:
+        """Run SQL over registered streams: %%stele [--registry URL] [-o NAME] [-n ROWS]."""
+        try:
+            return _run(shell, line, cell)
+        except SteleError as error:
+            # IPython shows a UsageError as one line, without the stack
+            raise UsageError(str(error)) from None
+
+    shell.register_magic_function(stele, magic_kind="line_cell", magic_name="stele")
+
+
+def _run(shell: Any, line: str, cell: str | None) -> Shown | None:
+    from stele.spark.streams.running import run
+    from stele.spark.streams.telling import told
+    from stele.spark.streams.tokens import pieces
+
+    options, rest = _options(line)
+    if cell is not None and rest.strip():
+        raise InvalidRequest(f"%%stele takes --registry, -o and -n, not {rest.strip()[:40]!r}")
+    spark = _session(shell)
+    if "--registry" in options:
+        spark.conf.set("stele.registry", options["--registry"])
+    shown = None
+    for piece in pieces(rest if cell is None else cell):
+        with told(spark, piece):
+            shown = Shown(run(spark, piece), int(options.get("-n", _ROWS)))
+    if shown is not None and "-o" in options:
+        shell.user_ns[options["-o"]] = shown.df
+    return shown
+
+
+def _options(line: str) -> tuple[dict[str, str], str]:
+    """What stands before the statement, and the statement."""
+    options: dict[str, str] = {}
+    at = 0
+    while found := _OPTION.match(line, at):
+        options[found[1]] = found[2]
+        at = found.end()
+    if not options.get("-o", "x").isidentifier():
+        raise InvalidRequest(f"-o takes the name of a variable, not {options['-o']!r}")
+    rows = options.get("-n", "1")
+    if not (rows.isascii() and rows.isdigit() and len(rows) < 10 and int(rows)):
+        raise InvalidRequest(f"-n takes a number of rows, not {rows!r}")
+    return options, line[at:]
+
+
+def _session(shell: Any) -> SparkSession:
+    from stele.spark.session import local_session, need_spark
+
+    need_spark()
+    from pyspark.sql import SparkSession
+
+    named = shell.user_ns.get("spark")
+    if all(hasattr(named, part) for part in ("sql", "conf", "createDataFrame")):
+        found: SparkSession = named
+        return found
+    return SparkSession.getActiveSession() or local_session("stele notebook")

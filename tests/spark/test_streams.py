@@ -1,0 +1,435 @@
+"""SQL over registered streams, on files: batch, streaming, evolution, bad records, INSERT."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from orders import SUBJECT, V1, V2, V3, drop, order
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from registry_stub import StubRegistry
+
+from stele.client import SchemaRegistryClient
+from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
+from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
+from stele.spark.streams import ColumnWanted, StatementInvalid, StreamNotFound
+from stele.spark.streams.declared import fits
+from stele.spark.streams.tokens import literal
+
+
+@pytest.fixture
+def orders(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> Iterator[Path]:
+    """A folder with three orders of version 1, their registry a setting of the session."""
+    registry.add(SUBJECT, V1)
+    folder = tmp_path / "orders"
+    drop(folder, "a.parquet", [order(1, 1, number) for number in range(3)])
+    spark.conf.set("stele.registry", registry.url)
+    yield folder
+    for name in spark.conf.getAll:
+        if name.startswith(("stele.", "spark.stele.")):
+            spark.conf.unset(name)
+    for stream in list_streams(spark):
+        drop_stream(spark, stream.name)
+
+
+def rows(df: DataFrame) -> list[tuple[Any, ...]]:
+    """What a batch DataFrame has, in order."""
+    return sorted(tuple(row) for row in df.collect())
+
+
+def seen(df: DataFrame) -> list[tuple[Any, ...]]:
+    """What a streaming DataFrame gives until all there is is read, in order."""
+    assert df.isStreaming
+    query = df.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    return rows(df.sparkSession.table("seen"))
+
+
+def test_a_stream_is_a_table_without_a_schema_written(spark: SparkSession, orders: Path) -> None:
+    """CREATE STREAM, then SELECT in batch and streaming, in SQL of any shape; plain spark.sql sees the name, too."""
+    assert sql(spark, f"CREATE STREAM Orders WITH (path={literal(str(orders))}, topic=orders)").columns == []
+    assert sql(spark, "SELECT * FROM orders").columns == ["id", "place", "tags", "_schema_id"]
+    assert rows(sql(spark, "SELECT id, o.place.city, size(tags) FROM orders o WHERE id > 0")) == [
+        (1, "city 1", 1),
+        (2, "city 2", 2),
+    ]
+    assert seen(sql(spark, "SELECT STREAM id, place.city FROM orders WHERE orders.id > 1")) == [(2, "city 2")]
+    assert seen(sql(spark, "SELECT s.id, o.id FROM STREAM(orders) s JOIN Orders o ON s.id = o.id + 1")) == [
+        (1, 0),
+        (2, 1),
+    ]
+    assert rows(spark.sql("SELECT max(id) FROM ORDERS")) == [(2,)]
+    assert rows(sql(spark, "SELECT id FROM orders WHERE id = :n", {"n": 1})) == [(1,)]
+    with pytest.raises(AnalysisException, match="nope"):
+        sql(spark, "SELECT nope FROM orders")
+
+
+def test_a_version_registered_between_two_selects_shows(
+    spark: SparkSession, registry: StubRegistry, orders: Path
+) -> None:
+    """The columns are those of the newest version when a query is planned; `reader` pins one, columns choose some."""
+    options = {"path": str(orders), "subject": SUBJECT}
+    create_stream(spark, "newest", options)
+    create_stream(spark, "first", options, reader="1")
+    create_stream(
+        spark, "chosen", options, columns=[("id", "BIGINT"), ColumnWanted("City", "STRUCT<city: STRING>")][:1]
+    )
+    before = sql(spark, "SELECT * FROM newest")
+    registry.add(SUBJECT, V2)
+    registry.add(SUBJECT, V3)
+    drop(orders, "b.parquet", [order(3, 3, 7)])
+    assert rows(sql(spark, "SELECT id, note, _schema_id FROM newest"))[-1] == (7, "note 7", 3)
+    assert "note" in sql(spark, "SELECT STREAM * FROM newest").columns
+    assert sql(spark, "SELECT * FROM first").columns == ["id", "place", "tags", "_schema_id"]
+    assert rows(sql(spark, "SELECT * FROM chosen")) == [(0,), (1,), (2,), (7,)]
+    assert before.columns == ["id", "place", "tags", "_schema_id"]
+    assert describe_stream(spark, "NEWEST").version == 3
+    assert describe_stream(spark, "first").schema_id == 1
+
+
+def test_columns_are_checked_and_cast(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+    """Declared columns are projection and lossless cast in their order; every other one is an error at its place."""
+    stream = f"STREAM s {{}} WITH (path={literal(str(orders))}, subject='{SUBJECT}')"
+    wanted = "(`TAGS` ARRAY<VARCHAR(9)> COMMENT 'labels', id DECIMAL(12, 1), _Schema_Id BIGINT,)"
+    df = [sql(spark, "CREATE " + stream.format(wanted)), sql(spark, "SELECT * FROM s")][1]
+    assert df.schema.simpleString() == "struct<TAGS:array<string>,id:decimal(12,1),_Schema_Id:bigint>"
+    assert df.schema["TAGS"].metadata["comment"] == "labels"
+    assert rows(df.select(f.col("id").cast("int"), "_Schema_Id")) == [(0, 1), (1, 1), (2, 1)]
+    for columns, message in (
+        ("(id SMALLINT)", r"line 1, column 29: the column 'id' of 'orders-value', version 1, is int, .* is smallint"),
+        ("(id BIGINT, nope INT)", r"column 40: 'orders-value', version 1, has no column 'nope': its columns are id, "),
+        ("(id BIGINT, ID BIGINT)", "column 40: the column 'ID' is listed twice"),
+        ("(id WOBBLE)", "column 29: WOBBLE is no type"),
+        ("(place STRUCT<town: STRING>)", "not every value is struct<town:string>"),
+    ):
+        with pytest.raises(StatementInvalid, match=message):
+            sql(spark, "CREATE OR REPLACE " + stream.format(columns))
+    assert sql(spark, "SELECT * FROM s").columns == ["TAGS", "id", "_Schema_Id"]
+
+
+def test_the_statement_of_rip_42(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+    """RIP-42's table is a stream: its words find the schema, and its columns are checked against that."""
+    registry.add_text(
+        "topic-value", "struct xx { 1: i64 timestamp, 2: string user_id, 3: string user_operation }", "THRIFT"
+    )
+    drop(orders.parent / "topic", "a.parquet", [])
+    text = """create table rocketmq_table (
+      timestamp BIGINT,
+      user_id VARCHAR,
+      user_operation VARCHAR,
+    ) with (
+      'connector.topic'='topic',
+      'update-mode'='append',
+      'format.type'='thrift',
+      'format.thrift-class'='com.xiaomi.xx',
+      'format.thrift-package'='com.xiaomi.xx:0.0.1-SNAPSHOT',
+      'path'={path},
+    );"""
+    sql(spark, text.format(path=literal(str(orders.parent / "topic"))))
+    assert sql(spark, "SELECT * FROM rocketmq_table").dtypes == [
+        ("timestamp", "bigint"),
+        ("user_id", "string"),
+        ("user_operation", "string"),
+    ]
+    with pytest.raises(Invalid, match="is AVRO, and version 1 of 'topic-value' is THRIFT"):
+        create_stream(spark, "t", path=str(orders), topic="topic", value_format="avro")
+
+
+def test_a_stream_of_pravega(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+    """PRAVEGA-STREAM names group and encodings; its events are where the session says, or the error says what to do."""
+    registry.add("scope%2FsensorDataStream", V1)  # as it is on the way
+    registry.encodings["scope%2FsensorDataStream"] = [(1, "")]
+    text = "CREATE STREAM sensorData WITH (PRAVEGA-STREAM='scope/sensorDataStream')"
+    with pytest.raises(Invalid, match=r"Spark 4 has no connector for Pravega\. Give the option path"):
+        sql(spark, text)
+    with pytest.raises(StatementInvalid, match="is 'scope/stream', not 'sensors'"):
+        sql(spark, "CREATE STREAM s WITH (PRAVEGA-STREAM=sensors)")
+    drop(
+        orders.parent / "scope" / "sensorDataStream",
+        "a",
+        [b"\1\0\0\0\0" + order(1, 1, number)[5:] for number in (3, 4)],
+    )
+    sql(spark, f"SET stele.pravega.path={orders.parent}/{{scope}}/{{stream}}")
+    sql(spark, text)
+    assert rows(sql(spark, "SELECT id, _schema_id FROM sensorData")) == [(3, 0), (4, 0)]
+    assert seen(sql(spark, "SELECT id FROM STREAM(sensorData)")) == [(3,), (4,)]
+    assert describe_stream(spark, "sensordata").subjects == "scope/sensorDataStream"
+
+
+def test_bad_records_are_as_the_mode_says(spark: SparkSession, orders: Path) -> None:
+    """FAILFAST fails, PERMISSIVE has `_error`, DEADLETTER has a table of its own with the bytes, streaming, too."""
+    drop(orders, "b.parquet", [b"xx", None])
+    for mode in ("failfast", "permissive", "deadletter"):
+        create_stream(spark, f"`{mode}`".strip("`"), path=str(orders), subject=SUBJECT, mode=mode)
+    with pytest.raises(Exception, match="no frame"):
+        sql(spark, "SELECT id FROM failfast").collect()
+    reasons = rows(
+        sql(spark, "SELECT id IS NULL, coalesce(left(_error.reason, 8), '') FROM permissive WHERE id IS NULL")
+    )
+    assert reasons == [(True, ""), (True, "no frame")]
+    assert rows(sql(spark, "SELECT count(*) FROM deadletter")) == [(4,)]
+    dead = sql(spark, "SELECT _value, left(_error.reason, 8) FROM deadletter$dead")
+    assert [(bytes(row[0]), row[1]) for row in dead.collect()] == [(b"xx", "no frame")]
+    assert seen(sql(spark, "SELECT STREAM left(deadletter$dead._error.reason, 8) FROM deadletter$dead")) == [
+        ("no frame",)
+    ]
+    assert rows(spark.sql("SELECT count(*) FROM `deadletter$dead`")) == [(1,)]
+    assert read_stream(spark, "deadletter$DEAD", streaming=False).count() == 1
+
+
+def test_what_stands_beside_the_record(
+    spark: SparkSession, registry: StubRegistry, tmp_path: Path, orders: Path
+) -> None:
+    """Columns of the source have `_` before them; a field of the schema goes before; extras=false leaves them out."""
+    made = [(bytearray(order(1, 1, 1)), "t", 5, "x"), (None, "t", 6, "y")]
+    frame = spark.createDataFrame(made, "payload binary, topic string, offset long, schema_id string")
+    frame.createOrReplaceTempView("raw_orders")
+    create_stream(spark, "o", table="raw_orders", column="payload", subject=SUBJECT)
+    assert sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags", "_schema_id", "_topic", "_offset"]
+    assert rows(sql(spark, "SELECT id, _topic, _offset FROM o WHERE id IS NOT NULL")) == [(1, "t", 5)]
+    create_stream(spark, "o", table="raw_orders", column="payload", subject=SUBJECT, extras="false", replace=True)
+    assert sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags"]
+    with pytest.raises(Invalid, match="table raw_orders have no column 'value': the option column is one of payload, "):
+        create_stream(spark, "p", table="raw_orders", subject=SUBJECT)
+    spark.catalog.dropTempView("raw_orders")
+
+
+def test_sources_and_shapes_of_files(spark: SparkSession, registry: StubRegistry, tmp_path: Path, orders: Path) -> None:
+    """JSON and CSV hold base64, binaryFile is a record a file, `source` is any of Spark's; folders may be empty."""
+    plain = spark.read.parquet(str(orders))
+    coded = plain.select(f.base64("value").alias("value"))
+    coded.write.json(str(tmp_path / "json"))
+    coded.write.option("header", "true").csv(str(tmp_path / "csv"))
+    (tmp_path / "single").mkdir()
+    (tmp_path / "single" / "one").write_bytes(order(1, 1, 9))
+    (tmp_path / "empty").mkdir()
+    for kind, expected in (("json", [0, 1, 2]), ("csv", [0, 1, 2]), ("single", [9]), ("empty", [])):
+        shape = {"single": "binaryFile", "empty": "parquet"}.get(kind, kind)
+        create_stream(spark, kind, path=str(tmp_path / kind), format=shape, subject=SUBJECT)
+        assert rows(sql(spark, f"SELECT id FROM {kind}")) == [(number,) for number in expected]
+    assert seen(sql(spark, "SELECT STREAM id FROM json")) == [(0,), (1,), (2,)]
+    more = {"source": "parquet", "option.pathGlobFilter": "*.parquet", "path": str(orders)}
+    create_stream(spark, "sourced", more, subject=SUBJECT)
+    assert sql(spark, "SELECT * FROM sourced").count() == 3
+    with pytest.raises(NotFound, match="there is nothing at"):
+        create_stream(spark, "absent", path=str(tmp_path / "absent"), subject=SUBJECT)
+
+
+def test_topics_of_several_types(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+    """Subjects with commas make a struct each, `*` the JSON of any record, a schema without fields one column."""
+    number = registry.add("names", "string")
+    drop(orders, "b.parquet", [b"\0" + number.to_bytes(4, "big") + b"\4ab"])
+    create_stream(spark, "both", path=str(orders), subject=f"{SUBJECT}, names", extras="false")
+    assert sql(spark, "SELECT * FROM both").columns == ["Order", "names"]
+    assert rows(sql(spark, "SELECT names FROM both WHERE names IS NOT NULL")) == [("ab",)]
+    create_stream(spark, "any", path=str(orders), subject="*")
+    assert rows(sql(spark, "SELECT json FROM any WHERE _schema_id = 2")) == [('"ab"',)]
+    drop(orders.parent / "names", "a.parquet", [b"\0" + number.to_bytes(4, "big") + b"\4ab"])
+    create_stream(spark, "names", path=str(orders.parent / "names"), subject="names")
+    assert rows(sql(spark, "SELECT value FROM names")) == [("ab",)]
+
+
+def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Path) -> None:
+    """SHOW, DESCRIBE and DROP know streams by name in any case, leave what is not one to Spark, and hide secrets."""
+    sql(spark, f"CREATE STREAM one WITH (path={literal(str(orders))}, subject='{SUBJECT}', option.pass='secret')")
+    (shown,) = sql(spark, "SHOW STREAMS").collect()
+    assert shown == Row(name="one", subject=SUBJECT, records=f"parquet files of {orders}", mode="FAILFAST")
+    told = {row.col_name: row.data_type for row in sql(spark, "DESC STREAM ONE").collect()}
+    assert told["place"] == "struct<city:string>"
+    assert (told["Subject"], told["Version"], told["Schema id"], told["Format"]) == (SUBJECT, "1", "1", "AVRO")
+    assert "secret" not in str(told)
+    assert sql(spark, "DESCRIBE one").collect()[0] == Row(col_name="id", data_type="int", comment="")
+    spark.range(1).createOrReplaceTempView("other")
+    assert sql(spark, "DESCRIBE other").collect()[0].col_name == "id"
+    with pytest.raises(AlreadyExists, match="there is a stream 'ONE' already"):
+        create_stream(spark, "ONE", path=str(orders), subject=SUBJECT)
+    with pytest.raises(AlreadyExists, match="there is a table or view 'other' already"):
+        create_stream(spark, "other", path=str(orders), subject=SUBJECT)
+    assert create_stream(spark, "One", if_not_exists=True).name == "one"
+    script(spark, "DROP TABLE one; DROP STREAM IF EXISTS one; DROP VIEW other")
+    assert list_streams(spark) == []
+    with pytest.raises(StatementInvalid, match="line 2, column 3: there is no stream 'one'"):
+        sql(spark, "DROP STREAM\n  one")
+    with pytest.raises(AnalysisException, match="one"):
+        sql(spark, "SELECT * FROM one")
+    with pytest.raises(StreamNotFound):
+        read_stream(spark, "one")
+
+
+def test_insert_writes_records(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+    """INSERT encodes rows by the newest version, by place, by list and by name; what does not fit is refused."""
+    registry.add(SUBJECT, V2)
+    create_stream(spark, "o", path=str(orders), subject=SUBJECT)
+    columns = "id, named_struct('city', 'Oslo') AS place, array('x') AS tags, TIMESTAMP'2026-01-01' AS at"
+    script(
+        spark,
+        f"""INSERT INTO o SELECT {columns} FROM range(10, 12);
+        INSERT INTO o (tags, place, AT, ID) VALUES (array('a;b'), named_struct('city', 'Rome'), now(), 12);
+        INSERT INTO STREAM o BY NAME SELECT place, 13 AS id, tags, at FROM o WHERE id = 10""",
+    )
+    assert rows(spark.sql("SELECT id, place.city, tags[0], _schema_id FROM o WHERE id > 9")) == [
+        (10, "Oslo", "x", 2),
+        (11, "Oslo", "x", 2),
+        (12, "Rome", "a;b", 2),
+        (13, "Oslo", "x", 2),
+    ]
+    for statement, error, message in (
+        ("INSERT INTO o SELECT 1", Invalid, "the query has 1 columns, and 4 are to be filled: id, place, tags, at"),
+        ("INSERT INTO o (id, nope) SELECT 1, 2", Invalid, "o has no column 'nope' to fill: it has id, "),
+        ("INSERT INTO o (id, ID) SELECT 1, 2", Invalid, "listed twice"),
+        ("INSERT INTO o (id) SELECT 1", EncodeError, "has no column"),
+        ("INSERT INTO o SELECT STREAM id, place, tags, at FROM o", Invalid, "INSERT writes batches"),
+        ("INSERT INTO STREAM nope SELECT 1", StatementInvalid, "column 20: there is no stream 'nope'"),
+    ):
+        with pytest.raises(error, match=message):
+            sql(spark, statement)
+    create_stream(spark, "pinned", path=str(orders), subject=SUBJECT, reader="1")
+    with pytest.raises(Invalid, match="written by the newest version"):
+        sql(spark, "INSERT INTO pinned SELECT * FROM o")
+
+
+def test_insert_fills_the_files_other_columns(
+    spark: SparkSession, registry: StubRegistry, tmp_path: Path, orders: Path
+) -> None:
+    """Files with more columns than the record want them all; JSON gets base64; a schema without fields is `value`."""
+    folder = tmp_path / "words"
+    number = registry.add("words", "string")
+    first = [(b"\0" + number.to_bytes(4, "big") + b"\4ab", 1)]
+    frame = spark.createDataFrame([(bytearray(first[0][0]), 1)], "value binary, offset long")
+    frame.select(f.base64("value").alias("value"), "offset").write.json(str(folder))
+    create_stream(spark, "words", path=str(folder), format="json", subject="words")
+    with pytest.raises(Invalid, match="name _offset in the list, too"):
+        sql(spark, "INSERT INTO words VALUES ('cd')")
+    sql(spark, "INSERT INTO words (_offset, value) VALUES (2, 'cd')")
+    assert rows(sql(spark, "SELECT value, _offset FROM words")) == [("ab", 1), ("cd", 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"topc": "a"}, "there is no option 'topc'; there are topic, bootstrap, path, "),
+        ({"topic": "a", "Kafka_Topic": "b"}, "'Kafka_Topic' says again what 'topic' says"),
+        ({"path": "x", "mode": "DROP"}, "the option 'mode' is FAILFAST or PERMISSIVE or DEADLETTER, not 'DROP'"),
+        ({"path": "x", "reader": "newest"}, "the option 'reader' is latest or the number of a version"),
+        ({"path": "x", "patience": "nan"}, "the option 'patience' is a number of seconds"),
+        ({"path": "x", "table": "y"}, "the option 'table' does not go with 'path'"),
+        ({"path": "x", "subject": "a,,b"}, "the option 'subject' is a subject"),
+        ({"path": "x", "update-mode": "upsert"}, "the option 'update-mode' is append"),
+        ({"path": ".", "starting": "latest", "subject": SUBJECT}, "starting is for topics"),
+        ({"topic": "a"}, "the option 'topic' needs a broker"),
+        ({}, "nothing says where the records of 's' are"),
+        ({"path": ".", "wire": "pigeon", "subject": SUBJECT}, "there is no wire 'pigeon'"),
+        ({"path": ".", "engine": "steam", "subject": SUBJECT}, "there is no engine 'steam'"),
+    ],
+)
+def test_wrong_options_are_named(spark: SparkSession, orders: Path, options: dict[str, str], message: str) -> None:
+    """An option that is unknown, twice, or has a word there is not, is an error that says what there is."""
+    given = {name: str(orders) if value == "." else value for name, value in options.items()}
+    with pytest.raises(Invalid, match=message):
+        create_stream(spark, "s", given)
+    assert list_streams(spark) == []
+
+
+def test_where_the_registry_is(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+    """The option goes before the setting, which has two names; a function brings credentials; without, an error."""
+    spark.conf.set("spark.stele.registry", "http://127.0.0.1:9")
+    create_stream(spark, "s", path=str(orders), subject=SUBJECT)
+    spark.conf.unset("stele.registry")
+    with pytest.raises(Exception, match=r"127\.0\.0\.1:9"):
+        create_stream(spark, "t", path=str(orders), subject=SUBJECT, patience="0")
+    spark.conf.unset("spark.stele.registry")
+    with pytest.raises(
+        Invalid, match=r"nothing says where the registry is: give the option registry or set stele\.registry"
+    ):
+        create_stream(spark, "t", path=str(orders), subject=SUBJECT)
+    address = registry.url
+    create_stream(spark, "t", path=str(orders), subject=SUBJECT, registry=lambda: SchemaRegistryClient(address))
+    assert sql(spark, "SELECT * FROM t").count() == 3
+    with pytest.raises(SubjectNotFound):
+        create_stream(spark, "u", path=str(orders), registry=address)
+
+
+def test_names_and_values_cannot_break_out(spark: SparkSession, orders: Path) -> None:
+    """Names with quotes, dots and semicolons stay names, and values of options stay values."""
+    for name in ("a`b", "a.b", "x; DROP VIEW y", "it's", "ünï", "stream", "a$b"):
+        quoted = "`" + name.replace("`", "``") + "`"
+        value = literal(f"{SUBJECT}")
+        script(spark, f"CREATE STREAM {quoted} WITH (path={literal(str(orders))}, `subject`={value})")
+        assert sql(spark, f"SELECT {quoted}.id FROM {quoted}").count() == 3
+        assert sql(spark, f"SELECT {quoted}.id FROM STREAM({quoted})").isStreaming
+        sql(spark, f"DROP STREAM {quoted}")
+        assert not spark.catalog.tableExists(quoted)
+    with pytest.raises(SubjectNotFound):
+        sql(spark, f"CREATE STREAM s WITH (path={literal(str(orders))}, subject='x''); DROP VIEW y; --')")
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=20))
+def test_spark_reads_literals_as_they_are_meant(spark: SparkSession, values: list[str]) -> None:
+    """The strings this package writes and reads are, to Spark, the same strings."""
+    assert list(spark.sql(f"SELECT {', '.join(map(literal, values))}").first() or ()) == values
+
+
+TYPES = [
+    t.ByteType(), t.ShortType(), t.IntegerType(), t.LongType(), t.FloatType(), t.DoubleType(), t.StringType(),
+    t.BooleanType(), t.DateType(), t.TimestampType(), t.BinaryType(), t.DecimalType(5, 0), t.DecimalType(20, 2),
+]  # fmt: skip
+
+
+def test_what_fits_is_not_lost(spark: SparkSession) -> None:
+    """Casting the extreme values of a type to one they fit, and back, gives them again; both types hold nested."""
+    extremes = {
+        "tinyint": (-128, 127), "smallint": (-32768, 32767), "int": (-(2**31), 2**31 - 1),
+        "bigint": (-(2**63), 2**63 - 1), "decimal(5,0)": (-99999, 99999),
+    }  # fmt: skip
+    casts = []
+    for held in TYPES:
+        assert fits(held, held)
+        for wanted in TYPES:
+            good = fits(held, wanted)
+            assert fits(t.ArrayType(held), t.ArrayType(wanted)) == good
+            assert fits(t.MapType(held, held), t.MapType(wanted, wanted)) == good
+            one, other = t.StructType().add("a", held), t.StructType().add("A", wanted)
+            assert fits(one, other) == good
+            for value in extremes.get(held.simpleString(), ()) if good else ():
+                there = f"CAST({value} AS {held.simpleString()})"
+                casts.append(f"CAST(CAST({there} AS {wanted.simpleString()}) AS {held.simpleString()}) = {there}")
+    assert len(casts) > 20
+    assert all(spark.sql(f"SELECT {', '.join(casts)}").first() or [False])
+    assert not fits(t.LongType(), t.DoubleType())
+    assert not fits(t.StringType(), t.LongType())
+
+
+CONNECT = """
+import sys
+sys.path.insert(0, {folder!r})
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote("local[1]").getOrCreate()
+from stele.spark import script, sql
+script(spark, "SET stele.registry={url}; CREATE STREAM o WITH (path={path!r}, topic=orders, mode=deadletter)")
+print([row.id for row in sql(spark, "SELECT o.id FROM o ORDER BY id").collect()])
+print(sql(spark, "SELECT STREAM o.id FROM o").isStreaming, sql(spark, "SELECT * FROM o$dead").count())
+print(sql(spark, "DESCRIBE o").count(), sql(spark, "SHOW STREAMS").first().name)
+sql(spark, "DROP STREAM o")
+spark.stop()
+"""
+
+
+def test_spark_connect(registry: StubRegistry, orders: Path) -> None:
+    """Streams work through Spark Connect, in a process of its own."""
+    script_ = CONNECT.format(folder=str(Path(__file__).parent), url=registry.url, path=str(orders))
+    environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}  # a free port, then
+    command = [sys.executable, "-c", script_]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environ)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines() == ["[0, 1, 2]", "True 0", "12 o"]
