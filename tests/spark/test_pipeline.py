@@ -242,6 +242,10 @@ def test_faults_of_the_driver_keep_their_class(spark: SparkSession, registry: St
         run_pipeline(settings, spark=spark)
     registry.broken = False
     registry.add(SUBJECT, V1)
+    run_pipeline(settings, spark=spark)
+    registry.broken = True
+    Timer(2, setattr, (registry, "broken", False)).start()
+    assert run_pipeline(settings, spark=spark).batches == 0, "a registry that answered once is waited for"
     bad = msgspec.structs.replace(settings, trigger=TriggerConfig(interval="banana"))
     with pytest.raises(PipelineFailed, match="Error parsing 'banana' to interval"):
         run_pipeline(bad, spark=spark)

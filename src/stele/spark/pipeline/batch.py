@@ -18,6 +18,7 @@ from stele.spark.pipeline.judging import ERROR, ID, Group, Route, groups, names_
 from stele.spark.pipeline.report import MOST_REASONS, BatchReport, summed
 from stele.spark.pipeline.source import check_files
 from stele.spark.pipeline.tables import Tables
+from stele.spark.rules import refuse_reading
 from stele.spark.source import Pin, RegistryLike, pin
 
 if TYPE_CHECKING:
@@ -55,10 +56,13 @@ class Judge:
         """The routes with the newest versions of their subjects; a registry that is being restarted is waited for."""
         return tuple(Route(route, self._pin(route.subject)) for route in self._config.routes)
 
-    def check(self) -> None:
-        """Raise now what every batch would: no registry, no such subject, a schema without columns."""
+    def check(self, *, waiting: bool) -> None:
+        """Raise now what every batch would: no registry, no such subject, a schema without columns.
+
+        waiting   whether a registry that does not answer is waited for: it did before, so its address is right
+        """
         for route in self._config.routes:
-            Route(route, pin(self._registry, route.subject)).columns(self._config)
+            Route(route, self._pin(route.subject, waiting=waiting)).columns(self._config)
 
     @contextmanager
     def judged(self, raw: DataFrame, batch: int, entry: Entry | None = None) -> Iterator[Judged]:
@@ -105,14 +109,18 @@ class Judge:
         kept += [df for _, df in found]
         return tuple(found)
 
-    def _pin(self, subject: str) -> Pin:
+    def _pin(self, subject: str, *, waiting: bool = True) -> Pin:
+        """The subject's versions now. Raises `RulesRefused` where nobody decided about the rules they have."""
         pause = 0.5
         until = time.monotonic() + self._config.source.patience
         while True:
             try:
-                return pin(self._registry, subject)
+                found = pin(self._registry, subject)
+                if self._config.source.rules == "refuse":
+                    refuse_reading(found)
+                return found
             except Unavailable:
-                if self._stop.is_set() or time.monotonic() + pause > until:
+                if not waiting or self._stop.is_set() or time.monotonic() + pause > until:
                     raise
             self._stop.wait(pause)
             pause = min(2 * pause, 10.0)

@@ -52,7 +52,7 @@ def run_pipeline(
     `NotFound` (no such folder), `NotInstalled`, `JavaMissing`.
     """
     from stele.spark.pipeline.batch import Judge
-    from stele.spark.pipeline.journal import held
+    from stele.spark.pipeline.journal import Journal, held
     from stele.spark.pipeline.metrics import open_metrics
 
     given = usable(config, spark)
@@ -60,7 +60,7 @@ def run_pipeline(
     ending = stop or threading.Event()
     with held(config.checkpoint), open_metrics(config) as metrics:
         judge = Judge(config, known_registry(config, registry), ending)
-        judge.check()
+        judge.check(waiting=Journal(config.checkpoint).totals().batches > 0)
         with session_of(config, given) as session, _signals(ending), _told_once():
             run = _Run(session, config, judge, ending, [metrics, *([progress] if progress else [])])
             run.wait(run.start())
