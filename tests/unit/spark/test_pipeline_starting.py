@@ -48,6 +48,7 @@ def test_every_combination_is_valid(tmp_path: Path, source: str, kind: TableKind
     assert ("spark-sql-kafka-0-10_2.13:4.1.1" in packages) == bool(start.bootstrap)
     assert ("iceberg-spark-runtime-4.1_2.13" in packages) == (kind == "iceberg-spark")
     assert ("delta-spark_2.13" in packages) == (kind == "delta")
+    assert bool(found.table.warehouse) == (kind != "iceberg-spark")
     if kind == "iceberg-spark":
         assert f"spark.sql.catalog.{found.table.catalog}" in found.spark.conf
 
@@ -97,6 +98,7 @@ def test_packages_fit_spark(tmp_path: Path) -> None:
         (Start(bootstrap="b", topics=("t", "t")), "named twice"),
         (Start(bootstrap="b", topics=("t", "u"), subject="s"), "with several topics"),
         (Start(path="in", subject="s", table="orders"), "namespace.table"),
+        (Start(path="in", subject="s", table="a.b.c", kind="parquet"), "database.table"),
     ],
 )
 def test_answers_that_do_not_fit(tmp_path: Path, start: Start, said: str) -> None:

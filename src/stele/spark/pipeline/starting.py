@@ -55,6 +55,8 @@ class Start(msgspec.Struct, frozen=True):
             raise Invalid("with several topics the subject of each is its name and -value; change the file for others")
         if self.table and not re.fullmatch(r"[^.`\s]+(\.[^.`\s]+)+", self.table):
             raise Invalid(f"a table's name is 'namespace.table', not {self.table!r}")
+        if self.kind == "parquet" and self.table.count(".") > 1:
+            raise Invalid(f"a Parquet table's name is 'database.table', not {self.table!r}")
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -120,8 +122,10 @@ def _table(start: Start) -> Iterator[str]:
         yield _line("warehouse", "warehouse", "a folder, or s3://…")
     elif start.kind == "iceberg-spark":
         yield _line("catalog", _CATALOG, "of the session, see [spark.conf]")
-    elif start.kind == "delta":
-        yield _line("warehouse", "warehouse", "a folder of tables; without it they are in a catalogue of the session")
+    else:
+        yield _line(
+            "warehouse", "warehouse", "a folder of tables; without it they are where the session's catalogue says"
+        )
     if len(start.topics) < 2:
         yield _line("name", start.tables[0])
     yield '# changes = "ask"  # let nothing change a table before stele pipeline plan FILE --apply'
@@ -182,29 +186,22 @@ def _packages(start: Start, line: str, version: str) -> list[str]:
 
 
 def _conf(kind: TableKind, folder: Path) -> dict[str, str]:
-    """Settings for a catalogue in the folder; Spark's own catalogue needs Hive's part to remember tables."""
-    warehouse, metastore = str(folder / "warehouse"), folder / "metastore"
+    """Settings for what is no part of Spark, a catalogue in the folder for one."""
     match kind:
-        case "iceberg":
-            return {}
         case "iceberg-spark":
             return {
                 "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
                 f"spark.sql.catalog.{_CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
                 f"spark.sql.catalog.{_CATALOG}.type": "hadoop",
-                f"spark.sql.catalog.{_CATALOG}.warehouse": warehouse,
+                f"spark.sql.catalog.{_CATALOG}.warehouse": str(folder / "warehouse"),
             }
         case "delta":
             return {
                 "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
                 "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             }
-        case "parquet":
-            return {
-                "spark.sql.catalogImplementation": "hive",
-                "spark.sql.warehouse.dir": warehouse,
-                "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={metastore};create=true",
-            }
+        case _:
+            return {}
 
 
 def _line(key: str, value: str | int | Sequence[str], comment: str = "") -> str:

@@ -167,7 +167,7 @@ def _facts(status: Status) -> tuple[Fact, ...]:
         Fact("rows", totals.rows),
         Fact("dead letters", totals.dead_letters),
         Fact("tombstones", totals.tombstones),
-        Fact("records per second", round(status.rate)),
+        Fact("records per second", round(status.rate) if status.rate >= 10 else round(status.rate, 1)),
     ]
     if status.lag is not None:
         facts.append(Fact("behind Kafka", sum(status.lag.values())))

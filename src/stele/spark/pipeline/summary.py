@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from math import ceil
 from typing import Final, TypeAlias
 
 import msgspec
@@ -84,8 +85,8 @@ class Slots:
         return [(start, _sums(count(batch) for batch in group)) for start, group in self._each()]
 
     def judged(self, name: str, figure: Callable[[list[BatchReport]], float]) -> list[tuple[str, dict[str, int]]]:
-        """One figure of the batches in each, rounded; nothing where there are none."""
-        return [(start, {name: round(figure(group))} if group else {}) for start, group in self._each()]
+        """One figure of the batches in each, rounded up; nothing where there are none."""
+        return [(start, {name: ceil(figure(group))} if group else {}) for start, group in self._each()]
 
     def _each(self) -> Iterator[tuple[str, list[BatchReport]]]:
         for at, group in enumerate(self._groups):
