@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from stele.client import ResolvedSchema
@@ -18,6 +19,7 @@ from stele.errors import DataError, EncodeError, InvalidRequest
 from stele.formats.protobuf import message_class
 from stele.spark.engines.base import Decoded
 from stele.spark.formats import LANGUAGES, decoder_for, encoder_for, type_for
+from stele.spark.formats.json import JsonLanguage
 from stele.spark.formats.plans import spark_type
 from stele.wire.confluent import frame
 
@@ -441,3 +443,29 @@ def test_batches_are_read_in_pieces() -> None:
     assert ids == [*range(3333), None, *range(3334, 5000)]
     assert decoded.reasons.null_count == 4999
     assert len(decode(JSON, []).values) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "careful"),
+    [
+        ('{"a":123456789012345678}', True),
+        ("[1,-123456789012345678901]", True),
+        ('{"a": \n 123456789012345678}', True),
+        ("9223372036854775808", True),
+        ("-9223372036854775809", True),
+        ("1e400", True),
+        ('{"a":-12.5E+308}', True),
+        ('{"a":0.123456789012345678}', False),
+        ('{"a":"3FE123"}', False),
+        ('{"a":"123456789012345678"}', False),
+        ('{"a":1.5e-400}', False),
+        ("12345678901234567", False),
+    ],
+)
+def test_numbers_that_need_care_are_found(text: str, careful: bool) -> None:
+    """Whole numbers near the limits of 64 bits and great exponents, wherever they stand, take the exact way; long
+    fractions and texts, of which data are full, do not. Whatever the id, whose bytes may look like digits."""
+    for number in (1, 0x30313233, 0x2E2E2E2E, 0x0A0A0A0A):
+        frame = b"\0" + number.to_bytes(4, "big") + text.encode()
+        found = pc.match_substring_regex(pa.array([frame], pa.binary()), JsonLanguage.careful)
+        assert found.to_pylist() == [careful], number

@@ -32,8 +32,9 @@ _OBJECT: Final = frozenset({dict})
 class JsonLanguage:
     """See `Language`."""
 
-    careful = r"[0-9]{18}|[eE][+]?[0-9]{3}"
-    """Found in every text with a number that orjson may not read exactly."""
+    careful = r"(?s)(?:[:,\[\s]|^.{5})\s*-?[0-9](?:[0-9]{17}|[0-9.]*[eE][+]?[0-9]{3})"
+    """Found in every frame with a number that orjson may not read exactly: an integer of so many digits, or an exponent
+    beyond those of doubles. Digits behind a point, or in strings, do not matter."""
 
     def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
         """See `Language`."""
