@@ -8,29 +8,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.servers.maven import jars
+from tests.lakehouse.stack import spark_settings
 
 from stele.spark import local_session
 
-POM = Path(__file__).parents[1] / "servers" / "spark-pom.xml"
-
-DELTA = {
-    "spark__sql__extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark__sql__catalog__spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-
 
 def settings(folder: Path) -> dict[str, str]:
-    """Of a session with all of it: the session's own catalogue has Delta tables, `lake` has Iceberg's, in a folder."""
-    return {
-        "spark__jars": ",".join(str(jar) for jar in sorted(jars(POM).glob("*.jar"))),
-        "spark__sql__warehouse__dir": str(folder / "warehouse"),
-        "spark__sql__catalog__lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark__sql__catalog__lake__type": "hadoop",
-        "spark__sql__catalog__lake__warehouse": str(folder / "lake"),
-        "spark__sql__execution__arrow__maxRecordsPerBatch": "500",
-        **DELTA,
-    }
+    """Of the session: its own catalogue has Delta tables, `ice` has Iceberg's."""
+    more = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.execution.arrow.maxRecordsPerBatch": "500"}
+    return spark_settings(folder) | more
 
 
 @pytest.fixture(scope="session")

@@ -47,11 +47,11 @@ class TestIcebergInACatalogue(SinkSuite):
 
     @pytest.fixture
     def config(self, spark: SparkSession, folder: Path) -> Iterator[TableConfig]:
-        """A table of the catalogue `lake`."""
+        """A table of the catalogue `ice`."""
         type(self).session = settings(folder)
-        yield TableConfig(kind="iceberg-spark", catalog="lake")
-        spark.sql("DROP TABLE IF EXISTS lake.shop.things PURGE")
+        yield TableConfig(kind="iceberg-spark", catalog="ice")
+        spark.sql("DROP TABLE IF EXISTS ice.shop.things PURGE")
 
     def history(self, table: Sink) -> int:
         """Snapshots."""
-        return int(table.read().sparkSession.table("lake.shop.things.snapshots").count())
+        return int(table.read().sparkSession.table("ice.shop.things.snapshots").count())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from stele.spark.pipeline.changes import Change, Path, holds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 
 def type_at(schema: StructType, path: Path) -> DataType | None:
@@ -103,3 +103,76 @@ def filled(rows: DataFrame, columns: StructType) -> DataFrame:
         for field in columns.fields
     ]
     return rows.select(*chosen)
+
+
+def applied(table: StructType, changes: Sequence[Change], wanted: StructType) -> StructType:
+    """The columns of a table after its changes, in plain words: what `Sink.change` comes to."""
+    for change in changes:
+        type_ = type_at(wanted, change.path)
+        match change.kind:
+            case "rename":
+                table = _edited(table, change.path[:-1], _renamed(change.path[-1], change.to))
+            case "add" if type_ is not None:
+                table = _edited(table, change.path[:-1], _added(change.path[-1], nullable(type_)))
+            case "widen" if type_ is not None:
+                table = _edited(table, change.path, _replaced(type_))
+    return table
+
+
+_T = TypeVar("_T", bound="DataType")
+_Edit: TypeAlias = "Callable[[DataType], DataType]"
+
+
+def _edited(type_: _T, path: Path, edit: _Edit) -> _T:
+    """The type with one of its parts edited."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if not path:
+        return cast("_T", edit(type_))
+    part, rest = path[0], path[1:]
+    made: DataType = type_
+    match type_:
+        case StructType():
+            made = StructType([_field(each, rest, edit) if each.name == part else each for each in type_.fields])
+        case ArrayType():
+            made = ArrayType(_edited(type_.elementType, rest, edit), type_.containsNull)
+        case MapType() if part == "key":
+            made = MapType(_edited(type_.keyType, rest, edit), type_.valueType, type_.valueContainsNull)
+        case MapType():
+            made = MapType(type_.keyType, _edited(type_.valueType, rest, edit), type_.valueContainsNull)
+    return cast("_T", made)
+
+
+def _field(field: StructField, path: Path, edit: _Edit) -> StructField:
+    from pyspark.sql.types import StructField
+
+    return StructField(field.name, _edited(field.dataType, path, edit), field.nullable, field.metadata)
+
+
+def _renamed(old: str, new: str) -> _Edit:
+    from pyspark.sql.types import StructField, StructType
+
+    def edit(type_: DataType) -> DataType:
+        assert isinstance(type_, StructType)
+        return StructType(
+            [
+                StructField(new if each.name == old else each.name, each.dataType, each.nullable, each.metadata)
+                for each in type_.fields
+            ]
+        )
+
+    return edit
+
+
+def _added(name: str, type_: DataType) -> _Edit:
+    from pyspark.sql.types import StructField, StructType
+
+    def edit(struct: DataType) -> DataType:
+        assert isinstance(struct, StructType)
+        return StructType([*struct.fields, StructField(name, type_)])
+
+    return edit
+
+
+def _replaced(type_: DataType) -> _Edit:
+    return lambda _: type_
