@@ -10,19 +10,20 @@ import pytest
 from confluent_kafka import Producer
 
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
-from stele.spark.pipeline.lag import LagWatch, client_settings, committed, lag
+from stele.spark.pipeline.journal import Entry, Journal
+from stele.spark.pipeline.lag import LagWatch, client_settings, lag, reached
+from stele.spark.pipeline.report import BatchReport
 
 
 def checkpoint(folder: Path, *batches: object, done: int) -> Path:
-    """A checkpoint as Spark keeps it: all batches planned, those up to a number finished."""
-    for name in ("offsets", "commits"):
-        (folder / name).mkdir(parents=True)
+    """A checkpoint as Spark and a pipeline keep it: all batches planned, those up to a number finished."""
+    (folder / "offsets").mkdir(parents=True)
     for number, offsets in enumerate(batches):
         (folder / "offsets" / str(number)).write_text(f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps(offsets)}')
         (folder / "offsets" / f".{number}.crc").write_bytes(b"crc")
+    journal = Journal(str(folder))
     for number in range(done):
-        (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
-        (folder / "commits" / f".{number}.crc").write_bytes(b"crc")
+        journal.finish(Entry(number, ()), BatchReport(number))
     return folder
 
 
@@ -48,25 +49,25 @@ def broker() -> Iterator[str]:
 
 def test_only_finished_batches_count(tmp_path: Path) -> None:
     """Where a pipeline is, is where its newest finished batch ended, not the one that is being worked on."""
-    assert committed(str(tmp_path)) is None
+    assert reached(str(tmp_path)) is None
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, {"orders": {"0": 3}}, done=1)
-    assert committed(str(folder)) == {"orders": {0: 1}}
-    assert committed(f"file://{folder}") == {"orders": {0: 1}}
+    assert reached(str(folder)) == {"orders": {0: 1}}
+    assert reached(f"file://{folder}") == {"orders": {0: 1}}
 
 
 @pytest.mark.parametrize("offsets", [{"logOffset": 4}, [], "text", {"orders": {"zero": 1}}])
 def test_other_sources_have_no_such_offsets(tmp_path: Path, offsets: object) -> None:
     """What is no offsets of Kafka is nothing, not an error."""
-    assert committed(str(checkpoint(tmp_path / "state", offsets, done=1))) is None
+    assert reached(str(checkpoint(tmp_path / "state", offsets, done=1))) is None
 
 
 def test_a_checkpoint_without_the_offsets_of_its_batch(tmp_path: Path) -> None:
     """Files that are missing or cut are nothing either."""
     folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
     (folder / "offsets" / "0").write_text("v1")
-    assert committed(str(folder)) is None
+    assert reached(str(folder)) is None
     (folder / "offsets" / "0").unlink()
-    assert committed(str(folder)) is None
+    assert reached(str(folder)) is None
 
 
 def test_lag_is_what_the_broker_has_and_no_batch_had(tmp_path: Path, broker: str) -> None:

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig
+from stele.spark.pipeline.journal import FOLDER, Journal
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import AdminClient
+    from pyarrow.fs import FileSystem
 
 Offsets: TypeAlias = dict[str, dict[int, int]]
 """By topic and partition, the offset of the next record."""
@@ -37,7 +39,7 @@ def lag(config: PipelineConfig) -> dict[str, int] | None:
     """
     if config.source.kind != "kafka":
         return None
-    done = committed(config.checkpoint)
+    done = reached(config.checkpoint)
     if done is None:
         return None
     try:
@@ -72,20 +74,27 @@ class LagWatch:
             return self._answer
 
 
-def committed(checkpoint: str) -> Offsets | None:
+def begun(checkpoint: str) -> bool:
+    """Whether a pipeline has ever run with this checkpoint; asking makes no folder."""
+    from pyarrow.fs import FileType
+
+    files, root = _opened(checkpoint)
+    return bool(files.get_file_info(f"{root}/{FOLDER}").type == FileType.Directory)
+
+
+def reached(checkpoint: str) -> Offsets | None:
     """Where the newest finished batch of a checkpoint ended; None before the first one, and for other sources.
 
-    Spark keeps a file for each batch in `offsets`, written when the batch is planned, and one in `commits` when it is
-    done: a line with the format, a line of its own, a line for each source, which of Kafka is JSON.
+    Which one that is, the journal says: Spark's own list of finished batches lacks the last one before a stop. Where it
+    ends is in Spark's file `offsets/<batch>`: a line with the format, a line of Spark's own, a line for each source,
+    which of Kafka is JSON.
     """
-    from pyarrow.fs import FileSelector, FileSystem, FileType
+    from pyarrow.fs import FileType
 
-    files, root = FileSystem.from_uri(checkpoint if "://" in checkpoint else str(Path(checkpoint).resolve()))
-    found = files.get_file_info(FileSelector(f"{root}/commits", allow_not_found=True))
-    numbers = [int(info.base_name) for info in found if info.base_name.isdecimal()]
-    if not numbers:
+    if not begun(checkpoint):
         return None
-    planned = f"{root}/offsets/{max(numbers)}"
+    files, root = _opened(checkpoint)
+    planned = f"{root}/offsets/{Journal(checkpoint).totals().through}"
     if files.get_file_info(planned).type != FileType.File:
         return None
     with files.open_input_stream(planned) as stream:
@@ -94,6 +103,13 @@ def committed(checkpoint: str) -> Offsets | None:
         return msgspec.json.decode(lines[2], type=Offsets) if len(lines) == 3 else None
     except msgspec.MsgspecError:
         return None
+
+
+def _opened(checkpoint: str) -> tuple[FileSystem, str]:
+    from pyarrow.fs import FileSystem
+
+    files, root = FileSystem.from_uri(checkpoint if "://" in checkpoint else str(Path(checkpoint).resolve()))
+    return files, root
 
 
 def client_settings(source: SourceConfig) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from stele.errors import StoreError
 from stele.spark.governance.report import Fact, Report, Section, moment, several
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import FOLDER, Journal
-from stele.spark.pipeline.lag import lag
+from stele.spark.pipeline.lag import begun, lag
 from stele.spark.pipeline.report import BatchReport, PipelineReport, summed
 
 try:
@@ -94,14 +94,6 @@ def status(config: PipelineConfig) -> Status:
         dict(sorted(reasons.items(), key=lambda item: -item[1])),
         lag(config),
     )
-
-
-def begun(checkpoint: str) -> bool:
-    """Whether a pipeline has ever run with this checkpoint; asking makes no folder."""
-    from pyarrow.fs import FileSystem, FileType
-
-    files, root = FileSystem.from_uri(checkpoint if "://" in checkpoint else str(Path(checkpoint).resolve()))
-    return bool(files.get_file_info(f"{root}/{FOLDER}").type == FileType.Directory)
 
 
 def is_running(checkpoint: str) -> bool | None:

@@ -17,8 +17,9 @@ from stele.spark.governance.report import Cell, Report, Section
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Journal
 from stele.spark.pipeline.kinds import by_kind
+from stele.spark.pipeline.lag import begun
 from stele.spark.pipeline.report import BatchReport
-from stele.spark.pipeline.status import IdCount, Status, begun, met, status, when
+from stele.spark.pipeline.status import IdCount, Status, met, status, when
 
 MOST_COLUMNS: Final = 60
 """Columns of a plot."""
