@@ -291,7 +291,8 @@ def spark_types(types: Sequence[pa.DataType]) -> list[DataType]:
     """The types of Spark for those of Arrow."""
     from pyspark.sql.pandas.types import from_arrow_type
 
-    return [from_arrow_type(type_) for type_ in types]
+    # Spark 4.1 and older would take a time on a wall clock for a point in time
+    return [from_arrow_type(type_, prefer_timestamp_ntz=True) for type_ in types]
 
 
 def _arrow_type(type_: DataType) -> pa.DataType:

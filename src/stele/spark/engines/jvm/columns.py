@@ -153,7 +153,7 @@ def _result_type(resolver: Resolver) -> StructType:
 
     return StructType(
         [
-            StructField(VALUE, from_arrow_type(resolver.root.type)),
+            StructField(VALUE, from_arrow_type(resolver.root.type, prefer_timestamp_ntz=True)),
             StructField(ID, IntegerType()),
             StructField(ERROR, from_arrow_type(error_type())),
         ]

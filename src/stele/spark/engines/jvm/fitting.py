@@ -42,7 +42,7 @@ def _unfit(slot: Slot, given: DataType, path: str) -> str:
             return _unfit(key, given.keyType, f"{path}{{key}}") or _unfit(value, given.valueType, f"{path}{{}}")
         case t.StringType() if slot.is_uuid:
             return ""
-    wanted = from_arrow_type(slot.type)
+    wanted = from_arrow_type(slot.type, prefer_timestamp_ntz=True)
     if given == wanted or _widens(given, wanted):
         return ""
     return f"{path or 'the value'} is {given.simpleString()} and not {wanted.simpleString()}"
