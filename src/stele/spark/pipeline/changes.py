@@ -114,7 +114,7 @@ def planned(
     former  earlier names of fields, by the names that lead to them (see `former_names`)
     """
     if table is None:
-        return (Change("create", type=wanted.simpleString()),)
+        return tuple(_twins(wanted, ())) or (Change("create", type=wanted.simpleString()),)
     plan = _Plan(abilities, former or {}, renames, drops)
     return tuple(plan.struct(table, wanted, (), ()))
 
@@ -127,25 +127,26 @@ class _Plan:
 
     def struct(self, has: StructType, wanted: StructType, path: Path, names: Names) -> Iterator[Change]:
         there = {field.name: field for field in has.fields}
-        alike = {name.casefold(): name for name in there}
         renamed: dict[str, str] = {}
         for field in wanted.fields:
             old = self._old_name(field, there, wanted, (*names, field.name))
-            if old:
+            if old and old not in renamed and field.name.lower() not in map(str.lower, renamed.values()):
                 renamed[old] = field.name
+        alike = {name.lower(): name for name in there if name not in renamed}
         by_name = {new: there[old] for old, new in renamed.items()}
         for old, new in renamed.items():
             yield Change("rename", (*path, old), to=new)
+        first: dict[str, str] = {}
         for field in wanted.fields:
             at, called = (*path, field.name), (*names, field.name)
+            twin = first.setdefault(field.name.lower(), field.name)
             mine = there.get(field.name) or by_name.get(field.name)
             if mine is not None:
                 yield from self.type(mine.dataType, field.dataType, at, called)
-            elif (other := alike.get(field.name.casefold())) is not None:
-                why = f"the table has a column {other}, and names that differ in case only are one to Spark"
-                yield Change("clash", at, field.dataType.simpleString(), why=why)
+            elif (other := alike.get(field.name.lower(), twin)) != field.name:
+                yield _twin(field, at, other)
             else:
-                yield self._added(field, at)
+                yield from self._added(field, at)
         gone = there.keys() - {field.name for field in wanted.fields} - renamed.keys()
         yield from (self._left((*path, name)) for name in there if name in gone)
 
@@ -158,7 +159,7 @@ class _Plan:
             case ArrayType(), ArrayType():
                 yield from self.type(has.elementType, wanted.elementType, (*path, "element"), names)
             case MapType(), MapType():
-                yield from self.type(has.keyType, wanted.keyType, (*path, "key"), names)
+                yield from self._key(has.keyType, wanted.keyType, (*path, "key"), names)
                 yield from self.type(has.valueType, wanted.valueType, (*path, "value"), names)
             case _ if has == wanted or holds(has, wanted):
                 return
@@ -172,21 +173,59 @@ class _Plan:
 
     def _old_name(self, field: StructField, there: Mapping[str, StructField], wanted: StructType, names: Names) -> str:
         """The column that this field was, where it is to be renamed."""
-        if field.name in there or self._renames != "rename" or not self._can.rename:
+        # one of a name that differs in case only would be in its way, or is it
+        taken = field.name.lower() in {name.lower() for name in there}
+        if taken or self._renames != "rename" or not self._can.rename:
             return ""
         still = {other.name for other in wanted.fields}
         return next((old for old in self._former.get(names, ()) if old in there and old not in still), "")
 
-    def _added(self, field: StructField, path: Path) -> Change:
-        type_ = field.dataType.simpleString()
+    def _key(self, has: DataType, wanted: DataType, path: Path, names: Names) -> Iterator[Change]:
+        """No kind of table lets the keys of maps change."""
+        for change in self.type(has, wanted, path, names):
+            if change.kind in {"clash", "left"}:
+                yield change
+            else:
+                yield Change("clash", change.path, change.type, change.was, why="keys of maps have to stay as they are")
+
+    def _added(self, field: StructField, path: Path) -> Iterator[Change]:
+        type_, twins = field.dataType.simpleString(), list(_twins(field.dataType, path))
         if len(path) > 1 and not self._can.nested:
-            return Change("clash", path, type_, why="tables of this kind take new columns at the top only")
-        return Change("add", path, type_)
+            yield Change("clash", path, type_, why="tables of this kind take new columns at the top only")
+        elif twins:
+            yield from twins
+        else:
+            yield Change("add", path, type_)
 
     def _left(self, path: Path) -> Change:
         if self._drops == "refuse" and not path[-1].startswith(OWN):
             return Change("clash", path, why="it is no longer in the schema, and the pipeline was told to stop then")
         return Change("left", path)
+
+
+def _twins(type_: DataType, path: Path) -> Iterator[Change]:
+    """Clashes of columns that are to be made with one another."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match type_:
+        case StructType():
+            seen: dict[str, str] = {}
+            for field in type_.fields:
+                at = (*path, field.name)
+                other = seen.setdefault(field.name.lower(), field.name)
+                if other != field.name:
+                    yield _twin(field, at, other)
+                yield from _twins(field.dataType, at)
+        case ArrayType():
+            yield from _twins(type_.elementType, (*path, "element"))
+        case MapType():
+            yield from _twins(type_.keyType, (*path, "key"))
+            yield from _twins(type_.valueType, (*path, "value"))
+
+
+def _twin(field: StructField, path: Path, other: str) -> Change:
+    why = f"there is a column {other}, too, and names that differ in case only are one to Spark"
+    return Change("clash", path, field.dataType.simpleString(), why=why)
 
 
 OWN: Final = "_stele_"
@@ -198,8 +237,10 @@ _REAL: Final = ("float", "double")
 
 def holds(has: DataType, given: DataType) -> bool:
     """Whether a column takes all values of another type as it is."""
-    from pyspark.sql.types import DecimalType
+    from pyspark.sql.types import DecimalType, NullType
 
+    if isinstance(given, NullType):
+        return True
     if isinstance(has, DecimalType) and isinstance(given, DecimalType):
         return has.scale >= given.scale and has.precision - has.scale >= given.precision - given.scale
     one, other = has.simpleString(), given.simpleString()

@@ -1,0 +1,252 @@
+"""Plans for tables: pure, finished when they are done, and never without a column that was there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from stele.spark.pipeline.changes import Abilities, Change, Path, holds, planned, widens
+from stele.spark.pipeline.sinks.columns import applied, done, literal, nullable, quoted, sql_type, type_at
+
+ALL = Abilities(nested=True, rename=True, widens=widens)
+TOP = Abilities(nested=False, rename=False, widens=lambda _has, _wanted: False)
+
+PLAIN: tuple[DataType, ...] = (
+    IntegerType(),
+    LongType(),
+    FloatType(),
+    DoubleType(),
+    StringType(),
+    DecimalType(6, 2),
+    DecimalType(9, 2),
+)
+
+
+def struct(*fields: tuple[str, DataType]) -> StructType:
+    """A struct of these columns."""
+    return StructType([StructField(name, type_) for name, type_ in fields])
+
+
+def structs(types: st.SearchStrategy[DataType]) -> st.SearchStrategy[StructType]:
+    """Structs with a few names, some of which differ in case only."""
+    names = st.lists(st.sampled_from(["a", "A", "b", "c", "d.e", "_stele_x"]), min_size=1, max_size=4, unique=True)
+    return names.flatmap(
+        lambda found: st.tuples(*(types for _ in found)).map(lambda made: struct(*zip(found, made, strict=True)))
+    )
+
+
+TYPES: st.SearchStrategy[DataType] = st.recursive(
+    st.sampled_from(PLAIN),
+    lambda inner: st.one_of(
+        inner.map(ArrayType), st.tuples(inner, inner).map(lambda two: MapType(*two)), structs(inner)
+    ),
+    max_leaves=6,
+)
+TABLES = structs(TYPES)
+FORMER = st.dictionaries(
+    st.lists(st.sampled_from(["a", "b", "c", "A"]), min_size=1, max_size=2).map(tuple),
+    st.lists(st.sampled_from(["a", "b", "c", "d.e"]), max_size=2).map(tuple),
+    max_size=3,
+)
+
+
+def paths(type_: DataType, path: Path = ()) -> Iterator[Path]:
+    """All columns, at every depth."""
+    match type_:
+        case StructType():
+            for field in type_.fields:
+                yield (*path, field.name)
+                yield from paths(field.dataType, (*path, field.name))
+        case ArrayType():
+            yield from paths(type_.elementType, (*path, "element"))
+        case MapType():
+            yield from paths(type_.keyType, (*path, "key"))
+            yield from paths(type_.valueType, (*path, "value"))
+
+
+def lower(type_: DataType) -> list[Path]:
+    """All columns as Spark tells them apart."""
+    return [tuple(part.lower() for part in path) for path in paths(type_)]
+
+
+def clashes(changes: tuple[Change, ...]) -> list[str]:
+    """The columns in the way."""
+    return [change.column for change in changes if change.kind == "clash"]
+
+
+@given(TABLES, TABLES, FORMER, st.sampled_from(["rename", "add"]), st.sampled_from([ALL, TOP]))
+def test_a_plan_that_is_carried_out_leaves_nothing_to_do(
+    table: StructType, wanted: StructType, former: dict[Path, Path], renames: str, abilities: Abilities
+) -> None:
+    """Afterwards every column of the schema is there and holds its values, none is lost, and the next plan is empty."""
+    if len(set(lower(table))) < len(lower(table)):
+        return  # Spark has no such table
+    changes = planned(table, wanted, abilities, former=former, renames=renames)  # type: ignore[arg-type]  # of two words
+    if clashes(changes):
+        return
+    after = applied(table, changes, wanted)
+    again = planned(after, wanted, abilities, former=former, renames=renames)  # type: ignore[arg-type]  # likewise
+    assert {change.kind for change in again} <= {"left"}
+    assert len(set(lower(after))) == len(lower(after))
+    renamed = sum(change.kind == "rename" for change in changes)
+    assert len(set(paths(table)) - set(paths(after))) >= bool(renamed)
+    assert len(after.fields) >= len(table.fields)
+    if not renamed:
+        assert set(paths(table)) <= set(paths(after))
+    for path in paths(wanted):
+        has, given_ = type_at(after, path), type_at(wanted, path)
+        assert has is not None
+        assert given_ is not None
+        if not list(paths(given_)) and not isinstance(given_, ArrayType | MapType):
+            assert has == given_ or holds(has, given_)
+    assert all(done(change, after, wanted) for change in changes if change.kind != "rename")
+
+
+@given(TABLES)
+def test_new_tables_have_no_two_columns_of_one_name(wanted: StructType) -> None:
+    """A table is made, or the columns are named that would be one to Spark."""
+    changes = planned(None, wanted, ALL)
+    twins = len(lower(wanted)) > len(set(lower(wanted)))
+    assert {change.kind for change in changes} == ({"clash"} if twins else {"create"})
+    assert all("differ in case only" in change.why for change in changes if twins)
+
+
+def test_renames_by_earlier_names_at_every_depth() -> None:
+    """A column takes its field's new name, what is inside of it is planned under that; lists and maps are no names."""
+    place = struct(("ci ty", StringType()))
+    table = struct(("old", place), ("l", ArrayType(place)), ("m", MapType(StringType(), place)))
+    new = struct(("town", StringType()), ("zip", IntegerType()))
+    wanted = struct(("new", new), ("l", ArrayType(new)), ("m", MapType(StringType(), new)))
+    former = {("new",): ("older", "old")} | {(name, "town"): ("ci ty",) for name in ("new", "l", "m")}
+    assert list(map(str, planned(table, wanted, ALL, former=former))) == [
+        "rename column old to new",
+        "rename column new.ci ty to town",
+        "add column new.zip int",
+        "rename column l.element.ci ty to town",
+        "add column l.element.zip int",
+        "rename column m.value.ci ty to town",
+        "add column m.value.zip int",
+    ]
+    added = planned(table, wanted, ALL, former=former, renames="add")
+    assert [str(change) for change in added[:2]] == [
+        "add column new struct<town:string,zip:int>",
+        "add column l.element.town string",
+    ]
+    assert {change.kind for change in added} == {"add", "left"}
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted", "former", "told"),
+    [
+        (("a", "b"), ("b", "c"), {("c",): ("a",)}, ["rename column a to c"]),
+        (("a", "c"), ("c",), {("c",): ("a",)}, ["keep column a, which is no longer in the schema: null from now on"]),
+        (("a",), ("a", "c"), {("c",): ("a",)}, ["add column c int"]),
+        (("a",), ("b", "c"), {("b",): ("a",), ("c",): ("a",)}, ["rename column a to b", "add column c int"]),
+        (("a",), ("A",), {("A",): ("a",)}, ["A: clash", "keep column a"]),
+        (("a", "B"), ("b",), {("b",): ("a",)}, ["b: clash", "keep column a", "keep column B"]),
+        (
+            ("a", "b"),
+            ("c", "C"),
+            {("c",): ("a",), ("C",): ("b",)},
+            ["rename column a to c", "C: clash", "keep column b"],
+        ),
+        ((), ("straße", "strasse"), {}, ["add column straße int", "add column strasse int"]),
+        (("a",), ("c", "A"), {("c",): ("a",)}, ["rename column a to c", "add column A int"]),
+        ((), ("x", "X"), {}, ["add column x int", "X: clash"]),
+    ],
+)
+def test_one_column_takes_one_name(
+    table: tuple[str, ...], wanted: tuple[str, ...], former: dict[Path, Path], told: list[str]
+) -> None:
+    """Renames happen once, not onto a column that is there; names that differ in case only are never two columns."""
+
+    def columns(names: tuple[str, ...]) -> StructType:
+        return struct(*((name, IntegerType()) for name in names))
+
+    found = [
+        f"{change.column}: clash" if change.kind == "clash" else str(change)
+        for change in planned(columns(table), columns(wanted), ALL, former=former)
+    ]
+    assert len(found) == len(told)
+    assert all(one.startswith(other) for one, other in zip(found, told, strict=True)), found
+
+
+def test_columns_of_fields_that_are_gone() -> None:
+    """They stay, at every depth, or stop the pipeline if that was asked for; a pipeline's own columns never do."""
+    table = struct(("a", struct(("x", LongType()), ("y", LongType()))), ("b", LongType()), ("_stele_id", LongType()))
+    wanted = struct(("a", struct(("x", LongType()))))
+    assert [(change.kind, change.column) for change in planned(table, wanted, ALL)] == [
+        ("left", "a.y"),
+        ("left", "b"),
+        ("left", "_stele_id"),
+    ]
+    refused = planned(table, wanted, ALL, drops="refuse")
+    assert [(change.kind, change.column) for change in refused] == [
+        ("clash", "a.y"),
+        ("clash", "b"),
+        ("left", "_stele_id"),
+    ]
+
+
+def test_what_a_kind_of_table_cannot_is_a_clash() -> None:
+    """Nested columns, wider types and renames are asked of the table's kind; keys of maps stay with every kind."""
+    table = struct(("a", struct(("x", IntegerType()))), ("n", IntegerType()))
+    wanted = struct(("a", struct(("x", IntegerType()), ("y", StringType()))), ("n", LongType()))
+    assert clashes(planned(table, wanted, ALL)) == []
+    assert clashes(planned(table, wanted, TOP)) == ["a.y", "n"]
+    assert clashes(planned(struct(("a", LongType())), struct(("a", StringType())), ALL)) == ["a"]
+    keys = (MapType(struct(("x", IntegerType())), LongType()), MapType(struct(("y", IntegerType())), LongType()))
+    assert clashes(planned(struct(("m", keys[0])), struct(("m", keys[1])), ALL)) == ["m.key.y"]
+    numbers = (MapType(IntegerType(), LongType()), MapType(LongType(), LongType()))
+    assert clashes(planned(struct(("m", numbers[0])), struct(("m", numbers[1])), ALL)) == ["m.key"]
+    assert planned(struct(("m", numbers[1])), struct(("m", numbers[0])), ALL) == ()
+
+
+@pytest.mark.parametrize(
+    ("has", "given_", "fits", "grows"),
+    [
+        (LongType(), IntegerType(), True, False),
+        (IntegerType(), LongType(), False, True),
+        (IntegerType(), ShortType(), True, False),
+        (FloatType(), DoubleType(), False, True),
+        (DoubleType(), IntegerType(), False, False),
+        (DecimalType(6, 2), DecimalType(9, 2), False, True),
+        (DecimalType(6, 2), DecimalType(9, 3), False, False),
+        (DecimalType(9, 3), DecimalType(8, 2), True, False),
+        (DecimalType(9, 3), DecimalType(9, 2), False, False),
+        (StringType(), NullType(), True, False),
+        (StringType(), StringType(), True, False),
+    ],
+)
+def test_which_values_a_column_takes(has: DataType, given_: DataType, fits: bool, grows: bool) -> None:
+    """Shorter numbers and nothing fit as they are; longer ones make the column longer, if no digit can be lost."""
+    assert (has == given_ or holds(has, given_)) == fits
+    assert widens(has, given_) == grows
+
+
+def test_names_are_quoted_for_sql() -> None:
+    """Dots, backquotes, quotes and backslashes in names and texts are taken as they are."""
+    assert quoted(["a.b", "c`d", "é"]) == "`a.b`.`c``d`.`é`"
+    assert literal("it's \\n") == r"'it\'s \\n'"
+    odd = struct(("a`b", ArrayType(struct(("c d", MapType(StringType(), DecimalType(5, 1)))))))
+    assert sql_type(odd) == "struct<`a``b`: array<struct<`c d`: map<string, decimal(5,1)>>>>"
+    strict = StructType([StructField("a", ArrayType(StringType(), False), False, {"x": 1})])
+    assert nullable(strict) == struct(("a", ArrayType(StringType())))
