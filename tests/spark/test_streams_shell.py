@@ -1,0 +1,266 @@
+"""The shell and the magic: what they print, what they ask, and how they say what went wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from orders import SUBJECT, V1, V2, drop, order
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from registry_stub import StubRegistry
+from typer.testing import CliRunner
+
+from stele.cli.app import app
+from stele.cli.sql import RowShape, Runner
+from stele.cli.sql_shell import _completer, finished, history_file, statements
+from stele.errors import NotInstalled, SteleError
+from stele.spark import drop_stream, list_streams
+from stele.spark.streams.showing import Rows, csv_text, grid, html, json_lines
+
+
+@pytest.fixture
+def create(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> Iterator[str]:
+    """The statement that creates the stream `o` of three orders, the last record of it bad."""
+    registry.add(SUBJECT, V1)
+    drop(tmp_path / "orders", "a.parquet", [*(order(1, 1, number) for number in range(3)), b"bad"])
+    yield f"CREATE STREAM o WITH (path='{tmp_path}/orders', topic=orders, registry='{registry.url}', mode=deadletter);"
+    for stream in list_streams(spark):
+        drop_stream(spark, stream.name)
+
+
+def test_the_shell_runs_what_comes_in(create: str) -> None:
+    """A process that gets statements by pipe prints their rows, streaming ones, too, and ends with the first error."""
+    text = f"""{create}
+        SELECT id, place FROM o ORDER BY id;
+        SELECT STREAM count(*) AS records FROM o;
+        SELECT
+          nope FROM o;
+        SELECT 'never'"""
+    command = [sys.executable, "-m", "stele.cli", "sql", "--available-now", "-o", "json", "--conf", "my.word=x"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 2, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"id": 0, "place": {"city": "city 0"}},
+        {"id": 1, "place": {"city": "city 1"}},
+        {"id": 2, "place": {"city": "city 2"}},
+        {"records": 3},
+    ]
+    assert "error: line 5, column 11: A column" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "at org." not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-e", "SELECT 1; SELECT 'a"], "line 1, column 18: the string that begins here has no end"),
+        (["-e", "CREATE STREAM x WITH (topc)"], "line 1, column 27: = behind the option topc was expected"),
+        (["-e", "SELECT 1", "--conf", "novalue"], "write NAME=VALUE"),
+        (["-f", "/nowhere/x.sql"], "/nowhere/x.sql: No such file"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_spark_starts(arguments: list[str], said: str) -> None:
+    """Statements that cannot be read, settings and files that are wrong end the command at once, with code 2."""
+    done = CliRunner().invoke(app, ["sql", *arguments])
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
+def test_rows_are_printed_in_three_shapes(spark: SparkSession, create: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text is a grid of at most so many rows, JSON an object a line, CSV has a head; without rows there is an ok."""
+    query = f"{create} SELECT id, tags FROM o ORDER BY id"
+    Runner(spark, RowShape.TEXT, 2, available_now=True).run(query)
+    assert capsys.readouterr().out == 'ok\nid | tags\n---+------\n0  | []\n1  | ["a"]\n(2 rows, and there are more)\n'
+    Runner(spark, RowShape.JSON, 0, available_now=True).run("SELECT id FROM o WHERE id > 1")
+    assert capsys.readouterr().out == '{"id":2}\n'
+    runner = Runner(spark, RowShape.CSV, 0, available_now=True)
+    runner.run("SELECT id, tags FROM o WHERE id = 1")
+    assert capsys.readouterr().out == 'id,tags\n1,"[""a""]"\n'
+    assert {"o", "id", "place", "tags", "_schema_id"} <= set(runner.names())
+
+
+def test_streams_are_printed_as_they_arrive(
+    spark: SparkSession, create: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are printed as they come, an ordered aggregate, too; Ctrl-C ends the query, and the shell goes on."""
+
+    def interrupted(query: StreamingQuery, timeout: int) -> bool:
+        query.processAllAvailable()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StreamingQuery, "awaitTermination", interrupted)
+    runner = Runner(spark, RowShape.JSON, 0, available_now=False)
+    runner.run(f"{create} SELECT STREAM id % 2 AS odd, count(*) AS n FROM o GROUP BY odd ORDER BY odd; SELECT 1 AS x")
+    assert capsys.readouterr().out == '{"odd":0,"n":2}\n{"odd":1,"n":1}\n{"x":1}\n'
+    assert not spark.streams.active
+
+
+def test_errors_are_sentences_with_places(spark: SparkSession, create: str) -> None:
+    """Errors of Spark's parser, analysis, and running, and of records, are one sentence each, where it was written."""
+    runner = Runner(spark, RowShape.TEXT, 10, available_now=True)
+    runner.run(create)
+    for text, said in (
+        ("SELECT 1;\nSELECT * FORM o", "^line 2, column 15: Syntax error at or near 'o'"),
+        ("SELECT STREAM id,\n nope FROM STREAM(o)", "^line 2, column 2: A column, .* `nope` cannot be resolved"),
+        ("INSERT INTO o SELECT nope", "^line 1, column 22: A column"),
+        ("SELECT 1/0", "^line 1, column 8: Division by zero"),
+        ("SELECT * FROM nowhere", "^line 1, column 15: The table or view `nowhere` cannot be found"),
+        ("SELECT id FROM STREAM(o) ORDER BY id", "Sorting is not supported"),
+        (f"{create.replace('STREAM o', 'STREAM p').replace('deadletter', 'failfast')} SELECT * FROM p", "^no frame: "),
+        ("DROP STREAM q", "^line 1, column 13: there is no stream 'q'"),
+    ):
+        with pytest.raises(SteleError, match=said) as raised:
+            runner.run(text)
+        assert "\n" not in str(raised.value)
+        assert "SQLSTATE" not in str(raised.value)
+
+
+VALUES = Row("n", "b", "s", "d", "t", "i", "x", "big")(
+    None,
+    b"\0\xff",
+    "a\x1b[31m\n",
+    date(2026, 1, 2),
+    datetime(2026, 1, 2, tzinfo=UTC),
+    timedelta(1),
+    Decimal("1.50"),
+    1 << 90,
+)
+
+
+def test_values_are_shown_for_eyes_and_programs() -> None:
+    """Every kind of value has a text without control characters, and a JSON that programs read; HTML is escaped."""
+    rows = Rows(("a", "a", "<b>"), [(VALUES, True, {1: [1.5]}), ("x" * 100, None, float("inf"))], more=True)
+    drawn = grid(rows)
+    assert "\x1b" not in drawn
+    assert "…" in drawn
+    assert drawn.endswith("(2 rows, and there are more)")
+    first, second = map(json.loads, json_lines(rows))
+    assert first["a"]["b"] == "AP8="
+    assert first["a"]["big"] == str(1 << 90)
+    assert (first["a_2"], first["<b>"], second["a_2"]) == (True, {"1": [1.5]}, None)
+    table = list(csv.reader(io.StringIO(csv_text(rows, head=True))))
+    assert table[0] == ["a", "a", "<b>"]
+    assert (table[1][1], table[2][1]) == ("true", "")
+    assert "<b>" not in html(rows)
+    assert html(Rows((), ())) == "<p>done</p>"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1;", True),
+        ("SELECT 1", False),
+        ("SELECT ';", False),
+        ("SELECT 1; SELECT 2", False),
+        ("SELECT 1; -- all", True),
+        ("BEGIN SELECT 1;", False),
+        ("BEGIN SELECT 1; END;", True),
+        ("/* ;", False),
+        ("quit", True),
+        ("", True),
+    ],
+)
+def test_enter_runs_whole_statements_only(text: str, expected: bool) -> None:
+    """A statement is run at its `;`, not at one in a string, a comment or a script."""
+    assert finished(text) is expected
+
+
+def test_the_prompt_takes_lines_keeps_history_and_leaves(tmp_path: Path) -> None:
+    """Lines become one statement, help and empty lines are none, quit ends; the history is its owner's only."""
+    kept = tmp_path / "state" / "history"
+    with create_pipe_input() as keys:
+        keys.send_text("SELECT\r1;\rhelp\r\r\x03SELECT 2; SELECT 3;\rquit\r")
+        typed = list(statements(lambda: ["orders"], history=kept, source=keys, screen=DummyOutput()))
+    assert typed == ["SELECT\n1;", "SELECT 2; SELECT 3;"]
+    assert "+SELECT\n+1;" in kept.read_text()
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_names_are_completed() -> None:
+    """Keywords and the names of streams and columns are completed, in any case."""
+    completer = _completer(["sensorData", "SELECTED"])
+    for typed, expected in (("SELECT * FROM sensord", ["sensorData"]), ("sel", ["SELECTED", "SELECT"])):
+        found = completer.get_completions(Document(typed), CompleteEvent(completion_requested=True))
+        assert [each.text for each in found] == expected
+
+
+def test_the_history_is_where_state_belongs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """XDG_STATE_HOME says where, else it is below the home folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert history_file() == tmp_path / "stele" / "sql_history"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "/home/x")
+    if os.name != "nt":
+        assert history_file() == Path("/home/x/.local/state/stele/sql_history")
+
+
+def test_missing_parts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without prompt_toolkit or IPython the error says what to install."""
+    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
+    with pytest.raises(NotInstalled, match=r"stele-registry\[shell\]"):
+        next(statements(list))
+    from stele.spark.magic import load_ipython_extension
+
+    monkeypatch.setitem(sys.modules, "IPython.core.error", None)
+    with pytest.raises(NotInstalled, match=r"stele-registry\[notebook\]"):
+        load_ipython_extension(None)
+
+
+@pytest.fixture
+def notebook(spark: SparkSession) -> Iterator[InteractiveShell]:
+    """IPython with the extension loaded and the session as `spark`."""
+    shell = InteractiveShell.instance()
+    shell.user_ns["spark"] = spark
+    shell.run_line_magic("load_ext", "stele.spark.magic")
+    yield shell
+    InteractiveShell.clear_instance()
+    spark.conf.unset("stele.registry")
+
+
+def test_the_magic_runs_cells(
+    notebook: InteractiveShell, registry: StubRegistry, create: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A cell runs all its statements, shows the rows of the last as a table, and binds its DataFrame."""
+    registry.add(SUBJECT, V2)
+    cell = create.replace(f", registry='{registry.url}'", "") + " SELECT id, at IS NULL AS `<x>` FROM o ORDER BY id"
+    shown = notebook.run_cell_magic("stele", f"--registry {registry.url} -o found -n 2", cell)
+    assert spark.conf.get("stele.registry") == registry.url
+    assert notebook.user_ns["found"].count() == 3
+    assert repr(shown) == "id | <x>\n---+------\n0  | false\n1  | false\n(2 rows, and there are more)"
+    assert "<td>1</td><td>false</td>" in shown._repr_html_()
+    assert "&lt;x&gt;" in shown._repr_html_()
+    line = notebook.run_line_magic("stele", "-o=one SELECT max(id) AS m FROM o WHERE place.city = 'city 1'")
+    assert "(1 row)" in repr(line)
+    stream = notebook.run_line_magic("stele", "SELECT STREAM id FROM o")
+    assert repr(stream).startswith("a stream with the columns id; ")
+    assert stream._repr_html_() is None
+    assert repr(notebook.run_line_magic("stele", "DROP STREAM o")) == "done"
+
+
+def test_the_magic_says_what_is_wrong(notebook: InteractiveShell) -> None:
+    """Errors in cells are one line: of the options, of the statement, of Spark."""
+    for line, cell, said in (
+        ("", "SELECT nope", "line 1, column 8: A column"),
+        ("", "DROP STREAM x", "line 1, column 13: there is no stream 'x'"),
+        ("-o 1x", "SELECT 1", "-o takes the name of a variable"),
+        ("-n 0", "SELECT 1", "-n takes a number of rows"),
+        ("--rows 3", "SELECT 1", "takes --registry, -o and -n, not '--rows 3'"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            notebook.run_cell_magic("stele", line, cell)
