@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 
 
 def test_the_first_file_runs_and_lag_is_known(spark: SparkSession, tmp_path: Path) -> None:
-    """The file for Kafka and Delta runs as it is, and after a stop the records no batch has had are counted, by topic."""
+    """The file for Kafka and Delta runs as it is, and after a stop the records no batch has had are counted."""
     with kafka(tmp_path) as broker, serving(folder=tmp_path) as registry:
         producer = Producer({"bootstrap.servers": broker})
         for topic in ("orders", "returns"):
