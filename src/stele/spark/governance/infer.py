@@ -113,19 +113,15 @@ def infer(
     if not 0 <= enumerations <= MOST_SYMBOLS:
         raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MOST_SYMBOLS}")
     chosen = df if sample == 1 else df.sample(fraction=sample, seed=seed)
-    most = max(MOST_VALUES, enumerations)
-    seen = _documents(chosen, column, most) if column is not None else _rows(chosen, most, parse=parse)
-    if not seen.records - sum(seen.reasons.values()):
-        raise InvalidRequest("there are no records to infer a schema from")
-    evidence = seen.evidence
+    seen = _gathered(chosen, column, max(MOST_VALUES, enumerations), parse=parse)
     losses: list[Loss] = []
     if column is not None or parse:
         options = InferOptions(notations=notations, enumerations=enumerations)
-        model = model_from(evidence, name, options, parsed=parse)
+        model = model_from(seen.evidence, name, options, parsed=parse)
     else:
         typed, losses = from_spark(chosen.schema, name=name)
-        model = refined(typed, evidence, enumerations)
-    fields = told(evidence, model, parsed=parse)
+        model = refined(typed, seen.evidence, enumerations)
+    fields = told(seen.evidence, model, parsed=parse)
     written = write(with_notes(model, _docs(fields)) if notes else model, target)
     return Inference(
         format=target.name,
@@ -153,6 +149,14 @@ def register_inferred(
     return msgspec.structs.replace(found, offer=offer)
 
 
+def _gathered(df: DataFrame, column: str | None, most: int, *, parse: bool) -> Gathered:
+    """The evidence. Raises `InvalidRequest` without any."""
+    seen = asked_of(df, Rows(most, parse)).get(ALL, Gathered()) if column is None else _documents(df, column, most)
+    if not seen.records - sum(seen.reasons.values()):
+        raise InvalidRequest("there are no records to infer a schema from")
+    return seen
+
+
 def _documents(df: DataFrame, column: str, most: int) -> Gathered:
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
@@ -166,10 +170,6 @@ def _documents(df: DataFrame, column: str, most: int) -> Gathered:
     with spark_failures():
         one = df.toDF(*(f"c{n}" for n in range(len(df.columns)))).select(f.col(f"c{place}"))
     return asked_of(one, Documents(most)).get(ALL, Gathered())
-
-
-def _rows(df: DataFrame, most: int, *, parse: bool) -> Gathered:
-    return asked_of(df, Rows(most, parse)).get(ALL, Gathered())
 
 
 def _docs(fields: tuple[Proposed, ...]) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from stele.errors import DecodeError, Invalid, SubjectNotFound
 from stele.formats import rulesets
 from stele.formats.conversion.convert import convert
 from stele.formats.conversion.model import Loss
+from stele.spark.engines.base import engine_named
 from stele.spark.governance.gathering import bounded, spark_failures
 from stele.spark.governance.reencoding.answer import Migration, MovedId
 from stele.spark.governance.reencoding.headers import Merging
@@ -121,16 +122,18 @@ def migrate(
     Nothing runs yet. Raises `SubjectNotFound`, `VersionNotFound`, `CannotConvert` (fields that cannot be filled, types
     that do not become one another), `RulesRefused`, `RegistryUnreachable`, `Invalid`, `NotInstalled`.
     """
+    # Long because every choice is an argument, and each is told once, here
     need_spark()
     if mode not in {"FAILFAST", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST or DEADLETTER")
     if not subject:
         raise SubjectNotFound(subject)
+    engine_named(engine)
     registry = portable(registry)
-    to_wire = to_wire or wire
     writer = pin(registry, to_subject or subject, to_version, patience=patience).reader
     old = pin(registry, subject, patience=patience)
     chosen = _unframed(registry, subject, schema, patience) if wire == "unframed" else wire_named(wire)
+    target = wire if to_wire is None else to_wire
     same = old.reader.schema_type == writer.schema_type
     reading = planned(
         registry,
@@ -142,7 +145,14 @@ def migrate(
         engine=engine,
         patience=patience,
     )
-    writing = prepared(writer, registry, wire=to_wire, message=to_message or (message if same else ""), rules=rules)
+    writing = prepared(
+        writer,
+        registry,
+        wire=Unframed(writer.id) if target == "unframed" else target,
+        message=to_message or (message if same else ""),
+        rules=rules,
+        engine=engine,
+    )
     losses = _losses_within(old.reader, writer) if same else _losses_between(old.reader, writer, message, to_message)
     plan = Plan(reading, writing, to_subject or subject, losses, mode == "FAILFAST")
     return _mapped(df, column, headers, headers_into, plan)

@@ -6,7 +6,7 @@ Data are neutral JSON (`stele.formats.conversion.data`), so that a language need
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from stele.errors import CannotConvert
 from stele.formats.conversion.data import INTEGERS
@@ -86,7 +86,7 @@ class _Way:
             return self._known[key]
         within = self._known[key] = _Within()
         sources = _Names(have.fields)
-        moves: list[tuple[str, str, Adapt]] = []
+        moves: list[_Move] = []
         fills: list[tuple[str, Any]] = []
         used: set[str] = set()
         for field in want.fields:
@@ -97,7 +97,8 @@ class _Way:
                 continue
             used.add(found.name)
             nullable = found.nullable or not found.required, field.nullable or not field.required
-            moves.append((found.name, field.name, self._slot(found.type, field.type, at, nullable, field)))
+            adapt = self._slot(found.type, field.type, at, nullable, field)
+            moves.append(_Move(found.name, field.name, adapt, left_out=not field.nullable and not field.required))
         for field in have.fields:
             if field.name not in used:
                 at = f"{path}.{field.name}" if path else field.name
@@ -229,15 +230,30 @@ def _values(inner: Adapt) -> Adapt:
     return lambda value: {key: inner(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
+class _Move(NamedTuple):
+    """A field's way; left_out is whether null means that the target has no such member."""
+
+    old: str
+    new: str
+    adapt: Adapt
+    left_out: bool
+
+
 class _Within:
     """The way between two records, which may lead through itself."""
 
     def __init__(self) -> None:
-        self.moves: tuple[tuple[str, str, Adapt], ...] = ()
+        self.moves: tuple[_Move, ...] = ()
         self.fills: tuple[tuple[str, Any], ...] = ()
 
     def __call__(self, value: Any) -> Any:
         """The target's record."""
         if not isinstance(value, dict):
             return value
-        return {name: inner(value[old]) for old, name, inner in self.moves if old in value} | dict(self.fills)
+        made = {}
+        for old, new, adapt, left_out in self.moves:
+            if old in value:
+                found = adapt(value[old])
+                if found is not None or not left_out:
+                    made[new] = found
+        return made | dict(self.fills)

@@ -90,6 +90,7 @@ class ByValues:
         self._target = model_of(writing.writer, writing.message)
         self._adapt: Adapt = by_name(self._source, self._target)[0]
         self._encode = _codec(writer, None, writing.message).encode
+        self._is_json = writer.format.name == "json"  # whose data are the neutral notation
         self._indexes = b""
         if writer.format.name == "protobuf":
             message = writer.parsed.message(writing.message).full_name
@@ -114,7 +115,8 @@ class ByValues:
             value = neutral.plain(self._source, self._datum(number, frame[_HEAD:], padded=padded))
             if value is None:
                 return None, NULL_DATUM
-            return self._encode(neutral.datum(self._target, self._adapt(value))), None
+            adapted = self._adapt(value)
+            return self._encode(adapted if self._is_json else neutral.datum(self._target, adapted)), None
         except (DataError, Invalid, ValueError, ArithmeticError) as error:
             return None, str(error)
 

@@ -1,0 +1,157 @@
+"""`stele reencode`: stored records written anew, under another version, subject, language or wire.
+
+Not `migrate`: that word is for moving a registry (`stele import`, `stele export`). This command moves data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from stele.cli.groups import flattened
+from stele.cli.output import failures
+from stele.cli.records import Shown, Stored, spark_session
+from stele.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from stele.spark.governance import Migrated, Migration
+    from stele.spark.governance.reencoding.writing import Existing, Target
+
+
+@dataclass(frozen=True)
+class New:
+    """What the records become."""
+
+    to_subject: Annotated[str, typer.Option("--to-subject", help="Subject to write for; the same if empty.")] = ""
+    to_version: Annotated[str, typer.Option("--to-version", help="Its version to write with: a number.")] = "latest"
+    to_wire: Annotated[str, typer.Option("--to-wire", help="Wire to write for; the same if empty.")] = ""
+    to_message: Annotated[str, typer.Option("--to-message", help="Message of a Protobuf schema to write.")] = ""
+    headers_into: Annotated[
+        str, typer.Option("--headers-into", help="Column for headers where there was none and the new wire has some.")
+    ] = "headers"
+    schema_version: Annotated[
+        str, typer.Option("--schema-version", help="With --wire unframed: the version the records are of.")
+    ] = "latest"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where the new records go, and what is done about it."""
+
+    out: Annotated[str, typer.Option("--out", help="Folder or table for the new records; not needed to count.")] = ""
+    out_format: Annotated[str, typer.Option("--out-format", help="As --format, which it is unless said.")] = ""
+    dead: Annotated[str, typer.Option("--dead", help="Place for dead letters; --out with -dead behind if empty.")] = ""
+    append: Annotated[bool, typer.Option("--append", help="Add to what is at --out.")] = False
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would become of the records.")] = False
+    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Read the new records again and count them.")] = (
+        True
+    )
+    verify_values: Annotated[
+        bool, typer.Option("--verify-values", help="Compare their values with the old ones, too; within one language.")
+    ] = False
+
+    def targets(self, stored: Stored) -> tuple[Target, Target]:
+        """For records and for dead letters. Raises `InvalidRequest`."""
+        from stele.spark.governance.reencoding.writing import Target, check_apart
+
+        if not self.out:
+            raise InvalidRequest("--out says where the new records go; --dry-run only counts them")
+        if self.append and self.overwrite:
+            raise InvalidRequest("--append and --overwrite exclude one another")
+        existing: Existing = "append" if self.append else "overwrite" if self.overwrite else "refuse"
+        form = self.out_format or stored.data_format
+        made = Target(self.out, form, existing)
+        # dead letters hold a struct, which text formats other than JSON cannot
+        dead = Target(self.dead or f"{self.out.rstrip('/')}-dead", "json" if form == "csv" else form, existing)
+        check_apart(stored.data, made, dead, stored.data_format)
+        return made, dead
+
+
+@flattened
+def reencode(
+    stored: Stored,
+    new: New,
+    placed: Placed,
+    shown: Shown,
+    subject: Annotated[str, typer.Option("--subject", help="The subject the records are of.")],
+) -> None:
+    """Write stored records anew, somewhere else: under another version, subject, schema language or wire.
+
+    All other columns go along; what cannot be written becomes a dead letter. Exit code 0: all were written, and read
+    again; 1: some are dead letters, or reading them again found something else; 2: nothing could be done.
+    """
+    with failures():
+        if placed.dry_run:
+            with spark_session() as spark:
+                answer = _migrated(spark, stored, new, subject).counted()
+        else:
+            targets = placed.targets(stored)
+            with spark_session() as spark:
+                answer = _written(spark, stored, new, placed, subject, targets)
+        shown.show(answer)
+    raise typer.Exit(0 if answer.good else 1)
+
+
+def _migrated(spark: SparkSession, stored: Stored, new: New, subject: str) -> Migrated:
+    from stele.spark.governance import migrate
+    from stele.spark.governance.data import read_stored
+
+    if new.schema_version != "latest" and stored.wire != "unframed":
+        raise InvalidRequest("--schema-version is for records without a frame: --wire unframed")
+    return migrate(
+        read_stored(spark, stored.data, stored.data_format, stored.column),
+        stored.column,
+        subject=subject,
+        registry=stored.known,
+        to_subject=new.to_subject,
+        to_version=_number(new.to_version),
+        wire=stored.wire,
+        schema=None if new.schema_version == "latest" else _number(new.schema_version),
+        to_wire=new.to_wire or None,
+        headers=stored.headers,
+        headers_into=new.headers_into,
+        message=stored.message,
+        to_message=new.to_message,
+        engine=stored.engine,
+    )
+
+
+def _written(
+    spark: SparkSession, stored: Stored, new: New, placed: Placed, subject: str, targets: tuple[Target, Target]
+) -> Migration:
+    from stele.spark.governance.reencoding import writing
+
+    target, dead = targets
+    for each in targets:
+        writing.check_empty(spark, each)
+    moved = _migrated(spark, stored, new, subject)
+    before = writing.count(spark, target) if placed.append else 0
+    moved.every.persist()
+    try:
+        counted = moved.counted()
+        writing.write(moved.good, target, stored.column)
+        if counted.dead:
+            writing.write(moved.dead, dead, stored.column)
+        seen = None
+        if placed.verify or placed.verify_values:
+            headers = stored.headers or new.headers_into
+            seen = writing.verified(
+                spark, target, stored.column, headers, moved, before=before, values=placed.verify_values
+            )
+    finally:
+        moved.every.unpersist()
+    return writing.settled(counted, seen)
+
+
+def _number(version: str) -> int | Literal["latest"]:
+    """A version as functions take it. Raises `InvalidRequest`."""
+    if version == "latest":
+        return "latest"
+    if not (version.isascii() and version.isdigit()):
+        raise InvalidRequest(f"a version is a number, not {version!r}")
+    return int(version)

@@ -1,0 +1,190 @@
+"""Stored records written anew: versions, wires and languages, through the function and through the command."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from orders import SUBJECT, V1, V3, datum, order
+from pyspark.sql import SparkSession
+from tests.running import serving
+from typer.testing import CliRunner
+
+from stele.cli.app import app
+from stele.client import Schema, SchemaRegistryClient
+from stele.errors import CannotConvert, Invalid, VersionNotFound
+from stele.spark import from_registry
+from stele.spark.governance import JobFailed, to_html
+from stele.spark.governance import migrate as any_migrate
+
+migrate = partial(any_migrate, engine="python")  # nothing to compile
+FLAT = json.dumps(
+    {
+        "title": "Order",
+        "type": "object",
+        "properties": {"id": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}},
+        "required": ["id"],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server: two versions of orders, ids 1 and 2; a JSON Schema of some of their fields, id 3."""
+    with serving("--store", "memory:", folder=tmp_path_factory.mktemp("server")) as server:
+        with SchemaRegistryClient(server.url) as client:
+            client.register(SUBJECT, Schema(json.dumps(V1)))
+            client.register(SUBJECT, Schema(json.dumps(V3)))
+            client.register("orders-json", Schema(FLAT, "JSON"))
+        yield server.url
+
+
+def stored() -> list[tuple[str, bytes | None, int]]:
+    """Keys, records and offsets: 20 of id 1, 10 of id 2, one damaged, one of an unknown id, one tombstone."""
+    records: list[bytes | None] = [order(1, 1, n) for n in range(20)] + [order(3, 2, n) for n in range(10)]
+    records += [order(1, 1, 1)[:-2], b"\0\0\0\0\x63zz", None]
+    return [(f"k{n}", record, n) for n, record in enumerate(records)]
+
+
+def test_to_the_newest_version_and_another_wire(spark: SparkSession, url: str) -> None:
+    """All records get one schema, guid in a header; other columns and headers stay, bad ones are dead letters."""
+    header = [("trace", b"1")]
+    rows = [(*row, header) for row in stored()]
+    columns = "key string, value binary, offset int, headers array<struct<key: string, value: binary>>"
+    df = spark.createDataFrame(rows, columns)
+    moved = migrate(df, subject=SUBJECT, registry=url, to_wire="confluent-header", headers="headers")
+    moved.every.persist()
+    assert moved.good.columns == df.columns
+    assert moved.dead.columns == [*df.columns, "error"]
+    good = {row.offset: row for row in moved.good.collect()}
+    assert sorted(good) == [*range(30), 32]
+    assert good[32].value is None
+    assert good[3].key == "k3"
+    assert [entry.key for entry in good[3].headers] == ["trace", "__value_schema_id"]
+    back = from_registry(
+        moved.good, subject=SUBJECT, registry=url, wire="confluent-header", headers="headers", engine="python", into="v"
+    )
+    values = {row.offset: row.v for row in back.collect()}
+    assert values[25].asDict(True)["note"] == datum(3, 5)["note"]
+    assert (values[3].id, values[3].note, values[3].places) == (3, None, {})
+    dead = {row.offset: row for row in moved.dead.collect()}
+    assert {at: (row.error.schema_id, bytes(row.value)) for at, row in dead.items()} == {
+        30: ("1", bytes(stored()[30][1] or b"")),
+        31: ("99", b"\0\0\0\0\x63zz"),
+    }
+    found = moved.counted()
+    assert (found.records, found.dead, found.tombstones, found.version, found.id) == (32, 2, 1, 2, 2)
+    assert [(it.id, it.records, it.dead) for it in found.ids] == [("1", 21, 1), ("2", 10, 0), ("99", 1, 1)]
+    assert not found.good
+    assert "30 records would be written as orders-value v2, 2 dead letters" in to_html(found)
+    moved.every.unpersist()
+    with pytest.raises(JobFailed, match="record"):
+        migrate(df.where("offset = 30"), subject=SUBJECT, registry=url, mode="FAILFAST").counted()
+
+
+def test_unframed_records_get_a_frame(spark: SparkSession, url: str) -> None:
+    """Bare payloads of a known schema become framed ones of the newest, and bare again."""
+    bare = spark.createDataFrame([(order(1, 1, n)[5:],) for n in range(5)], "value binary")
+    made = migrate(bare, subject=SUBJECT, registry=url, wire="unframed", schema=1, to_wire="confluent").good.collect()
+    assert {bytes(row.value)[:5] for row in made} == {b"\0\0\0\0\2"}
+    framed = spark.createDataFrame(made, "value binary")
+    again = migrate(framed, subject=SUBJECT, registry=url, to_version=1, to_wire="unframed").good
+    assert sorted(bytes(row.value) for row in again.collect()) == sorted(order(1, 1, n)[5:] for n in range(5))
+    text = json.dumps(V1)
+    by_text = migrate(bare, subject=SUBJECT, registry=url, wire="unframed", schema=text, to_wire="avro-single-object")
+    assert {bytes(row.value)[:2] for row in by_text.good.collect()} == {b"\xc3\x01"}
+
+
+def test_to_another_language(spark: SparkSession, url: str) -> None:
+    """Avro becomes JSON by name; what has no place is named before, and back needs what the target demands."""
+    df = spark.createDataFrame(stored(), "key string, value binary, offset int")
+    moved = migrate(df, subject=SUBJECT, registry=url, to_subject="orders-json")
+    moved.every.persist()
+    rows = {row.offset: row.value for row in moved.good.collect()}
+    assert json.loads(bytes(rows[4])[5:]) == {"id": 4, "tags": ["a"]}
+    found = moved.counted()
+    assert found.languages == ("AVRO", "JSON")
+    assert {(loss.path, loss.what) for loss in found.losses} >= {("place", "FIELD"), ("note", "FIELD")}
+    assert (found.records, found.dead) == (32, 2)
+    with pytest.raises(CannotConvert, match="place: the target demands it"):
+        migrate(moved.good, subject="orders-json", registry=url, to_subject=SUBJECT)
+
+
+def test_questions_that_make_no_sense(spark: SparkSession, url: str) -> None:
+    """Unknown versions, columns, modes, and headers that are not there are errors before any job."""
+    df = spark.createDataFrame(stored(), "key string, value binary, headers int")
+    with pytest.raises(VersionNotFound):
+        migrate(df, subject=SUBJECT, registry=url, to_version=9)
+    for more, why in (
+        ({"column": "nothing"}, "no one column"),
+        ({"column": "key"}, "is string"),
+        ({"mode": "PERMISSIVE"}, "no mode"),
+        ({"wire": "confluent-header"}, "name their column"),
+        ({"to_wire": "confluent-header"}, "have a column 'headers'"),
+    ):
+        with pytest.raises(Invalid, match=why):
+            migrate(df, **{"subject": SUBJECT, "registry": url, **more})
+
+
+class TestCommand:
+    """`stele reencode`."""
+
+    @pytest.fixture(autouse=True)
+    def _shared_session(self, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The command ends its session: here it gets the tests' one, which stays."""
+        monkeypatch.setattr(type(spark), "stop", lambda session: None)
+
+    def run(self, url: str, data: Path, *more: str) -> tuple[int, Any]:
+        """Exit code, and the report or what went wrong."""
+        given = ["reencode", "--registry", url, "--data", str(data), "--subject", SUBJECT, "--engine", "python"]
+        done = CliRunner().invoke(app, [*given, "-o", "json", *more])
+        return done.exit_code, done.stderr if done.exit_code == 2 else json.loads(done.stdout)
+
+    def test_written_beside_and_read_again(self, url: str, tmp_path: Path) -> None:
+        """Counted, refused in place, written with dead letters beside, verified by value, appended, overwritten."""
+        keys, values, offsets = zip(*stored(), strict=True)
+        table = pa.table({"key": list(keys), "value": pa.array(values, pa.binary()), "offset": list(offsets)})
+        old, out = tmp_path / "old", tmp_path / "new"
+        old.mkdir()
+        pq.write_table(table, old / "part.parquet")
+        code, found = self.run(url, old, "--dry-run")
+        assert (code, found["dead"], found["written"], out.exists()) == (1, 2, False, False)
+        for wrong, why in (
+            ((), "--out says"),
+            (("--out", str(old)), "name places apart"),
+            (("--out", str(old / "deeper")), "name places apart"),
+            (("--out", str(out), "--append", "--overwrite"), "exclude"),
+            (("--out", str(out), "--schema-version", "1"), "--wire unframed"),
+        ):
+            code, said = self.run(url, old, *wrong)
+            assert (code, why in said) == (2, True), said
+        code, found = self.run(url, old, "--out", str(out), "--verify-values")
+        assert (code, found["dead"], found["written"]) == (1, 2, True)
+        assert found["verified"] == {"records": 31, "read": 31, "there_before": 0, "values": True}
+        assert sorted(pq.read_table(out)["offset"].to_pylist()) == [*range(30), 32]
+        dead = pq.read_table(tmp_path / "new-dead").to_pylist()
+        assert {row["offset"]: row["error"]["schema_id"] for row in dead} == {30: "1", 31: "99"}
+        code, said = self.run(url, old, "--out", str(out))
+        assert (code, "append to it or to overwrite it" in said) == (2, True)
+        code, found = self.run(url, old, "--out", str(out), "--append")
+        assert found["verified"] == {"records": 62, "read": 62, "there_before": 31, "values": None}
+        code, found = self.run(url, old, "--out", str(out), "--overwrite", "--to-version", "1", "--no-verify")
+        assert (found["version"], found["verified"], pq.read_table(out).num_rows) == (1, None, 31)
+
+    def test_text_stays_base64(self, url: str, tmp_path: Path, spark: SparkSession) -> None:
+        """JSON lines with base64 become JSON lines with base64, in another language; all good is exit code 0."""
+        lines = [json.dumps({"offset": n, "value": b64encode(order(1, 1, n)).decode()}) for n in range(8)]
+        (tmp_path / "old.json").write_text("\n".join(lines))
+        out = tmp_path / "new"
+        given = ["--format", "json", "--out", str(out), "--to-subject", "orders-json"]
+        code, found = self.run(url, tmp_path / "old.json", *given)
+        assert (code, found["verified"]["read"]) == (0, 8)
+        written = spark.read.json(str(out)).selectExpr("offset", "unbase64(value) AS v").collect()
+        assert {row.offset: json.loads(bytes(row.v)[5:])["id"] for row in written} == {n: n for n in range(8)}

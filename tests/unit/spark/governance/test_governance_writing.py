@@ -1,0 +1,70 @@
+"""Where new records may go: never over the old ones, nor over one another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stele.errors import InvalidRequest
+from stele.spark.governance.reencoding.answer import Migration, Verified
+from stele.spark.governance.reencoding.writing import Target, check_apart, settled
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "dead"),
+    [
+        ("a", "a", "b"),
+        ("a", "./x/../a", "b"),
+        ("a", "a/b", "c"),
+        ("a/b", "a", "c"),
+        ("a", "b", "b"),
+        ("a", "b", "a"),
+        ("s3://lake/a", "s3://lake/a/", "b"),
+        ("s3://lake/a", "s3://lake/a/b", "b"),
+    ],
+)
+def test_places_must_be_apart(
+    source: str, target: str, dead: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same place by another spelling, one inside the other, and two things at one place are refused."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidRequest, match="name places apart"):
+        check_apart(source, Target(target), Target(dead), "parquet")
+
+
+def test_places_apart_are_taken() -> None:
+    """Neighbours whose names begin alike, and tables with the names of paths, are apart."""
+    check_apart("orders", Target("orders-new"), Target("orders-new-dead"), "parquet")
+    check_apart("s3://lake/a", Target("s3://lake/ab"), Target("s3://lake/ab-dead"), "parquet")
+    check_apart("orders", Target("orders"), Target("dead"), "table")
+    with pytest.raises(InvalidRequest):
+        check_apart("orders", Target("orders", "table"), Target("dead"), "table")
+
+
+def migration(**more: Any) -> Migration:
+    """Ten records, of which so many are dead."""
+    counts: dict[str, Any] = {"records": 10, "tombstones": 1, "dead": 0, "bytes": 1, "new_bytes": 1, **more}
+    return Migration("s", "s", 2, 7, ("confluent", "confluent"), ("AVRO", "AVRO"), ids=(), reasons={}, **counts)
+
+
+@pytest.mark.parametrize(
+    ("dead", "seen", "sound", "good"),
+    [
+        (0, None, True, True),
+        (2, None, True, False),
+        (0, Verified(11, 11), True, True),
+        (2, Verified(9, 9), True, False),
+        (0, Verified(10, 10), False, False),
+        (0, Verified(11, 10), False, False),
+        (0, Verified(31, 31, there_before=20), True, True),
+        (0, Verified(11, 11, values=False), False, False),
+        (0, Verified(11, 11, values=True), True, True),
+    ],
+)
+def test_what_was_written_must_be_there(dead: int, seen: Verified | None, sound: bool, good: bool) -> None:
+    """Tombstones count, dead letters do not, older records are set apart; a record too few is no success."""
+    found = settled(migration(dead=dead), seen)
+    assert (found.sound, found.good, found.report().good) == (sound, good, good)
+    assert found.written
