@@ -98,10 +98,8 @@ class _Planner:
                 item = self._plan(kind.inner(0), f"{path}[]", above)
                 return None if item is None else Items(item, path)
             case "map":
-                key, item = (
-                    self._plan(kind.inner(0), f"{path}{{key}}", above),
-                    self._plan(kind.inner(1), f"{path}{{}}", above),
-                )
+                key = self._plan(kind.inner(0), f"{path}{{key}}", above)
+                item = self._plan(kind.inner(1), f"{path}{{}}", above)
                 if key is None or item is None:
                     return None
                 return Entries(key, item, path, pairs=not isinstance(key, Leaf))
