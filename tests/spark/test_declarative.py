@@ -196,6 +196,7 @@ registry = "{url}"
 
 [table]
 kind = "parquet"
+catalog = "spark_catalog"
 keep = ["source"]
 
 [[route]]
@@ -205,6 +206,13 @@ subject = "{subject}"
 [[route]]
 table = "default.refunds"
 subject = "refunds"
+"""
+UNROUTED = """
+checkpoint = "unused"
+mode = "FAILFAST"
+source = {kind = "kafka", bootstrap = "nowhere:9092", topics = ["one", "two"]}
+table = {kind = "delta"}
+route = [{topic = "one", table = "default.one"}]
 """
 REFUND = {"type": "record", "name": "Refund", "fields": [{"name": "amount", "type": "double"}]}
 
@@ -248,10 +256,13 @@ def test_the_command_runs_a_pipeline_toml(tmp_path: Path, registry: StubRegistry
 def test_what_is_refused(tmp_path: Path, registry: StubRegistry) -> None:
     """Tables Spark's pipelines cannot write, and choices there are not, are refused before anything is declared."""
     toml = TOML.format(url=registry.url, subject=SUBJECT).replace(
-        'kind = "parquet"', 'catalog = "sqlite:///c.db"\nwarehouse = "w"'
+        'kind = "parquet"\ncatalog = "spark_catalog"', 'catalog = "sqlite:///c.db"\nwarehouse = "w"'
     )
     (tmp_path / "pipeline.toml").write_text(toml, encoding="utf-8")
     with pytest.raises(Invalid, match="of the kind iceberg: choose parquet, delta, iceberg-spark"):
+        declarative.from_config(tmp_path / "pipeline.toml")
+    (tmp_path / "pipeline.toml").write_text(UNROUTED, encoding="utf-8")
+    with pytest.raises(Invalid, match="a route for every topic"):
         declarative.from_config(tmp_path / "pipeline.toml")
     registry.add("headers", VERSIONS[0])
     table = partial(declarative.streaming_table, "orders", registry=registry.url, source="raw")

@@ -28,14 +28,17 @@ def from_config(path: Path | str, *, newer: Newer = "stop") -> None:
     """Declare the tables of a `pipeline.toml`, each with its records, and their dead letters.
 
     Sources, routes, kept columns and names of tables are the file's; checkpoints, triggers, the session and its metrics
-    are those of Spark's pipeline, and so is how tables grow. Tables are of the kinds `parquet`, `delta` and
-    `iceberg-spark`. Raises `Invalid` for another kind and for a wrong file, otherwise as `streaming_table`.
+    are those of Spark's pipeline, and so is where tables are kept and how they grow. Tables are of the kinds `parquet`,
+    `delta` and `iceberg-spark`. Raises `Invalid` for another kind, for a wrong file, and for FAILFAST where topics may
+    have no route; otherwise as `streaming_table`.
     """
     need_pipelines()
     config = load_config(path)
     if config.table.kind not in _FORMATS:
         kinds = ", ".join(_FORMATS)
         raise Invalid(f"{path}: Spark's pipelines cannot write tables of the kind {config.table.kind}: choose {kinds}")
+    if config.mode == "FAILFAST" and _has_unrouted(config):
+        raise Invalid(f"{path}: in mode FAILFAST there must be a route for every topic, or one without a topic")
     spark, format_ = session(), _FORMATS[config.table.kind]
     raw = frames(spark, config)
     kept = {str(name): OWN + name for name in config.table.keep}
@@ -43,11 +46,10 @@ def from_config(path: Path | str, *, newer: Newer = "stop") -> None:
     for topic, stream in _streams(config, newer):
         stream.declare(spark, _of_topic(raw, topic, config), kept, format_, {})
         letters[stream.records] = stream.letters(spark)
-    rest = _unrouted(raw, config)
-    if rest is not None:
-        letters["unrouted"] = rest
+    if _has_unrouted(config):
+        letters["unrouted"] = _unrouted(raw, config)
     if config.mode == "DEADLETTER":
-        declare_letters(config.dead_letter_table, letters, format_)
+        declare_letters(_in_catalog(config, config.dead_letter_table), letters, format_)
 
 
 def _streams(config: PipelineConfig, newer: Newer) -> Iterator[tuple[str, Stream]]:
@@ -60,7 +62,7 @@ def _streams(config: PipelineConfig, newer: Newer) -> Iterator[tuple[str, Stream
             topic,
             Stream(
                 reading,
-                f"{routes[0].table}_records",
+                f"{reading.targets[0].name}_records",
                 "value",
                 "headers" if reading.wire.needs_headers else None,
                 tuple(name for name in RAW if name != "value"),
@@ -77,7 +79,7 @@ def _reading(config: PipelineConfig, registry: RegistryLike, topic: str, routes:
         pinned = pin(registry, route.subject, patience=source.patience)
         if source.rules == "refuse":
             refuse_reading(pinned)
-        targets.append(Target(route.table, pinned, route.message))
+        targets.append(Target(_in_catalog(config, route.table), pinned, route.message))
     return Reading(
         tuple(targets),
         registry,
@@ -90,6 +92,10 @@ def _reading(config: PipelineConfig, registry: RegistryLike, topic: str, routes:
     )
 
 
+def _in_catalog(config: PipelineConfig, table: str) -> str:
+    return f"{config.table.catalog}.{table}" if config.table.catalog else table
+
+
 def _of_topic(raw: DataFrame, topic: str, config: PipelineConfig) -> DataFrame:
     from pyspark.sql import functions as f
 
@@ -99,13 +105,16 @@ def _of_topic(raw: DataFrame, topic: str, config: PipelineConfig) -> DataFrame:
     return raw.where(f.col("topic").isNull() | ~f.col("topic").isin(*others)) if others else raw
 
 
-def _unrouted(raw: DataFrame, config: PipelineConfig) -> DataFrame | None:
-    """Records of topics that no route takes, as dead letters; None where there can be none."""
+def _has_unrouted(config: PipelineConfig) -> bool:
+    topics = {route.topic for route in config.routes}
+    return "" not in topics and set(config.source.topics) != topics
+
+
+def _unrouted(raw: DataFrame, config: PipelineConfig) -> DataFrame:
+    """Records of topics that no route takes, as dead letters."""
     from pyspark.sql import functions as f
 
-    topics = {route.topic for route in config.routes}
-    if "" in topics or set(config.source.topics) == topics:
-        return None
+    topics = [route.topic for route in config.routes]
     number = f.lit(None).cast(spark_types([wire_named(config.source.wire).id_type])[0])
     reason = f.concat(f.lit(f"{UNROUTED} "), f.col("topic"))
     parts = [number.alias("schema_id"), f.lit(None).cast("int").alias("byte"), reason.alias("reason")]
