@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from stele.errors import StoreError
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
 from stele.spark.pipeline.journal import Entry, Journal
 from stele.spark.pipeline.lag import LagWatch, client_settings, lag, reached
@@ -84,6 +85,15 @@ def test_nobody_knows(tmp_path: Path) -> None:
     assert lag(config(folder, "127.0.0.1:1", "orders", **{"kafka.no.such": "x"})) is None
     files = PipelineConfig(str(folder), SourceConfig(path="x", subject="s"), TableConfig(kind="parquet", name="a.b"))
     assert lag(files) is None
+
+
+def test_a_checkpoint_that_cannot_be_read_has_no_lag(tmp_path: Path) -> None:
+    """Lag is asked for beside the work, which does not fail for it."""
+    folder = checkpoint(tmp_path / "state", {"orders": {"0": 1}}, done=1)
+    (folder / "stele" / "totals.json").write_text("{")
+    with pytest.raises(StoreError):
+        reached(str(folder))
+    assert lag(config(folder, "127.0.0.1:1", "orders")) is None
 
 
 def test_settings_in_the_words_of_librdkafka() -> None:

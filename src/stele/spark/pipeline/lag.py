@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
+from stele.errors import StoreError
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig
 from stele.spark.pipeline.journal import FOLDER, Journal
 
@@ -34,13 +35,10 @@ _CREDENTIAL: Final = re.compile(r"\b(username|password)\s*=\s*\"((?:[^\"\\]|\\.)
 def lag(config: PipelineConfig) -> dict[str, int] | None:
     """Records by topic that no finished batch has had.
 
-    None where nobody can say: the source is no Kafka, no batch is finished, confluent-kafka is not installed, the
-    broker does not answer in time, or wants credentials only Java can read.
+    None where nobody can say: the source is no Kafka, no batch is finished, the checkpoint cannot be read,
+    confluent-kafka is not installed, the broker does not answer in time, or wants credentials only Java can read.
     """
     if config.source.kind != "kafka":
-        return None
-    done = reached(config.checkpoint)
-    if done is None:
         return None
     try:
         from confluent_kafka import KafkaException
@@ -48,8 +46,11 @@ def lag(config: PipelineConfig) -> dict[str, int] | None:
     except ImportError:
         return None
     try:
+        done = reached(config.checkpoint)
+        if done is None:
+            return None
         return _behind(AdminClient(client_settings(config.source)), done, config.source.topics)
-    except (KafkaException, TimeoutError):
+    except (KafkaException, TimeoutError, OSError, StoreError):
         return None
 
 
