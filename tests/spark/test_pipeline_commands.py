@@ -62,7 +62,7 @@ def test_from_the_first_file_to_a_replay(registry: StubRegistry, tmp_path: Path,
     assert re.search(
         r"batch 0: 10 rows \(id 1: 10\), 3 dead letters, orders-value v1, [\d.]+ s, [\d,]+ records/s", ran.stderr
     )
-    assert "1 batches, 10 rows, 3 dead letters, 1 tombstones; versions used: orders-value 1" in ran.stdout
+    assert "1 batch, 10 rows, 3 dead letters, 1 tombstone; versions used: orders-value 1" in ran.stdout
 
     status = json.loads(typed("status", file, "-o", "json").stdout)
     assert (status["running"], status["totals"]["rows"], status["totals"]["dead_letters"]) == (False, 10, 3)

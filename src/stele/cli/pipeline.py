@@ -167,6 +167,7 @@ def _progress(config: PipelineConfig) -> Callable[[BatchReport], None]:
 
 def line(batch: BatchReport, behind: int | None = None) -> str:
     """What is said about a batch."""
+    from stele.spark.governance.report import several
     from stele.spark.pipeline.status import rate
 
     ids = [f"id {name or '–'}: {count:,}" for name, count in sorted(batch.records.items(), key=_by_number)]
@@ -174,8 +175,8 @@ def line(batch: BatchReport, behind: int | None = None) -> str:
         ids[MOST_IDS:] = [f"{len(ids) - MOST_IDS} more"]
     named = f" ({', '.join(ids)})" if ids else ""
     parts = [
-        f"{strftime('%H:%M:%S')} batch {batch.batch}: {batch.rows:,} rows{named}",
-        f"{batch.dead_letters:,} dead letters",
+        f"{strftime('%H:%M:%S')} batch {batch.batch}: {several(batch.rows, 'row')}{named}",
+        several(batch.dead_letters, "dead letter"),
         *(f"{subject} v{version}" for subject, version in batch.versions.items()),
         f"{batch.seconds:.1f} s",
     ]
@@ -194,9 +195,10 @@ def _by_number(item: tuple[str, int]) -> tuple[bool, int, str]:
 
 def summary(done: PipelineReport) -> None:
     """Print the sums of a run."""
+    from stele.spark.governance.report import several
+
     versions = "; ".join(f"{subject} {', '.join(map(str, used))}" for subject, used in done.versions.items())
-    text = (
-        f"{done.batches} batches, {done.rows:,} rows, {done.dead_letters:,} dead letters, "
-        f"{done.tombstones:,} tombstones; versions used: {versions or '–'}"
-    )
-    console.print(Text(text), soft_wrap=True)
+    counts = ((done.rows, "row"), (done.dead_letters, "dead letter"), (done.tombstones, "tombstone"))
+    batches = f"{done.batches:,} batch{'' if done.batches == 1 else 'es'}"
+    told = ", ".join((batches, *(several(count, what) for count, what in counts)))
+    console.print(Text(f"{told}; versions used: {versions or '–'}"), soft_wrap=True)
