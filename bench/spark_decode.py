@@ -119,7 +119,7 @@ def write_data(spark: SparkSession, folder: Path, records: int) -> None:
     frames: list[DataFrame] = []
     more = ("", ", 'EUR' AS currency", ", 'EUR' AS currency, cast(id % 5 AS int) AS priority")
     for place, extra in enumerate(more):
-        rows = spark.range(place, records, 3).selectExpr("id AS n", *_split(COLUMNS + extra))
+        rows = spark.range(place, records, 3).selectExpr("id AS n", *split_columns(COLUMNS + extra))
         text = known.schemas[place].text
         frames.append(to_registry(rows, subject=SUBJECT, registry=known, schema=text, keep=["n"]))
     mixed = frames[0].union(frames[1]).union(frames[2]).orderBy(f.xxhash64("n"))
@@ -150,7 +150,7 @@ def usual_udf(
     return decode
 
 
-def _split(columns: str) -> list[str]:
+def split_columns(columns: str) -> list[str]:
     """The expressions of a select list: split at commas outside brackets."""
     parts, depth, begin = [], 0, 0
     for place, char in enumerate(columns):
@@ -161,21 +161,24 @@ def _split(columns: str) -> list[str]:
     return [*parts, columns[begin:]]
 
 
+_SEEN: dict[tuple[str, str], int] = {}
+"""Ticks of each process there was, by number and time of its start: Spark ends workers that wait for a minute."""
+
+
 def cpu_seconds() -> float:
-    """CPU time of all processes below this one, ended ones too."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
+    """CPU time of all processes below this one, and of those that have been found there before."""
+    found = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
-            parts = place.read_text().rpartition(")")[2].split()
+            found[place.parent.name] = place.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        parents[int(place.parent.name)] = int(parts[1])
-        ticks[int(place.parent.name)] = sum(int(part) for part in parts[11:15])
-    mine = {os.getpid()}
-    while grown := {pid for pid, parent in parents.items() if parent in mine} - mine:
+    mine = {str(os.getpid())}
+    while grown := {pid for pid, parts in found.items() if parts[1] in mine} - mine:
         mine |= grown
-    return sum(ticks[pid] for pid in mine - {os.getpid()}) / os.sysconf("SC_CLK_TCK")
+    for pid in mine - {str(os.getpid())}:
+        _SEEN[pid, found[pid][19]] = int(found[pid][11]) + int(found[pid][12])
+    return sum(_SEEN.values()) / os.sysconf("SC_CLK_TCK")
 
 
 def measured(runs: dict[str, Callable[[], DataFrame]]) -> dict[str, tuple[float, float]]:
