@@ -325,6 +325,8 @@ class SinkSuite:
         assert columns is not None
         assert set(columns.names) == {"id", "text", "more0", "more1"}
 
+    @pytest.mark.slow
+    @pytest.mark.timeout(600)
     def test_a_writer_killed_half_way(
         self, spark: SparkSession, config: TableConfig, open_table: Callable[[], Sink]
     ) -> None:

@@ -10,7 +10,7 @@ from stele.spark.pipeline.changes import widens as iceberg_widens
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.sinks.columns import filled, quoted
 from stele.spark.pipeline.sinks.jvm import java_session, jvm, need_class
-from stele.spark.pipeline.sinks.sql import SqlTable, first_line, properties
+from stele.spark.pipeline.sinks.sql import SqlTable, first_line, properties, refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,8 +74,6 @@ class DeltaSink(SqlTable):
 
     def append(self, rows: DataFrame, application: str, batch: int) -> None:
         """Add the rows in one commit that carries the batch; see `Sink`."""
-        from pyspark.errors import PySparkException
-
         if rows.isEmpty():
             return
         for left in reversed(range(TRIES)):
@@ -87,7 +85,7 @@ class DeltaSink(SqlTable):
                 else:
                     writer.saveAsTable(self._place)
                 return
-            except PySparkException as error:
+            except refusals() as error:
                 if not any(word in str(error) for word in _PASSING):
                     raise
                 if not left:

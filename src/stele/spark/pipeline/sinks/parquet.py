@@ -23,7 +23,7 @@ from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.sinks.columns import applied, filled, literal, nullable, quoted, sql_columns
 from stele.spark.pipeline.sinks.hadoop import Folder
 from stele.spark.pipeline.sinks.jvm import java_session, jvm
-from stele.spark.pipeline.sinks.sql import SqlTable, first_line
+from stele.spark.pipeline.sinks.sql import SqlTable, first_line, refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +34,12 @@ HIDDEN: Final = "_stele"
 
 CATALOG: Final = "spark_catalog"
 HIVE: Final = "spark.sql.catalogImplementation"
+
+_STRICT: Final = "hive.metastore.disallow.incompatible.col.type.changes"
+ADVICE: Final = (
+    f". A metastore takes new columns inside of others when it has {_STRICT} = false; for one of the session's own "
+    f'add "spark.hadoop.{_STRICT}" = "false" to conf of [spark]'
+)
 
 
 class ParquetSink(SqlTable):
@@ -127,16 +133,15 @@ class ParquetSink(SqlTable):
 
     def _grow(self, changes: Sequence[Change], wanted: StructType) -> None:
         """Columns at the top could be added with SQL; the catalogue's own call takes nested and wider ones, too."""
-        from pyspark.errors import PySparkException
-
         columns = applied(self._needed(), changes, wanted)
         if self._given:
             self._remember(columns)
         made = jvm(self._spark).org.apache.spark.sql.types.DataType.fromJson(columns.json())
         try:
             self._catalogue.alterTableDataSchema(self._ident, made)
-        except PySparkException as error:
-            raise Conflict(f"the table {self._name} cannot be changed: {first_line(error)}") from error
+        except refusals() as error:
+            advice = ADVICE if self._spark.conf.get(HIVE, "") == "hive" else ""
+            raise Conflict(f"the table {self._name} cannot be changed: {first_line(error)}{advice}") from error
         self._refresh()
 
     @property

@@ -99,17 +99,24 @@ class SqlTable(ABC):
 
     def _sql(self, statement: str) -> None:
         """Run a statement. Raises `Conflict` when Spark refuses it."""
-        from pyspark.errors import PySparkException
-
         try:
             self._spark.sql(statement)
-        except PySparkException as error:
+        except refusals() as error:
             raise Conflict(f"the table {self._name} cannot be changed: {first_line(error)}") from error
 
 
+def refusals() -> tuple[type[Exception], ...]:
+    """What PySpark raises for what its JVM refuses: errors of its own, or the JVM's, where it has no word for them."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JJavaError
+
+
 def first_line(error: Exception) -> str:
-    """What Spark says, without its plans."""
-    return str(error).partition("\n")[0]
+    """What Spark says, without its plans and stacks."""
+    java = getattr(error, "java_exception", None)
+    return (str(error) if java is None else str(java.getMessage())).partition("\n")[0]
 
 
 def properties(given: dict[str, str]) -> str:
