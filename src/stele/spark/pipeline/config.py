@@ -44,10 +44,12 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path      the folder
     format    parquet and orc: files with a binary column; binaryFile: each file is one record
     column    the binary column's name; of no meaning for binaryFile
-    max_files_per_trigger    files of one micro-batch, None is all there are
-    bootstrap, topics        of Kafka; pattern (of Java) instead of topics takes new ones that match, too
+    max_files_per_trigger    files of one micro-batch; left out, all there are
+    bootstrap                addresses of brokers of Kafka, several with commas
+    topics                   its topics
+    pattern                  instead of topics: a regular expression of Java; new topics that match are found, too
     starting                 where a new checkpoint begins: `earliest` or `latest`
-    max_records_per_trigger  records of Kafka in one micro-batch, None is all there are
+    max_records_per_trigger  records of Kafka in one micro-batch
     options   more options of Spark's source, `kafka.security.protocol` for one
     subject   whose newest version is the reader's schema; of one topic without routes it may be left out (topic-value)
     registry  address (several with commas), or the path of a snapshot file (`*.json`)
@@ -96,7 +98,7 @@ class TableConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     catalog    `iceberg`: the SQL catalogue's address; `iceberg-spark`, `delta`: the name of a catalogue of the session,
                '' is its current one
     warehouse  where data go; '' where the catalogue knows
-    name       `namespace.table`; of the first route, where there are routes
+    name       `namespace.table`; left out where there are routes
     changes    `apply`: what the table needs is done by itself; `ask`: the run stops until `stele pipeline plan --apply`
     renames    `rename`: the column of a renamed field takes the new name, where tables can; `add`: there is a new one
     drops      `keep`: columns of fields that left the schema stay; `refuse`: the run stops
@@ -137,13 +139,20 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeadLetterConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table of records that could not be decoded, beside the first table; '' is its name + `_dead_letters`."""
+    """The table of records that could not be decoded, in the same catalogue.
+
+    table   `namespace.table`; '' is the name of the first table + `_dead_letters`
+    """
 
     table: str = ""
 
 
 class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When batches run: once over all there is (`available_now`, the default), or every `interval` (`10 seconds`)."""
+    """When batches run.
+
+    available_now   once over all there is, which is so without an interval, too
+    interval        again and again, so often (`10 seconds`); `0 seconds` is one after the other
+    """
 
     available_now: bool = False
     interval: str = ""
@@ -167,7 +176,11 @@ class SparkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MetricsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Metrics for Prometheus: on a port of their own while the pipeline runs, and in a file after every batch."""
+    """Metrics for Prometheus.
+
+    port   where they are served while the pipeline runs, on all addresses of the machine; 0 is nowhere
+    file   where they are written after every batch, for the node exporter's textfile collector; '' is nowhere
+    """
 
     port: int = 0
     file: str = ""
@@ -176,6 +189,7 @@ class MetricsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole pipeline.
 
+    checkpoint   folder of progress, of Spark's and our own; a new one starts from the beginning
     route   tables of the records of each topic and type; without, all records go to `table`
     mode    DEADLETTER sets bad records aside, FAILFAST stops at the first one
     engine  auto, jvm, vm or python

@@ -8,10 +8,11 @@ would be in both tables otherwise, or in none.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -47,13 +48,24 @@ def held(checkpoint: str, name: str = "") -> Iterator[None]:
     folder = Path(checkpoint) / FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Conflict(
-                f"the pipeline of {checkpoint} is being {'replayed' if name else 'run'} by another process"
-            ) from None
+        if not _locked(file):
+            time.sleep(LOOK)  # somebody may only have looked, like `status`
+            if not _locked(file):
+                doing = "replayed" if name else "run"
+                raise Conflict(f"the pipeline of {checkpoint} is being {doing} by another process")
         yield
+
+
+def _locked(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+LOOK: Final = 0.1
+"""Seconds in which a look at the lock is over."""
 
 
 FOLDER: Final = "stele"
