@@ -235,6 +235,7 @@ def to_registry(
     names row and field. Raises `SubjectNotFound`, `ContentNotFound` (schema not registered), `Incompatible`,
     `RegistryUnreachable`, `Invalid`, `DataError`, `NotInstalled`.
     """
+    # Long because every choice is an argument, and each is told once, here
     need_spark()
     from pyspark.sql.types import BinaryType
 

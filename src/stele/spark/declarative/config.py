@@ -89,6 +89,7 @@ def _reading(config: PipelineConfig, registry: RegistryLike, topic: str, routes:
         several=len(targets) > 1,
         topic=topic,
         patience=source.patience,
+        recursion=source.recursion,
     )
 
 

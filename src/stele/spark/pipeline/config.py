@@ -57,6 +57,7 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wire      how records name their schemas, a word of `stele.spark.wires`
     message   which message of a Protobuf schema, which struct of a Thrift schema; the usual one otherwise
     rules     of schemas that have such: `refuse`, `run` or `ignore`
+    recursion  how often a type that contains itself stands inside itself in the columns; see `from_registry`
     """
 
     kind: Literal["files", "kafka"] = "files"
@@ -76,6 +77,7 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wire: str = "confluent"
     message: str = ""
     rules: Literal["refuse", "run", "ignore"] = "refuse"
+    recursion: int = 0
 
     def __post_init__(self) -> None:
         if self.kind == "files" and not self.path:

@@ -41,11 +41,11 @@ class Route:
     config: RouteConfig
     pinned: Pin
 
-    def record(self) -> StructType:
+    def record(self, config: PipelineConfig) -> StructType:
         """The columns of its records. Raises `Invalid` when the newest schema is no record."""
         from pyspark.sql.types import StructType
 
-        type_ = type_for(self.pinned.reader, self.config.message)
+        type_ = type_for(self.pinned.reader, self.config.message, config.source.recursion)
         if not pa.types.is_struct(type_):
             raise Invalid(f"the newest schema of {self.pinned.subject} is no record, so it has no columns")
         found = spark_types([type_])[0]
@@ -63,13 +63,15 @@ class Route:
 
         own = [StructField(ID_COLUMN, id_type(config)), StructField(VERSION_COLUMN, IntegerType())]
         kept = zip(config.table.keep, spark_types([RAW[name] for name in config.table.keep]), strict=True)
-        return StructType([*self.record().fields, *own, *(StructField(OWN + name, type_) for name, type_ in kept)])
+        return StructType(
+            [*self.record(config).fields, *own, *(StructField(OWN + name, type_) for name, type_ in kept)]
+        )
 
     def rows(self, judged: DataFrame, config: PipelineConfig, value: Column) -> DataFrame:
         """The rows of its table among judged records; value is its part of them."""
         from pyspark.sql import functions as f
 
-        fields = [value.getField(field.name).alias(field.name) for field in self.record().fields]
+        fields = [value.getField(field.name).alias(field.name) for field in self.record(config).fields]
         own = [f.col(ID).alias(ID_COLUMN), self._version().alias(VERSION_COLUMN)]
         kept = [f.col(name).alias(OWN + name) for name in config.table.keep]
         return judged.where(f.col(ERROR).isNull() & value.isNotNull()).select(*fields, *own, *kept)
@@ -137,6 +139,7 @@ class Group:
             several=len(targets) > 1,
             topic=self.topic,
             patience=source.patience,
+            recursion=source.recursion,
         )
         records = self.taken(raw).withColumn(VALUE, f.col("value"))
         headers = "headers" if wire.needs_headers else None
