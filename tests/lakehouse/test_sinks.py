@@ -38,8 +38,8 @@ class TestDeltaInACatalogue(TestDeltaInAFolder):
         yield TableConfig(kind="delta")
         spark.sql("DROP TABLE IF EXISTS shop.things")
 
-    def test_a_writer_killed_half_way(self) -> None:  # type: ignore[override]  # the same in another place
-        """That catalogue ends with its process, so what the test for folders shows has to do."""
+    # that catalogue ends with its process, so only tables in folders can be written from two
+    test_a_writer_killed_half_way = None  # type: ignore[assignment]
 
 
 class TestIcebergInACatalogue(SinkSuite):

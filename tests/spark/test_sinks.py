@@ -6,16 +6,26 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from unittest.mock import Mock
 
+import pyarrow as pa
 import pytest
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 from tests.spark.sink_suite import SinkSuite, Step
 
+from stele.errors import Invalid
+from stele.spark.pipeline.changes import planned
 from stele.spark.pipeline.config import TableConfig
-from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_upkeep, parquet
+from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_upkeep, open_sink, parquet
 from stele.spark.pipeline.sinks.hadoop import Folder
+from stele.spark.pipeline.sinks.writing import FileWriter, Target
 
 
 class TestIceberg(SinkSuite):
@@ -73,6 +83,70 @@ class TestParquet(SinkSuite):
         """Nothing is staged any more."""
         hidden = Path(table._given) / parquet.HIDDEN  # type: ignore[attr-defined]
         assert not list(hidden.rglob("*.parquet"))
+
+
+def _catalogue(folder: Path) -> TableConfig:
+    return TableConfig(catalog=f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "warehouse"))
+
+
+def test_two_pipelines_may_begin_one_table_at_once(tmp_path: Path) -> None:
+    """Catalogue, namespace, table and columns are made by two writers at the same time; neither fails or loses any."""
+
+    def work(round_: int, mine: str) -> None:
+        start.wait()
+        table = iceberg.IcebergSink(Mock(), _catalogue(tmp_path / str(round_)), "a.b")
+        for number in range(3):
+            wanted = StructType([StructField(name, LongType()) for name in ("id", f"{mine}{number}")])
+            table.change(planned(table.columns(), wanted, table.abilities), wanted)
+
+    for round_ in range(4):
+        start = Barrier(2)
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(work, round_, mine) for mine in "xy"]:
+                done.result()
+        columns = iceberg.IcebergSink(Mock(), _catalogue(tmp_path / str(round_)), "a.b").columns()
+        assert columns is not None
+        assert sorted(columns.names) == ["id", "x0", "x1", "x2", "y0", "y1", "y2"]
+
+
+def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest ones stay, no row is lost, and metadata that only the others needed are deleted."""
+    monkeypatch.setattr(iceberg_upkeep, "TOGETHER", 4)
+    sink = iceberg.IcebergSink(Mock(), _catalogue(tmp_path), "a.b")
+    wanted = StructType([StructField("id", LongType())])
+    sink.change(planned(None, wanted, sink.abilities), wanted)
+    with sink._needed().transaction() as transaction:
+        transaction.set_properties({iceberg_upkeep.LEAST: "3", iceberg_upkeep.OLDEST: "0"})
+    for batch in range(9):
+        table = sink._needed()
+        target = Target(schema_to_pyarrow(table.schema()), f"{table.location()}/data", "stele-", {})
+        with FileWriter(target) as writer:
+            writer.write(pa.RecordBatch.from_pydict({"id": [batch]}))
+        iceberg.commit(table, list(writer.files), "app", batch)
+        time.sleep(0.002)  # no snapshot is old in the millisecond it is made in
+        iceberg_upkeep.expire(table)
+    table = sink._needed()
+    assert 3 <= len(table.snapshots()) < 3 + 4
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(9)]
+    assert iceberg.committed(table, "app", 8)
+    lists = {path.name for path in tmp_path.rglob("snap-*.avro")}
+    assert lists == {snapshot.manifest_list.rpartition("/")[2] for snapshot in table.snapshots()}
+    assert iceberg_upkeep.sweep(table, f"{table.location()}/data") == []
+    stray = Path(f"{table.location()}/data/stele-stray.parquet".removeprefix("file://"))
+    stray.write_bytes(b"")
+    assert iceberg_upkeep.sweep(table, f"{table.location()}/data") == [f"{table.location()}/data/{stray.name}"]
+    assert not stray.exists()
+    assert len(list(stray.parent.glob("*.parquet"))) == 9
+
+
+def test_a_session_without_the_runtime_says_what_to_add(spark: SparkSession) -> None:
+    """Kinds of tables that this session cannot write are refused at once, with packages and settings."""
+    with pytest.raises(Invalid, match=r"io\.delta:delta-spark_2\.13.*DeltaSparkSessionExtension"):
+        open_sink(spark, TableConfig(kind="delta"), "a.b")
+    with pytest.raises(Invalid, match=r"org\.apache\.iceberg:iceberg-spark-runtime"):
+        open_sink(spark, TableConfig(kind="iceberg-spark"), "a.b")
+    with pytest.raises(Invalid, match="give the table a warehouse"):
+        open_sink(spark, TableConfig(kind="parquet"), "a.b")
 
 
 @pytest.mark.slow
