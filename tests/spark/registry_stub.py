@@ -8,6 +8,7 @@ from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
 
@@ -81,10 +82,10 @@ class StubRegistry:
         if self.broken or path == self.outage:
             return 503, {"error_code": 50300, "message": "closed for today"}
         if match := re.fullmatch(r"/subjects/([^/]+)/versions", path):
-            held = self.subjects.get(match[1])
+            held = self.subjects.get(unquote(match[1]))
             return (200, list(range(1, len(held) + 1))) if held else (404, _gone(40401, "Subject not found"))
         if match := re.fullmatch(r"/subjects/([^/]+)/versions/(\w+)", path):
-            return self._version(match[1], match[2])
+            return self._version(unquote(match[1]), match[2])
         if match := re.fullmatch(r"/schemas/ids/(\d+)", path):
             found = self.texts.get(int(match[1]))
             return (200, found) if found else (404, _gone(40403, "Schema not found"))
@@ -92,7 +93,7 @@ class StubRegistry:
             found = self.texts.get(UUID(match[1]).int)
             return (200, {**found, "guid": match[1]}) if found else (404, _gone(40403, "Schema not found"))
         if match := re.fullmatch(r"/v1/groups/([^/]+)/encodings/(\d+)", path):
-            return self._encoding(match[1], int(match[2]))
+            return self._encoding(unquote(match[1]), int(match[2]))
         return 404, _gone(404, "no such route")
 
     def _encoding(self, group: str, number: int) -> tuple[int, Any]:

@@ -147,8 +147,8 @@ def test_the_statement_of_rip_42(spark: SparkSession, registry: StubRegistry, or
 
 def test_a_stream_of_pravega(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
     """PRAVEGA-STREAM names group and encodings; its events are where the session says, or the error says what to do."""
-    registry.add("scope%2FsensorDataStream", V1)  # as it is on the way
-    registry.encodings["scope%2FsensorDataStream"] = [(1, "")]
+    registry.add("scope/sensorDataStream", V1)
+    registry.encodings["scope/sensorDataStream"] = [(1, "")]
     text = "CREATE STREAM sensorData WITH (PRAVEGA-STREAM='scope/sensorDataStream')"
     with pytest.raises(Invalid, match=r"Spark 4 has no connector for Pravega\. Give the option path"):
         sql(spark, text)
@@ -239,6 +239,20 @@ def test_topics_of_several_types(spark: SparkSession, registry: StubRegistry, or
     assert rows(sql(spark, "SELECT value FROM names")) == [("ab",)]
 
 
+def test_types_that_contain_themselves(spark: SparkSession, registry: StubRegistry, orders: Path) -> None:
+    """A tree has columns as deep as `recursion` says, in SELECT and in INSERT."""
+    tree = {
+        "type": "record",
+        "name": "Tree",
+        "fields": [{"name": "leaf", "type": "int"}, {"name": "next", "type": ["null", "Tree"], "default": None}],
+    }
+    registry.add("tree", tree)
+    (orders.parent / "tree").mkdir()
+    sql(spark, f"CREATE STREAM tree WITH (path={literal(str(orders.parent / 'tree'))}, subject=tree, recursion=1)")
+    sql(spark, "INSERT INTO tree (leaf, next) SELECT 1, named_struct('leaf', 2)")
+    assert rows(sql(spark, "SELECT leaf, next.leaf FROM tree")) == [(1, 2)]
+
+
 def test_streams_are_shown_described_and_dropped(spark: SparkSession, orders: Path) -> None:
     """SHOW, DESCRIBE and DROP know streams by name in any case, leave what is not one to Spark, and hide secrets."""
     sql(spark, f"CREATE STREAM one WITH (path={literal(str(orders))}, subject='{SUBJECT}', option.pass='secret')")
@@ -322,6 +336,7 @@ def test_insert_fills_the_files_other_columns(
         ({"path": "x", "mode": "DROP"}, "the option 'mode' is FAILFAST or PERMISSIVE or DEADLETTER, not 'DROP'"),
         ({"path": "x", "reader": "newest"}, "the option 'reader' is latest or the number of a version"),
         ({"path": "x", "patience": "nan"}, "the option 'patience' is a number of seconds"),
+        ({"path": "x", "recursion": "-1"}, "the option 'recursion' is how often"),
         ({"path": "x", "table": "y"}, "the option 'table' does not go with 'path'"),
         ({"path": "x", "subject": "a,,b"}, "the option 'subject' is a subject"),
         ({"path": "x", "update-mode": "upsert"}, "the option 'update-mode' is append"),

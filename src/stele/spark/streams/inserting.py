@@ -49,6 +49,7 @@ def insert(spark: SparkSession, stream: Stream, df: DataFrame, columns: Sequence
         topic=how.topic,
         engine=how.engine,
         patience=how.patience,
+        recursion=how.recursion,
     )
     names = {_RECORD: how.place.column, _HEADERS: how.place.headers or "headers"}
     how.place.write(written.toDF(*(names.get(name, name[1:]) for name in written.columns)))
@@ -62,7 +63,13 @@ def _fields(stream: Stream) -> dict[str, DataType]:
 
     how = stream.reading
     plan = planned(
-        stream.registry, how.subjects[0], message=how.message, wire=how.wire, rules="ignore", patience=how.patience
+        stream.registry,
+        how.subjects[0],
+        message=how.message,
+        wire=how.wire,
+        rules="ignore",
+        patience=how.patience,
+        recursion=how.recursion,
     )
     kind = spark_types([plan.type])[0]
     return {field.name: field.dataType for field in kind} if isinstance(kind, StructType) else {"value": kind}

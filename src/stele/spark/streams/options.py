@@ -34,6 +34,7 @@ OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "message": ("format.thrift-class",),
     "rules": (),
     "engine": (),
+    "recursion": (),
     "extras": (),
     "patience": (),
     "format.type": ("value-format",),
@@ -86,6 +87,7 @@ class Reading:
     engine: str
     extras: bool
     patience: float
+    recursion: int
     format_type: str
 
 
@@ -166,6 +168,7 @@ def reading(name: str, given: Mapping[str, str], settings: Mapping[str, str]) ->
         engine=said.get("engine", "auto"),
         extras=said.get("extras", "true").lower() == "true",
         patience=_seconds(said),
+        recursion=_depth(said),
         format_type=said.get("format.type").upper(),
     )
 
@@ -227,6 +230,13 @@ def _seconds(said: _Said) -> float:
     if not isfinite(seconds) or seconds < 0:
         raise said.wrong("patience", f"is a number of seconds, not {text!r}")
     return seconds
+
+
+def _depth(said: _Said) -> int:
+    text = said.get("recursion", "0")
+    if not (text.isascii() and text.isdigit() and len(text) < 4):
+        raise said.wrong("recursion", f"is how often a type may stand inside itself, not {text!r}")
+    return int(text)
 
 
 def _message(said: _Said) -> str:

@@ -166,7 +166,7 @@ class Files:
         folder = Path(self.path)
         if not folder.is_dir():
             return True
-        return any(found.is_file() and not found.name.startswith((".", "_")) for found in folder.rglob("*"))
+        return any(found.is_file() and not _hidden(found.relative_to(folder)) for found in folder.rglob("*"))
 
     def _bytes(self, df: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
@@ -234,6 +234,11 @@ class Table:
 
     def __str__(self) -> str:
         return f"table {self.name}"
+
+
+def _hidden(path: Path) -> bool:
+    """Whether Spark passes over a file: its name, or that of a folder on the way, begins so and is no partition."""
+    return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.parts)
 
 
 def _from_the_start(starting: str) -> None:

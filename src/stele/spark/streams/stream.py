@@ -83,6 +83,7 @@ class Stream:
             into=_VALUE,
             id_column=_ID,
             patience=how.patience,
+            recursion=how.recursion,
         )
         split = decoded if isinstance(decoded, Split) else None
         table = self._table(split.good if split else decoded, reader)
