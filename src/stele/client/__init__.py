@@ -13,6 +13,7 @@ from stele.client.changes import JournalEntry, JournalPage
 from stele.client.connection import Bearer
 from stele.client.errors import Failure, ResponseError
 from stele.client.exchange import Retry
+from stele.client.in_use import CensusRecord, DeletionOutlook, DeletionWarning, PlaceUsage, Seen
 from stele.client.keys import Dek, Kek, KekUpdate
 from stele.client.names import (
     AssociatedName,
@@ -47,7 +48,6 @@ from stele.client.types import (
     SubjectVersion,
     Version,
 )
-from stele.client.in_use import CensusRecord, DeletionOutlook, DeletionWarning, PlaceUsage, Seen
 from stele.core.policy_form import PolicyForm
 
 __all__ = [
