@@ -48,7 +48,7 @@ PACKAGES = {
     "spark__jars__excludes": "org.scala-lang.modules:scala-parallel-collections_2.13,org.tukaani:xz",
 }
 """Settings to fetch it; what it depends on is inside PySpark."""
-SLOW = {"fastavro UDF", "from_registry, python"}
+SLOW = {"fastavro UDF", "from_registry, python", "upb UDF"}
 """Measured once, without a round before: seconds of a compiler are nothing beside them."""
 
 COLUMNS = """
