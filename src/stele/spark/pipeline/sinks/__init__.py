@@ -17,8 +17,8 @@ def open_sink(spark: SparkSession, config: TableConfig, name: str) -> Sink:
     """A table of the configured kind, which need not exist yet.
 
     name   `namespace.table`
-    Raises `NotInstalled` when its library is missing here or in the session, `StoreError` when its catalogue cannot be
-    reached.
+    Raises `NotInstalled` when its library is missing here, `Invalid`, with what to set, when the session lacks what it
+    needs, `StoreError` when its catalogue cannot be reached.
     """
     match config.kind:
         case "iceberg":
