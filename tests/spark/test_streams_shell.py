@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,7 +103,8 @@ def test_streams_are_printed_as_they_arrive(
 
     def interrupted(query: StreamingQuery, timeout: int) -> bool:
         query.processAllAvailable()
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+        return False
 
     monkeypatch.setattr(StreamingQuery, "awaitTermination", interrupted)
     runner = Runner(spark, RowShape.JSON, 0, available_now=False)

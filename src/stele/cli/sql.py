@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -166,8 +165,7 @@ class Runner:
 
         if sys.stderr.isatty():
             sys.stderr.write("rows are printed as they arrive; Ctrl-C ends it\n")
-        with suppress(KeyboardInterrupt):
-            follow(df, show, available_now=self._available_now)
+        follow(df, show, available_now=self._available_now)
 
 
 def _write(lines: Iterable[str]) -> None:

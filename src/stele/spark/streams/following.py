@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, current_thread, main_thread
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -14,7 +17,7 @@ _WAIT: Final = 1  # second between looks at Ctrl-C
 
 
 def follow(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool = False) -> None:
-    """Start a query over a streaming DataFrame and wait for its end; it is stopped when the wait is interrupted.
+    """Start a query over a streaming DataFrame and wait for its end, or for Ctrl-C, which stops it.
 
     show           gets every micro-batch and its number
     available_now  end when all there is is read
@@ -24,10 +27,25 @@ def follow(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_n
     """
     query = _started(df, show, available_now=available_now)
     try:
-        while not query.awaitTermination(_WAIT):
-            pass
+        with _interruptions() as interrupted:
+            while not interrupted.is_set() and not query.awaitTermination(_WAIT):
+                pass
     finally:
         query.stop()
+
+
+@contextmanager
+def _interruptions() -> Iterator[Event]:
+    """Take note of Ctrl-C. PySpark's own handler would break into a conversation with the JVM, and show its stack."""
+    seen = Event()
+    if current_thread() is not main_thread():
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: seen.set())
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _started(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool) -> StreamingQuery:
