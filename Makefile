@@ -3,6 +3,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests run side by side, a file at a time; their processes must agree on the order of sets to agree on the tests' names.
+TESTERS ?= 2
+HASHSEED ?= $(shell echo $$RANDOM)
 # Where there is no JDK, Spark decodes without it.
 JAR = $(BIN)/python -m stele.spark.engines.jvm.build --if-stale --if-possible
 .DEFAULT_GOAL := help
@@ -17,7 +20,7 @@ demo: $(VENV)/demo.stamp ## Registry on SQLite + the Spark pipeline on real data
 
 test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests that need only Python, a JDK and PyPI
 	@$(JAR)
-	$(BIN)/python -m pytest -q -m "not servers"
+	PYTHONHASHSEED=$(HASHSEED) $(BIN)/python -m pytest -q -m "not servers" -n $(TESTERS) --dist loadfile
 
 test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## The tests against real servers and foreign clients: Maven and Node.js, too
 	@$(JAR)
