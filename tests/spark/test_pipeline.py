@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from orders import SUBJECT, V1, V2, V3, drop, framed, order
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Conflict, DecodeError, Invalid, NotFound, StoreError, SubjectNotFound, Unavailable
 from stele.spark import PipelineConfig, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.pipeline import BatchReport, PipelineFailed, open_table
+from stele.spark.pipeline.batch import BatchRunner
 from stele.spark.pipeline.config import SourceConfig, TriggerConfig
 from stele.spark.pipeline.sinks import iceberg
 
@@ -350,6 +351,31 @@ def test_a_batch_that_was_cut_short_is_finished_exactly_once(
     assert [(report.batch, report.replayed) for report in seen] == [(0, True), (1, False)]
     assert ids(spark, settings) == [1, 2, 3]
     assert [letter["value"] for letter in letters(settings)] == [b"bad", order(1, 2, 9)]
+
+
+def test_what_spark_gives_up_is_started_again(
+    spark: SparkSession, registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure that is Spark's own ends no run that gets on, and ends one that does not."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url)
+    for number in range(3):
+        drop(tmp_path / "in", f"{number}.parquet", [order(1, 1, number)])
+    whole, calls = BatchRunner.run, []
+
+    def breaking(self: BatchRunner, df: DataFrame, batch: int) -> BatchReport:
+        calls.append(batch)
+        if len(calls) == 2 or batch == 2:
+            raise RuntimeError("a broker went away")
+        return whole(self, df, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchRunner, "run", breaking)
+        with pytest.raises(PipelineFailed, match="a broker went away"):
+            run_pipeline(settings, spark=spark)
+    assert calls == [0, 1, 1, 2, 2], "each failed batch came again, and the one that fails again ends the run"
+    assert run_pipeline(settings, spark=spark).rows == 1
+    assert ids(spark, settings) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,18 @@ def test_a_replay_that_was_cut_short_is_finished(
     assert sorted(row["id"] for row in rows(spark, settings)) == [1, 2]  # type: ignore[type-var]  # numbers
 
 
+def test_an_id_that_was_unknown_is_asked_for_again(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
+    """Registered between two batches, however soon, its records are rows of the second one."""
+    registry.add(SUBJECT, V1)
+    settings = config(tmp_path, registry.url)
+    drop(tmp_path / "in", "a.parquet", [order(1, 2, 1)])
+    assert run_pipeline(settings, spark=spark).dead_letters == 1
+    registry.add("other", V1 | {"doc": "a moment late"})
+    drop(tmp_path / "in", "b.parquet", [order(1, 2, 2), order(1, 1, 3)])
+    assert run_pipeline(settings, spark=spark).records == {"1": 1, "2": 1}
+    assert replay_dead_letters(settings, spark=spark).rows == 1
+
+
 def test_renamed_fields_rename_their_columns(spark: SparkSession, registry: StubRegistry, tmp_path: Path) -> None:
     """An alias renames the column, old rows and all; `add` makes a new one; both are shown before they are done."""
     registry.add(SUBJECT, V1)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from stele.errors import Conflict, DecodeError, Unavailable
+from stele.client import ResolvedSchema, SchemaSnapshot
+from stele.client.names import split
+from stele.errors import Conflict, ContentNotFound, DecodeError, Unavailable
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Entry, Journal
 from stele.spark.pipeline.judging import ERROR, ID, Group, Route, groups, names_of, settled, unrouted
@@ -19,7 +22,8 @@ from stele.spark.pipeline.report import MOST_REASONS, BatchReport, summed
 from stele.spark.pipeline.source import check_files
 from stele.spark.pipeline.tables import Tables
 from stele.spark.rules import refuse_reading
-from stele.spark.source import Pin, RegistryLike, pin
+from stele.spark.source import Pin, RegistryLike, opened, patiently, pin
+from stele.spark.wires import Prefix, wire_named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +31,9 @@ if TYPE_CHECKING:
 Part: TypeAlias = "tuple[Group | None, DataFrame]"
 
 TRIES = 5
-"""How often a batch is judged again because a newer version of a subject was registered meanwhile."""
+"""How often a batch is judged again because something was registered meanwhile."""
+MOST_ASKED = 20
+"""Unknown ids of a batch that are asked for again; more of them are no schemas that came late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,8 @@ class Judge:
                 parts = self._parts(raw, routes, kept)
                 counts, known, unknown = _counted(parts, batch)
                 fresh = self._newer(routes) if unknown or not known <= _pinned(routes) else None
+                if fresh is None and unknown:
+                    fresh = self._found(routes, parts)
                 if fresh is None:
                     if unknown:
                         parts = tuple((group, settled(df, sorted(known))) for group, df in parts)
@@ -90,7 +98,7 @@ class Judge:
                     return
                 routes = fresh
                 _release(kept)
-            raise Conflict("subjects get new versions faster than a batch can be decoded")
+            raise Conflict("schemas are registered faster than a batch can be decoded")
         finally:
             _release(kept)
 
@@ -130,6 +138,39 @@ class Judge:
         fresh = self.pinned()
         pairs = zip(routes, fresh, strict=True)
         return fresh if any(new.pinned.reader_version > old.pinned.reader_version for old, new in pairs) else None
+
+    def _found(self, routes: Sequence[Route], parts: Sequence[Part]) -> tuple[Route, ...] | None:
+        """The routes with schemas of ids that tasks did not know, when the registry knows some of them by now.
+
+        Tasks do not ask again for a while; and an id may be registered while a batch is judged.
+        """
+        registry = self._registry
+        if isinstance(registry, SchemaSnapshot) or not isinstance(wire_named(self._config.source.wire), Prefix):
+            return None
+        context = split(routes[0].pinned.subject).context
+        found: list[ResolvedSchema] = []
+        for number in _unknown_ids(parts):
+            with suppress(ContentNotFound):
+                asked = partial(opened(registry).resolve, number, context=context)
+                found.append(patiently(asked, self._config.source.patience))
+        if not found:
+            return None
+        return tuple(Route(route.config, _with(route.pinned, found)) for route in routes)
+
+
+def _unknown_ids(parts: Sequence[Part]) -> list[int]:
+    """Some of the ids in a batch that tasks did not know."""
+    from pyspark.sql import functions as f
+
+    ids: list[int] = []
+    for _, df in parts:
+        bad = df.where(f.col(ERROR)["reason"].startswith("unknown ") & f.col(ID).isNotNull())
+        ids += [row[0] for row in bad.select(ID).distinct().limit(MOST_ASKED).collect()]
+    return [number for number in dict.fromkeys(ids) if number > 0][:MOST_ASKED]
+
+
+def _with(pinned: Pin, found: Sequence[ResolvedSchema]) -> Pin:
+    return msgspec.structs.replace(pinned, snapshot=SchemaSnapshot((*pinned.snapshot.schemas, *found)))
 
 
 def _pinned(routes: Sequence[Route]) -> set[str]:

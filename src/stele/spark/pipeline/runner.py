@@ -63,7 +63,7 @@ def run_pipeline(
         judge.check(waiting=Journal(config.checkpoint).totals().batches > 0)
         with session_of(config, given) as session, _signals(ending), _told_once():
             run = _Run(session, config, judge, ending, [metrics, *([progress] if progress else [])])
-            run.wait(run.start())
+            run.go()
         return run.report
 
 
@@ -131,8 +131,31 @@ class _Run:
         self._failure: SteleError | None = None
         self._batches = BatchRunner(config, judge, Tables(spark, config), Journal(config.checkpoint))
 
-    def start(self) -> StreamingQuery:
-        """Start the query."""
+    def go(self) -> None:
+        """Work until the query ends, or end it after its running batch; raise what ended it.
+
+        A query that Spark gave up is started again, as long as it gets on: Spark 4.1 fails once after it has repeated a
+        batch of Kafka's, brokers come and go, tasks are lost.
+        """
+        from pyspark.errors import StreamingQueryException
+
+        while True:
+            before = self.report.batches
+            try:
+                self._wait(self._start())
+                return
+            except StreamingQueryException as error:
+                if self._refused:
+                    return
+                if self._failure is not None:
+                    raise self._failure from error
+                if self._stop.is_set() or self.report.batches == before:
+                    raise PipelineFailed(cause(str(error))) from error
+                logging.getLogger(__name__).warning(
+                    "the query is started again, since it failed: %s", cause(str(error))
+                )
+
+    def _start(self) -> StreamingQuery:
         from pyspark.errors import PySparkException
 
         from stele.spark.pipeline.source import frames
@@ -143,22 +166,14 @@ class _Run:
         except PySparkException as error:
             raise PipelineFailed(str(error).partition("\n")[0]) from error
 
-    def wait(self, query: StreamingQuery) -> None:
-        """Wait for the query's end, or end it after its running batch; raise what ended it."""
+    def _wait(self, query: StreamingQuery) -> None:
         from py4j.protocol import Py4JError
-        from pyspark.errors import StreamingQueryException
 
         try:
             while not query.awaitTermination(POLL):  # type: ignore[arg-type]  # a float does, the hint says int
                 if self._stop.is_set():
                     with self._busy:
                         break
-        except StreamingQueryException as error:
-            if self._refused:
-                return
-            if self._failure is not None:
-                raise self._failure from error
-            raise PipelineFailed(cause(str(error))) from error
         except (Py4JError, ConnectionError) as error:
             if self._stop.is_set():
                 return  # a SIGTERM for the whole process group ends the JVM too
@@ -192,6 +207,7 @@ def cause(text: str) -> str:
     """The line of a Spark error that says what happened: the last one naming a Python or Java exception."""
     told = text.partition("=== Streaming Query ===")[0]  # behind it Spark shows its plan
     lines = [line.strip() for line in told.splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"(Caused by: )?\w+(\.[\w$]+)+: ", line)]
+    lines = [line for line in (re.sub(r"\s*SQLSTATE: \w+", "", line) for line in lines) if line]
+    named = [line for line in lines if re.match(r"(Caused by: )?(\w+(\.[\w$]+)+|[A-Z]\w*(Error|Exception)): ", line)]
     line = (named or lines or ["the query failed"])[-1]
     return re.sub(r"^(Caused by: |stele\.[\w.]+: |java\.lang\.RuntimeException: |[\w.]*\.SparkException: )+", "", line)
