@@ -30,7 +30,8 @@ from stele.spark.pipeline.sinks import open_sink
 
 pytestmark = pytest.mark.servers
 
-BATCHES = int(os.environ.get("STELE_CHAOS_BATCHES", "200"))
+BATCHES = int(os.environ.get("STELE_CHAOS_BATCHES", "60"))
+"""200 are the long form; each costs about two seconds, each kill about twenty."""
 PER_BATCH = 40
 WAIT = 900  # seconds
 SUBJECT, TOPIC = "orders-value", "orders"
@@ -154,7 +155,7 @@ def test_every_record_arrives_once(spark: SparkSession, tmp_path: Path) -> None:
             kills = _kill_again_and_again(
                 file, log, journal, registry, lambda: sender.is_alive() or journal.totals().through < BATCHES * 9 // 10
             )
-            assert kills > 5
+            assert kills > 3
             sender.join()
             file.write_text(file.read_text().replace('interval = "0 seconds"', "available_now = true"))
             assert running(file, log=log).wait(WAIT) == 0, log.read_text()[-4000:]
