@@ -17,7 +17,7 @@ from stele.spark.engines.jvm.columns import ERROR, ID, VALUE
 from stele.spark.engines.jvm.columns import decoded as decoded_by_jvm
 from stele.spark.functions import spark_types
 from stele.spark.pipeline.changes import OWN
-from stele.spark.pipeline.judging import ID_COLUMN, VERSION_COLUMN, names_of
+from stele.spark.pipeline.judging import ID_COLUMN, VERSION_COLUMN, names_of, version_of
 from stele.spark.records import Reading, Target
 from stele.spark.session import need_spark
 
@@ -151,7 +151,7 @@ class Stream:
         mine = _named(self.column).isNotNull() & (f.col(TABLE_COLUMN) == target.name)
         reading = replace(self.reading, targets=(target,), several=False)
         made = _Decode(reading, fail_fast=True).column(spark, *self._framed())
-        own = [f.col(ID_COLUMN), _version(target).alias(VERSION_COLUMN)]
+        own = [f.col(ID_COLUMN), version_of(target.pinned, f.col(ID_COLUMN)).alias(VERSION_COLUMN)]
         along = [_named(name).alias(alias) for name, alias in kept.items()]
         stored = spark.readStream.table(self.records).where(mine)
         return stored.select("*", made.alias(_MADE)).select(f"{_MADE}.{VALUE}.*", *own, *along)
@@ -175,18 +175,6 @@ class Stream:
                 raise Invalid(f"{target.pinned.subject} has a field {taken[0]!r} already: the column needs the name")
         if self.column in _LETTER or any(name in _LETTER for name in self.keep):
             raise Invalid(f"dead letters have columns {', '.join(_LETTER)} of their own: rename those of the source")
-
-
-def _version(target: Target) -> Expression:
-    """Which version of the subject a record's schema is."""
-    from pyspark.sql import functions as f
-
-    pinned = target.pinned
-    mine = sorted((each.version, each) for each in pinned.snapshot.schemas if each.subject == pinned.subject)
-    known = {name: number for number, schema in mine for name in names_of(schema)}
-    if not known:
-        return f.lit(None).cast("int")
-    return f.create_map(*(f.lit(each) for pair in known.items() for each in pair))[f.col(ID_COLUMN).cast("string")]
 
 
 def declare_letters(name: str, flows: Mapping[str, DataFrame], format_: str | None) -> None:

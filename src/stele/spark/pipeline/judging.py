@@ -72,20 +72,25 @@ class Route:
         from pyspark.sql import functions as f
 
         fields = [value.getField(field.name).alias(field.name) for field in self.record(config).fields]
-        own = [f.col(ID).alias(ID_COLUMN), self._version().alias(VERSION_COLUMN)]
+        own = [f.col(ID).alias(ID_COLUMN), version_of(self.pinned, f.col(ID)).alias(VERSION_COLUMN)]
         kept = [f.col(name).alias(OWN + name) for name in config.table.keep]
         return judged.where(f.col(ERROR).isNull() & value.isNotNull()).select(*fields, *own, *kept)
 
-    def _version(self) -> Column:
-        from pyspark.sql import functions as f
 
-        known: dict[str, int] = {}
-        for schema in sorted(self.pinned.snapshot.schemas, key=lambda schema: schema.version):
-            if schema.subject == self.pinned.subject:
-                known |= dict.fromkeys(names_of(schema), schema.version)
-        if not known:
-            return f.lit(None).cast("int")
-        return f.create_map(*(f.lit(each) for pair in known.items() for each in pair))[f.col(ID).cast("string")]
+def version_of(pinned: Pin, name: Column) -> Column:
+    """Which version of the pinned subject a record's schema is; null for one of another subject.
+
+    name   what records call their schema
+    """
+    from pyspark.sql import functions as f
+
+    known: dict[str, int] = {}
+    for schema in sorted(pinned.snapshot.schemas, key=lambda schema: schema.version):
+        if schema.subject == pinned.subject:
+            known |= dict.fromkeys(names_of(schema), schema.version)
+    if not known:
+        return f.lit(None).cast("int")
+    return f.create_map(*(f.lit(each) for pair in known.items() for each in pair))[name.cast("string")]
 
 
 def id_type(config: PipelineConfig) -> DataType:
@@ -123,26 +128,28 @@ class Group:
 
         return f.col(VALUE)[route.config.table] if len(self.routes) > 1 else f.col(VALUE)
 
-    def judged(self, raw: DataFrame, config: PipelineConfig, registry: RegistryLike) -> DataFrame:
-        """Its records, decoded."""
-        from pyspark.sql import functions as f
-
-        targets = tuple(Target(route.config.table, route.pinned, route.config.message) for route in self.routes)
+    def reading(self, config: PipelineConfig, registry: RegistryLike) -> Reading:
+        """How its records are decoded."""
         source = config.source
-        wire = wire_named(source.wire)
-        reading = Reading(
-            targets,
+        return Reading(
+            tuple(Target(route.config.table, route.pinned, route.config.message) for route in self.routes),
             registry,
             config.engine,
-            wire,
+            wire_named(source.wire),
             source.rules,
-            several=len(targets) > 1,
+            several=len(self.routes) > 1,
             topic=self.topic,
             patience=source.patience,
             recursion=source.recursion,
         )
+
+    def judged(self, raw: DataFrame, config: PipelineConfig, registry: RegistryLike) -> DataFrame:
+        """Its records, decoded."""
+        from pyspark.sql import functions as f
+
+        reading = self.reading(config, registry)
         records = self.taken(raw).withColumn(VALUE, f.col("value"))
-        headers = "headers" if wire.needs_headers else None
+        headers = "headers" if reading.wire.needs_headers else None
         return cast("DataFrame", read(records, VALUE, reading, headers=headers, into=VALUE, id_column=ID))
 
 
@@ -155,15 +162,19 @@ def groups(routes: Sequence[Route]) -> list[Group]:
     return [*found, Group("", rest, named)] if rest else found
 
 
+def has_unrouted(config: PipelineConfig) -> bool:
+    """Whether there can be records of topics that no route takes."""
+    topics = {route.topic for route in config.routes}
+    return "" not in topics and set(config.source.topics) != topics
+
+
 def unrouted(raw: DataFrame, grouped: Sequence[Group], config: PipelineConfig) -> DataFrame | None:
     """Records of topics that no route takes, judged; None where there can be none."""
     from pyspark.sql import functions as f
 
-    if any(not group.topic for group in grouped):
+    if not has_unrouted(config):
         return None
     topics = [group.topic for group in grouped]
-    if set(config.source.topics) == set(topics):
-        return None
     nothing = f.lit(None).cast(id_type(config))
     reason = f.concat(f.lit(f"{UNROUTED} "), f.col("topic"))
     error = f.struct(nothing.alias("schema_id"), f.lit(None).cast("int").alias("offset"), reason.alias("reason"))
