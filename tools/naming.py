@@ -1,0 +1,156 @@
+"""How functions and classes are named: shares of one-word and bare-participle names, and classes that share a name.
+
+    python tools/naming.py                     the figures of src/stele, in all and by part
+    python tools/naming.py --list src/stele/x  every one-word function and bare participle below a folder
+
+`tests/test_naming.py` holds the tree to the same rules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+
+IRREGULAR_PARTICIPLES = frozenset(
+    [
+        "begun",
+        "bound",
+        "bought",
+        "brought",
+        "built",
+        "caught",
+        "chosen",
+        "done",
+        "drawn",
+        "fed",
+        "felt",
+        "forgiven",
+        "found",
+        "given",
+        "gone",
+        "grown",
+        "heard",
+        "held",
+        "hidden",
+        "kept",
+        "known",
+        "laid",
+        "led",
+        "left",
+        "lent",
+        "lost",
+        "made",
+        "meant",
+        "met",
+        "paid",
+        "said",
+        "seen",
+        "sent",
+        "shown",
+        "sold",
+        "sought",
+        "spent",
+        "spoken",
+        "stood",
+        "stuck",
+        "taken",
+        "taught",
+        "thrown",
+        "told",
+        "torn",
+        "understood",
+        "woken",
+        "won",
+        "worn",
+        "woven",
+        "written",
+    ]
+)
+NO_PARTICIPLES = frozenset(
+    ["embed", "exceed", "feed", "heed", "need", "proceed", "seed", "shed", "speed", "succeed", "breed", "bleed", "wed"]
+)
+
+
+class Function(NamedTuple):
+    """One function or method of a file."""
+
+    path: Path
+    line: int
+    name: str
+
+    @property
+    def is_one_word(self) -> bool:
+        """Whether its name, without leading underscores, has no underscore in it."""
+        return "_" not in self.name.strip("_")
+
+    @property
+    def is_bare_participle(self) -> bool:
+        """Whether its whole name is a past participle: `shown`, `told`, `settled`."""
+        word = self.name.strip("_")
+        regular = word.endswith("ed") and word not in NO_PARTICIPLES
+        return self.is_one_word and (regular or word in IRREGULAR_PARTICIPLES)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether its name does not begin with an underscore."""
+        return not self.name.startswith("_")
+
+
+def list_functions(folder: Path) -> Iterator[Function]:
+    """Every function and method below a folder, nested ones too, without magic methods."""
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
+                yield Function(path, node.lineno, node.name)
+
+
+def list_public_classes(folder: Path) -> dict[str, list[Path]]:
+    """The files that define each public class name at their top level."""
+    classes: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].append(path)
+    return classes
+
+
+def _print_figures(label: str, functions: list[Function]) -> None:
+    one_word = sum(f.is_one_word for f in functions)
+    participles = sum(f.is_bare_participle for f in functions)
+    total = len(functions) or 1
+    print(
+        f"{label:20}{len(functions):7} functions  {one_word / total:6.1%} one-word {participles / total:5.1%} participle"
+    )
+
+
+def main() -> None:
+    """Print the figures, or list the names they count."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "src" / "stele")
+    parser.add_argument("--list", action="store_true", help="list one-word names; participles have a star")
+    arguments = parser.parse_args()
+    functions = list(list_functions(arguments.folder))
+    if arguments.list:
+        for f in functions:
+            if f.is_one_word:
+                print(f"{f.path}:{f.line}: {f.name}{' *' if f.is_bare_participle else ''}")
+        return
+    _print_figures("all", functions)
+    by_part: dict[str, list[Function]] = defaultdict(list)
+    for f in functions:
+        by_part["/".join(f.path.relative_to(arguments.folder).parts[:-1][:2]) or "."].append(f)
+    for part, own in sorted(by_part.items()):
+        _print_figures("  " + part, own)
+    for name, paths in sorted(list_public_classes(arguments.folder).items(), key=lambda item: -len(item[1])):
+        if len(paths) > 1:
+            print(f"class {name} in {', '.join(str(path.relative_to(arguments.folder)) for path in paths)}")
+
+
+if __name__ == "__main__":
+    main()
