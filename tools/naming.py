@@ -124,9 +124,8 @@ def _print_figures(label: str, functions: list[Function]) -> None:
     one_word = sum(f.is_one_word for f in functions)
     participles = sum(f.is_bare_participle for f in functions)
     total = len(functions) or 1
-    print(
-        f"{label:20}{len(functions):7} functions  {one_word / total:6.1%} one-word {participles / total:5.1%} participle"
-    )
+    shares = f"{one_word / total:6.1%} one word  {participles / total:5.1%} participle"
+    print(f"{label:24}{total:7} functions  {shares}")
 
 
 def main() -> None:
