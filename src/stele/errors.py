@@ -51,7 +51,7 @@ class NotFound(SteleError):
     """The thing named in the request does not exist, or is not visible to this kind of request."""
 
 
-class SpaceNotFound(NotFound):
+class NamespaceNotFound(NotFound):
     """No space of that name holds anything."""
 
 
@@ -143,7 +143,7 @@ class PreconditionFailed(Conflict):
     """A conditional write found another value than the one it expected."""
 
 
-class AlreadyRetired(Conflict):
+class AlreadySoftDeleted(Conflict):
     """Soft-deleted twice; ask for permanent deletion instead."""
 
     def __init__(self, subject: str, version: int | None = None) -> None:
@@ -153,7 +153,7 @@ class AlreadyRetired(Conflict):
         self.version = version
 
 
-class NotRetired(Conflict):
+class NotSoftDeleted(Conflict):
     """Permanent deletion before soft deletion."""
 
     def __init__(self, subject: str, version: int | None = None) -> None:
@@ -178,7 +178,7 @@ _LONGEST = 500
 """Characters of one part of a message about a schema: what is wrong may quote a name as long as the schema allows."""
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 101]} … {text[-100:]}"
 
 
@@ -198,9 +198,9 @@ class MalformedSchema(Invalid):
         path: str | None = None,
         expected: str | None = None,
     ) -> None:
-        why = _shortened(why)
-        place = f"line {line}, column {column}: " if line is not None else f"{_shortened(path)}: " if path else ""
-        wanted = f" (expected {_shortened(expected)})" if expected else ""
+        why = _shorten(why)
+        place = f"line {line}, column {column}: " if line is not None else f"{_shorten(path)}: " if path else ""
+        wanted = f" (expected {_shorten(expected)})" if expected else ""
         super().__init__(f"{place}{why}{wanted}")
         self.why = why
         self.line = line

@@ -48,7 +48,7 @@ from stele.client.types import (
     SubjectVersion,
     Version,
 )
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_form import PolicyJson
 
 __all__ = [
     "AssociatedName",
@@ -76,7 +76,7 @@ __all__ = [
     "Older",
     "PlaceUsage",
     "Plan",
-    "PolicyForm",
+    "PolicyJson",
     "QualifiedName",
     "ReferenceText",
     "RegisteredSchema",

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from stele.core.findings import Finding
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_form import PolicyJson
 
 Version = int | Literal["latest"]
 """A version number, counted from 1, or the newest live version."""
@@ -156,7 +156,7 @@ class Config(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
-    stele_compatibility: PolicyForm | None = None
+    stele_compatibility: PolicyJson | None = None
 
 
 class ConfigUpdate(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -178,7 +178,7 @@ class ConfigUpdate(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     override_metadata: Metadata | UnsetType | None = UNSET
     default_rule_set: RuleSet | UnsetType | None = UNSET
     override_rule_set: RuleSet | UnsetType | None = UNSET
-    stele_compatibility: PolicyForm | UnsetType | None = UNSET
+    stele_compatibility: PolicyJson | UnsetType | None = UNSET
 
 
 class Association(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

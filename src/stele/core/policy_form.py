@@ -11,21 +11,21 @@ import msgspec
 from msgspec import Meta
 
 from stele.core.model import MAX_INT32
-from stele.core.policy import NOTHING, Extent, Kind, Policy, Reach
+from stele.core.policy import NO_VERSIONS, VersionRange, PolicyKind, Policy, RangeKind
 from stele.errors import UnknownPolicy
 
-MOST_CHECKERS: Final = 32
+MAX_VALIDATORS: Final = 32
 """Validators of one policy, at most: each reads every schema that is registered."""
 
 _SINCE: Final = "since:"
 _LONGEST: Final = len(str(MAX_INT32))
 
-Stretch = Annotated[
+RangeText = Annotated[
     str, Meta(description="which versions: `none`, `latest`, `all`, or `since:N`, N being the number of the oldest one")
 ]
 
 
-class PolicyForm(msgspec.Struct, frozen=True):
+class PolicyJson(msgspec.Struct, frozen=True):
     """What a new schema must satisfy.
 
     kind      `directional` compares; `allow_any` lets everything in, `deny_all` nothing after a subject's first schema
@@ -35,44 +35,44 @@ class PolicyForm(msgspec.Struct, frozen=True):
     """
 
     kind: Literal["directional", "allow_any", "deny_all"] = "directional"
-    backward: Stretch = "none"
-    forward: Stretch = "none"
-    checkers: Annotated[tuple[str, ...], Meta(max_length=MOST_CHECKERS)] = ()
+    backward: RangeText = "none"
+    forward: RangeText = "none"
+    validators: Annotated[tuple[str, ...], Meta(max_length=MAX_VALIDATORS)] = ()
 
     @classmethod
-    def of(cls, policy: Policy) -> PolicyForm:
+    def from_policy(cls, policy: Policy) -> PolicyJson:
         """The words of a policy."""
-        return cls(policy.kind.value, stretch_of(policy.backward), stretch_of(policy.forward), policy.checkers)
+        return cls(policy.kind.value, print_range(policy.backward), print_range(policy.forward), policy.validators)
 
     @property
-    def policy(self) -> Policy:
+    def to_policy(self) -> Policy:
         """The policy meant, in normal form: one that compares with nothing lets everything in.
 
         Raises `UnknownPolicy` for a stretch that is none, directions beside a kind that has none, a checker named
         twice or ''.
         """
-        kind, backward, forward = Kind(self.kind), extent_of(self.backward), extent_of(self.forward)
-        undirected = backward == forward == NOTHING
-        if kind is not Kind.DIRECTIONAL and not undirected:
+        kind, backward, forward = PolicyKind(self.kind), parse_range(self.backward), parse_range(self.forward)
+        undirected = backward == forward == NO_VERSIONS
+        if kind is not PolicyKind.DIRECTIONAL and not undirected:
             raise UnknownPolicy(f"a policy that is {self.kind} compares nothing: leave out backward and forward")
-        if len(set(self.checkers)) < len(self.checkers) or not all(self.checkers):
+        if len(set(self.validators)) < len(self.validators) or not all(self.validators):
             raise UnknownPolicy("checkers are named, each once")
-        if kind is Kind.DIRECTIONAL and undirected:
-            return Policy(Kind.ALLOW_ANY, checkers=self.checkers)
-        return Policy(kind, backward, forward, self.checkers)
+        if kind is PolicyKind.DIRECTIONAL and undirected:
+            return Policy(PolicyKind.ALLOW_ANY, validators=self.validators)
+        return Policy(kind, backward, forward, self.validators)
 
 
-def stretch_of(extent: Extent) -> str:
+def print_range(versions: VersionRange) -> str:
     """One direction in words."""
-    return f"{_SINCE}{extent.since}" if extent.reach is Reach.SINCE else extent.reach.value
+    return f"{_SINCE}{versions.since}" if versions.kind is RangeKind.SINCE else versions.kind.value
 
 
-def extent_of(stretch: str) -> Extent:
+def parse_range(text: str) -> VersionRange:
     """The direction in such words. Raises `UnknownPolicy`."""
-    if stretch.startswith(_SINCE):
-        number = stretch.removeprefix(_SINCE)
+    if text.startswith(_SINCE):
+        number = text.removeprefix(_SINCE)
         if number.isascii() and number.isdigit() and len(number) <= _LONGEST and 0 < int(number) <= MAX_INT32:
-            return Extent(Reach.SINCE, int(number))
-    elif stretch in {"none", "latest", "all"}:
-        return Extent(Reach(stretch))
-    raise UnknownPolicy(f"{stretch!r} says not which versions: none, latest, all, or since:N with a version number N")
+            return VersionRange(RangeKind.SINCE, int(number))
+    elif text in {"none", "latest", "all"}:
+        return VersionRange(RangeKind(text))
+    raise UnknownPolicy(f"{text!r} says not which versions: none, latest, all, or since:N with a version number N")

@@ -14,33 +14,33 @@ from typing import Any, TypeVar
 import msgspec
 
 from stele.core import queries
-from stele.core.chains import twins_of
+from stele.core.chains import list_formats_of_text
 from stele.core.governance import Metadata, RuleSet
 from stele.core.model import (
-    PLAIN,
+    NO_ATTACHMENTS,
     Attachments,
     Binding,
     Collection,
     Content,
-    Extra,
-    GlobalId,
-    Lane,
-    Life,
-    Loose,
+    VersionAttributes,
+    SchemaEntry,
+    SchemaKind,
+    VersionState,
+    UnpackedText,
     Mode,
     Numbering,
     Reference,
-    Scope,
+    ComparisonScope,
     Settings,
-    Space,
+    Namespace,
     Subject,
     SubjectKey,
     Version,
-    origin_of,
+    pack_origin,
 )
 from stele.core.policy import Policy
-from stele.core.state import State, uid_bytes, uid_of
-from stele.core.texts import Dumped, Texts
+from stele.core.state import State, uid_to_bytes, uid_from_bytes
+from stele.core.texts import Dumped, PackedTexts
 
 LAYOUT = 10
 """Raised whenever a row changes its shape."""
@@ -83,7 +83,7 @@ class _Subject(msgspec.Struct, array_like=True):
     incarnation: int
     at: int
     numbering: Numbering
-    scope: Scope
+    scope: ComparisonScope
     default_policy: Policy | None
     format: str
     variety: str
@@ -111,7 +111,7 @@ class _Version(msgspec.Struct, array_like=True):
     at: int
     seq: int
     policy: int
-    life: Life
+    life: VersionState
     extra: int
 
 
@@ -122,9 +122,9 @@ class _Dump(msgspec.Struct, array_like=True):
     settings: Settings | None
     mode: Mode | None
     spaces: list[_Space]
-    lanes: list[Lane]
+    lanes: list[SchemaKind]
     policies: list[Policy | None]
-    extras: list[Extra | None]
+    extras: list[VersionAttributes | None]
     contents: list[msgspec.Raw]
     schemas: list[msgspec.Raw]
     subjects: list[msgspec.Raw]
@@ -140,22 +140,22 @@ class _Tables:
     def __init__(self, state: State) -> None:
         self.schemas = {
             id(schema): number
-            for number, schema in enumerate(row for space in state.spaces.values() for row in space.gids.values())
+            for number, schema in enumerate(row for space in state.namespaces.values() for row in space.schema_entries.values())
         }
-        self.lanes: dict[Lane, int] = {}
+        self.lanes: dict[SchemaKind, int] = {}
         self.policies: dict[Policy | None, int] = {}
-        self.extras: dict[int, tuple[int, Extra | None]] = {}
+        self.extras: dict[int, tuple[int, VersionAttributes | None]] = {}
 
-    def shared(self, extra: Extra | None) -> int:
+    def shared(self, extra: VersionAttributes | None) -> int:
         """The number of an extra, by the object: it may hold what cannot be hashed."""
         return self.extras.setdefault(id(extra), (len(self.extras), extra))[0]
 
 
 def dump_state(state: State) -> bytes:
     """The state as bytes. Packs loose texts first; not within a draft."""
-    state.pack(rest=True)
+    state.pack_texts(rest=True)
     tables = _Tables(state)
-    contents = list(queries.contents(state))
+    contents = list(queries.list_contents(state))
     number_of = {id(content): number for number, content in enumerate(contents)}
     dumped = _Dump(
         LAYOUT,
@@ -165,18 +165,18 @@ def dump_state(state: State) -> bytes:
         state.mode,
         [
             _Space(**{name: getattr(space, name) for name in _Space.__struct_fields__})
-            for space in state.spaces.values()
+            for space in state.namespaces.values()
         ],
         [],
         [],
         [],
         _batches(contents, _dump_content),
         _batches(
-            (row for space in state.spaces.values() for row in space.gids.values()),
-            lambda row: (row.space, row.gid, number_of[id(row.content)], _attached(row.attachments)),
+            (row for space in state.namespaces.values() for row in space.schema_entries.values()),
+            lambda row: (row.namespace, row.schema_id, number_of[id(row.content)], _attached(row.attachments)),
         ),
         _batches(
-            (*state.closed, *(row for space in state.spaces.values() for row in space.subjects.values())),
+            (*state.closed, *(row for space in state.namespaces.values() for row in space.subjects.values())),
             lambda row: _dump_subject(row, tables),
         ),
         list(state.bindings.values()),
@@ -198,12 +198,12 @@ def _batches(items: Iterable[T], row: Callable[[T], object]) -> list[msgspec.Raw
 
 
 def _dump_content(content: Content) -> _Content:
-    held = content.held
+    held = content.text_or_handle
     return content.sha, content.format, held if isinstance(held, int) else (held.digests, held.seq)
 
 
 def _attached(attachments: Attachments) -> _Attached:
-    if attachments is PLAIN:
+    if attachments is NO_ATTACHMENTS:
         return None
     return attachments.references, attachments.metadata, attachments.rule_set
 
@@ -214,23 +214,23 @@ def _index(table: dict[T, int], value: T) -> int:
 
 def _dump_subject(subject: Subject, tables: _Tables) -> _Subject:
     plain = {name: getattr(subject, name) for name in _Subject.__struct_fields__}
-    plain["uid"] = uid_bytes(subject.uid)
-    plain["lane"] = None if subject.lane is None else _index(tables.lanes, subject.lane)
-    high = subject.lane_high
+    plain["uid"] = uid_to_bytes(subject.uid)
+    plain["lane"] = None if subject.kind is None else _index(tables.lanes, subject.kind)
+    high = subject.highest_kind_versions
     plain["lane_high"] = None if high is None else [(_index(tables.lanes, lane), top) for lane, top in high.items()]
-    plain["encodings"] = subject.encodings and [(uid_bytes(uid), codec) for uid, codec in subject.encodings]
+    plain["encodings"] = subject.encodings and [(uid_to_bytes(uid), codec) for uid, codec in subject.encodings]
     plain["versions"] = [
         _Version(
-            uid_bytes(row.uid),
-            row.ordinal,
-            _index(tables.lanes, row.lane),
-            row.lane_version,
+            uid_to_bytes(row.uid),
+            row.version_number,
+            _index(tables.lanes, row.kind),
+            row.kind_version,
             tables.schemas[id(row.schema)],
             row.at,
             row.seq,
             _index(tables.policies, row.policy),
-            row.life,
-            tables.shared(row.extra),
+            row.state,
+            tables.shared(row.attributes),
         )
         for row in subject.versions
     ]
@@ -256,15 +256,15 @@ def _load(dumped: _Dump) -> State:
     state = State()
     state.seq, state.serial = dumped.seq, dumped.serial
     state.settings, state.mode = dumped.settings, dumped.mode
-    state.texts = Texts.load(dumped.texts)
+    state.texts = PackedTexts.load(dumped.texts)
     state.bindings = {binding.key: binding for binding in dumped.bindings}
     state.collections = {name: Collection(revision, dict(items)) for name, revision, items in dumped.collections}
     state.rulesets = dumped.rulesets
     for row in dumped.spaces:
-        state.spaces[row.name] = Space(**msgspec.structs.asdict(row))
+        state.namespaces[row.name] = Namespace(**msgspec.structs.asdict(row))
     contents = [_load_content(state, *row) for row in _rows(dumped.contents, _contents)]
     schemas = [_load_schema(state, contents, *row) for row in _rows(dumped.schemas, _schemas)]
-    dumped.policies = [state.intern(policy) for policy in dumped.policies]
+    dumped.policies = [state.intern_value(policy) for policy in dumped.policies]
     versions: list[Version] = []
     for subject in _rows(dumped.subjects, _subjects):
         versions.extend(_load_subject(state, subject, schemas, dumped))
@@ -280,12 +280,12 @@ def _rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[list[R]])
 
 
 def _load_content(state: State, sha: bytes, format_name: str, held: int | tuple[bytes, int]) -> Content:
-    kept = held if isinstance(held, int) else Loose(None, *held)
-    content = Content(sha, kept, state.intern(format_name))
+    kept = held if isinstance(held, int) else UnpackedText(None, *held)
+    content = Content(sha, kept, state.intern_value(format_name))
     first = state.contents.setdefault(sha, content)
     if first is not content:
-        *_, last = twins_of(first)
-        last.twin = content
+        *_, last = list_formats_of_text(first)
+        last.same_text_in_other_format = content
     return content
 
 
@@ -296,27 +296,27 @@ def _load_schema(
     gid: int,
     content_number: int,
     attached: _Attached,
-) -> GlobalId:
-    attachments = PLAIN if attached is None else Attachments(*attached)
+) -> SchemaEntry:
+    attachments = NO_ATTACHMENTS if attached is None else Attachments(*attached)
     if attached is not None and attachments.metadata is None and attachments.rule_set is None:
-        attachments = state.intern(attachments)
-    content, place = contents[content_number], state.spaces[space]
-    schema = GlobalId(place.name, gid, content, attachments, next=content.ids)
-    content.ids = place.gids[gid] = schema
+        attachments = state.intern_value(attachments)
+    content, place = contents[content_number], state.namespaces[space]
+    schema = SchemaEntry(place.name, gid, content, attachments, older_entry=content.newest_entry)
+    content.newest_entry = place.schema_entries[gid] = schema
     return schema
 
 
-def _load_subject(state: State, row: _Subject, schemas: list[GlobalId], dumped: _Dump) -> list[Version]:
+def _load_subject(state: State, row: _Subject, schemas: list[SchemaEntry], dumped: _Dump) -> list[Version]:
     plain = msgspec.structs.asdict(row)
-    plain["uid"] = uid_of(row.uid)
+    plain["uid"] = uid_from_bytes(row.uid)
     plain["lane"] = None if row.lane is None else dumped.lanes[row.lane]
     plain["lane_high"] = None if row.lane_high is None else {dumped.lanes[lane]: top for lane, top in row.lane_high}
-    plain["encodings"] = row.encodings and [(uid_of(uid), codec) for uid, codec in row.encodings]
+    plain["encodings"] = row.encodings and [(uid_from_bytes(uid), codec) for uid, codec in row.encodings]
     plain["versions"] = []
     subject = Subject(**plain)
     subject.versions = [
         Version(
-            origin_of(uid_of(v.uid), v.at, v.seq),
+            pack_origin(uid_from_bytes(v.uid), v.at, v.seq),
             v.ordinal,
             dumped.lanes[v.lane],
             v.lane_version,
@@ -331,12 +331,12 @@ def _load_subject(state: State, row: _Subject, schemas: list[GlobalId], dumped: 
     if subject.closed:
         state.closed.append(subject)
     else:
-        state.spaces[subject.key.space].subjects[subject.key.name] = subject
+        state.namespaces[subject.key.namespace].subjects[subject.key.name] = subject
     return subject.versions
 
 
 def _link(state: State, version: Version) -> None:
-    version.next_use, version.schema.uses = version.schema.uses, version
-    if version.life is not Life.GONE:
+    version.older_version, version.schema.newest_version = version.schema.newest_version, version
+    if version.state is not VersionState.ARCHIVED:
         for reference in version.schema.attachments.references:
-            state.referrers.setdefault((reference.space, reference.subject, reference.ordinal), []).append(version)
+            state.referrers.setdefault((reference.namespace, reference.subject, reference.version_number), []).append(version)

@@ -14,7 +14,7 @@ import msgspec
 
 from stele.client.names import split
 from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_form import PolicyJson
 from stele.migrate.beside import Beside
 
 DEFAULT_LEVEL = ""
@@ -90,7 +90,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
-    stele_compatibility: PolicyForm | None = None
+    stele_compatibility: PolicyJson | None = None
 
 
 class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

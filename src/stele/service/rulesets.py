@@ -66,7 +66,7 @@ def listed(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
 def found(format_name: str, name: str, adopted: Mapping[tuple[str, str], int]) -> RulesetInfo:
     """One ruleset by its bare name. Raises `UnknownFormat`, `UnknownRuleset`."""
     fmt = catalogue.get(format_name)
-    name, _ = rulesets.split(rulesets.newest(fmt, name))
+    name, _ = rulesets.split_ruleset(rulesets.newest(fmt, name))
     return next(info for info in _of_format(fmt, adopted) if info.name == name)
 
 
@@ -76,7 +76,7 @@ async def adopt(registry: Registry, format_name: str, ruleset: str, *, actor: st
     Raises `UnknownFormat`, `UnknownRuleset` for what is not installed here, `ReadOnly`.
     """
     fmt = catalogue.get(format_name)
-    name, version = rulesets.split(rulesets.newest(fmt, ruleset))
+    name, version = rulesets.split_ruleset(rulesets.newest(fmt, ruleset))
     assert version is not None
     await registry.execute(AdoptRulesets(((fmt.name, name, version),)), actor=actor, via=via)
 
@@ -102,7 +102,7 @@ def installed_formats() -> Iterator[Format[Any]]:
 def _of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iterator[RulesetInfo]:
     order: dict[str, list[int]] = {}
     for full in rulesets.installed(fmt):
-        name, version = rulesets.split(full)
+        name, version = rulesets.split_ruleset(full)
         order.setdefault(name, []).append(version or rulesets.FIRST)
     for name, numbers in order.items():
         number = adopted.get((fmt.name, name), rulesets.FIRST)
@@ -113,7 +113,7 @@ def _of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iter
             installed=number in numbers,
             default=name == rulesets.default(fmt),
             versions=tuple(
-                RulesetVersion(version, rulesets.summary(fmt, rulesets.joined(name, version)))
+                RulesetVersion(version, rulesets.summary(fmt, rulesets.join_ruleset(name, version)))
                 for version in sorted(numbers)
             ),
         )

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from stele.core.governance import Metadata
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_form import PolicyJson
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -197,7 +197,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
-    stele_compatibility: PolicyForm | None = None
+    stele_compatibility: PolicyJson | None = None
 
 
 class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -221,7 +221,7 @@ class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, renam
     override_metadata: Metadata | UnsetType | None = UNSET
     default_rule_set: RuleSet | UnsetType | None = UNSET
     override_rule_set: RuleSet | UnsetType | None = UNSET
-    stele_compatibility: PolicyForm | UnsetType | None = UNSET
+    stele_compatibility: PolicyJson | UnsetType | None = UNSET
 
 
 class ModeUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True):

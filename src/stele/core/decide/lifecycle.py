@@ -3,78 +3,78 @@
 from __future__ import annotations
 
 from stele.core import queries
-from stele.core.commands import CloseSubjects, DeleteSubject, DeleteVersion, Done, Removal, Removed
+from stele.core.commands import EndIncarnations, DeleteSubject, DeleteVersion, EmptyOutcome, DeleteMode, DeletedVersions
 from stele.core.decide.decision import Decision, require_bindings, require_latest, writable
-from stele.core.events import Event, Stamp, SubjectClosed, Unbound, VersionsPurged, VersionsRetired
-from stele.core.model import Level, Life, Subject, SubjectKey, Version
+from stele.core.events import Event, EventMetadata, IncarnationEnded, BindingRemoved, VersionsPurged, VersionsSoftDeleted
+from stele.core.model import SettingsLevel, VersionState, Subject, SubjectKey, Version
 from stele.core.state import State
-from stele.errors import AlreadyRetired, InUse, InvalidRequest, NotRetired, SpaceNotFound, SubjectNotFound
+from stele.errors import AlreadySoftDeleted, InUse, InvalidRequest, NotSoftDeleted, NamespaceNotFound, SubjectNotFound
 
 
-def delete_version(state: State, command: DeleteVersion, stamp: Stamp) -> Decision:
+def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -> Decision:
     """Retire a live version, or purge a retired one."""
     key = command.key
-    lives = queries.VISIBLE if command.ordinal is None else queries.KEPT
-    version = queries.version(state, key, command.ordinal, lives)
-    if command.removal is Removal.CLOSE:
+    lives = queries.ACTIVE_ONLY if command.version_number is None else queries.ACTIVE_OR_SOFT_DELETED
+    version = queries.get_version(state, key, command.version_number, lives)
+    if command.mode is DeleteMode.END_INCARNATION:
         raise InvalidRequest("a single version can be retired or purged, not closed")
-    if command.removal is Removal.RETIRE and version.life is Life.RETIRED:
-        raise AlreadyRetired(key.name, version.ordinal)
-    if command.removal is Removal.PURGE and version.life is Life.LIVE:
-        raise NotRetired(key.name, version.ordinal)
-    writable(state, Level(*key))
-    if command.seen is not None:
-        require_bindings(queries.bindings_of(state, [key]), command.seen)
-    _require_unreferred(state, key, [version], command.removal, among_itself=True)
-    return _deleted(state, version.subject, (version.ordinal,), command.removal)
+    if command.mode is DeleteMode.SOFT and version.state is VersionState.SOFT_DELETED:
+        raise AlreadySoftDeleted(key.name, version.version_number)
+    if command.mode is DeleteMode.HARD and version.state is VersionState.ACTIVE:
+        raise NotSoftDeleted(key.name, version.version_number)
+    writable(state, SettingsLevel(*key))
+    if command.expected_bindings is not None:
+        require_bindings(queries.bindings_of(state, [key]), command.expected_bindings)
+    _require_unreferred(state, key, [version], command.mode, among_itself=True)
+    return _deleted(state, version.subject, (version.version_number,), command.mode)
 
 
-def delete_subject(state: State, command: DeleteSubject, stamp: Stamp) -> Decision:
+def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -> Decision:
     """Retire all live versions, purge all retired ones, or close the incarnation."""
     key = command.key
-    subject = state.subject(key)
-    kept = queries.versions(subject, queries.KEPT)
-    if subject is None or (not kept and command.removal is not Removal.CLOSE):
+    subject = state.find_subject(key)
+    kept = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED)
+    if subject is None or (not kept and command.mode is not DeleteMode.END_INCARNATION):
         raise SubjectNotFound(key.name)
-    live = queries.versions(subject)
-    if command.removal is Removal.RETIRE and not live:
-        raise AlreadyRetired(key.name)
-    if command.removal is Removal.PURGE and live:
-        raise NotRetired(key.name)
-    require_latest(subject, command.latest)
-    writable(state, Level(*key))
-    if command.seen is not None:
-        require_bindings(queries.bindings_of(state, [key]), command.seen)
-    going = live if command.removal is Removal.RETIRE else kept
-    _require_unreferred(state, key, going, command.removal, among_itself=False)
-    return _deleted(state, subject, tuple(row.ordinal for row in going), command.removal)
+    live = queries.list_versions(subject)
+    if command.mode is DeleteMode.SOFT and not live:
+        raise AlreadySoftDeleted(key.name)
+    if command.mode is DeleteMode.HARD and live:
+        raise NotSoftDeleted(key.name)
+    require_latest(subject, command.expected_latest)
+    writable(state, SettingsLevel(*key))
+    if command.expected_bindings is not None:
+        require_bindings(queries.bindings_of(state, [key]), command.expected_bindings)
+    going = live if command.mode is DeleteMode.SOFT else kept
+    _require_unreferred(state, key, going, command.mode, among_itself=False)
+    return _deleted(state, subject, tuple(row.version_number for row in going), command.mode)
 
 
-def close_subjects(state: State, command: CloseSubjects, stamp: Stamp) -> Decision:
+def close_subjects(state: State, command: EndIncarnations, stamp: EventMetadata) -> Decision:
     """Close every subject of a space; what they refer to among themselves does not keep them."""
-    space = state.space(command.space)
+    space = state.find_namespace(command.namespace)
     if space is None or space.hidden:
-        raise SpaceNotFound(f"The space '{command.space}' does not exist.")
+        raise NamespaceNotFound(f"The space '{command.namespace}' does not exist.")
     events: list[Event] = []
     for subject in space.subjects.values():
-        writable(state, Level(*subject.key))
-        for row in queries.versions(subject, queries.KEPT):
-            referrers = queries.referrers(state, subject.key, row.ordinal, queries.KEPT)
-            if any(referrer.subject.key.space != command.space for referrer in referrers):
-                raise InUse(subject.key.name, row.ordinal)
-        events += (SubjectClosed(subject.key), *_unbound(state, subject.key, None))
-    return Decision(tuple(events), Done())
+        writable(state, SettingsLevel(*subject.key))
+        for row in queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED):
+            referrers = queries.list_referrers(state, subject.key, row.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+            if any(referrer.subject.key.namespace != command.namespace for referrer in referrers):
+                raise InUse(subject.key.name, row.version_number)
+        events += (IncarnationEnded(subject.key), *_unbound(state, subject.key, None))
+    return Decision(tuple(events), EmptyOutcome())
 
 
-def _deleted(state: State, subject: Subject, ordinals: tuple[int, ...], removal: Removal) -> Decision:
+def _deleted(state: State, subject: Subject, ordinals: tuple[int, ...], removal: DeleteMode) -> Decision:
     match removal:
-        case Removal.RETIRE:
-            events: tuple[Event, ...] = (VersionsRetired(subject.key, ordinals),)
-        case Removal.PURGE:
+        case DeleteMode.SOFT:
+            events: tuple[Event, ...] = (VersionsSoftDeleted(subject.key, ordinals),)
+        case DeleteMode.HARD:
             events = purged(state, subject, ordinals)
-        case Removal.CLOSE:
-            events = (SubjectClosed(subject.key), *_unbound(state, subject.key, None))
-    return Decision(events, Removed(ordinals))
+        case DeleteMode.END_INCARNATION:
+            events = (IncarnationEnded(subject.key), *_unbound(state, subject.key, None))
+    return Decision(events, DeletedVersions(ordinals))
 
 
 def purged(state: State, subject: Subject, ordinals: tuple[int, ...]) -> tuple[Event, ...]:
@@ -85,16 +85,16 @@ def purged(state: State, subject: Subject, ordinals: tuple[int, ...]) -> tuple[E
 
 def _unbound(state: State, key: SubjectKey, ordinals: tuple[int, ...] | None) -> tuple[Event, ...]:
     """Ends of the bindings to a subject, or only of those to these versions of it."""
-    ending = [row.key for row in queries.bindings_of(state, [key]) if ordinals is None or row.ordinal in ordinals]
-    return tuple(Unbound(name) for name in sorted(ending))
+    ending = [row.key for row in queries.bindings_of(state, [key]) if ordinals is None or row.version_number in ordinals]
+    return tuple(BindingRemoved(name) for name in sorted(ending))
 
 
 def _require_unreferred(
-    state: State, key: SubjectKey, rows: list[Version], removal: Removal, *, among_itself: bool
+    state: State, key: SubjectKey, rows: list[Version], removal: DeleteMode, *, among_itself: bool
 ) -> None:
     """Retiring asks for live referrers, everything else for any; a whole subject may refer to itself."""
-    lives = queries.VISIBLE if removal is Removal.RETIRE else queries.KEPT
+    lives = queries.ACTIVE_ONLY if removal is DeleteMode.SOFT else queries.ACTIVE_OR_SOFT_DELETED
     for row in rows:
-        for referrer in queries.referrers(state, key, row.ordinal, lives):
+        for referrer in queries.list_referrers(state, key, row.version_number, lives):
             if among_itself or referrer.subject.key != key:
-                raise InUse(key.name, row.ordinal)
+                raise InUse(key.name, row.version_number)

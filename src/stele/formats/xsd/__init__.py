@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
+from stele.core.ports import Field, TextForm
 from stele.formats.abilities import Node, Place
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -58,7 +58,7 @@ class XsdFormat:
         """
         return _parse.parse(text, references, name=name)
 
-    def canonical(self, parsed: ParsedXsd, form: Form) -> bytes:
+    def canonical(self, parsed: ParsedXsd, form: TextForm) -> bytes:
         """The document in Canonical XML; see `stele.formats.xsd.canonical`."""
         return canonical(parsed, form)
 
@@ -68,7 +68,7 @@ class XsdFormat:
 
     def fingerprints(self, parsed: ParsedXsd) -> Mapping[str, bytes]:
         """`md5` and `sha256` of the CANONICAL form."""
-        text = canonical(parsed, Form.CANONICAL)
+        text = canonical(parsed, TextForm.CANONICAL)
         return {
             "sha256": hashlib.sha256(text).digest(),
             "md5": hashlib.md5(text, usedforsecurity=False).digest(),

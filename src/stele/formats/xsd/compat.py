@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from xmlschema.validators import XsdSimpleType
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.formats.xsd.attributes import Attributes
 from stele.formats.xsd.content import Cover, Leaf, Names, Side
 from stele.formats.xsd.declarations import Declarations
@@ -283,7 +283,7 @@ class _Checker:
             "/",
             why="The two schemas are too large, or their content models too entangled, to be compared in bounded time.",
             fix="Split the schema, or write its content models in the same shape as before.",
-            level=Level.UNKNOWN,
+            level=Severity.UNKNOWN,
         )
 
     def lost_names(self) -> Iterator[Finding]:
@@ -299,7 +299,7 @@ class _Checker:
                 writer=local(name),
                 why=f"The reader has no type {local(name)!r}; documents that name it in xsi:type are refused.",
                 fix="Keep the named type if documents may name it.",
-                level=Level.WARNING,
+                level=Severity.WARNING,
             )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jsonschema_rs
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.formats.jsonschema.codec import spelled
 from stele.formats.jsonschema.excerpt import excerpt
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
@@ -127,7 +127,7 @@ def refusal(
     )
 
 
-def undecided(doubt: Doubt, level: Level, detail: str = "") -> Finding:
+def undecided(doubt: Doubt, level: Severity, detail: str = "") -> Finding:
     """The finding about a pair nothing is known of."""
     if doubt is Doubt.MALFORMED:
         why = f"One of the two schemas is malformed, so no document can be checked against it: {_short(detail)}."
