@@ -52,7 +52,7 @@ class NotFound(SteleError):
 
 
 class NamespaceNotFound(NotFound):
-    """No space of that name holds anything."""
+    """No namespace of that name holds anything."""
 
 
 class SubjectNotFound(NotFound):
@@ -80,7 +80,7 @@ class ContentNotFound(NotFound):
 
 
 class SettingNotFound(NotFound):
-    """The subject or space has no policy or mode of its own."""
+    """The subject or namespace has no policy or mode of its own."""
 
     def __init__(self, subject: str, setting: str) -> None:
         super().__init__(f"Subject '{subject}' does not have subject-level {setting} configured")
@@ -132,11 +132,11 @@ class InUse(Conflict):
 
 
 class NotEmpty(Conflict):
-    """A space that still holds subjects cannot be removed."""
+    """A namespace that still holds subjects cannot be removed."""
 
-    def __init__(self, space: str) -> None:
-        super().__init__(f"The space '{space}' is not empty.")
-        self.space = space
+    def __init__(self, namespace: str) -> None:
+        super().__init__(f"The namespace '{namespace}' is not empty.")
+        self.space = namespace
 
 
 class PreconditionFailed(Conflict):
@@ -214,7 +214,7 @@ class UnresolvedReference(MalformedSchema):
 
 
 class FormatMismatch(Invalid):
-    """The subject or space takes schemas of another format."""
+    """The subject or namespace takes schemas of another format."""
 
 
 class UnknownFormat(Invalid):
@@ -268,10 +268,10 @@ class IdMismatch(Invalid):
 class IdTaken(IdMismatch):
     """An imported id stands for another schema already."""
 
-    def __init__(self, gid: int, space: str) -> None:
-        super().__init__(f"id {gid} of space '{space}' belongs to another schema")
-        self.gid = gid
-        self.space = space
+    def __init__(self, schema_id: int, namespace: str) -> None:
+        super().__init__(f"id {schema_id} of namespace '{namespace}' belongs to another schema")
+        self.gid = schema_id
+        self.space = namespace
 
 
 class TooLarge(Invalid):
@@ -288,10 +288,10 @@ class Refused(SteleError):
 class ReadOnly(Refused):
     """The mode in force forbids the write; `how` is the part of the sentence that says which mode."""
 
-    def __init__(self, message: str, *, subject: str = "", space: str = "", how: str = "in read-only mode") -> None:
+    def __init__(self, message: str, *, subject: str = "", namespace: str = "", how: str = "in read-only mode") -> None:
         super().__init__(message)
         self.subject = subject
-        self.space = space
+        self.space = namespace
         self.how = how
 
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.chains import list_entries, list_versions_of_entry
+from stele.core.traversal import list_entries, list_versions_of_entry
 from stele.core.decide import Decision, decide
 from stele.core.events import LogRecord, EventMetadata, decode_record, encode_record
 from stele.core.findings import Finding
 from stele.core.fold import fold_record
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.core.model import (
     Binding,
     SchemaDocument,
@@ -34,7 +34,7 @@ from stele.core.model import (
     Version,
 )
 from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, VersionRange, Policy, RangeKind
-from stele.core.questions import CompatibilityRequest, VerdictsRequired
+from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.state import State
 from stele.errors import SteleError
 

@@ -28,14 +28,14 @@ from tests.property.core_machine import (
 from stele.core import commands as cmd
 from stele.core import events as ev
 from stele.core import queries
-from stele.core.chains import list_versions_of_entry
+from stele.core.traversal import list_versions_of_entry
 from stele.core.digests import KINDS, digest_keys
 from stele.core.events import LogRecord, EventMetadata, decode_record, encode_record
 from stele.core.findings import Finding
 from stele.core.fold import fold, fold_record
 from stele.core.model import SettingsLevel, VersionState, Mode, SubjectKey, Version
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, Policy, RangeKind
-from stele.core.questions import CompatibilityRequest
+from stele.core.compatibility_requests import CompatibilityRequest
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import EncodingNotFound, NotFound, SteleError

@@ -13,7 +13,7 @@ from tests.property.core_machine import NAMES, SPACES, Node, document, stamp
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.chains import list_versions_of_entry
+from stele.core.traversal import list_versions_of_entry
 from stele.core.model import Reference, SubjectKey
 from stele.errors import (
     AlreadySoftDeleted,

@@ -10,7 +10,7 @@ from stele.cli.connect import DEFAULT_URLS, registry
 from stele.cli.output import Output, OutputOption, UrlOption, failures, print_json
 from stele.client.request import JSON, Effect, Request, decoder, encode, path
 from stele.core.policy import find_policy
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.errors import InvalidRequest
 from stele.service.policies import PolicyAnswer, PolicyChange
 

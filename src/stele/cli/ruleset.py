@@ -12,7 +12,7 @@ from stele.cli.output import Output, OutputOption, UrlOption, print_json, print_
 from stele.client.request import JSON, Effect, Request, decoder, encode, path
 from stele.core.rulesets import split_ruleset
 from stele.errors import InvalidRequest
-from stele.service.rejudging import ReportPage, ReportRequest, Row
+from stele.service.ruleset_impact import ReportPage, ReportRequest, Row
 from stele.service.rulesets import RulesetInfo
 
 app = typer.Typer(

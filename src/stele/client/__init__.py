@@ -48,7 +48,7 @@ from stele.client.types import (
     SubjectVersion,
     Version,
 )
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 
 __all__ = [
     "AssociatedName",

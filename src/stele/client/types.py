@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from stele.core.findings import Finding
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 
 Version = int | Literal["latest"]
 """A version number, counted from 1, or the newest live version."""

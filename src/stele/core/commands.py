@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import (
     Binding,
     SchemaDocument,
@@ -33,7 +33,7 @@ class Equality(Enum):
     TEXT_AND_TYPE = "typed"
     """The raw text, the format and the media type are equal; a version without a media type has any."""
     DIGEST = "digest"
-    """A digest of `equality_digest` kind is equal, in the same lane."""
+    """A digest of `equality_digest` kind is equal, in the same kind."""
     NEVER = "never"
     """Every registration is a new version."""
 
@@ -51,7 +51,7 @@ class DeleteMode(Enum):
     SOFT = "retire"
     """Soft: hidden, still readable by id, numbers not reused."""
     HARD = "purge"
-    """Hard: only what is retired already."""
+    """Hard: only what is soft-deleted already."""
     END_INCARNATION = "close"
     """The whole incarnation ends; a next one starts at number 1 (Pravega, CNCF, RocketMQ)."""
 
@@ -82,11 +82,11 @@ class SubjectUpdate(msgspec.Struct, frozen=True):
 class RegisterSchema(msgspec.Struct, frozen=True):
     """Register a document as the next version of a subject.
 
-    document None takes text, format and references of the newest live version (only attachments change).
-    ordinal and gid are explicit numbers: ordinal None or the next one, gid only in IMPORT mode.
-    latest is a condition: the newest live ordinal the caller knows of (0: none).
+    document None takes text, format and references of the newest active version (only attachments change).
+    version number and schema id are explicit numbers: version number None or the next one, schema id only in IMPORT mode.
+    latest is a condition: the newest active version number the caller knows of (0: none).
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
-    origin_uri names the version among all live ones: one that brings it is the same as the version that has it, which
+    origin_uri names the version among all active ones: one that brings it is the same as the version that has it, which
     must be of that subject, text and type (`AlreadyExists`), and as no other.
     about describes the subject from then on, also when the version was there before.
     at is when it was first registered where it comes from, in milliseconds since 1970 UTC; only in IMPORT mode.
@@ -118,7 +118,7 @@ class RegisterSchema(msgspec.Struct, frozen=True):
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):
-    """Delete one version; ordinal None means the newest live one. seen: as in `ChangeBindings`, of the subject."""
+    """Delete one version; version number None means the newest active one. seen: as in `ChangeBindings`, of the subject."""
 
     key: SubjectKey
     version_number: int | None
@@ -136,7 +136,7 @@ class DeleteSubject(msgspec.Struct, frozen=True):
 
 
 class CreateNamespace(msgspec.Struct, frozen=True):
-    """Create a space, or change its attributes when it exists and `replace` is set."""
+    """Create a namespace, or change its attributes when it exists and `replace` is set."""
 
     namespace: str
     replace: bool = False
@@ -147,7 +147,7 @@ class CreateNamespace(msgspec.Struct, frozen=True):
 
 
 class SubjectsPresent(Enum):
-    """What becomes of the subjects of a space that is to go."""
+    """What becomes of the subjects of a namespace that is to go."""
 
     REFUSE = "refuse"
     """They keep it, soft-deleted ones too."""
@@ -156,14 +156,14 @@ class SubjectsPresent(Enum):
 
 
 class DeleteNamespace(msgspec.Struct, frozen=True):
-    """Remove a space."""
+    """Remove a namespace."""
 
     namespace: str
     when_subjects: SubjectsPresent = SubjectsPresent.REFUSE
 
 
 class EndIncarnations(msgspec.Struct, frozen=True):
-    """End the incarnations of all subjects of a space, all or none."""
+    """End the incarnations of all subjects of a namespace, all or none."""
 
     namespace: str
 
@@ -321,7 +321,7 @@ class Registration(msgspec.Struct, frozen=True):
 
 
 class DeletedVersions(msgspec.Struct, frozen=True):
-    """Outcome of a deletion: the ordinals that went, ascending."""
+    """Outcome of a deletion: the version numbers that went, ascending."""
 
     version_numbers: tuple[int, ...]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import Binding, SettingsLevel, Mode, Numbering, Reference, ComparisonScope, Settings, SubjectKey
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
@@ -22,7 +22,7 @@ class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defa
 
 
 class NamespaceCreated(_Event, frozen=True, tag="SpaceCreated"):
-    """A space was created by itself, before anything in it."""
+    """A namespace was created by itself, before anything in it."""
 
     namespace: str
     format: str = ""
@@ -32,7 +32,7 @@ class NamespaceCreated(_Event, frozen=True, tag="SpaceCreated"):
 
 
 class NamespaceChanged(_Event, frozen=True, tag="SpaceChanged"):
-    """A space's describing attributes are now these."""
+    """A namespace's describing attributes are now these."""
 
     namespace: str
     format: str = ""
@@ -42,7 +42,7 @@ class NamespaceChanged(_Event, frozen=True, tag="SpaceChanged"):
 
 
 class NamespaceDeleted(_Event, frozen=True, tag="SpaceDeleted"):
-    """An empty space went away, with its settings; its gid counter stays, so no id is ever given twice."""
+    """An empty namespace went away, with its settings; its schema id counter stays, so no id is ever given twice."""
 
     namespace: str
 
@@ -75,7 +75,7 @@ class SubjectChanged(_Event, frozen=True):
 
 
 class IncarnationEnded(_Event, frozen=True, tag="SubjectClosed"):
-    """The incarnation ended: its versions stay resolvable by uid, gid and encoding only."""
+    """The incarnation ended: its versions stay resolvable by uid, schema id and encoding only."""
 
     key: SubjectKey
 
@@ -99,7 +99,7 @@ class VersionRegistered(_Event, frozen=True, tag="Registered"):
     rule_set: RuleSet | None = None
     policy: Policy | None = None
     replaces: tuple[int, ...] = ()
-    """Ordinals this registration takes the place of: retired ones of the same schema, its own in an import."""
+    """Ordinals this registration takes the place of: soft-deleted ones of the same schema, its own in an import."""
     description: str = ""
     labels: dict[str, str] | None = None
     media_type: str = ""

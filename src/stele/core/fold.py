@@ -7,7 +7,7 @@ from typing import Any
 
 from stele.core import events as ev
 from stele.core import fold_beside as beside
-from stele.core.chains import find_version, list_entries, list_formats_of_text
+from stele.core.traversal import find_version, list_entries, list_formats_of_text
 from stele.core.digests import digest_keys, pack_digests
 from stele.core.fold_beside import present, space_of
 from stele.core.model import (
@@ -45,20 +45,20 @@ def fold(state: State, event: ev.Event, stamp: ev.EventMetadata, seq: int) -> No
 
 
 def _shown(state: State, name: str, at: int) -> Namespace:
-    """The space, which a deleted one becomes again."""
-    space = space_of(state, name, at)
-    if space.hidden:
-        state.change(space, hidden=False, at=at)
-    return space
+    """The namespace, which a deleted one becomes again."""
+    namespace = space_of(state, name, at)
+    if namespace.hidden:
+        state.change(namespace, hidden=False, at=at)
+    return namespace
 
 
-# --- spaces and subjects --------------------------------------------------------------------------------------------
+# --- namespaces and subjects --------------------------------------------------------------------------------------------
 
 
 def _space_created(state: State, event: ev.NamespaceCreated, stamp: ev.EventMetadata, seq: int) -> None:
-    space = _shown(state, event.namespace, stamp.at)
-    state.change(space, explicit=True)
-    _describe(state, space, event, stamp, ("format", "description", "labels", "dialect_data"))
+    namespace = _shown(state, event.namespace, stamp.at)
+    state.change(namespace, explicit=True)
+    _describe(state, namespace, event, stamp, ("format", "description", "labels", "dialect_data"))
 
 
 def _space_changed(state: State, event: ev.NamespaceChanged, stamp: ev.EventMetadata, seq: int) -> None:
@@ -66,15 +66,15 @@ def _space_changed(state: State, event: ev.NamespaceChanged, stamp: ev.EventMeta
 
 
 def _space_deleted(state: State, event: ev.NamespaceDeleted, stamp: ev.EventMetadata, seq: int) -> None:
-    space = state.namespaces[event.namespace]
-    # The counters stay behind, so that a space of the same name never gives an id twice.
-    heir = Namespace(space.name, stamp.at, highest_schema_id=space.highest_schema_id, schema_entries=space.schema_entries, incarnations=space.incarnations)
+    namespace = state.namespaces[event.namespace]
+    # The counters stay behind, so that a namespace of the same name never gives an id twice.
+    heir = Namespace(namespace.name, stamp.at, highest_schema_id=namespace.highest_schema_id, schema_entries=namespace.schema_entries, incarnations=namespace.incarnations)
     heir.hidden = True
     state.set_item(state.namespaces, event.namespace, heir)
 
 
 def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMetadata, seq: int) -> None:
-    space = _shown(state, event.key.namespace, stamp.at)
+    namespace = _shown(state, event.key.namespace, stamp.at)
     subject = Subject(
         key=event.key,
         uid=uid_from_bytes(event.uid),
@@ -90,7 +90,7 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMeta
         labels=event.labels,
         dialect_data=event.dialect_data,
     )
-    state.set_item(space.subjects, event.key.name, subject)
+    state.set_item(namespace.subjects, event.key.name, subject)
     if state.by_serial is not None:
         state.set_item(state.by_serial, event.serial, subject)
     state.change(state, serial=event.serial)
@@ -117,20 +117,20 @@ def _describe(state: State, target: Namespace | Subject, event: Any, stamp: ev.E
 
 
 def _forget_subject(state: State, key: SubjectKey) -> None:
-    space = state.namespaces[key.namespace]
-    state.set_item(space.incarnations, key.name, space.subjects[key.name].incarnation)
-    state.remove_item(space.subjects, key.name)
-    state.remove_item(space.settings, key.name)
-    state.remove_item(space.modes, key.name)
+    namespace = state.namespaces[key.namespace]
+    state.set_item(namespace.incarnations, key.name, namespace.subjects[key.name].incarnation)
+    state.remove_item(namespace.subjects, key.name)
+    state.remove_item(namespace.settings, key.name)
+    state.remove_item(namespace.modes, key.name)
 
 
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
 def _registered(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata, seq: int) -> None:
-    space = state.namespaces[event.key.namespace]
-    subject = space.subjects[event.key.name]
-    schema = _global_id(state, space, event, seq)
+    namespace = state.namespaces[event.key.namespace]
+    subject = namespace.subjects[event.key.name]
+    schema = _global_id(state, namespace, event, seq)
     version = Version(
         origin=pack_origin(uid_from_bytes(event.uid), stamp.at if event.at is None else event.at, seq),
         version_number=event.version_number,
@@ -159,18 +159,18 @@ def _registered(state: State, event: ev.VersionRegistered, stamp: ev.EventMetada
         _purge(state, subject, [row for row in subject.versions if row.version_number in replaced])
 
 
-def _global_id(state: State, space: Namespace, event: ev.VersionRegistered, seq: int) -> SchemaEntry:
-    known = space.schema_entries.get(event.schema_id)
+def _global_id(state: State, namespace: Namespace, event: ev.VersionRegistered, seq: int) -> SchemaEntry:
+    known = namespace.schema_entries.get(event.schema_id)
     if known is not None:
         return known
     content = _content(state, event, seq)
-    schema = SchemaEntry(space.name, event.schema_id, content, _attachments(state, event), older_entry=content.newest_entry)
+    schema = SchemaEntry(namespace.name, event.schema_id, content, _attachments(state, event), older_entry=content.newest_entry)
     state.touch(content)
     content.newest_entry = schema
-    state.set_item(space.schema_entries, event.schema_id, schema)
-    if event.schema_id > space.highest_schema_id:
-        state.touch(space)
-        space.highest_schema_id = event.schema_id
+    state.set_item(namespace.schema_entries, event.schema_id, schema)
+    if event.schema_id > namespace.highest_schema_id:
+        state.touch(namespace)
+        namespace.highest_schema_id = event.schema_id
     return schema
 
 
@@ -201,12 +201,12 @@ def _attachments(state: State, event: ev.VersionRegistered) -> Attachments:
 
 
 def _lane(subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
-    """The lane, as the one object its subject has of it."""
-    lane = subject.kind
-    if lane is not None and lane.type == event.type and lane.format == event.format and lane.custom_format == event.custom_format:
-        return lane
-    lane = SchemaKind(event.format, event.type, event.custom_format)
-    return next((known for known in subject.highest_kind_versions or () if known == lane), lane)
+    """The kind, as the one object its subject has of it."""
+    schema_kind = subject.kind
+    if schema_kind is not None and schema_kind.type == event.type and schema_kind.format == event.format and schema_kind.custom_format == event.custom_format:
+        return schema_kind
+    schema_kind = SchemaKind(event.format, event.type, event.custom_format)
+    return next((known for known in subject.highest_kind_versions or () if known == schema_kind), schema_kind)
 
 
 def _extra(state: State, event: ev.VersionRegistered, stamp: ev.EventMetadata) -> VersionAttributes | None:
@@ -246,8 +246,8 @@ def _insert(state: State, subject: Subject, version: Version) -> None:
 
 def _versions_retired(state: State, event: ev.VersionsSoftDeleted, stamp: ev.EventMetadata, seq: int) -> None:
     subject = present(state, event.key)
-    for ordinal in event.version_numbers:
-        version = find_version(subject, ordinal)
+    for version_number in event.version_numbers:
+        version = find_version(subject, version_number)
         if version is not None:
             _unname(state, version)
             state.change(version, state=VersionState.SOFT_DELETED)
@@ -255,9 +255,9 @@ def _versions_retired(state: State, event: ev.VersionsSoftDeleted, stamp: ev.Eve
     state.change(subject, epoch=subject.epoch + 1, changed=stamp.at)
 
 
-def _undefault(state: State, subject: Subject, ordinals: Container[int]) -> None:
+def _undefault(state: State, subject: Subject, version_numbers: Container[int]) -> None:
     """A default version that is deleted is none any more: the newest takes its place."""
-    if subject.default_version in ordinals:
+    if subject.default_version in version_numbers:
         state.change(subject, default_version=None)
 
 
@@ -316,7 +316,7 @@ def _unname(state: State, version: Version) -> None:
 
 
 def _unuse(state: State, version: Version) -> None:
-    """Take the version out of its gid; the last one takes the gid and perhaps the content with it."""
+    """Take the version out of its schema id; the last one takes the schema id and perhaps the content with it."""
     schema = version.schema
     if schema.newest_version is version:
         state.change(schema, newest_version=version.older_version)
@@ -344,7 +344,7 @@ def _unuse(state: State, version: Version) -> None:
 
 
 def _unlist(state: State, content: Content) -> None:
-    """Take a content out of the table of texts; twins stay."""
+    """Take a content out of the table of texts; same texts in other formats stay."""
     first = state.contents[content.sha]
     if first is not content:
         before = next(row for row in list_formats_of_text(first) if row.same_text_in_other_format is content)

@@ -10,12 +10,12 @@ from stele.core.state import State, settings_slot, uid_from_bytes
 
 
 def space_of(state: State, name: str, at: int) -> Namespace:
-    """The space, which the first event about it brings about."""
-    space = state.namespaces.get(name)
-    if space is None:
-        space = Namespace(name, at)
-        state.set_item(state.namespaces, name, space)
-    return space
+    """The namespace, which the first event about it brings about."""
+    namespace = state.namespaces.get(name)
+    if namespace is None:
+        namespace = Namespace(name, at)
+        state.set_item(state.namespaces, name, namespace)
+    return namespace
 
 
 def present(state: State, key: SubjectKey) -> Subject:

@@ -1,11 +1,11 @@
-"""What a registry is made of: spaces, subjects, lanes, versions, contents and the ids that point at them.
+"""What a registry is made of: namespaces, subjects, kinds, versions, contents and the ids that point at them.
 
-Two containers above a version, in every dialect: a *space* holds *subjects*; the subject owns order, policy and
-numbers. Four families of ids are allocated side by side, none computed from another: the space-wide `gid`, the
-subject's `ordinal`, the lane's `lane_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here
+Two containers above a version, in every dialect: a *namespace* holds *subjects*; the subject owns order, policy and
+numbers. Four families of ids are allocated side by side, none computed from another: the namespace-wide `schema id`, the
+subject's `version number`, the kind's `kind_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here
 are mutable only through `State`, which can undo what it did (see `state`).
 
-Contents, gids and versions are many, so they are lean: the cycle collector does not track them. Purging takes them out
+Contents, schema ids and versions are many, so they are lean: the cycle collector does not track them. Purging takes them out
 of every chain they are in, which frees them.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NewType
 
 import msgspec
 
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
 from stele.errors import TooLarge
@@ -25,7 +25,7 @@ from stele.errors import TooLarge
 Seq = NewType("Seq", int)
 """Position in the log, from 1."""
 SchemaId = NewType("SchemaId", int)
-"""Space-wide id of a schema with its attachments, from 1 to 2^31-1."""
+"""Namespace-wide id of a schema with its attachments, from 1 to 2^31-1."""
 VersionNumber = NewType("VersionNumber", int)
 """Version number inside a subject, from 1."""
 Uid = NewType("Uid", int)
@@ -33,10 +33,10 @@ Uid = NewType("Uid", int)
 
 MAX_INT32 = 2**31 - 1
 RECORD_ID_VERSION_BITS = 14
-"""Of a record id that are the ordinal."""
+"""Of a record id that are the version number."""
 
 DEFAULT_NAMESPACE = ""
-"""Name of the space every dialect starts in (`.`, `default` and the like are aliases, MODEL C12)."""
+"""Name of the namespace every dialect starts in (`.`, `default` and the like are aliases, MODEL C12)."""
 
 
 class SubjectKey(NamedTuple):
@@ -60,12 +60,12 @@ class Mode(Enum):
 
 
 class VersionState(Enum):
-    """States of a version: LIVE → RETIRED (soft-deleted, still readable by id) → GONE."""
+    """States of a version: ACTIVE → SOFT_DELETED (soft-deleted, still readable by id) → ARCHIVED."""
 
     ACTIVE = "live"
     SOFT_DELETED = "retired"
     ARCHIVED = "gone"
-    """Of a closed incarnation: resolvable by gid, uid and encoding only, for data already written."""
+    """Of a closed incarnation: resolvable by schema id, uid and encoding only, for data already written."""
 
 
 class Numbering(Enum):
@@ -82,7 +82,7 @@ class ComparisonScope(Enum):
     SUBJECT = "subject"
     SCHEMA_KIND = "lane"
     ONE_TYPE = "one_type"
-    """All live ones, which are of one type: another type is refused under every policy; an unnamed one fits."""
+    """All active ones, which are of one type: another type is refused under every policy; an unnamed one fits."""
 
 
 class Reference(msgspec.Struct, frozen=True, array_like=True):
@@ -113,7 +113,7 @@ NO_ATTACHMENTS = Attachments()
 class SchemaKind(NamedTuple):
     """Format and type of versions, which have numbers of their own within it.
 
-    variety tells apart what has a name of its own among formats nobody here knows: they share the opaque one.
+    custom_format tells apart what has a name of its own among formats nobody here knows: they share the opaque one.
     """
 
     format: str
@@ -143,7 +143,7 @@ class Content(msgspec.Struct, gc=False):
 
 
 class SchemaEntry(msgspec.Struct, gc=False):
-    """A gid of one space: content with attachments. `next` chains the ids of one content, `uses` its versions."""
+    """A schema id of one namespace: content with attachments. `next` chains the ids of one content, `uses` its versions."""
 
     namespace: str
     schema_id: int
@@ -153,7 +153,7 @@ class SchemaEntry(msgspec.Struct, gc=False):
     newest_version: Version | None = None
 
 
-class VersionAttributes(msgspec.Struct, frozen=True, omit_defaults=True):
+class VersionAttributes(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
     """Rare attributes of a version.
 
     labels are free properties outside identity; ext holds what a dialect sent and gets back unchanged, by dialect.
@@ -214,9 +214,9 @@ class Version(msgspec.Struct, gc=False):
 
     @property
     def record_id(self) -> int:
-        """64-bit id with the ordinal in its low 14 bits (RIP-42); the rest names the subject's incarnation.
+        """64-bit id with the version number in its low 14 bits (RIP-42); the rest names the subject's incarnation.
 
-        Raises `TooLarge` for an ordinal that does not fit: it would name another subject's version.
+        Raises `TooLarge` for an version number that does not fit: it would name another subject's version.
         """
         if self.version_number >> RECORD_ID_VERSION_BITS:
             raise TooLarge(
@@ -244,7 +244,7 @@ class Subject(msgspec.Struct):
     highest_version_number: int = 0
     kind: SchemaKind | None = None
     highest_kind_versions: dict[SchemaKind, int] | None = None
-    """Kept only once there are two lanes; with one lane, lane numbers are the ordinals."""
+    """Kept only once there are two kinds; with one kind, kind numbers are the version numbers."""
     codecs: dict[str, dict[str, str]] | None = None
     encodings: list[tuple[int, str]] | None = None
     """Encoding ids from 1: (version uid, codec name)."""
@@ -264,7 +264,7 @@ class Subject(msgspec.Struct):
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
-    """What is set at one level (subject, space or registry); None means "ask the level above".
+    """What is set at one level (subject, namespace or registry); None means "ask the level above".
 
     ruleset        compatibility ruleset preferred where the format knows it; `name@2` holds it at that version
     normalize      register the normalised text instead of the author's
@@ -290,7 +290,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NA
 
 
 class BindingIndexKey(NamedTuple):
-    """Where bindings are looked for: kind '' has space and name of a subject, `id` type and id of a resource."""
+    """Where bindings are looked for: kind '' has namespace and name of a subject, `id` type and id of a resource."""
 
     kind: str
     first: str
@@ -298,7 +298,7 @@ class BindingIndexKey(NamedTuple):
 
 
 class Binding(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
-    """A resource of a data system bound to a subject. ordinal None follows the latest version.
+    """A resource of a data system bound to a subject. version number None follows the latest version.
 
     A STRONG binding has its subject for itself, and may take it along when it ends; guid names it in the dialects that
     give bindings a name.
@@ -341,7 +341,7 @@ class Collection(msgspec.Struct):
 
 
 class Namespace(msgspec.Struct):
-    """A namespace of subjects with its own gid counter; settings and modes go by name, so may precede a subject."""
+    """A namespace of subjects with its own schema id counter; settings and modes go by name, so may precede a subject."""
 
     name: str
     at: int
@@ -366,7 +366,7 @@ class Namespace(msgspec.Struct):
 
 
 class SettingsLevel(NamedTuple):
-    """A place settings and modes can be attached to; both None is the registry, subject None the space."""
+    """A place settings and modes can be attached to; both None is the registry, subject None the namespace."""
 
     namespace: str | None = None
     subject: str | None = None
@@ -383,7 +383,7 @@ class SubmittedText(NamedTuple):
 
 
 class SchemaDocument(msgspec.Struct, frozen=True):
-    """A schema as a command brings it: text, its SHA-256, what its lane is made of, and derived digests by kind.
+    """A schema as a command brings it: text, its SHA-256, what its kind is made of, and derived digests by kind.
 
     sent is what the author wrote where another form of it is registered: validators look at that, comments and all.
     """
@@ -404,5 +404,5 @@ class SchemaDocument(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> SchemaKind:
-        """The lane a version of this document belongs to."""
+        """The kind a version of this document belongs to."""
         return SchemaKind(self.format, self.type, self.custom_format)

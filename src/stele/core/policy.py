@@ -1,7 +1,7 @@
 """Compatibility policies in one normal form, and the names the dialects share for the common ones.
 
 `AllowAny | DenyAll | Directional(backward, forward)`, each direction reaching no version, the latest, all, or all since
-a given one, plus named checkers that run in addition (MODEL: policy normal form; the Pravega seed's Advanced policy and
+a given one, plus named validators that run in addition (MODEL: policy normal form; the Pravega seed's Advanced policy and
 the AVRO-1124 validators are both inside it).
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stele.core.stored_names import STORED_NAMES
 from stele.errors import UnknownPolicy
 
 if TYPE_CHECKING:
@@ -29,20 +30,20 @@ class RangeKind(Enum):
 
 
 class VersionRange(msgspec.Struct, frozen=True, array_like=True):
-    """One direction of a policy; `since` is the first ordinal looked at, for Reach.SINCE only."""
+    """One direction of a policy; `since` is the first version number looked at, for Reach.SINCE only."""
 
     kind: RangeKind = RangeKind.NONE
     since: int = 0
 
-    def includes(self, position: int, ordinal: int) -> bool:
-        """Whether this direction compares with a version: its position, newest first from 0, and its ordinal."""
+    def includes(self, position: int, version_number: int) -> bool:
+        """Whether this direction compares with a version: its position, newest first from 0, and its version number."""
         match self.kind:
             case RangeKind.NONE:
                 return False
             case RangeKind.LATEST:
                 return position == 0
             case RangeKind.SINCE:
-                return ordinal >= self.since
+                return version_number >= self.since
             case RangeKind.ALL:
                 return True
 
@@ -68,11 +69,11 @@ class PolicyKind(Enum):
     DIRECTIONAL = "directional"
 
 
-class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
     """What a new schema must satisfy.
 
     backward: the new schema reads what those versions wrote; forward: those versions read what the new schema writes.
-    checkers name additional validators, run on every registration.
+    validators name additional validators, run on every registration.
     """
 
     kind: PolicyKind = PolicyKind.DIRECTIONAL
@@ -86,12 +87,12 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
             backward = self.backward.includes(position, version.version_number)
             forward = self.forward.includes(position, version.version_number)
             if not backward and not forward:
-                return  # Positions rise and ordinals fall: no later one is reached either.
+                return  # Positions rise and version numbers fall: no later one is reached either.
             yield version, backward, forward
 
     @property
     def exact_name(self) -> str | None:
-        """The common name of exactly this policy, or None (a `since` reach, checkers, or mixed reaches)."""
+        """The common name of exactly this policy, or None (a `since` reach, validators, or mixed reaches)."""
         return _NAME_OF.get(self)
 
     @property

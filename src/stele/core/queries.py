@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
-from stele.core.chains import find_version, list_entries, list_formats_of_text, list_versions_in_subject, list_versions_of_entry
+from stele.core.traversal import find_version, list_entries, list_formats_of_text, list_versions_in_subject, list_versions_of_entry
 from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
-from stele.core.governance import merge_metadata, merge_rule_sets
+from stele.core.metadata import merge_metadata, merge_rule_sets
 from stele.core.model import (
     RECORD_ID_VERSION_BITS,
     REGISTRY_LEVEL,
@@ -66,7 +66,7 @@ def _levels_upwards(level: SettingsLevel) -> Iterator[SettingsLevel]:
 
 
 def policy_for(state: State, key: SubjectKey) -> Policy:
-    """The policy in force: the subject's, the one it was created with, its space's, the registry's, BACKWARD."""
+    """The policy in force: the subject's, the one it was created with, its namespace's, the registry's, BACKWARD."""
     own = state.settings_at(SettingsLevel(*key))
     if own is not None and own.policy is not None:
         return own.policy
@@ -77,7 +77,7 @@ def policy_for(state: State, key: SubjectKey) -> Policy:
 
 
 def mode_for(state: State, level: SettingsLevel) -> Mode:
-    """The mode in force at a level. READONLY_OVERRIDE on the registry or a space wins over everything below."""
+    """The mode in force at a level. READONLY_OVERRIDE on the registry or a namespace wins over everything below."""
     chain = [mode for place in _levels_upwards(level) if (mode := state.mode_at(place)) is not None]
     if Mode.READONLY_OVERRIDE in chain:
         return Mode.READONLY_OVERRIDE
@@ -98,17 +98,17 @@ def adopted_rulesets(state: State, format_name: str) -> tuple[tuple[str, int], .
 
 
 def list_versions(subject: Subject | None, states: frozenset[VersionState] = ACTIVE_ONLY) -> list[Version]:
-    """Versions of those lives, ascending."""
+    """Versions of those states, ascending."""
     return [] if subject is None else [version for version in subject.versions if version.state in states]
 
 
 def latest_version(subject: Subject | None) -> Version | None:
-    """The newest live version."""
+    """The newest active version."""
     return next((v for v in reversed(subject.versions) if v.state is VersionState.ACTIVE), None) if subject is not None else None
 
 
 def get_version(state: State, key: SubjectKey, version_number: int | None, states: frozenset[VersionState] = ACTIVE_ONLY) -> Version:
-    """One version; ordinal None is the newest of those lives. Raises `SubjectNotFound`, `VersionNotFound`."""
+    """One version; version number None is the newest of those states. Raises `SubjectNotFound`, `VersionNotFound`."""
     subject = state.find_subject(key)
     if subject is None or not subject.versions:
         raise SubjectNotFound(key.name)
@@ -124,26 +124,26 @@ def get_version(state: State, key: SubjectKey, version_number: int | None, state
 
 
 def list_subjects(state: State, namespaces: Iterable[Namespace], states: frozenset[VersionState] = ACTIVE_ONLY) -> list[Subject]:
-    """Subjects with at least one version of those lives, sorted by space and name."""
+    """Subjects with at least one version of those states, sorted by namespace and name."""
     found = [
         subject
-        for space in namespaces
-        for subject in space.subjects.values()
+        for namespace in namespaces
+        for subject in namespace.subjects.values()
         if any(row.state in states for row in subject.versions)
     ]
     return sorted(found, key=lambda subject: subject.key)
 
 
 def visible_namespaces(state: State) -> list[Namespace]:
-    """Spaces that were not deleted and hold or once held something; the default one always; sorted by name."""
+    """Namespaces that were not deleted and hold or once held something; the default one always; sorted by name."""
     shown = [
         s for s in state.namespaces.values() if not s.hidden and (not s.name or s.explicit or s.highest_schema_id or s.subjects)
     ]
-    return sorted(shown, key=lambda space: space.name)
+    return sorted(shown, key=lambda namespace: namespace.name)
 
 
 def get_schema_entry(state: State, namespace: str, schema_id: int) -> SchemaEntry:
-    """What a gid stands for. Raises `ContentNotFound`."""
+    """What a schema id stands for. Raises `ContentNotFound`."""
     place = state.namespaces.get(namespace)
     found = None if place is None else place.schema_entries.get(schema_id)
     if found is None:
@@ -152,7 +152,7 @@ def get_schema_entry(state: State, namespace: str, schema_id: int) -> SchemaEntr
 
 
 def list_referrers(state: State, key: SubjectKey, version_number: int, states: frozenset[VersionState] = ACTIVE_ONLY) -> list[Version]:
-    """Versions of those lives that refer to a version, in order of registration."""
+    """Versions of those states that refer to a version, in order of registration."""
     return [row for row in state.referrers.get((*key, version_number), ()) if row.state in states]
 
 
@@ -185,17 +185,17 @@ def _serial_index(state: State) -> dict[int, Subject]:
 
 def _all_subjects(state: State) -> Iterator[Subject]:
     yield from state.closed
-    for space in state.namespaces.values():
-        yield from space.subjects.values()
+    for namespace in state.namespaces.values():
+        yield from namespace.subjects.values()
 
 
 def find_version_by_origin(state: State, uri: str) -> Version | None:
-    """The live version that was registered under that origin URI."""
+    """The active version that was registered under that origin URI."""
     return state.get_index("by_origin", _origin_index).get(uri)
 
 
 def _origin_index(state: State) -> dict[str, Version]:
-    rows = (row for space in state.namespaces.values() for subject in space.subjects.values() for row in subject.versions)
+    rows = (row for namespace in state.namespaces.values() for subject in namespace.subjects.values() for row in subject.versions)
     return {row.attributes.origin_uri: row for row in rows if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri}
 
 
@@ -282,7 +282,7 @@ def resolve_references(
 ) -> tuple[tuple[str, bytes], ...]:
     """(name, SHA-256 of the text) of all references, theirs too, dependencies first.
 
-    lives are those the targets themselves may have; what they refer to in turn is registered, so it may be retired.
+    states are those the targets themselves may have; what they refer to in turn is registered, so it may be soft-deleted.
     Raises `UnresolvedReference`.
     """
     direct = list(references)
@@ -331,9 +331,9 @@ def find_equal_version(
     media_type: str = "",
     states: frozenset[VersionState] = ACTIVE_ONLY,
 ) -> Version | None:
-    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest live one (MODEL C7).
+    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest active one (MODEL C7).
 
-    lane is the document's: identity is that of its format alone, None of any.
+    kind is the document's: identity is that of its format alone, None of any.
     """
     subject = state.find_subject(key)
     if equality is Equality.NEVER or subject is None:
@@ -364,7 +364,7 @@ def _has_type(version: Version, kind: SchemaKind | None, media_type: str) -> boo
 
 
 def live_versions_by_digest(state: State, digest: bytes, kind: SchemaKind) -> list[Version]:
-    """Live versions of a lane, in all subjects, whose content has that digest (see `digests.digest_key`)."""
+    """Live versions of a kind, in all subjects, whose content has that digest (see `digests.digest_key`)."""
     known = (schema for content in _contents_with_digest(state, digest) for schema in list_entries(content))
     return [use for schema in known for use in list_versions_of_entry(schema) if use.state is VersionState.ACTIVE and use.kind == kind]
 
@@ -375,13 +375,13 @@ def find_content(state: State, sha: bytes, format_name: str) -> Content | None:
 
 
 def schemas_with_text(state: State, sha: bytes, format_name: str | None = None) -> list[SchemaEntry]:
-    """Every gid, in any space, whose text has that SHA-256: as a schema of a format, None of any."""
+    """Every schema id, in any namespace, whose text has that SHA-256: as a schema of a format, None of any."""
     twins = list_formats_of_text(state.contents.get(sha))
     return [schema for row in twins if format_name in (None, row.format) for schema in list_entries(row)]
 
 
 def find_schema_id(state: State, namespace: str, sha: bytes, format_name: str, attachments: Attachments) -> SchemaEntry | None:
-    """The gid a space gave to a text of a format with those attachments, the lowest where an import brought several."""
+    """The schema id a namespace gave to a text of a format with those attachments, the lowest where an import brought several."""
     found = (g for g in schemas_with_text(state, sha, format_name) if g.namespace == namespace and g.attachments == attachments)
     return min(found, key=lambda schema: schema.schema_id, default=None)
 

@@ -30,7 +30,7 @@ from stele.core.model import (
 from stele.core.texts import BLOCK_BYTES, PackedTexts
 
 OWN = "\0"
-"""Slot of a space's own settings and mode among those of its subjects: no subject can have this name."""
+"""Slot of a namespace's own settings and mode among those of its subjects: no subject can have this name."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -56,7 +56,7 @@ class State:
         self.mode: Mode | None = None
         self.namespaces: dict[str, Namespace] = {DEFAULT_NAMESPACE: Namespace(DEFAULT_NAMESPACE, 0)}
         self.contents: dict[bytes, Content] = {}
-        """By SHA-256 of the text; of a text in several languages the first, which chains its twins."""
+        """By SHA-256 of the text; of a text in several languages the first, which chains its same texts in other formats."""
         self.referrers: dict[tuple[str, str, int], list[Version]] = {}
         self.bindings: dict[tuple[str, str, str, str], Binding] = {}
         self.collections: dict[str, Collection] = {}
@@ -74,7 +74,7 @@ class State:
         self.by_serial: dict[int, Subject] | None = None
         """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
         self.purges = 0
-        """How many gids went away: what caches of answers by id watch."""
+        """How many schema ids went away: what caches of answers by id watch."""
         self.erased: list[ErasedText] = []
         """Contents purged since somebody last emptied this list: their texts may be left in the log."""
         self._measured = (0, 0)
@@ -84,13 +84,13 @@ class State:
     # --- reading --------------------------------------------------------------------------------------------------
 
     def find_namespace(self, name: str) -> Namespace | None:
-        """The space, or None when nothing was ever in it."""
+        """The namespace, or None when nothing was ever in it."""
         return self.namespaces.get(name)
 
     def find_subject(self, key: SubjectKey) -> Subject | None:
         """The present incarnation of a subject, or None."""
-        space = self.namespaces.get(key.namespace)
-        return None if space is None else space.subjects.get(key.name)
+        namespace = self.namespaces.get(key.namespace)
+        return None if namespace is None else namespace.subjects.get(key.name)
 
     def get_text(self, content: Content) -> bytes:
         """The raw bytes of a content; empty when they were purged."""
@@ -111,15 +111,15 @@ class State:
         """The settings attached to exactly this level."""
         if level.namespace is None:
             return self.settings
-        space = self.namespaces.get(level.namespace)
-        return None if space is None else space.settings.get(settings_slot(level))
+        namespace = self.namespaces.get(level.namespace)
+        return None if namespace is None else namespace.settings.get(settings_slot(level))
 
     def mode_at(self, level: SettingsLevel) -> Mode | None:
         """The mode attached to exactly this level."""
         if level.namespace is None:
             return self.mode
-        space = self.namespaces.get(level.namespace)
-        return None if space is None else space.modes.get(settings_slot(level))
+        namespace = self.namespaces.get(level.namespace)
+        return None if namespace is None else namespace.modes.get(settings_slot(level))
 
     # --- changing, for `fold` ---------------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ def _assign_attributes(target: Any, values: Mapping[str, Any]) -> None:
 
 
 def settings_slot(level: SettingsLevel) -> str:
-    """Where a level below the registry keeps its settings and mode in its space."""
+    """Where a level below the registry keeps its settings and mode in its namespace."""
     return OWN if level.subject is None else level.subject
 
 

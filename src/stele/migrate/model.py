@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from stele.client.names import split
-from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.policy_form import PolicyJson
+from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.policy_json import PolicyJson
 from stele.migrate.beside import Beside
 
 DEFAULT_LEVEL = ""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.errors import InvalidRequest
 from stele.migrate.model import Config, Reference
 from stele.migrate.reading import decoded

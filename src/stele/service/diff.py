@@ -17,7 +17,7 @@ from stele.core.ports import TextForm, Format
 from stele.errors import SteleError
 from stele.formats import catalogue, rulesets
 from stele.formats.abilities import TRUNCATED, Locating, Node, Outlined
-from stele.service.blame import Locator, blamed, plain_locator
+from stele.service.change_attribution import Locator, blamed, plain_locator
 from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
 from stele.service.check import Adopted, Candidate, chosen_ruleset, read
 from stele.service.limits import Limits

@@ -14,7 +14,7 @@ import msgspec
 
 from stele.core import events as ev
 from stele.core.model import SettingsLevel, Reference, Settings
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.service.registry import Registry
 
 MOST_RECORDS: Final = 1000

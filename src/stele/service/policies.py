@@ -16,7 +16,7 @@ from stele.core.commands import ChangeSettings
 from stele.core.decide.decision import checked_name
 from stele.core.model import REGISTRY_LEVEL, SettingsLevel, Settings, SubjectKey
 from stele.core.policy import BACKWARD, Policy
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.core.ports import Format
 from stele.core.state import State
 from stele.errors import InvalidName, UnknownRuleset

@@ -30,12 +30,12 @@ from stele.core.fold import fold, fold_record
 from stele.core.model import Attachments, SchemaDocument, SubjectKey
 from stele.core.policy import Policy
 from stele.core.ports import LogEntry, Log
-from stele.core.questions import VerdictsRequired
+from stele.core.compatibility_requests import VerdictsRequired
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import NotFound, SteleError, StoreError, StoreTimeout
 from stele.service import rulesets
-from stele.service.judge import Judge
+from stele.service.compatibility import Judge
 from stele.service.limits import Limits
 from stele.service.schemas import Schemas
 
@@ -161,16 +161,16 @@ class Registry:
         attachments: Attachments,
         *,
         policy: Policy | None = None,
-        ordinal: int | None = None,
+        version_number: int | None = None,
     ) -> tuple[list[Finding], int | None]:
         """Why the policy in force (or the given one) would refuse a document, and which version does; ([], None): none.
 
-        ordinal narrows the comparison to one version. Raises `VersionNotFound`.
+        version number narrows the comparison to one version. Raises `VersionNotFound`.
         """
         verdicts: dict[Any, tuple[Finding, ...]] = {}
         while True:
             state = await self.current()
-            only = None if ordinal is None else queries.get_version(state, key, ordinal)
+            only = None if version_number is None else queries.get_version(state, key, version_number)
             try:
                 return find_incompatibilities(
                     state,

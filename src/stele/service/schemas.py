@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from stele.core import queries
 from stele.core.model import SchemaDocument, Reference, SubmittedText
 from stele.core.ports import TextForm, Format, Parsed
-from stele.core.questions import SchemaSource
+from stele.core.compatibility_requests import SchemaSource
 from stele.core.state import State
 from stele.errors import NotFound, UnresolvedReference
 from stele.formats import catalogue

@@ -1,4 +1,4 @@
-"""The validators a policy can name (`Policy.checkers`), as AVRO-1124 has them.
+"""The validators a policy can name (`Policy.validators`), as AVRO-1124 has them.
 
 | name              | refuses                                                                                    |
 |-------------------|--------------------------------------------------------------------------------------------|

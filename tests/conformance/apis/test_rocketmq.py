@@ -17,7 +17,7 @@ from stele.core.decide.register import document_of
 from stele.core.model import SettingsLevel, Mode, SubjectKey
 from stele.core.policy import POLICIES
 from stele.server.app import Server
-from stele.server.front import App, Front, Mount
+from stele.server.dispatch import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry

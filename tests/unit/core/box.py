@@ -11,7 +11,7 @@ from stele.core.events import Event, LogRecord, EventMetadata
 from stele.core.findings import Finding
 from stele.core.fold import fold_record
 from stele.core.model import SchemaDocument, Reference, SubjectKey
-from stele.core.questions import CompatibilityRequest, VerdictsRequired
+from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.state import State
 
 S = SubjectKey("", "s")

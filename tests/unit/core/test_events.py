@@ -7,7 +7,7 @@ import pytest
 
 from stele.core import events as ev
 from stele.core.events import LogRecord, EventMetadata, decode_record, encode_record, print_record, read_record, redact_texts
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Binding, SettingsLevel, Mode, Numbering, Reference, ComparisonScope, Settings, SubjectKey
 from stele.core.policy import BACKWARD, DENY_ALL, VersionRange, Policy, RangeKind
 

@@ -10,7 +10,7 @@ from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, SubjectDefaults
 from stele.core.events import VersionRegistered, SubjectCreated
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import MAX_INT32, NO_ATTACHMENTS, SchemaKind, SettingsLevel, VersionState, Mode, Numbering, Reference, ComparisonScope, SubjectKey
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, LATEST_VERSION, POLICIES, PolicyKind, Policy
 from stele.core.snapshot import dump_state, load_state

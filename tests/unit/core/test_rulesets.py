@@ -15,7 +15,7 @@ from stele.core.findings import Finding, Verdict, WhenUndecided
 from stele.core.findings import Severity as Weight
 from stele.core.fold import fold
 from stele.core.model import REGISTRY_LEVEL, SettingsLevel, Mode
-from stele.core.questions import CompatibilityRequest, SchemaSource, VerdictsRequired
+from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource, VerdictsRequired
 from stele.core.rulesets import join_ruleset, split_ruleset
 from stele.errors import InvalidName, ReadOnly, UnknownRuleset
 

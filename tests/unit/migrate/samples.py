@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.migrate import model
 from stele.migrate.beside import Association, Beside, Dek, Kek
 from stele.migrate.model import Config, Dump, Reference, Version

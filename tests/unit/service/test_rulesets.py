@@ -17,7 +17,7 @@ from stele.core.policy import POLICIES
 from stele.errors import Incompatible, InvalidRequest, UnknownFormat, UnknownRuleset
 from stele.service.check import Candidate, CheckRequest, check
 from stele.service.registry import Registry
-from stele.service.rejudging import Place, ReportPage, ReportRequest, Row, report
+from stele.service.ruleset_impact import Place, ReportPage, ReportRequest, Row, report
 from stele.service.rulesets import adopt, adopted, found, listed
 from stele.storage import open_log
 from stele.storage.memory import MemoryLog, MemoryStore
@@ -264,7 +264,7 @@ async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: py
     await history(registry)
     install("NEW")
     whole = await all_rows(registry)
-    monkeypatch.setattr("stele.service.rejudging.SECONDS", 0.0)
+    monkeypatch.setattr("stele.service.ruleset_impact.SECONDS", 0.0)
     page = await report(registry, ReportRequest())
     assert page.compared <= 2
     assert page.next is not None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 
 Compatibility = Annotated[
     str, Meta(description="a policy by its common name, as BACKWARD_TRANSITIVE; an exact one is in steleCompatibility")

@@ -67,7 +67,7 @@ class Language(NamedTuple):
     """A format of the core, and the name of a client's own that is kept unread."""
 
     format: str
-    variety: str = ""
+    custom_format: str = ""
 
 
 def language_in(name: str, installed: Container[str]) -> Language:
@@ -90,7 +90,7 @@ def language_of_type(content_type: str, installed: Container[str]) -> Language |
     for name in (parameter[1] if parameter is not None else "", named):
         if name.strip() and len(name) <= _LONGEST_FORMAT:
             language = language_in(name, installed)
-            if not language.variety:
+            if not language.custom_format:
                 return language
     return None
 
@@ -104,7 +104,7 @@ def name_of(language: Language, written: str, installed: Container[str]) -> str:
     """The name of a language: as somebody wrote it, when that means it."""
     if written and language_in(written, installed) == language:
         return written
-    return language.variety or _SHOWN.get(language.format, language.format)
+    return language.custom_format or _SHOWN.get(language.format, language.format)
 
 
 def content_type_in(header: str) -> str:

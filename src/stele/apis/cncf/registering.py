@@ -68,14 +68,14 @@ async def register(
     outcome = await desk.execute(
         RegisterSchema(
             key,
-            replace(prepared.document, custom_format=language.variety),
+            replace(prepared.document, custom_format=language.custom_format),
             prepared.references,
             equality=equality,
             defaults=SubjectDefaults(
                 Numbering.NEVER_REUSE,
                 policy=ALLOW_ANY if translate.policy_of(state, space) is None else None,
                 format=language.format,
-                custom_format=language.variety,
+                custom_format=language.custom_format,
             ),
             description=translate.text_in(attributes.version_description or ""),
             media_type=content_type_in(document.content_type),
@@ -118,7 +118,7 @@ def _language(desk: Desk, space: Namespace, subject: Subject | None, content_typ
 
 
 def _shown(language: Language) -> str:
-    return language.variety or language.format
+    return language.custom_format or language.format
 
 
 def _language_of_schema(subject: Subject | None) -> Language | None:

@@ -20,7 +20,7 @@ from stele.apis.cncf.names import group_of
 from stele.core import queries
 from stele.core.model import SettingsLevel, Namespace, Subject, Version
 from stele.core.policy import ALLOW_ANY, Policy, find_policy
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidRequest, UnknownPolicy
 
@@ -75,7 +75,7 @@ def kept(ext: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def kept_of(language: Language, written: str) -> dict[str, str]:
     """What to keep of a format beside the core's name of it."""
-    own = {"format": written, "variety": language.variety}
+    own = {"format": written, "variety": language.custom_format}
     return {name: value for name, value in own.items() if value}
 
 
@@ -161,7 +161,7 @@ def azure_group_in(given: api.AzureGroupAttributes, installed: Container[str]) -
     """What a request wants of a group. Raises `InvalidRequest`, `UnknownPolicy`."""
     written = given.type.strip()
     language = language_in(written, installed)
-    if language.variety:
+    if language.custom_format:
         raise InvalidRequest(f"{written!r} is no schema type: Avro, Json, Protobuf or Custom")
     policy = None
     if given.compatibility is not None:

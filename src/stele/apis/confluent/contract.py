@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from stele.core.findings import Finding
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.core.model import Attachments, Version
 from stele.core.ports import Field
 

@@ -20,7 +20,7 @@ from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.translate import Style, format_of, is_compiled, is_descriptor, references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
-from stele.core.chains import list_versions_of_entry
+from stele.core.traversal import list_versions_of_entry
 from stele.core.commands import Command, Outcome
 from stele.core.digests import digest_key, digest_keys
 from stele.core.findings import Finding
@@ -217,7 +217,7 @@ class Desk:
         draft = await self.draft(state, key, request, normalize=normalize)
         attachments = queries.inherit_attachments(state, key, draft.attachments)
         try:
-            findings, against = await self.registry.findings(key, draft.document, attachments, ordinal=ordinal)
+            findings, against = await self.registry.findings(key, draft.document, attachments, version_number=ordinal)
         except SubjectNotFound:
             raise VersionNotFound(ordinal or "latest") from None
         findings = findings or await self.contract_findings(state, key, draft)

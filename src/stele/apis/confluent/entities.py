@@ -10,8 +10,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stele.core.governance import Metadata
-from stele.core.policy_form import PolicyJson
+from stele.core.metadata import Metadata
+from stele.core.policy_json import PolicyJson
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 

@@ -6,7 +6,7 @@ import msgspec
 
 from stele.apis.confluent.entities import Int32, RuleSet, SchemaReference
 from stele.apis.confluent.entities_associations import Association
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 
 
 class ImportedVersion(msgspec.Struct, frozen=True, rename="camel"):

@@ -12,7 +12,7 @@ from itertools import islice
 from uuid import UUID
 
 from stele.apis.confluent.names import qualified
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import SchemaEntry, Reference
 from stele.core.state import State
 

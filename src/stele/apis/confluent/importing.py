@@ -33,7 +33,7 @@ from stele.core.model import Binding, SettingsLevel, Mode, SubjectKey
 from stele.core.state import State
 from stele.errors import SteleError
 from stele.service.collections import Changes, Items
-from stele.service.keys import ALGORITHMS
+from stele.service.kms import ALGORITHMS
 
 _AT_ONCE = 256
 """Versions under way at a time: what the log takes as one batch."""

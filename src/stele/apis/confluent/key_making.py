@@ -18,7 +18,7 @@ from stele.core import queries
 from stele.core.model import SettingsLevel, Mode
 from stele.errors import NotInstalled, SteleError
 from stele.service.collections import Changes, Items
-from stele.service.keys import KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap
+from stele.service.kms import KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap
 
 _TEST_SUBJECT = "__TEST"
 

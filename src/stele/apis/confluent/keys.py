@@ -25,7 +25,7 @@ from stele.apis.confluent.faults_keys import (
 from stele.apis.confluent.names import qualified
 from stele.core.model import DEFAULT_NAMESPACE, SubjectKey
 from stele.service.collections import Changes, Items
-from stele.service.keys import SECRETS
+from stele.service.kms import SECRETS
 
 COLLECTION: Final = "confluent.keys"
 FIRST_VERSION: Final = 1

@@ -24,7 +24,7 @@ from stele.apis.confluent.translate import references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, Registration
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.core.model import Attachments, SettingsLevel, Mode, SubjectKey, Version
 from stele.core.state import State
 from stele.errors import Incompatible, InvalidRequest, TooLarge

@@ -43,7 +43,7 @@ from stele.apis.web import documented
 from stele.core.model import SubjectKey
 from stele.errors import InvalidName
 from stele.service.collections import Changes, Items
-from stele.service.keys import ALGORITHMS
+from stele.service.kms import ALGORITHMS
 
 _DEKS = f"{KEK}/deks"
 _DEK = f"{_DEKS}/{{subject:str}}"

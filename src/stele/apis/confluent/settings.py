@@ -18,7 +18,7 @@ from stele.apis.web import WrongShape
 from stele.core import queries
 from stele.core.model import SettingsLevel, Mode, Settings, SubjectKey
 from stele.core.policy import BACKWARD, Policy, find_policy
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.core.rulesets import split_ruleset
 from stele.core.state import State
 from stele.errors import UnknownMode

@@ -10,7 +10,7 @@ from stele.apis.confluent import entities as api
 from stele.apis.confluent.guid import guid_of, reference_subject
 from stele.apis.confluent.names import key_of, qualified
 from stele.apis.confluent.options import OLD, Profile
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import SchemaEntry, VersionState, Reference, Version
 from stele.core.state import State
 from stele.errors import UnknownFormat

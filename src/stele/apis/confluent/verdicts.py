@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stele.core import queries
-from stele.core.chains import find_version
+from stele.core.traversal import find_version
 from stele.core.findings import Finding
 from stele.core.findings import Severity as Weight
 from stele.core.model import SettingsLevel, SubjectKey

@@ -15,7 +15,7 @@ from stele.apis.native.faults import ERRORS, ErrorOut
 from stele.apis.web import actor_of, documented, read_body
 from stele.core.rulesets import join_ruleset
 from stele.service.registry import Registry
-from stele.service.rejudging import ReportPage, ReportRequest, report
+from stele.service.ruleset_impact import ReportPage, ReportRequest, report
 from stele.service.rulesets import RulesetInfo, adopt, adopted, found, listed
 
 FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]

@@ -12,7 +12,7 @@ from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.places import schema_id_in
 from stele.apis.openschema.translate import DIALECT, Draft
 from stele.core import queries
-from stele.core.chains import list_versions_of_entry
+from stele.core.traversal import list_versions_of_entry
 from stele.core.commands import Command, Outcome
 from stele.core.decide.decision import checked_name
 from stele.core.model import DEFAULT_NAMESPACE, SchemaKind, VersionState, Namespace, Subject, SubjectKey, Version
@@ -125,14 +125,14 @@ class Desk:
             if newest is None or not newest.schema.attachments.references:
                 raise
             prepared = await prepare(state, draft.format, draft.text, newest.schema.attachments.references)
-        return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=draft.variety))
+        return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=draft.custom_format))
 
     def draft(self, given: api.SchemaIn, newest: Version | None) -> Draft:
         """See `translate.draft_of`. Raises `TooLarge` for much beside the schema, `InvalidName`."""
         self.require_small(given.name, given.comment, given.validator, given.serialization)
         lane: SchemaKind | None = None if newest is None else newest.kind
         draft = translate.draft_of(given, lane)
-        checked_name(draft.variety)
+        checked_name(draft.custom_format)
         return draft
 
     def require_small(self, *texts: str | None) -> None:

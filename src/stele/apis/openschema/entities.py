@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 
 
 class _Object(msgspec.Struct, frozen=True, rename="camel"):

@@ -67,7 +67,7 @@ async def _compare(registry: Registry, state: State, pairs: Sequence[tuple[Versi
         document = SchemaDocument(state.get_text(content), content.sha, lane.format, lane.type, custom_format=lane.custom_format)
         key = version.subject.key
         findings, against = await registry.findings(
-            key, document, version.schema.attachments, policy=plain, ordinal=other.version_number
+            key, document, version.schema.attachments, policy=plain, version_number=other.version_number
         )
         if findings:
             raise Incompatible(key.name, findings, against=against)

@@ -20,7 +20,7 @@ from stele.apis.web import WrongShape
 from stele.core import queries
 from stele.core.model import MAX_INT32, SchemaKind, SettingsLevel, Subject, Version
 from stele.core.policy import Policy, find_policy
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidVersion, MalformedSchema
 
@@ -51,7 +51,7 @@ class Draft(NamedTuple):
     """A schema as it came: its language, text, and whether the text was JSON in its place rather than a string."""
 
     format: str
-    variety: str
+    custom_format: str
     text: bytes
     structured: bool
 

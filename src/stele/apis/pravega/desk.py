@@ -130,14 +130,14 @@ class Desk:
         if len(info.schema_data) > MAX_SCHEMA_BYTES:
             raise TooLarge(f"the schema has {len(info.schema_data)} bytes, {MAX_SCHEMA_BYTES} is the most")
         check_properties(info.properties)
-        for word in (info.type, language.variety):
+        for word in (info.type, language.custom_format):
             checked_name(word)
         name = subject.key.name if subject is not None else name
         prepared = await self.registry.schemas.prepare(state, language.format, info.schema_data)
         described = await asyncio.to_thread(_described, prepared)
         first = prepared.document.type
         type_name = translate.type_in(info.type, described, first, name)
-        return replace(prepared.document, type=type_name, custom_format=language.variety)
+        return replace(prepared.document, type=type_name, custom_format=language.custom_format)
 
     async def require_comparable(self, language: Language, policy: Policy) -> None:
         """Raise `UnknownPolicy` when a policy compares schemas of a format nobody can compare."""

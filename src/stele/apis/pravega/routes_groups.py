@@ -78,7 +78,7 @@ async def create_group(desk: AtDesk, request: Request[Any, Any, Any]) -> Respons
         translate.scope_in(given.allow_multiple_types),
         policy,
         language.format,
-        custom_format=language.variety,
+        custom_format=language.custom_format,
     )
     kept = translate.kept(given.compatibility)
     await desk.execute(

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from stele.apis.pravega import entities as api
-from stele.core.chains import find_version
+from stele.core.traversal import find_version
 from stele.core.model import MAX_INT32, SchemaKind, ComparisonScope, Subject, Version
 from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, DENY_ALL, LATEST_VERSION, NO_VERSIONS, POLICIES, VersionRange, PolicyKind, Policy, RangeKind
 from stele.errors import InvalidRequest, MalformedSchema, UnknownFormat, UnknownPolicy, VersionNotFound
@@ -34,7 +34,7 @@ class Language(NamedTuple):
     """A format of the core, and the name of its own that a custom one has."""
 
     format: str
-    variety: str = ""
+    custom_format: str = ""
 
 
 ANY_LANGUAGE = Language("")
@@ -57,8 +57,8 @@ def language_in(given: api.SerializationFormat) -> Language:
 
 def takes_its_name(language: Language, installed: Iterable[str]) -> Language:
     """A custom language by the name of a format that is installed is that one, with its parser and its rules."""
-    if language.variety in installed and language.variety not in _BUILT_IN:
-        return Language(language.variety)
+    if language.custom_format in installed and language.custom_format not in _BUILT_IN:
+        return Language(language.custom_format)
     return language
 
 

@@ -11,7 +11,7 @@ from stele.apis.rocketmq.faults import SameSchema
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.translate import DIALECT, MOST_VERSIONS, Language, Place
 from stele.core import queries
-from stele.core.chains import find_version
+from stele.core.traversal import find_version
 from stele.core.commands import (
     ChangeBindings,
     Command,
@@ -243,7 +243,7 @@ class Desk:
             if newest is None or not newest.schema.attachments.references:
                 raise
             prepared = await prepare(state, language.format, text, newest.schema.attachments.references)
-        return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=language.variety))
+        return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=language.custom_format))
 
     async def delete(self, subject: str) -> Version:
         """The schema of a subject, with all versions and bindings; answers the newest. Raises `SubjectNotFound`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 
 
 class _Object(msgspec.Struct, frozen=True, rename="camel"):

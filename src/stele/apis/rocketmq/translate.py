@@ -13,10 +13,10 @@ from typing import NamedTuple
 from stele.apis.paths import named
 from stele.apis.rocketmq import entities as api
 from stele.core import queries
-from stele.core.chains import find_version
+from stele.core.traversal import find_version
 from stele.core.model import DEFAULT_NAMESPACE, RECORD_ID_VERSION_BITS, Binding, SchemaKind, VersionState, Subject, SubjectKey, Version
 from stele.core.policy import Policy
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
 
@@ -72,7 +72,7 @@ class Language(NamedTuple):
     """A format of the core, and the name of its own that an opaque one has."""
 
     format: str
-    variety: str = ""
+    custom_format: str = ""
 
 
 def language_in(word: str | None) -> Language:

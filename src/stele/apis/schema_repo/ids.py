@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from stele.apis.schema_repo.strategies import SEQUENTIAL, strategy
-from stele.core.chains import find_version
+from stele.core.traversal import find_version
 from stele.core.digests import KINDS, digest_keys
 from stele.core.model import SchemaDocument, VersionState, Subject, Version
 from stele.core.state import State

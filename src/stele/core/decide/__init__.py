@@ -9,7 +9,7 @@ from stele.core import commands as cmd
 from stele.core.decide import catalogue, lifecycle, register, rulesets, settings
 from stele.core.decide.decision import Decision
 from stele.core.events import EventMetadata
-from stele.core.questions import Verdicts
+from stele.core.compatibility_requests import Verdicts
 from stele.core.state import State
 
 NO_VERDICTS: Verdicts = {}

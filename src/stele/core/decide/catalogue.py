@@ -1,4 +1,4 @@
-"""Spaces, subjects, codecs, encodings, bindings and collections: everything beside versions and settings."""
+"""Namespaces, subjects, codecs, encodings, bindings and collections: everything beside versions and settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stele.errors import (
 
 
 def create_space(state: State, command: cmd.CreateNamespace, stamp: EventMetadata) -> Decision:
-    """Create a space; with replace, change the one that is there, whose format stays while it holds live versions."""
+    """Create a namespace; with replace, change the one that is there, whose format stays while it holds active versions."""
     checked_name(command.namespace)
     known = state.find_namespace(command.namespace)
     exists = known is not None and not known.hidden and (known.explicit or bool(known.subjects))
@@ -40,12 +40,12 @@ def create_space(state: State, command: cmd.CreateNamespace, stamp: EventMetadat
 
 
 def delete_space(state: State, command: cmd.DeleteNamespace, stamp: EventMetadata) -> Decision:
-    """Remove an empty space, or one with what is in it; the default one stays."""
+    """Remove an empty namespace, or one with what is in it; the default one stays."""
     closing = command.when_subjects is cmd.SubjectsPresent.END_INCARNATIONS
-    space = state.find_namespace(command.namespace)
-    if space is None or space.hidden:
+    namespace = state.find_namespace(command.namespace)
+    if namespace is None or namespace.hidden:
         raise NamespaceNotFound(f"The space '{command.namespace}' does not exist.")
-    if command.namespace == DEFAULT_NAMESPACE or (space.subjects and not closing):
+    if command.namespace == DEFAULT_NAMESPACE or (namespace.subjects and not closing):
         raise NotEmpty(command.namespace)
     writable(state, SettingsLevel(command.namespace))
     closed = close_subjects(state, cmd.EndIncarnations(command.namespace), stamp).events if closing else ()
@@ -92,7 +92,7 @@ def add_codec(state: State, command: cmd.AddCodec, stamp: EventMetadata) -> Deci
 def assign_encoding(state: State, command: cmd.AssignEncoding, stamp: EventMetadata) -> Decision:
     """The encoding id of (version, codec), given now if it was never given. The codec '' needs no registration.
 
-    A retired version keeps the ids it has and gets no new ones.
+    A soft-deleted version keeps the ids it has and gets no new ones.
     """
     subject = _subject(state, command.key)
     if command.codec and command.codec not in (subject.codecs or {}):
@@ -110,7 +110,7 @@ def assign_encoding(state: State, command: cmd.AssignEncoding, stamp: EventMetad
 
 
 def bind(state: State, command: cmd.AddBinding, stamp: EventMetadata) -> Decision:
-    """Bind a resource to a live subject; a frozen binding cannot move."""
+    """Bind a resource to a active subject; a frozen binding cannot move."""
     binding = command.binding
     _subject(state, binding.subject)
     if binding.version_number is not None:

@@ -11,7 +11,7 @@ from stele.core.commands import RegisterSchema
 from stele.core.findings import Finding
 from stele.core.model import MAX_INT32, Attachments, SchemaDocument, SchemaKind, SettingsLevel, VersionState, ComparisonScope, SubjectKey, Version
 from stele.core.policy import PolicyKind, Policy
-from stele.core.questions import VALIDATOR_PREFIX, CompatibilityRequest, SchemaSource, VerdictsRequired, Verdicts
+from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, SchemaSource, VerdictsRequired, Verdicts
 from stele.core.state import State
 from stele.errors import Incompatible
 
@@ -47,13 +47,13 @@ def find_incompatibilities(
     objections = _objections(state, key, document, attachments, policy, verdicts)
     if objections:
         return objections, objections[0].against
-    lane = document.kind
-    stranger = _of_another_type(state, key, lane)
+    schema_kind = document.kind
+    stranger = _of_another_type(state, key, schema_kind)
     if stranger is not None:
-        return [_type_changed(stranger, lane)], stranger.version_number
+        return [_type_changed(stranger, schema_kind)], stranger.version_number
     if policy.kind is PolicyKind.ALLOW_ANY:
         return [], None
-    compared = iter([only]) if only is not None else candidates(state, key, lane, attachments)
+    compared = iter([only]) if only is not None else candidates(state, key, schema_kind, attachments)
     if policy.kind is PolicyKind.DENY_ALL:
         newest = only if only is not None else queries.latest_version(state.find_subject(key))
         return ([_DENIED], newest.version_number) if newest is not None else ([], None)
@@ -111,16 +111,16 @@ def _objections(
 
 
 def candidates(
-    state: State, key: SubjectKey, lane: SchemaKind, attachments: Attachments, *, before: int = MAX_INT32 + 1
+    state: State, key: SubjectKey, schema_kind: SchemaKind, attachments: Attachments, *, before: int = MAX_INT32 + 1
 ) -> Iterator[Version]:
-    """Live versions the policy of a subject may compare with a schema of that lane and attachments, newest first.
+    """Live versions the policy of a subject may compare with a schema of that kind and attachments, newest first.
 
-    Only those of the same lane or group where the subject says so, and with an ordinal below `before`.
+    Only those of the same kind or group where the subject says so, and with an version number below `before`.
     """
     subject = state.find_subject(key)
     if subject is None:
         return
-    own_lane = lane if subject.comparison_scope is ComparisonScope.SCHEMA_KIND else None
+    own_lane = schema_kind if subject.comparison_scope is ComparisonScope.SCHEMA_KIND else None
     group = queries.settings_for(state, SettingsLevel(*key)).group
     wanted = None if group is None else _property(attachments, group)
     for row in reversed(subject.versions):
@@ -130,13 +130,13 @@ def candidates(
             yield row
 
 
-def _of_another_type(state: State, key: SubjectKey, lane: SchemaKind) -> Version | None:
-    """The newest live version that has another type, in a subject that takes one type only."""
+def _of_another_type(state: State, key: SubjectKey, schema_kind: SchemaKind) -> Version | None:
+    """The newest active version that has another type, in a subject that takes one type only."""
     subject = state.find_subject(key)
-    if subject is None or subject.comparison_scope is not ComparisonScope.ONE_TYPE or not lane.type:
+    if subject is None or subject.comparison_scope is not ComparisonScope.ONE_TYPE or not schema_kind.type:
         return None
     live = (row for row in reversed(subject.versions) if row.state is VersionState.ACTIVE)
-    return next((row for row in live if row.kind.type not in {"", lane.type}), None)
+    return next((row for row in live if row.kind.type not in {"", schema_kind.type}), None)
 
 
 def _property(attachments: Attachments, name: str) -> str | None:
@@ -152,11 +152,11 @@ _DENIED = Finding(
 )
 
 
-def _type_changed(version: Version, lane: SchemaKind) -> Finding:
+def _type_changed(version: Version, schema_kind: SchemaKind) -> Finding:
     return Finding(
         rule="TYPE_CHANGED",
         path="",
-        reader=lane.type,
+        reader=schema_kind.type,
         writer=version.kind.type,
         why="the subject takes schemas of one type only",
         fix="register it under a subject of its own, or under one that takes several types",

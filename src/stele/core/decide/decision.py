@@ -32,8 +32,8 @@ def writable(state: State, level: SettingsLevel) -> Mode:
 
 def refused(level: SettingsLevel, how: str) -> ReadOnly:
     """The error of a write that the mode forbids."""
-    space, subject = level.namespace or "", level.subject or ""
-    return ReadOnly(f"Subject '{subject}' in space '{space}' is {how}", subject=subject, space=space, how=how)
+    namespace, subject = level.namespace or "", level.subject or ""
+    return ReadOnly(f"Subject '{subject}' in namespace '{namespace}' is {how}", subject=subject, namespace=namespace, how=how)
 
 
 def require_bindings(there: frozenset[Binding], seen: frozenset[Binding]) -> None:
@@ -43,7 +43,7 @@ def require_bindings(there: frozenset[Binding], seen: frozenset[Binding]) -> Non
 
 
 def require_latest(subject: Subject | None, number: int | None) -> None:
-    """Raises `PreconditionFailed` when the newest live version has not that number; 0: there is none, None: any."""
+    """Raises `PreconditionFailed` when the newest active version has not that number; 0: there is none, None: any."""
     newest = latest_version(subject)
     there = newest.version_number if newest is not None else 0
     if number is not None and number != there:
@@ -90,12 +90,12 @@ def checked_name(name: str) -> str:
 
 def creation(state: State, key: SubjectKey, stamp: EventMetadata, defaults: SubjectDefaults = CONTINUE_NUMBERING) -> SubjectCreated:
     """The event that creates a subject's next incarnation, numbered after the ones before it."""
-    space = state.find_namespace(key.namespace)
+    namespace = state.find_namespace(key.namespace)
     return SubjectCreated(
         key=SubjectKey(checked_name(key.namespace), checked_name(key.name)),
         uid=stamp.uid,
         serial=state.serial + 1,
-        incarnation=(space.incarnations.get(key.name, 0) if space is not None else 0) + 1,
+        incarnation=(namespace.incarnations.get(key.name, 0) if namespace is not None else 0) + 1,
         numbering=defaults.numbering,
         comparison_scope=defaults.comparison_scope,
         default_policy=defaults.policy,

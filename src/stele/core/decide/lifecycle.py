@@ -1,4 +1,4 @@
-"""Deletion in two steps (retire, then purge), and the closing of an incarnation."""
+"""Deletion in two steps (soft-delete, then purge), and the closing of an incarnation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from stele.errors import AlreadySoftDeleted, InUse, InvalidRequest, NotSoftDelet
 
 
 def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -> Decision:
-    """Retire a live version, or purge a retired one."""
+    """Soft-delete a active version, or purge a soft-deleted one."""
     key = command.key
-    lives = queries.ACTIVE_ONLY if command.version_number is None else queries.ACTIVE_OR_SOFT_DELETED
-    version = queries.get_version(state, key, command.version_number, lives)
+    states = queries.ACTIVE_ONLY if command.version_number is None else queries.ACTIVE_OR_SOFT_DELETED
+    version = queries.get_version(state, key, command.version_number, states)
     if command.mode is DeleteMode.END_INCARNATION:
         raise InvalidRequest("a single version can be retired or purged, not closed")
     if command.mode is DeleteMode.SOFT and version.state is VersionState.SOFT_DELETED:
@@ -30,7 +30,7 @@ def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -
 
 
 def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -> Decision:
-    """Retire all live versions, purge all retired ones, or close the incarnation."""
+    """Soft-delete all active versions, purge all soft-deleted ones, or close the incarnation."""
     key = command.key
     subject = state.find_subject(key)
     kept = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED)
@@ -51,12 +51,12 @@ def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -
 
 
 def close_subjects(state: State, command: EndIncarnations, stamp: EventMetadata) -> Decision:
-    """Close every subject of a space; what they refer to among themselves does not keep them."""
-    space = state.find_namespace(command.namespace)
-    if space is None or space.hidden:
+    """Close every subject of a namespace; what they refer to among themselves does not keep them."""
+    namespace = state.find_namespace(command.namespace)
+    if namespace is None or namespace.hidden:
         raise NamespaceNotFound(f"The space '{command.namespace}' does not exist.")
     events: list[Event] = []
-    for subject in space.subjects.values():
+    for subject in namespace.subjects.values():
         writable(state, SettingsLevel(*subject.key))
         for row in queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED):
             referrers = queries.list_referrers(state, subject.key, row.version_number, queries.ACTIVE_OR_SOFT_DELETED)
@@ -66,35 +66,35 @@ def close_subjects(state: State, command: EndIncarnations, stamp: EventMetadata)
     return Decision(tuple(events), EmptyOutcome())
 
 
-def _deleted(state: State, subject: Subject, ordinals: tuple[int, ...], removal: DeleteMode) -> Decision:
+def _deleted(state: State, subject: Subject, version_numbers: tuple[int, ...], removal: DeleteMode) -> Decision:
     match removal:
         case DeleteMode.SOFT:
-            events: tuple[Event, ...] = (VersionsSoftDeleted(subject.key, ordinals),)
+            events: tuple[Event, ...] = (VersionsSoftDeleted(subject.key, version_numbers),)
         case DeleteMode.HARD:
-            events = purged(state, subject, ordinals)
+            events = purged(state, subject, version_numbers)
         case DeleteMode.END_INCARNATION:
             events = (IncarnationEnded(subject.key), *_unbound(state, subject.key, None))
-    return Decision(events, DeletedVersions(ordinals))
+    return Decision(events, DeletedVersions(version_numbers))
 
 
-def purged(state: State, subject: Subject, ordinals: tuple[int, ...]) -> tuple[Event, ...]:
+def purged(state: State, subject: Subject, version_numbers: tuple[int, ...]) -> tuple[Event, ...]:
     """The events of purging versions: whatever was bound to what is gone is bound no more."""
-    all_gone = len(ordinals) == len(subject.versions)
-    return VersionsPurged(subject.key, ordinals), *_unbound(state, subject.key, None if all_gone else ordinals)
+    all_gone = len(version_numbers) == len(subject.versions)
+    return VersionsPurged(subject.key, version_numbers), *_unbound(state, subject.key, None if all_gone else version_numbers)
 
 
-def _unbound(state: State, key: SubjectKey, ordinals: tuple[int, ...] | None) -> tuple[Event, ...]:
+def _unbound(state: State, key: SubjectKey, version_numbers: tuple[int, ...] | None) -> tuple[Event, ...]:
     """Ends of the bindings to a subject, or only of those to these versions of it."""
-    ending = [row.key for row in queries.bindings_of(state, [key]) if ordinals is None or row.version_number in ordinals]
+    ending = [row.key for row in queries.bindings_of(state, [key]) if version_numbers is None or row.version_number in version_numbers]
     return tuple(BindingRemoved(name) for name in sorted(ending))
 
 
 def _require_unreferred(
     state: State, key: SubjectKey, rows: list[Version], removal: DeleteMode, *, among_itself: bool
 ) -> None:
-    """Retiring asks for live referrers, everything else for any; a whole subject may refer to itself."""
-    lives = queries.ACTIVE_ONLY if removal is DeleteMode.SOFT else queries.ACTIVE_OR_SOFT_DELETED
+    """Soft-deleting asks for active referrers, everything else for any; a whole subject may refer to itself."""
+    states = queries.ACTIVE_ONLY if removal is DeleteMode.SOFT else queries.ACTIVE_OR_SOFT_DELETED
     for row in rows:
-        for referrer in queries.list_referrers(state, key, row.version_number, lives):
+        for referrer in queries.list_referrers(state, key, row.version_number, states):
             if among_itself or referrer.subject.key != key:
                 raise InUse(key.name, row.version_number)

@@ -11,13 +11,13 @@ import hashlib
 from msgspec.structs import replace
 
 from stele.core import queries
-from stele.core.chains import find_version, next_kind_version, list_versions_in_subject
+from stele.core.traversal import find_version, next_kind_version, list_versions_in_subject
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, Registration
 from stele.core.decide.compatibility import require_compatible
 from stele.core.decide.decision import Decision, bound, creation, merged_ext, refused, require_latest, writable
 from stele.core.digests import digest_key
 from stele.core.events import Event, VersionRegistered, SettingsChanged, EventMetadata, SubjectChanged
-from stele.core.governance import RuleSet
+from stele.core.metadata import RuleSet
 from stele.core.model import (
     LATEST_TIME,
     MAX_INT32,
@@ -34,7 +34,7 @@ from stele.core.model import (
     Version,
 )
 from stele.core.policy import Policy
-from stele.core.questions import Verdicts
+from stele.core.compatibility_requests import Verdicts
 from stele.core.state import State, uid_from_bytes
 from stele.errors import (
     AlreadyExists,
@@ -89,8 +89,8 @@ def _completed(state: State, command: RegisterSchema, *, importing: bool) -> tup
         if before is None:
             raise InvalidRequest("Empty schema")
         text = state.get_text(before.content)
-        lane = before.kind
-        document = SchemaDocument(text, before.content.sha, lane.format, lane.type, custom_format=lane.custom_format)
+        schema_kind = before.kind
+        document = SchemaDocument(text, before.content.sha, schema_kind.format, schema_kind.type, custom_format=schema_kind.custom_format)
         own = Attachments(before.schema.attachments.references, own.metadata, own.rule_set)
     attachments = own if importing else queries.inherit_attachments(state, command.key, own)
     if isinstance(attachments.rule_set, RuleSet):
@@ -150,9 +150,9 @@ def _repeats(command: RegisterSchema, same: Version, *, importing: bool) -> bool
     return not importing or command.version_number in (None, same.version_number)
 
 
-def _twin(subject: Subject | None, same: Version, ordinal: int | None) -> Version:
+def _twin(subject: Subject | None, same: Version, version_number: int | None) -> Version:
     """The version of that number where it has the same schema, too: an import may have brought one several times."""
-    there = find_version(subject, ordinal) if subject is not None and ordinal else None
+    there = find_version(subject, version_number) if subject is not None and version_number else None
     return there if there is not None and there.schema is same.schema and there.state is VersionState.ACTIVE else same
 
 
@@ -164,8 +164,8 @@ def _require_importable(state: State, command: RegisterSchema, document: SchemaD
         raise InvalidRequest(f"id {command.schema_id} is not between 1 and {MAX_INT32}")
     if command.at is not None and not 0 <= command.at < LATEST_TIME:
         raise InvalidRequest(f"{command.at} is no time in milliseconds since 1970")
-    space = state.find_namespace(command.key.namespace)
-    holder = None if space is None else space.schema_entries.get(command.schema_id)
+    namespace = state.find_namespace(command.key.namespace)
+    holder = None if namespace is None else namespace.schema_entries.get(command.schema_id)
     if holder is not None and (holder.content.sha != document.sha or holder.attachments != attachments):
         raise IdTaken(command.schema_id, command.key.namespace)
     subject = state.find_subject(command.key)
@@ -197,12 +197,12 @@ def _require_fitting(state: State, command: RegisterSchema, subject: Subject | N
     if subject is None and not command.defaults.create:
         raise SubjectNotFound(command.key.name)
     require_latest(subject, command.expected_latest)
-    space = state.find_namespace(command.key.namespace)
+    namespace = state.find_namespace(command.key.namespace)
     own = subject if subject is not None else command.defaults
-    for gate, variety in ((own.format, own.custom_format), (space.format if space else "", "")):
-        if (gate and gate != document.format) or (variety and variety != document.custom_format):
+    for gate, custom_format in ((own.format, own.custom_format), (namespace.format if namespace else "", "")):
+        if (gate and gate != document.format) or (custom_format and custom_format != document.custom_format):
             there = document.custom_format or document.format
-            raise FormatMismatch(f"'{command.key.name}' takes {variety or gate} schemas, not {there}")
+            raise FormatMismatch(f"'{command.key.name}' takes {custom_format or gate} schemas, not {there}")
 
 
 def _policy(state: State, command: RegisterSchema, subject: Subject | None) -> Policy:
@@ -249,20 +249,20 @@ def _decision(
         events.append(creation(state, command.key, stamp, command.defaults))
     events.extend(_demanded(state, command, subject))
     events.extend(_described(state, command, subject))
-    space = state.find_namespace(command.key.namespace)
+    namespace = state.find_namespace(command.key.namespace)
     if command.schema_id is not None:
-        known = None if space is None else space.schema_entries.get(command.schema_id)
+        known = None if namespace is None else namespace.schema_entries.get(command.schema_id)
     else:
         known = queries.find_schema_id(state, command.key.namespace, document.sha, document.format, attachments)
     stored = queries.find_content(state, document.sha, document.format) is not None
-    gid = command.schema_id or (known.schema_id if known is not None else _next_gid(state, command.key.namespace))
-    ordinal = command.version_number or (subject.highest_version_number if subject is not None else 0) + 1
+    schema_id = command.schema_id or (known.schema_id if known is not None else _next_gid(state, command.key.namespace))
+    version_number = command.version_number or (subject.highest_version_number if subject is not None else 0) + 1
     registered = VersionRegistered(
         key=command.key,
         uid=stamp.uid,
-        version_number=ordinal,
-        kind_version=next_kind_version(subject, document.kind, ordinal),
-        schema_id=gid,
+        version_number=version_number,
+        kind_version=next_kind_version(subject, document.kind, version_number),
+        schema_id=schema_id,
         sha=document.sha,
         format=document.format,
         type=document.type,
@@ -273,7 +273,7 @@ def _decision(
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,
         policy=policy,
-        replaces=_replaced(state, command, known, ordinal),
+        replaces=_replaced(state, command, known, version_number),
         description=command.description,
         labels=command.labels,
         media_type=command.media_type,
@@ -282,25 +282,25 @@ def _decision(
         dialect_data=command.dialect_data,
         at=command.at,
     )
-    outcome = Registration(command.key, ordinal, gid, uid_from_bytes(stamp.uid), created=True)
-    mine = (replace(binding, subject=command.key, version_number=ordinal) for binding in command.bindings)
+    outcome = Registration(command.key, version_number, schema_id, uid_from_bytes(stamp.uid), created=True)
+    mine = (replace(binding, subject=command.key, version_number=version_number) for binding in command.bindings)
     return Decision((*events, registered, *(event for row in mine for event in bound(state, row))), outcome)
 
 
 def _next_gid(state: State, space_name: str) -> int:
-    space = state.find_namespace(space_name)
-    gid = (space.highest_schema_id if space is not None else 0) + 1
-    if gid > MAX_INT32:
+    namespace = state.find_namespace(space_name)
+    schema_id = (namespace.highest_schema_id if namespace is not None else 0) + 1
+    if schema_id > MAX_INT32:
         raise TooLarge(f"space '{space_name}' has no schema id left")
-    return gid
+    return schema_id
 
 
-def _replaced(state: State, command: RegisterSchema, known: SchemaEntry | None, ordinal: int) -> tuple[int, ...]:
+def _replaced(state: State, command: RegisterSchema, known: SchemaEntry | None, version_number: int) -> tuple[int, ...]:
     """What a registration takes the place of: the version of its number, which only an import meets, and earlier
-    retired versions of the same schema unless something refers to them or data may have been written with them: their
-    numbers are kept or they have encodings. An import says itself what is retired."""
+    soft-deleted versions of the same schema unless something refers to them or data may have been written with them: their
+    numbers are kept or they have encodings. An import says itself what is soft-deleted."""
     subject = state.find_subject(command.key)
-    own = (ordinal,) if subject is not None and find_version(subject, ordinal) is not None else ()
+    own = (version_number,) if subject is not None and find_version(subject, version_number) is not None else ()
     if known is None or command.equality is Equality.NEVER or _importing(state, command.key):
         return own
     if subject is None or subject.numbering is Numbering.NEVER_REUSE:
@@ -310,7 +310,7 @@ def _replaced(state: State, command: RegisterSchema, known: SchemaEntry | None, 
         row.version_number
         for row in list_versions_in_subject(subject, known)
         if row.state is VersionState.SOFT_DELETED
-        and row.version_number < ordinal
+        and row.version_number < version_number
         and row.uid not in encoded
         and not queries.list_referrers(state, command.key, row.version_number, queries.ACTIVE_OR_SOFT_DELETED)
     )

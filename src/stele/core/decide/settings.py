@@ -12,7 +12,7 @@ from stele.core.commands import SettingsOutcome, ChangeSettings, ClearMode, Clea
 from stele.core.decide.decision import Decision, checked_name, merged_ext, writable
 from stele.core.decide.lifecycle import purged
 from stele.core.events import Event, ModeChanged, SettingsChanged, EventMetadata
-from stele.core.governance import RuleSet
+from stele.core.metadata import RuleSet
 from stele.core.model import DEFAULT_NAMESPACE, SettingsLevel, Mode, Settings, Namespace, Subject, SubjectKey
 from stele.core.policy import BACKWARD, Policy
 from stele.core.queries import ACTIVE_OR_SOFT_DELETED
@@ -79,10 +79,10 @@ def clear_mode(state: State, command: ClearMode, stamp: EventMetadata) -> Decisi
         raise SettingNotFound(level.subject, "mode")
     events = [ModeChanged(level, None)] if before is not None else []
     if command.recursive and level.subject is None:
-        for space in _spaces(state, level):
-            events.extend(ModeChanged(SettingsLevel(space.name, name), None) for name in space.modes if name != OWN)
-            if level.namespace is None and OWN in space.modes:
-                events.append(ModeChanged(SettingsLevel(space.name), None))
+        for namespace in _spaces(state, level):
+            events.extend(ModeChanged(SettingsLevel(namespace.name, name), None) for name in namespace.modes if name != OWN)
+            if level.namespace is None and OWN in namespace.modes:
+                events.append(ModeChanged(SettingsLevel(namespace.name), None))
     return Decision(tuple(events), ModeOutcome(before))
 
 
@@ -103,19 +103,19 @@ def _checked(level: SettingsLevel) -> SettingsLevel:
 def _spaces(state: State, level: SettingsLevel) -> list[Namespace]:
     if level.namespace is None:
         return list(state.namespaces.values())
-    space = state.find_namespace(level.namespace)
-    return [] if space is None else [space]
+    namespace = state.find_namespace(level.namespace)
+    return [] if namespace is None else [namespace]
 
 
 def _subjects(state: State, level: SettingsLevel) -> list[Subject]:
     if level.subject is None:
-        return [subject for space in _spaces(state, level) for subject in space.subjects.values()]
+        return [subject for namespace in _spaces(state, level) for subject in namespace.subjects.values()]
     subject = state.find_subject(SubjectKey(level.namespace or DEFAULT_NAMESPACE, level.subject))
     return [] if subject is None else [subject]
 
 
 def _emptied(state: State, level: SettingsLevel) -> Iterator[Event]:
-    """Purges of everything below the level, which must all be retired and not referred to from elsewhere."""
+    """Purges of everything below the level, which must all be soft-deleted and not referred to from elsewhere."""
     subjects = [subject for subject in _subjects(state, level) if subject.versions]
     if any(queries.latest_version(subject) is not None for subject in subjects):
         raise ModeChangeRefused("Cannot import since found existing subjects")

@@ -11,7 +11,7 @@ from stele.apis.cncf import languages, names, translate
 from stele.apis.cncf.languages import Language
 from stele.core.model import SchemaKind
 from stele.core.policy import ALLOW_ANY, POLICIES
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.errors import InvalidName, InvalidRequest, UnknownPolicy, VersionNotFound
 
 INSTALLED = ("avro", "json", "opaque", "protobuf", "thrift", "xsd")

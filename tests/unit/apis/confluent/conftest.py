@@ -8,7 +8,7 @@ import pytest
 
 from stele.core.commands import CompatibilityCheck, RegisterSchema, Registration
 from stele.core.decide.register import document_of
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry
 from stele.storage import open_log

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from stele.apis.confluent.guid import GuidIndex, guid_of
 from stele.core.commands import DeleteSubject, DeleteMode
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry
 from stele.storage import open_log

@@ -16,10 +16,10 @@ from stele.apis.confluent.translate import (
     tags_out,
 )
 from stele.apis.web import WrongShape
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import NO_ATTACHMENTS, Attachments, Mode, Reference, Settings
 from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, DENY_ALL, LATEST_VERSION, NO_VERSIONS, POLICIES, VersionRange, Policy, RangeKind
-from stele.core.policy_form import PolicyJson
+from stele.core.policy_json import PolicyJson
 from stele.core.ports import Field
 from stele.errors import InvalidRuleSet, UnknownMode, UnknownPolicy
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 from tests.conformance.apis.in_process import client_of
 
 from stele.core import events as ev
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Binding, SettingsLevel, Reference, Settings, SubjectKey
 from stele.core.policy import BACKWARD
 from stele.server.dialects import build_front

@@ -22,7 +22,7 @@ from stele.core.findings import Direction, Finding, Verdict
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.policy import PolicyKind
 from stele.core.ports import Format
-from stele.core.questions import SchemaSource
+from stele.core.compatibility_requests import SchemaSource
 from stele.core.state import State
 from stele.errors import InvalidRequest, SteleError
 from stele.formats import catalogue, rulesets

@@ -1,6 +1,6 @@
 """Policies as programs write them: the normal form of `policy` in plain words, for every API that shows it exactly.
 
-{"kind": "directional", "backward": "latest", "forward": "since:3", "checkers": ["lint"]}
+{"kind": "directional", "backward": "latest", "forward": "since:3", "validators": ["lint"]}
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PolicyJson(msgspec.Struct, frozen=True):
     kind      `directional` compares; `allow_any` lets everything in, `deny_all` nothing after a subject's first schema
     backward  the versions whose data the new schema must read
     forward   the versions that must read the new schema's data
-    checkers  names of validators that are asked in addition, in this order
+    validators  names of validators that are asked in addition, in this order
     """
 
     kind: Literal["directional", "allow_any", "deny_all"] = "directional"
@@ -48,7 +48,7 @@ class PolicyJson(msgspec.Struct, frozen=True):
     def to_policy(self) -> Policy:
         """The policy meant, in normal form: one that compares with nothing lets everything in.
 
-        Raises `UnknownPolicy` for a stretch that is none, directions beside a kind that has none, a checker named
+        Raises `UnknownPolicy` for a stretch that is none, directions beside a kind that has none, a validator named
         twice or ''.
         """
         kind, backward, forward = PolicyKind(self.kind), parse_range(self.backward), parse_range(self.forward)

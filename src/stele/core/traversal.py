@@ -1,4 +1,4 @@
-"""Ways along the chains of the model: from an ordinal to its version, a content to its gids, a gid to its uses."""
+"""Ways along the chains of the model: from an version number to its version, a content to its schema ids, a schema id to its uses."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from stele.core.model import Content, SchemaEntry, SchemaKind, Subject, Version
 
 
-def find_version(subject: Subject, ordinal: int) -> Version | None:
+def find_version(subject: Subject, version_number: int) -> Version | None:
     """The version of that number in this incarnation, whatever its life; versions are kept in ascending order."""
     rows = subject.versions
-    if 0 < ordinal <= len(rows) and rows[ordinal - 1].version_number == ordinal:
-        return rows[ordinal - 1]
+    if 0 < version_number <= len(rows) and rows[version_number - 1].version_number == version_number:
+        return rows[version_number - 1]
     low, high = 0, len(rows)
     while low < high:
         middle = (low + high) // 2
-        if rows[middle].version_number < ordinal:
+        if rows[middle].version_number < version_number:
             low = middle + 1
         else:
             high = middle
-    return rows[low] if low < len(rows) and rows[low].version_number == ordinal else None
+    return rows[low] if low < len(rows) and rows[low].version_number == version_number else None
 
 
-def next_kind_version(subject: Subject | None, lane: SchemaKind, ordinal: int) -> int:
-    """The number a new version gets in its lane: its ordinal while there is one lane, else one above the highest."""
-    if subject is None or subject.kind is None or (subject.kind == lane and subject.highest_kind_versions is None):
-        return ordinal
-    return 1 if subject.highest_kind_versions is None else subject.highest_kind_versions.get(lane, 0) + 1
+def next_kind_version(subject: Subject | None, schema_kind: SchemaKind, version_number: int) -> int:
+    """The number a new version gets in its kind: its version number while there is one kind, else one above the highest."""
+    if subject is None or subject.kind is None or (subject.kind == schema_kind and subject.highest_kind_versions is None):
+        return version_number
+    return 1 if subject.highest_kind_versions is None else subject.highest_kind_versions.get(schema_kind, 0) + 1
 
 
 def list_formats_of_text(content: Content | None) -> Iterator[Content]:
@@ -37,7 +37,7 @@ def list_formats_of_text(content: Content | None) -> Iterator[Content]:
 
 
 def list_entries(content: Content) -> list[SchemaEntry]:
-    """Every gid of a content, in all spaces, newest first."""
+    """Every schema id of a content, in all namespaces, newest first."""
     found, schema = [], content.newest_entry
     while schema is not None:
         found.append(schema)
@@ -46,7 +46,7 @@ def list_entries(content: Content) -> list[SchemaEntry]:
 
 
 def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
-    """Every version a gid stands for, newest first."""
+    """Every version a schema id stands for, newest first."""
     found, version = [], schema.newest_version
     while version is not None:
         found.append(version)
@@ -55,7 +55,7 @@ def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
 
 
 def list_versions_in_subject(subject: Subject | None, schema: SchemaEntry) -> list[Version]:
-    """The versions of a subject a gid stands for, ascending, in as many steps as the shorter way to them has."""
+    """The versions of a subject a schema id stands for, ascending, in as many steps as the shorter way to them has."""
     if subject is None:
         return []
     found: list[Version] = []

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from stele.core.findings import Finding, WhenUndecided
-from stele.core.questions import VALIDATOR_PREFIX, CompatibilityRequest, Verdicts
+from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, Verdicts
 from stele.core.state import State
 from stele.formats import catalogue, rulesets
 from stele.service import validators
