@@ -73,7 +73,7 @@ def _rarely(values: st.SearchStrategy[Any], usual: Any = None) -> st.SearchStrat
 keys = st.sampled_from([*(SubjectKey(space, name) for space in SPACES for name in NAMES), *[SubjectKey("", "a")] * 9])
 ordinals = st.sampled_from([1, 1, 2, 2, 3, 4])
 levels = st.one_of(
-    st.just(SettingsLevel()), st.sampled_from(SPACES).map(SettingsLevel), keys.map(lambda key: SettingsLevel(key.space, key.name))
+    st.just(SettingsLevel()), st.sampled_from(SPACES).map(SettingsLevel), keys.map(lambda key: SettingsLevel(key.namespace, key.name))
 )
 policies = st.one_of(
     st.sampled_from([*POLICIES.values(), DENY_ALL, ALLOW_ANY]),
@@ -82,7 +82,7 @@ policies = st.one_of(
 defaults = st.builds(
     cmd.SubjectDefaults,
     numbering=st.sampled_from(Numbering),
-    scope=st.sampled_from(ComparisonScope),
+    comparison_scope=st.sampled_from(ComparisonScope),
     policy=st.none() | policies,
     create=_rarely(st.just(False), True),
 )
@@ -106,15 +106,15 @@ registers = st.builds(
     equality=st.sampled_from([cmd.Equality.IDENTITY] * 4 + list(cmd.Equality)),
     equality_digest=st.just("print"),
     check=st.sampled_from([cmd.CompatibilityCheck.POLICY, cmd.CompatibilityCheck.POLICY, cmd.CompatibilityCheck.SKIP]),
-    ordinal=_rarely(ordinals),
-    gid=_rarely(st.integers(1, 6)),
-    latest=_rarely(st.integers(0, 3)),
+    version_number=_rarely(ordinals),
+    schema_id=_rarely(st.integers(1, 6)),
+    expected_latest=_rarely(st.integers(0, 3)),
     policy=_rarely(policies),
     defaults=defaults,
     description=st.sampled_from(["", "", "told"]),
     media_type=st.sampled_from(["", "", "text/a"]),
     origin_uri=_rarely(st.sampled_from(["u:1", "u:2"])),
-    about=_rarely(st.builds(cmd.SubjectUpdate, st.sampled_from([None, "z"]), st.sampled_from([{}, {"d": {"k": 1}}]))),
+    subject_update=_rarely(st.builds(cmd.SubjectUpdate, st.sampled_from([None, "z"]), st.sampled_from([{}, {"d": {"k": 1}}]))),
     bindings=_rarely(st.lists(bindings, min_size=1, max_size=2).map(tuple), ()),
 )
 removals = st.sampled_from(
@@ -123,7 +123,7 @@ removals = st.sampled_from(
 deletions = st.one_of(
     st.builds(cmd.DeleteVersion, keys, st.none() | ordinals, removals),
     st.builds(cmd.DeleteVersion, keys, ordinals, removals),
-    st.builds(cmd.DeleteSubject, keys, removals, latest=_rarely(st.integers(0, 2))),
+    st.builds(cmd.DeleteSubject, keys, removals, expected_latest=_rarely(st.integers(0, 2))),
 )
 adoptions = st.lists(
     st.tuples(st.sampled_from(["avro", "json"]), st.sampled_from(["strict", "loose"]), st.integers(0, 3)), max_size=3
@@ -139,7 +139,7 @@ catalogue = st.one_of(
     st.builds(cmd.AssignEncoding, keys, ordinals),
     st.builds(cmd.AddBinding, bindings),
     st.builds(cmd.RemoveBinding, bindings.map(lambda binding: binding.key)),
-    st.builds(cmd.ChangeBindings, st.lists(bindings, max_size=2).map(tuple), seen=st.none() | st.just(frozenset())),
+    st.builds(cmd.ChangeBindings, st.lists(bindings, max_size=2).map(tuple), expected_bindings=st.none() | st.just(frozenset())),
     st.builds(cmd.AdoptRulesets, adoptions, st.booleans()),
     st.builds(
         cmd.ChangeItems,
@@ -168,8 +168,8 @@ imports = st.builds(
     cmd.RegisterSchema,
     keys,
     st.integers(0, 4).map(document),
-    ordinal=st.none() | ordinals,
-    gid=st.integers(1, 5),
+    version_number=st.none() | ordinals,
+    schema_id=st.integers(1, 5),
     at=_rarely(st.integers(0, 9)),
 )
 _MIX = [registers] * 10 + [imports] + [deletions] * 5 + [catalogue] * 3 + [settings_changes] * 2 + [modes]
@@ -294,7 +294,7 @@ def _subject(subject: Subject) -> Mapping[str, Any]:
 
 
 def _version(row: Version) -> Mapping[str, Any]:
-    links = {"schema": (row.schema.space, row.schema.gid), "subject": row.subject.uid, "uid": row.uid, "at": row.at}
+    links = {"schema": (row.schema.namespace, row.schema.schema_id), "subject": row.subject.uid, "uid": row.uid, "at": row.at}
     return {**_plain(row, "schema", "subject", "next_use"), **links}
 
 

@@ -128,7 +128,7 @@ def check_indexes(state: State) -> None:
     rows = [row for subject in all_subjects(state) for row in subject.versions]
     for row in rows:
         assert row in list_versions_of_entry(row.schema)
-        assert state.namespaces[row.schema.space].schema_entries[row.schema.gid] is row.schema
+        assert state.namespaces[row.schema.namespace].schema_entries[row.schema.schema_id] is row.schema
         assert queries.find_content(state, row.content.sha, row.content.format) is row.content
         assert hashlib.sha256(state.get_text(row.content)).digest() == row.content.sha
         assert queries.find_version_by_uid(state, row.uid) is row
@@ -145,7 +145,7 @@ def check_indexes(state: State) -> None:
     assert {row.content.sha for row in rows} == set(state.contents)
     assert {id(row.content) for row in rows} == {id(content) for content in queries.list_contents(state)}
     referring = sorted(
-        ((reference.space, reference.subject, reference.ordinal), row.uid)
+        ((reference.namespace, reference.subject, reference.version_number), row.uid)
         for row in rows
         if row.state is not VersionState.ARCHIVED
         for reference in row.schema.attachments.references
@@ -194,7 +194,7 @@ def test_every_state_keeps_the_laws(drawn: list[cmd.Command]) -> None:
             assert (version.version_number, codec) == (command.version_number, command.codec)
         if isinstance(command, cmd.RegisterSchema) and isinstance(outcome, cmd.Registration):
             registered = queries.get_version(node.state, command.key, outcome.version_number)
-            assert (registered.uid, registered.schema.gid) == (outcome.uid, outcome.schema_id)
+            assert (registered.uid, registered.schema.schema_id) == (outcome.uid, outcome.schema_id)
             assert queries.get_schema_entry(node.state, command.key.namespace, outcome.schema_id) is registered.schema
         observer.check(node.state, command, events)
 

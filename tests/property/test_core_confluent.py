@@ -167,7 +167,7 @@ def _to_core(node: Node, at: int, what: str, key: SubjectKey, number: int | None
 
 def _shown(node: Node, key: SubjectKey, *, deleted: bool) -> list[tuple[int, int]]:
     rows = queries.list_versions(node.state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY)
-    return [(row.version_number, row.schema.gid) for row in rows]
+    return [(row.version_number, row.schema.schema_id) for row in rows]
 
 
 def _behind_id(node: Node, space: str, number: int) -> tuple[bytes, list[tuple[SubjectKey, int, bool]]] | None:

@@ -54,7 +54,7 @@ def test_the_tables_are_the_state(drawn: Sequence[cmd.Command], share: float) ->
     assert found.keys() == versions.keys()
     for place, version in versions.items():
         known = found[place]
-        assert known.entry.gid == version.schema.gid
+        assert known.entry.gid == version.schema.schema_id
         assert known.sha256 == version.content.sha.hex()
         assert known.deleted == (version.state is VersionState.SOFT_DELETED)
         assert known.format == (version.kind.custom_format or version.kind.format)

@@ -59,7 +59,7 @@ async def _verify(store: str, acks: list[tuple[str, int, int, str]]) -> int:
         assert [row.version_number for row in subject.versions] == list(range(1, len(subject.versions) + 1))
     for name, ordinal, gid, text in acks:
         version = queries.get_version(state, SubjectKey("", name), ordinal)
-        assert (version.schema.gid, state.get_text(version.content).decode()) == (gid, text), (
+        assert (version.schema.schema_id, state.get_text(version.content).decode()) == (gid, text), (
             "an acknowledged write is lost"
         )
     await registry.close()

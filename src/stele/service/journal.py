@@ -150,7 +150,7 @@ def _told(**details: Any) -> dict[str, Any]:
 
 def _of_space(kind: str) -> Callable[[Any], Iterator[_Row]]:
     def rows(event: Any) -> Iterator[_Row]:
-        yield _Row(kind, event.space, details=_told(format=getattr(event, "format", "")))
+        yield _Row(kind, event.namespace, details=_told(format=getattr(event, "format", "")))
 
     return rows
 
@@ -159,7 +159,7 @@ def _of_subject(kind: str, *members: str) -> Callable[[Any], Iterator[_Row]]:
     def rows(event: Any) -> Iterator[_Row]:
         yield _Row(
             kind,
-            event.key.space,
+            event.key.namespace,
             event.key.name,
             details=_told(**{member: getattr(event, member) for member in members}),
         )
@@ -194,7 +194,7 @@ def _of_versions(kind: str) -> Callable[[Any], Iterator[_Row]]:
     """One row for each version; one without a number where there was none, and the subject alone goes."""
 
     def rows(event: Any) -> Iterator[_Row]:
-        yield from (_Row(kind, event.key.space, event.key.name, ordinal) for ordinal in event.ordinals or (None,))
+        yield from (_Row(kind, event.key.namespace, event.key.name, ordinal) for ordinal in event.version_numbers or (None,))
 
     return rows
 

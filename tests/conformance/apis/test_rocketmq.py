@@ -124,7 +124,7 @@ async def test_14_the_last_version_is_16383(store: str, registry: Registry, clie
     await registry.execute(SetMode(level, Mode.IMPORT))
     for number in (16382, 16383):
         document = document_of(b'{"type":"fixed","name":"F","size":%d}' % number, "avro")
-        await registry.execute(RegisterSchema(key, document, ordinal=number, gid=number))
+        await registry.execute(RegisterSchema(key, document, version_number=number, schema_id=number))
     await registry.execute(ClearMode(level))
     answer = await client.get(f"{ROOT}/subject/s/schema")
     assert answer.json()["recordId"] & 0x3FFF == answer.json()["version"] == 16383

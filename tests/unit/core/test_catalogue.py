@@ -118,7 +118,7 @@ def test_a_created_subject_keeps_what_its_dialect_says() -> None:
     """Numbering, scope, policy and format are fixed at creation; a second creation is an error."""
     box = Box()
     defaults = SubjectDefaults(Numbering.NEVER_REUSE, ComparisonScope.SCHEMA_KIND, DENY_ALL, "avro")
-    box.do(CreateSubject(S, defaults, description="d", labels={"l": "1"}, ext={"x": 1}))
+    box.do(CreateSubject(S, defaults, description="d", labels={"l": "1"}, dialect_data={"x": 1}))
     subject = box.state.find_subject(S)
     assert subject is not None
     assert (subject.numbering, subject.comparison_scope, subject.default_policy) == (Numbering.NEVER_REUSE, ComparisonScope.SCHEMA_KIND, DENY_ALL)
@@ -304,13 +304,13 @@ def test_bindings_change_together_on_what_was_seen() -> None:
     box.register(T, "a")
     one, two = Binding("c", "topic", "t", "value", S, resource_id="1"), Binding("c", "topic", "t", "key", S)
     other = Binding("d", "topic", "u", "value", S)
-    box.do(cmd.ChangeBindings((one, two), seen=frozenset()))
+    box.do(cmd.ChangeBindings((one, two), expected=frozenset()))
     assert box.state.bindings == {one.key: one, two.key: two}
     with pytest.raises(PreconditionFailed):
-        box.do(cmd.ChangeBindings((other,), seen=frozenset()))
+        box.do(cmd.ChangeBindings((other,), expected=frozenset()))
     moved = Binding("e", "topic", "v", "value", T, resource_id="1")
     with pytest.raises(PreconditionFailed):
-        box.do(cmd.ChangeBindings((moved,), seen=frozenset()))
+        box.do(cmd.ChangeBindings((moved,), expected=frozenset()))
     with pytest.raises(BindingNotFound):
         box.do(cmd.ChangeBindings((other,), (other.key,)))
     assert other.key not in box.state.bindings
@@ -327,10 +327,10 @@ def test_deletions_on_what_was_seen_bound() -> None:
     box = Box()
     box.register(S, "a")
     box.do(AddBinding(binding(S)))
-    for command in (cmd.DeleteSubject(S, seen=frozenset()), cmd.DeleteVersion(S, 1, seen=frozenset())):
+    for command in (cmd.DeleteSubject(S, expected_bindings=frozenset()), cmd.DeleteVersion(S, 1, expected_bindings=frozenset())):
         with pytest.raises(PreconditionFailed):
             box.do(command)
-    box.do(cmd.DeleteVersion(S, 1, seen=frozenset({binding(S)})))
+    box.do(cmd.DeleteVersion(S, 1, expected_bindings=frozenset({binding(S)})))
     box.do(cmd.DeleteSubject(S, cmd.DeleteMode.HARD, frozenset({binding(S)})))
     assert box.state.bindings == {}
 

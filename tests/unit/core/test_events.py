@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -15,9 +17,9 @@ KEY = SubjectKey("ö", "s")
 FULL = ev.VersionRegistered(
     key=KEY,
     uid=bytes(16),
-    ordinal=3,
-    lane_version=2,
-    gid=9,
+    version_number=3,
+    kind_version=2,
+    schema_id=9,
     sha=bytes(32),
     format="avro",
     type="a.B",
@@ -33,7 +35,7 @@ FULL = ev.VersionRegistered(
     media_type="m",
     origin_uri="u",
     ancestor=2,
-    ext={"cncf": {"x": [1, None]}},
+    dialect_data={"cncf": {"x": [1, None]}},
     at=7,
 )
 EVENTS: tuple[ev.Event, ...] = (
@@ -47,7 +49,7 @@ EVENTS: tuple[ev.Event, ...] = (
     ev.VersionRegistered(KEY, bytes(16), 1, 1, 1, bytes(32), "avro"),
     ev.VersionsSoftDeleted(KEY, (1, 2)),
     ev.VersionsPurged(KEY, (1,)),
-    ev.SettingsChanged(SettingsLevel("ö"), Settings(policy=BACKWARD, normalize=False, ext={"a": 1})),
+    ev.SettingsChanged(SettingsLevel("ö"), Settings(policy=BACKWARD, normalize=False, dialect_data={"a": 1})),
     ev.SettingsChanged(SettingsLevel()),
     ev.ModeChanged(SettingsLevel("ö", "s"), Mode.READONLY_OVERRIDE),
     ev.CodecAdded(KEY, "gzip", {"level": "9"}),
@@ -93,6 +95,14 @@ def test_members_with_their_default_are_not_written() -> None:
     assert set(written["stamp"]) == {"uid", "at"}
     wanted = {"event", "key", "uid", "ordinal", "lane_version", "gid", "sha", "format"}
     assert set(written["events"][0]) == wanted
+
+
+def test_the_names_in_the_log_never_change() -> None:
+    """A record with every event, as the first logs have it, is read, and is written again with the same names."""
+    line = (Path(__file__).parent / "data" / "first_log_record.json").read_bytes().rstrip(b"\n")
+    record = read_record(line)
+    assert record == LogRecord(EventMetadata(bytes(range(16)), 5, "ann", "confluent"), EVENTS)
+    assert msgspec.msgpack.decode(encode_record(record)).keys() == msgspec.json.decode(line).keys()
 
 
 def test_members_of_a_later_version_are_ignored() -> None:

@@ -295,8 +295,8 @@ def test_a_deletion_of_what_has_changed_is_refused() -> None:
     box = filled(2)
     for latest in (0, 1, 3):
         with pytest.raises(PreconditionFailed):
-            box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, latest=latest))
-    assert box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, latest=2)) == cmd.DeletedVersions((1, 2))
+            box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, expected_latest=latest))
+    assert box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, expected_latest=2)) == cmd.DeletedVersions((1, 2))
 
 
 def test_the_same_text_after_closing_keeps_its_id() -> None:

@@ -37,11 +37,11 @@ def test_a_uri_names_one_live_version() -> None:
     """What brings a known URI is that version or refused; a deleted version leaves its URI to others."""
     state = State()
     first = run(state, register(A, 0, origin_uri="u:1"))
-    assert run(state, register(A, 0, origin_uri="u:1")) == cmd.Registration(A, 1, first.gid, first.uid, created=False)
+    assert run(state, register(A, 0, origin_uri="u:1")) == cmd.Registration(A, 1, first.schema_id, first.uid, created=False)
     for other in (register(A, 1, origin_uri="u:1"), register(B, 0, origin_uri="u:1")):
         with pytest.raises(AlreadyExists):
             run(state, other)
-    assert run(state, register(A, 0, origin_uri="u:2")).ordinal == 2, "equal texts under two URIs are two versions"
+    assert run(state, register(A, 0, origin_uri="u:2")).version_number == 2, "equal texts under two URIs are two versions"
     found = queries.find_version_by_origin(state, "u:1")
     assert found is not None
     assert found.version_number == 1
@@ -55,14 +55,14 @@ def test_typed_equality_tells_media_types_apart() -> None:
     state = State()
     for media_type, ordinal in (("a/a", 1), ("b/b", 2), ("a/a", 1), ("", 3), ("c/c", 3)):
         asked = register(A, 0, media_type=media_type, equality=cmd.Equality.TEXT_AND_TYPE)
-        assert run(state, asked).ordinal == ordinal, media_type
+        assert run(state, asked).version_number == ordinal, media_type
 
 
 def test_a_registration_describes_its_subject() -> None:
     """What it says about the subject is merged in, with a new version and without one."""
     state = State()
-    run(state, register(A, 0, about=cmd.SubjectUpdate("told", {"x": {"a": 1, "b": 2}})))
-    run(state, register(A, 0, about=cmd.SubjectUpdate(None, {"x": {"b": None}, "y": {"c": 3}})))
+    run(state, register(A, 0, subject_update=cmd.SubjectUpdate("told", {"x": {"a": 1, "b": 2}})))
+    run(state, register(A, 0, subject_update=cmd.SubjectUpdate(None, {"x": {"b": None}, "y": {"c": 3}})))
     subject = state.find_subject(A)
     assert subject is not None
     assert (subject.description, subject.dialect_data) == ("told", {"x": {"a": 1}, "y": {"c": 3}})

@@ -29,7 +29,7 @@ extents = st.one_of(st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS])
 
 def rows(*ordinals: int) -> list[Version]:
     """Stand-ins for versions: only the ordinal matters here."""
-    return [cast("Version", SimpleNamespace(ordinal=ordinal)) for ordinal in ordinals]
+    return [cast("Version", SimpleNamespace(version_number=ordinal)) for ordinal in ordinals]
 
 
 def compared(policy: Policy, *ordinals: int) -> list[tuple[int, bool, bool]]:

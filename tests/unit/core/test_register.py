@@ -183,28 +183,28 @@ def test_a_broken_rule_set_is_refused() -> None:
 def test_an_explicit_ordinal_must_be_the_next() -> None:
     """Outside of imports a version may say its number, but only the right one; an id it may not."""
     box = Box()
-    assert box.register(S, "a", ordinal=1).version_number == 1
+    assert box.register(S, "a", version_number=1).version_number == 1
     for wrong in (1, 3, 0, -1):
         with pytest.raises(InvalidRequest, match="one more than previous"):
-            box.register(S, "b", ordinal=wrong)
+            box.register(S, "b", version_number=wrong)
     with pytest.raises(ReadOnly, match="not in import mode"):
-        box.register(S, "b", gid=2)
+        box.register(S, "b", schema_id=2)
     with pytest.raises(ReadOnly, match="not in import mode"):
-        box.register(S, "a", gid=2)
-    assert numbers(box.register(S, "a", gid=1)) == (1, 1), "the id it has is no change"
+        box.register(S, "a", schema_id=2)
+    assert numbers(box.register(S, "a", schema_id=1)) == (1, 1), "the id it has is no change"
 
 
 def test_a_condition_on_the_latest_is_checked() -> None:
     """`latest` is what the caller saw; who saw something else is told, also about an empty subject."""
     box = Box()
     with pytest.raises(PreconditionFailed):
-        box.register(S, "a", latest=1)
-    box.register(S, "a", latest=0)
-    box.register(S, "b", latest=1)
+        box.register(S, "a", expected_latest=1)
+    box.register(S, "a", expected_latest=0)
+    box.register(S, "b", expected_latest=1)
     with pytest.raises(PreconditionFailed):
-        box.register(S, "c", latest=1)
+        box.register(S, "c", expected_latest=1)
     box.retire(S, 2)
-    assert box.register(S, "c", latest=1).version_number == 3
+    assert box.register(S, "c", expected_latest=1).version_number == 3
 
 
 def test_subjects_are_not_created_against_the_will() -> None:
@@ -239,7 +239,7 @@ def test_the_record_id_holds_the_ordinal_in_14_bits() -> None:
     assert [number & 0x3FFF for number in ids] == [1, 2, 1]
     assert ids[0] >> 14 == ids[1] >> 14 != ids[2] >> 14
     box.do(cmd.SetMode(SettingsLevel(*S), Mode.IMPORT, force=True))
-    box.register(S, "c", gid=3, ordinal=0x4000)
+    box.register(S, "c", schema_id=3, version_number=0x4000)
     with pytest.raises(TooLarge):
         _ = queries.get_version(box.state, S, 0x4000).record_id
 
@@ -248,11 +248,11 @@ def test_numbers_end_at_31_bits() -> None:
     """When ids or versions run out the answer says so, instead of a number no client can read."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
-    box.register(S, "a", gid=MAX_INT32, ordinal=MAX_INT32)
+    box.register(S, "a", schema_id=MAX_INT32, version_number=MAX_INT32)
     with pytest.raises(InvalidRequest):
-        box.register(T, "b", gid=MAX_INT32 + 1)
+        box.register(T, "b", schema_id=MAX_INT32 + 1)
     with pytest.raises(InvalidVersion):
-        box.register(T, "b", gid=5, ordinal=MAX_INT32 + 1)
+        box.register(T, "b", schema_id=5, version_number=MAX_INT32 + 1)
     box.do(cmd.SetMode(SettingsLevel(), None))
     with pytest.raises(TooLarge, match="version number"):
         box.register(S, "b", check=CompatibilityCheck.SKIP)
@@ -266,12 +266,12 @@ def test_an_import_may_say_when() -> None:
     with pytest.raises(ReadOnly, match="not in import mode"):
         box.register(S, "a", at=5)
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
-    box.register(S, "a", gid=1, ordinal=1, at=5)
-    box.register(S, "b", gid=2, ordinal=2)
+    box.register(S, "a", schema_id=1, version_number=1, at=5)
+    box.register(S, "b", schema_id=2, version_number=2)
     assert [queries.get_version(box.state, S, number).at for number in (1, 2)] == [5, 1000 + box.state.seq]
     for wrong in (-1, 2**56):
         with pytest.raises(InvalidRequest, match="is no time"):
-            box.register(S, "c", gid=3, ordinal=3, at=wrong)
+            box.register(S, "c", schema_id=3, version_number=3, at=wrong)
     assert queries.get_version(load_state(dump_state(box.state)), S, 1).at == 5
 
 
@@ -419,7 +419,7 @@ def test_lane_scope_compares_within_the_lane() -> None:
     """With scope LANE a version is compared with its own type only, with scope SUBJECT with the newest of all."""
     for scope, compared in ((ComparisonScope.SCHEMA_KIND, "a"), (ComparisonScope.SUBJECT, "b")):
         box = Box()
-        defaults = SubjectDefaults(scope=scope)
+        defaults = SubjectDefaults(comparison_scope=scope)
         for text, type_name in [("a", "A"), ("b", "B"), ("c", "A")]:
             box.do(RegisterSchema(S, doc(text, type_name=type_name), defaults=defaults))
         assert box.asked[-1][:2] == ("c", compared)
@@ -429,7 +429,7 @@ def test_one_type_refuses_another_under_every_policy() -> None:
     """With scope ONE_TYPE a second type is refused even where everything is allowed; an unnamed one fits any."""
     for policy in (ALLOW_ANY, POLICIES["BACKWARD"]):
         box = Box()
-        defaults = SubjectDefaults(scope=ComparisonScope.ONE_TYPE, policy=policy)
+        defaults = SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=policy)
         box.do(RegisterSchema(S, doc("a", type_name="A"), defaults=defaults))
         with pytest.raises(Incompatible) as caught:
             box.do(RegisterSchema(S, doc("b", type_name="B")))
@@ -442,7 +442,7 @@ def test_one_type_refuses_another_under_every_policy() -> None:
 def test_denying_all_denies_other_lanes_too() -> None:
     """A policy that takes nothing more takes no new type either, though types are compared by themselves."""
     box = Box()
-    defaults = SubjectDefaults(scope=ComparisonScope.SCHEMA_KIND, policy=DENY_ALL)
+    defaults = SubjectDefaults(comparison_scope=ComparisonScope.SCHEMA_KIND, policy=DENY_ALL)
     box.do(RegisterSchema(S, doc("a", type_name="A"), defaults=defaults))
     with pytest.raises(Incompatible):
         box.do(RegisterSchema(S, doc("b", type_name="B")))
@@ -451,9 +451,9 @@ def test_denying_all_denies_other_lanes_too() -> None:
 def test_varieties_are_lanes_of_their_own() -> None:
     """Formats that share the opaque one have numbers of their own, and equal texts are not the same in two of them."""
     box = Box()
-    defaults = SubjectDefaults(scope=ComparisonScope.SCHEMA_KIND, policy=ALLOW_ANY)
+    defaults = SubjectDefaults(comparison_scope=ComparisonScope.SCHEMA_KIND, policy=ALLOW_ANY)
     for variety in ("x", "y", "x"):
-        document = msgspec.structs.replace(doc("a", "opaque", "T", normalized=bytes(16)), variety=variety)
+        document = msgspec.structs.replace(doc("a", "opaque", "T", normalized=bytes(16)), custom_format=variety)
         box.do(RegisterSchema(S, document, defaults=defaults, equality=Equality.DIGEST, equality_digest="normalized"))
     subject = box.state.find_subject(S)
     assert subject is not None
@@ -510,7 +510,7 @@ def test_gates_of_format_are_kept() -> None:
     box.do(cmd.CreateSubject(S, SubjectDefaults(format="protobuf")))
     with pytest.raises(FormatMismatch):
         box.register(S, "a")
-    box.do(cmd.CreateSubject(T, SubjectDefaults(format="opaque", variety="words")))
+    box.do(cmd.CreateSubject(T, SubjectDefaults(format="opaque", custom_format="words")))
     text = doc("a", "opaque")
     for variety in ("", "verse"):
         with pytest.raises(FormatMismatch, match="takes words schemas"):
@@ -528,10 +528,10 @@ def test_imports_bring_their_numbers_and_are_not_checked() -> None:
     """In IMPORT mode ids and ordinals come with the schema, in any order, and no policy is asked."""
     box = Box(refuses=lambda reader, writer: True)
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
-    assert numbers(box.register(S, "c", gid=30, ordinal=3)) == (3, 30)
-    assert numbers(box.register(S, "a", gid=10, ordinal=1)) == (1, 10)
-    assert numbers(box.register(S, "d", gid=40)) == (4, 40)
-    assert not box.register(S, "a", gid=10, ordinal=1).created
+    assert numbers(box.register(S, "c", schema_id=30, version_number=3)) == (3, 30)
+    assert numbers(box.register(S, "a", schema_id=10, version_number=1)) == (1, 10)
+    assert numbers(box.register(S, "d", schema_id=40)) == (4, 40)
+    assert not box.register(S, "a", schema_id=10, version_number=1).created
     assert box.ordinals(S) == [1, 3, 4]
     assert [row.kind_version for row in queries.list_versions(box.state.find_subject(S))] == [1, 3, 4]
     box.do(cmd.SetMode(SettingsLevel(), None))
@@ -542,14 +542,14 @@ def test_imports_take_no_id_from_another_schema() -> None:
     """An id of another schema is refused, and so is a wish without a sensible id."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
-    box.register(S, "a", gid=10, ordinal=1)
+    box.register(S, "a", schema_id=10, version_number=1)
     with pytest.raises(IdTaken):
-        box.register(S, "b", gid=10)
+        box.register(S, "b", schema_id=10)
     with pytest.raises(ReadOnly, match="not in read-write mode"):
         box.register(S, "b")
     for wrong in (0, -5):
         with pytest.raises(InvalidRequest):
-            box.register(S, "b", gid=wrong)
+            box.register(S, "b", schema_id=wrong)
 
 
 def test_imports_may_bring_a_schema_under_several_ids() -> None:
@@ -557,9 +557,9 @@ def test_imports_may_bring_a_schema_under_several_ids() -> None:
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     for gid in (12, 10, 11):
-        assert box.register(S, "a", gid=gid).created
-    assert not box.register(S, "a", gid=11, ordinal=3).created
-    assert [row.schema.gid for row in queries.list_versions(box.state.find_subject(S))] == [12, 10, 11]
+        assert box.register(S, "a", schema_id=gid).created
+    assert not box.register(S, "a", schema_id=11, version_number=3).created
+    assert [row.schema.schema_id for row in queries.list_versions(box.state.find_subject(S))] == [12, 10, 11]
     box.do(cmd.SetMode(SettingsLevel(), None))
     assert numbers(box.register(T, "a")) == (1, 10)
 
@@ -568,27 +568,27 @@ def test_an_import_overwrites_the_version_it_names() -> None:
     """The number stands for the imported schema; the old one goes with its id, unless something refers to it."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
-    box.register(S, "a", gid=1, ordinal=1)
-    box.register(S, "b", gid=2, ordinal=1)
-    assert [(row.version_number, row.schema.gid) for row in queries.list_versions(box.state.find_subject(S))] == [(1, 2)]
+    box.register(S, "a", schema_id=1, version_number=1)
+    box.register(S, "b", schema_id=2, version_number=1)
+    assert [(row.version_number, row.schema.schema_id) for row in queries.list_versions(box.state.find_subject(S))] == [(1, 2)]
     assert 1 not in box.state.namespaces[""].schema_entries
-    box.register(S, "b", gid=3, ordinal=1)
+    box.register(S, "b", schema_id=3, version_number=1)
     assert queries.get_schema_entry(box.state, "", 3).content.sha == doc("b").sha
-    box.register(T, "t", to(S, 1), gid=4)
+    box.register(T, "t", to(S, 1), schema_id=4)
     with pytest.raises(InUse):
-        box.register(S, "c", gid=5, ordinal=1)
+        box.register(S, "c", schema_id=5, version_number=1)
 
 
 def test_an_import_brings_a_retired_version_back() -> None:
     """The same schema, id and number make it live again; a retired one of a later number stays."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
-    box.register(S, "a", gid=1, ordinal=2)
+    box.register(S, "a", schema_id=1, version_number=2)
     box.retire(S)
-    assert box.register(S, "a", gid=1, ordinal=2).created
+    assert box.register(S, "a", schema_id=1, version_number=2).created
     assert box.ordinals(S) == [2]
     box.retire(S)
-    assert box.register(S, "a", gid=1, ordinal=1).created
+    assert box.register(S, "a", schema_id=1, version_number=1).created
     assert [(row.version_number, row.state) for row in box.state.find_subject(S).versions] == [(1, VersionState.ACTIVE), (2, VersionState.SOFT_DELETED)]
 
 
@@ -598,20 +598,20 @@ def test_an_import_may_refer_to_retired_versions() -> None:
     box.register(T, "t")
     box.retire(T)
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT, force=True))
-    box.register(S, "a", to(T), gid=9)
+    box.register(S, "a", to(T), schema_id=9)
     with pytest.raises(UnresolvedReference):
-        box.register(S, "b", to(T, 2), gid=10)
+        box.register(S, "b", to(T, 2), schema_id=10)
 
 
 def test_an_import_adds_and_removes_nothing_of_its_own() -> None:
     """Attachments come as they are, and a retired version of the same schema stays beside the new one."""
     box = Box()
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
-    box.register(S, "a", gid=1, ordinal=1, metadata=Metadata(properties={"owner": "me"}))
-    box.register(S, "b", gid=2, ordinal=2)
+    box.register(S, "a", schema_id=1, version_number=1, metadata=Metadata(properties={"owner": "me"}))
+    box.register(S, "b", schema_id=2, version_number=2)
     assert box.state.namespaces[""].schema_entries[2].attachments.metadata is None
     box.retire(S, 2)
-    box.register(S, "b", gid=2, ordinal=3)
+    box.register(S, "b", schema_id=2, version_number=3)
     lives = [(row.version_number, row.state) for row in box.state.find_subject(S).versions]
     assert lives == [(1, VersionState.ACTIVE), (2, VersionState.SOFT_DELETED), (3, VersionState.ACTIVE)]
 
@@ -633,10 +633,10 @@ def test_a_known_text_is_not_written_again() -> None:
 def test_the_author_and_rare_attributes_are_kept() -> None:
     """Who registered and what a dialect sent along is there to be given back."""
     box = Box()
-    box.do(RegisterSchema(S, doc("a"), labels={"l": "1"}, ext={"x": {"y": 1}}, origin_uri="u", ancestor=1), actor="ann")
+    box.do(RegisterSchema(S, doc("a"), labels={"l": "1"}, dialect_data={"x": {"y": 1}}, origin_uri="u", ancestor=1), actor="ann")
     extra = queries.get_version(box.state, S, 1).attributes
     assert extra is not None
-    assert (extra.created_by, extra.labels, extra.ext, extra.origin_uri) == ("ann", {"l": "1"}, {"x": {"y": 1}}, "u")
+    assert (extra.created_by, extra.labels, extra.dialect_data, extra.origin_uri) == ("ann", {"l": "1"}, {"x": {"y": 1}}, "u")
     box.do(RegisterSchema(S, doc("b")))
     assert queries.get_version(box.state, S, 2).attributes is None
 
@@ -651,7 +651,7 @@ def test_a_policy_comes_with_a_registration_or_not_at_all() -> None:
     box.register(S, "b")
     box.register(S, "c", policy=BACKWARD)
     assert queries.policy_for(box.state, S) == BACKWARD
-    assert [type(event).__name__ for event in box.events] == ["SettingsChanged", "Registered"]
+    assert [type(event).__name__ for event in box.events] == ["SettingsChanged", "VersionRegistered"]
 
 
 def test_a_policy_comes_with_a_repeated_registration() -> None:

@@ -106,7 +106,7 @@ async def test_the_text_as_sent_is_judged(registry: Registry) -> None:
         for text in (bare, documented)
     }
     assert {draft.document.text for draft in drafts.values()} == {bare.encode()}
-    assert drafts[bare].document.sent is None
+    assert drafts[bare].document.submitted is None
     assert list(drafts[documented].document.texts.values()) == [documented.encode(), bare.encode()]
     with pytest.raises(Incompatible):
         await registry.execute(RegisterSchema(KEY, drafts[bare].document))

@@ -249,8 +249,8 @@ async def test_schemas_are_found_in_whichever_dialect_they_came(
 
 async def test_a_language_nobody_knows_stays_what_it_is(client: httpx.AsyncClient, node: Registry) -> None:
     """A subject of another dialect with a language of its own gets versions of that, bytes as they are."""
-    first = SchemaDocument(b"\xffodd", hashlib.sha256(b"\xffodd").digest(), "opaque", variety="cobol")
-    await node.execute(RegisterSchema(S, first, defaults=SubjectDefaults(scope=ComparisonScope.ONE_TYPE, policy=ALLOW_ANY)))
+    first = SchemaDocument(b"\xffodd", hashlib.sha256(b"\xffodd").digest(), "opaque", custom_format="cobol")
+    await node.execute(RegisterSchema(S, first, defaults=SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=ALLOW_ANY)))
     assert (await put(client, INT)).text == "1"
     newest = queries.latest_version((await node.current()).find_subject(S))
     assert newest is not None

@@ -56,7 +56,7 @@ bare = st.sampled_from([ALLOW_ANY, DENY_ALL]) | st.builds(Policy, backward=exten
 checked = st.lists(st.sampled_from(["lint", "lint:DOC_REQUIRED", "repo.reject"]), unique=True, max_size=2).map(tuple)
 settings = st.builds(
     Settings,
-    policy=st.none() | st.sampled_from(list(POLICIES.values())) | st.builds(replace, bare, checkers=checked),
+    policy=st.none() | st.sampled_from(list(POLICIES.values())) | st.builds(replace, bare, validators=checked),
     ruleset=st.sampled_from([None, "confluent", "confluent-lenient", "confluent-logical"]),
     normalize=st.none() | st.booleans(),
     alias=optional,
@@ -66,7 +66,7 @@ settings = st.builds(
     validate_rules=st.none() | st.booleans(),
     default_rule_set=st.none() | rule_sets,
     override_rule_set=st.none() | rule_sets,
-    ext=st.none() | st.fixed_dictionaries({"confluent": st.fixed_dictionaries({"aliasForDeks": names})}),
+    dialect_data=st.none() | st.fixed_dictionaries({"confluent": st.fixed_dictionaries({"aliasForDeks": names})}),
 )
 
 

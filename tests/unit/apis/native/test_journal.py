@@ -29,7 +29,7 @@ SECRET = "s3cr3t"
 KEY = SubjectKey("team", "orders")
 SHA = hashlib.sha256(b"x").digest()
 RULES = RuleSet(domain_rules=(Rule(name="r", params={"token": SECRET}, expr=SECRET),))
-FREE: dict[str, Any] = {"description": SECRET, "labels": {"a": SECRET}, "ext": {"a": SECRET}}
+FREE: dict[str, Any] = {"description": SECRET, "labels": {"a": SECRET}, "dialect_data": {"a": SECRET}}
 EVENTS: list[ev.Event] = [
     ev.NamespaceCreated("team", **FREE),
     ev.NamespaceChanged("team", **FREE),
@@ -55,7 +55,7 @@ EVENTS: list[ev.Event] = [
     ),
     ev.VersionsSoftDeleted(KEY, (1, 2)),
     ev.VersionsPurged(KEY, ()),
-    ev.SettingsChanged(SettingsLevel("team", "orders"), Settings(policy=BACKWARD, default_rule_set=RULES, ext={"a": SECRET})),
+    ev.SettingsChanged(SettingsLevel("team", "orders"), Settings(policy=BACKWARD, default_rule_set=RULES, dialect_data={"a": SECRET})),
     ev.ModeChanged(SettingsLevel()),
     ev.CodecAdded(KEY, "gzip", {"password": SECRET}),
     ev.EncodingAssigned(KEY, 1, b"u" * 16, "gzip"),

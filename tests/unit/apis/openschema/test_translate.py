@@ -103,7 +103,7 @@ def test_a_definition_that_is_missing() -> None:
         for given_ in (SchemaIn(serialization=serialization), SchemaIn(raw(" null "), serialization)):
             with pytest.raises(WrongShape):
                 translate.draft_of(given_, None)
-    assert translate.draft_of(SchemaIn(serialization="string"), None).variety == "STRING"
+    assert translate.draft_of(SchemaIn(serialization="string"), None).custom_format == "STRING"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ SUBJECT = Subject(SubjectKey("", "g"), uid=1, serial=1, incarnation=1, at=0)
 extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 9).map(lambda since: VersionRange(RangeKind.SINCE, since))
 checkers = st.lists(st.sampled_from(["lint", "repo.reject"]), max_size=2).map(tuple)
 policies = st.builds(
-    Policy, st.just(PolicyKind.DIRECTIONAL), backward=extents, forward=extents, checkers=checkers
+    Policy, st.just(PolicyKind.DIRECTIONAL), backward=extents, forward=extents, validators=checkers
 ) | st.sampled_from([ALLOW_ANY, DENY_ALL])
 
 

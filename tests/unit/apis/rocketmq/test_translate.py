@@ -43,7 +43,7 @@ def test_types(word: str | None, language: tuple[str, str]) -> None:
     """Every type has a format, and is shown as itself again."""
     found = translate.language_in(word)
     assert found == language
-    shown = translate.type_out(SchemaKind(found.format, "", found.variety))
+    shown = translate.type_out(SchemaKind(found.format, "", found.custom_format))
     assert shown == ((word or "").strip().upper() or "AVRO")
 
 

@@ -19,7 +19,7 @@ policies = st.builds(
     kind=st.sampled_from(PolicyKind),
     backward=extents,
     forward=extents,
-    checkers=st.lists(st.sampled_from(CHECKERS), unique=True, max_size=3).map(tuple),
+    validators=st.lists(st.sampled_from(CHECKERS), unique=True, max_size=3).map(tuple),
 ).map(lambda row: row if row.kind is PolicyKind.DIRECTIONAL else Policy(row.kind, validators=row.validators))
 words = st.lists(st.sampled_from([*(name.lower() for name in POLICIES), "deny", "noop", *CHECKERS]), max_size=4)
 
