@@ -83,9 +83,8 @@ def test_documentation_paths_in_code_resolve() -> None:
     ]
     broken = []
     for path in [*sources, *ROOT.glob("*.md"), ROOT / "Makefile", ROOT / "pyproject.toml"]:
-        for target in DOCS_PATH.findall(path.read_text(encoding="utf-8")):
-            if (why := find_broken_link(ROOT, target)) is not None:
-                broken.append(f"{path.relative_to(ROOT)}: {why}")
+        problems = (find_broken_link(ROOT, target) for target in DOCS_PATH.findall(path.read_text(encoding="utf-8")))
+        broken += [f"{path.relative_to(ROOT)}: {problem}" for problem in problems if problem is not None]
     assert broken == []
 
 

@@ -115,7 +115,8 @@ def metrics_page() -> str:
 def pipeline_page() -> str:
     """Every key of a pipeline's file, from the docstrings of its structs."""
     parts = [
-        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../how-to/pipeline.md)); those without a default must be said.\n"
+        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../how-to/pipeline.md)). "
+        "A key without a default is required.\n"
     ]
     for title, struct in _TABLES.items():
         about, meanings = _explained(struct)
