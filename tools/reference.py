@@ -115,8 +115,7 @@ def metrics_page() -> str:
 def pipeline_page() -> str:
     """Every key of a pipeline's file, from the docstrings of its structs."""
     parts = [
-        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../how-to/pipeline.md)). "
-        "A key without a default is required.\n"
+        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../how-to/pipeline.md)). Keys without a default are needed.\n"
     ]
     for title, struct in _TABLES.items():
         about, meanings = _explained(struct)
