@@ -115,7 +115,7 @@ def metrics_page() -> str:
 def pipeline_page() -> str:
     """Every key of a pipeline's file, from the docstrings of its structs."""
     parts = [
-        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../do/pipeline.md)); those without a default must be said.\n"
+        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../how-to/pipeline.md)). Keys without a default are needed.\n"
     ]
     for title, struct in _TABLES.items():
         about, meanings = _explained(struct)
@@ -294,7 +294,7 @@ def spark_types_page() -> str:
     ]
     return (
         "# Types in Spark\n\nEach row was found by converting a schema of one field. What is lost is said in the words "
-        "of `stele convert` ([what they mean](../do/convert.md)).\n\n## From the registry\n\n"
+        "of `stele convert` ([what they mean](../how-to/convert.md)).\n\n## From the registry\n\n"
         + table(*read)
         + "\n## From a data frame\n\nNothing is converted into Thrift.\n\n"
         + table(*written)
@@ -357,7 +357,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "rules.md": rulesets_page,
     "spark-types.md": spark_types_page,
-    "../figures.md": figures_page,
+    "figures.md": figures_page,
 }
 
 
