@@ -8,10 +8,10 @@
     SELECT from_registry_any(value).json FROM raw                   -- JSON text (and `.type`) of any record
     SELECT * FROM from_registry(TABLE(raw), 'orders-value')         -- the columns of raw, value, schema_id, error
 
-Spark decides the type of a scalar function when it is registered, so there is one for each subject; register them again
-to see newer columns. The table function looks its subject up when a query is planned; it takes and gives rows one by one
-and has a tenth of the speed. All work in batch and streaming queries, of Spark Connect too. `register_sql_functions` also
-adds the source `stele`: see `stele.spark.datasource`.
+Spark decides the type of a scalar function when it is registered, so there is one for each subject; register them
+again to see newer columns. The table function looks its subject up when a query is planned; it takes and gives rows one
+by one and has a tenth of the speed. All work in batch and streaming queries, of Spark Connect too.
+`register_sql_functions` also adds the source `stele`: see `stele.spark.datasource`.
 """
 
 from __future__ import annotations
