@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.formats.conversion.shape import notations
+from stele.formats.conversion.sample_shape import detect_notations
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.governance.gathering import counted
 from stele.spark.governance.inferring.evidence import INT64, Evidence
@@ -142,7 +142,7 @@ def _notations(there: Column) -> tuple[dict[str, int], int]:
     found: dict[str, int] = {}
     digits = 0
     for text, times in counted(likely).items():
-        names, places = notations(text)
+        names, places = detect_notations(text)
         digits = max(digits, places)
         for name in names:
             found[name] = found.get(name, 0) + times
