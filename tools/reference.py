@@ -32,9 +32,9 @@ from stele.server.dialects import DIALECTS, Dialect
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
-from stele.spark import mapping
 from stele.spark.pipeline import config as pipelines
 from stele.spark.pipeline.metrics import FAMILIES
+from stele.spark.types import support_table
 from stele.storage.memory import MemoryLog
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -283,12 +283,13 @@ def spark_types_page() -> str:
     """What becomes of types between the schema languages and Spark."""
     read = [("language", "type", "`from_registry` gives", "`spark_schema` says", "lost")]
     read += [
-        (row.format, row.type, _type(row.data), _type(row.schema), ", ".join(row.losses)) for row in mapping.reading()
+        (row.format, row.type, _type(row.data), _type(row.schema), ", ".join(row.losses))
+        for row in support_table.reading()
     ]
     written = [("Spark", "language", "`schema_for` says", "lost")]
     written += [
         (_type(row.spark), row.format, _type(row.type), ", ".join(row.losses))
-        for row in mapping.writing()
+        for row in support_table.writing()
         if row.format != "thrift"  # nothing is converted into it
     ]
     return (
