@@ -17,16 +17,17 @@ MAY_IMPORT = {
     "core": {"errors"},
     "formats": _DATA,
     "wire": _DATA,
+    "protocol": _DATA,
     "storage": _DATA,
     "service": _DATA | {"formats", "wire", "storage"},
-    "apis": _DATA | {"service"},
+    "apis": _DATA | {"service", "protocol"},
     "ui": _DATA | {"service"},
     "server": _DATA | {"storage", "service", "apis", "ui"},
-    "client": _DATA | {"formats", "wire"},
-    "spark": _DATA | {"formats", "wire", "client"},
-    "codegen": _DATA | {"formats", "wire", "client"},
-    "migrate": _DATA | {"formats", "service", "client"},
-    "cli": _DATA | {"formats", "wire", "client", "spark", "codegen", "migrate", "service", "server"},
+    "client": _DATA | {"formats", "wire", "protocol"},
+    "spark": _DATA | {"formats", "wire", "protocol", "client"},
+    "codegen": _DATA | {"formats", "wire", "protocol", "client"},
+    "migrate": _DATA | {"formats", "service", "client", "protocol"},
+    "cli": _DATA | {"formats", "wire", "protocol", "client", "spark", "codegen", "migrate", "service", "server"},
 }
 MAX_FILE_LINES = 420
 MAX_FUNCTION_LINES = 60

@@ -149,7 +149,7 @@ Results of this version on the [case files](../../tests/conformance/formats/case
 the tests of other projects. A file is judged by the ruleset its labels follow, or by ours that aims at the same; where
 none of ours does, the file is an example and not a measure. A line is contested when there is evidence against its
 label; such lines are never fitted, and agreeing with them is no merit. Your own format is tried the same way:
-[how](../do/custom-format.md).
+[how](../how-to/custom-format.md).
 
 """
 _CROSSED: Final = """

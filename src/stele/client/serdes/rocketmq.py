@@ -7,8 +7,8 @@
     record = consumer.read(message.body)
     record.message() if record.is_deserialized else record.undeserialized_message()
 
-Avro and JSON are the formats with a wire format of their own (`stele.wire.rocketmq`). Source: RIP-42, and reference
-notes on the client of rocketmq-schema-registry 0.1.0, section 3.
+Avro and JSON are the formats with a wire format of their own (`stele.wire.rocketmq`). Source:
+docs/protocols/rocketmq.md#clients.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A document is read as 1.1 when it uses something of 1.1, else as 1.0. Nothing is ever fetched or opened: include, import
 and redefine lead into the texts handed in as references, by schemaLocation or by namespace.
+
+Source: docs/protocols/xsd.md.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from stele.spark.pipeline.changes import Names, TablePlan, planned
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.judging import Group, Route, letter_columns, letters
 from stele.spark.pipeline.sinks import Sink, open_sink
-from stele.spark.source import Pin
+from stele.spark.registry.snapshot import PinnedSchemas
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,7 +98,7 @@ def conformed(rows: DataFrame, columns: StructType) -> DataFrame:
     return rows.to(columns)
 
 
-def former_names(pinned: Pin, message: str = "") -> dict[Names, Names]:
+def former_names(pinned: PinnedSchemas, message: str = "") -> dict[Names, Names]:
     """Earlier names of the fields that columns are made of, by the names that lead to them.
 
     They are aliases the reader's schema gives, and the names fields of the same number had in earlier versions.

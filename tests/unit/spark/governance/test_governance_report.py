@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from stele.spark.governance.charts import MOST_BARS, Stack, bars, columns
-from stele.spark.governance.gathering import added, bounded, cause
-from stele.spark.governance.report import (
+from stele.spark.data_audit.charts import MOST_BARS, Stack, bars, columns
+from stele.spark.data_audit.gathering import added, bounded, cause
+from stele.spark.data_audit.report import (
     MOST_ROWS,
     Bars,
     Fact,
