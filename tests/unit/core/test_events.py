@@ -94,7 +94,9 @@ STORED = json.loads((Path(__file__).parent / "stored_records.json").read_text(en
 """The events above, one to a record, as release 0.1.0 wrote them: bytes in base64, and as a line of JSON."""
 
 
-@pytest.mark.parametrize(("event", "stored"), list(zip(EVENTS, STORED, strict=True)), ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    ("event", "stored"), list(zip(EVENTS, STORED, strict=True)), ids=lambda each: type(each).__name__
+)
 def test_stored_names_never_change(event: ev.Event, stored: dict[str, str]) -> None:
     """What an earlier release wrote is read with the same meaning, and the same is written today.
 
