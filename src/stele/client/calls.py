@@ -3,7 +3,7 @@
 The first line of each is its route; `settings` and `keys` have the rest. Subjects may be qualified
 (`:.context:subject`) everywhere. Exporters are nowhere, nor are changes of associations.
 
-Source: reference notes on the Confluent API, section 2.
+Source: docs/protocols/confluent.md.
 """
 
 from __future__ import annotations

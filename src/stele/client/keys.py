@@ -4,7 +4,7 @@ A KEK (key encryption key) names a key of a key management service; it wraps DEK
 to subjects. Subjects may be qualified (`:.context:subject`); a KEK's context is an argument. Versions of a DEK count
 from 1, and a version's bytes never change, but they may be deleted: answers are kept for the cache's time to live.
 
-Source: reference notes on the Confluent API, section 2 (DEK registry).
+Source: docs/protocols/confluent.md#dek-registry.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What the registry's API takes and gives, as typed values.
 
 JSON names are the API's own camelCase ones; fields a server leaves out get the defaults below, fields this client does
-not know are ignored, so the same types fit every generation of server. Source: reference notes on the Confluent API,
-section 1.
+not know are ignored, so the same types fit every generation of server. Source:
+docs/protocols/confluent.md#objects.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from stele.core.policy import Policy
 
 
 class Equality(Enum):
-    """When a registration is the same as an earlier one of its subject (MODEL C7)."""
+    """When a registration is the same as an earlier one of its subject (docs/protocols/model.md#c7)."""
 
     IDENTITY = "identity"
     """Text and attachments are equal."""

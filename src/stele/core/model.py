@@ -35,7 +35,7 @@ RECORD_BITS = 14
 """Of a record id that are the ordinal."""
 
 DEFAULT_SPACE = ""
-"""Name of the space every dialect starts in (`.`, `default` and the like are aliases, MODEL C12)."""
+"""Name of the space every dialect starts in (`.`, `default` and the like are aliases: docs/protocols/model.md#c12)."""
 
 
 class SubjectKey(NamedTuple):
@@ -213,7 +213,9 @@ class Version(msgspec.Struct, gc=False):
 
     @property
     def record_id(self) -> int:
-        """64-bit id with the ordinal in its low 14 bits (RIP-42); the rest names the subject's incarnation.
+        """64-bit id with the ordinal in its low 14 bits (docs/protocols/rocketmq.md#ids).
+
+        The other bits name the subject's incarnation.
 
         Raises `TooLarge` for an ordinal that does not fit: it would name another subject's version.
         """
@@ -225,7 +227,10 @@ class Version(msgspec.Struct, gc=False):
 
 
 class Subject(msgspec.Struct):
-    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1 (MODEL C5)."""
+    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1.
+
+    Source: docs/protocols/model.md#c5.
+    """
 
     key: SubjectKey
     uid: int

@@ -331,7 +331,9 @@ def find_same(
     media_type: str = "",
     lives: frozenset[Life] = VISIBLE,
 ) -> Version | None:
-    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest live one (MODEL C7).
+    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest live one.
+
+    Source: docs/protocols/model.md#c7.
 
     lane is the document's: identity is that of its format alone, None of any.
     """

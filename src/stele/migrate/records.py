@@ -1,6 +1,7 @@
 """Records of a `_schemas` topic: bytes into what they say, and back, as Confluent, Karapace and Redpanda write them.
 
-Keys and values are JSON; the key's `keytype` says what a record is about. Source: reference notes on the topic.
+Keys and values are JSON; the key's `keytype` says what a record is about. Source:
+docs/protocols/confluent.md#the-_schemas-topic.
 """
 
 from __future__ import annotations

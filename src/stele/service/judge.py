@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.questions import CHECKER, Question, Verdicts
 from stele.core.state import State
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.service import validators
 from stele.service.schemas import Schemas, Texts, texts_of
 
@@ -43,7 +44,7 @@ class Judge:
     def _answer(self, work: list[tuple[Question, Texts, Texts]]) -> dict[Question, tuple[Finding, ...]]:
         found: dict[Question, tuple[Finding, ...]] = {}
         for question, reader_texts, writer_texts in work:
-            fmt = catalogue.get(question.format)
+            fmt = get_format(question.format)
             reader = self._schemas.parsed(fmt, question.reader, reader_texts)
             adopted = dict(question.adopted)
             if question.ruleset.startswith(CHECKER):
@@ -54,8 +55,8 @@ class Judge:
                 findings = validators.objections(name, fmt, reader, before, adopted)
             else:
                 writer = self._schemas.parsed(fmt, question.writer, writer_texts)
-                ruleset = rulesets.in_force(fmt, question.ruleset, adopted)
-                findings = tuple(rulesets.check(fmt, reader, writer, ruleset))
+                ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
+                findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
             found[question] = findings = self.undecided.weigh(findings)
             if any(finding.breaks for finding in findings):
                 break

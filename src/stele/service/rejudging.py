@@ -25,7 +25,8 @@ from stele.core.ports import Format
 from stele.core.questions import Source
 from stele.core.state import State
 from stele.errors import InvalidRequest, SteleError
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.service.rulesets import installed_formats
 from stele.service.schemas import Schemas, Texts, texts_of
 
@@ -149,14 +150,16 @@ def _planned(request: ReportRequest) -> _Plan:
             raise InvalidRequest("a ruleset belongs to a format: name the format, too")
         formats = {fmt.name: fmt for fmt in installed_formats()}
     else:
-        fmt = catalogue.get(request.format)
+        fmt = get_format(request.format)
         formats = {fmt.name: fmt}
     if request.everywhere and not request.ruleset:
         raise InvalidRequest("name the ruleset that is to stand in everywhere")
     versions: dict[str, dict[str, int]] = {}
     everywhere = ""
     for name, fmt in formats.items():
-        wanted = [rulesets.newest(fmt, request.ruleset)] if request.ruleset else rulesets.installed(fmt)
+        wanted = (
+            [rulesets.newest_ruleset(fmt, request.ruleset)] if request.ruleset else rulesets.installed_rulesets(fmt)
+        )
         table = versions.setdefault(name, {})
         for bare, version in map(rulesets.split, wanted):
             table[bare] = max(version or rulesets.FIRST, table.get(bare, 0))
@@ -207,8 +210,8 @@ def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> I
 def _two(state: State, plan: _Plan, fmt: Format[Any], preferred: str) -> tuple[str, str]:
     """Full names of the rulesets that decide now, and would then."""
     adopted = dict(queries.adopted_rulesets(state, fmt.name))
-    now = rulesets.meant(fmt, preferred, adopted)
-    return now, plan.everywhere or rulesets.meant(fmt, preferred, {**adopted, **plan.versions[fmt.name]})
+    now = rulesets.effective_name(fmt, preferred, adopted)
+    return now, plan.everywhere or rulesets.effective_name(fmt, preferred, {**adopted, **plan.versions[fmt.name]})
 
 
 def _text(state: State, sha: bytes, references: Any) -> tuple[Source, Texts]:
@@ -252,7 +255,7 @@ def _verdict(
 ) -> tuple[str, list[Finding]]:
     try:
         reader, writer = (schemas.parsed(fmt, *side) for side in sides)
-        findings = rulesets.check(fmt, reader, writer, ruleset)
+        findings = rulesets.run_ruleset(fmt, reader, writer, ruleset)
     except SteleError as error:
         return "error", [Finding(rule="NO_VERDICT", path="", why=str(error))]
     return Verdict.of(findings).value, [finding for finding in findings if finding.breaks]

@@ -14,7 +14,7 @@ from stele.core.ports import Form, Format, Parsed
 from stele.core.questions import Source
 from stele.core.state import State
 from stele.errors import NotFound, UnresolvedReference
-from stele.formats import catalogue
+from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
 LATEST = -1
@@ -64,7 +64,7 @@ class Schemas:
         `UnresolvedReference`, `TooLarge`.
         """
         self.limits.check_text(text)
-        fmt = catalogue.get(format_name)
+        fmt = get_format(format_name)
         resolved = tuple(resolve(state, reference) for reference in references)
         closure = queries.closure(state, resolved, queries.VISIBLE if strict else queries.KEPT)
         self.limits.check_references(len(closure))
@@ -103,17 +103,17 @@ class Schemas:
 
     def installed(self) -> tuple[str, ...]:
         """Names of all formats there are."""
-        return catalogue.names()
+        return list_formats()
 
     async def compares(self, format_name: str) -> bool:
         """Whether schemas of a format can be compared at all. Raises `UnknownFormat`."""
-        return bool((await asyncio.to_thread(catalogue.get, format_name)).rulesets)
+        return bool((await asyncio.to_thread(get_format, format_name)).rulesets)
 
     async def parsed_schema(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference]
     ) -> tuple[Format[Any], Parsed]:
         """The parsed form of a registered text with its references."""
-        fmt = catalogue.get(format_name)
+        fmt = get_format(format_name)
         source = Source(sha, queries.closure(state, references))
         return fmt, await asyncio.to_thread(self.parsed, fmt, source, texts_of(state, source))
 

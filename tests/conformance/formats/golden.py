@@ -19,8 +19,9 @@ from format_cases import published
 
 from stele.core.findings import Verdict
 from stele.errors import SteleError
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
 from stele.formats.jsonschema.containment.prover import PROVER
+from stele.formats.registry import get_format
 
 FOLDER = Path(__file__).parent / "verdicts"
 FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
@@ -48,8 +49,8 @@ def written(format_name: str) -> Verdicts:
 
 def computed(format_name: str) -> Verdicts:
     """What the rules say today."""
-    fmt = catalogue.get(format_name)
-    names = rulesets.installed(fmt)
+    fmt = get_format(format_name)
+    names = rulesets.installed_rulesets(fmt)
     patience, PROVER._deadline = PROVER._deadline, _PATIENCE
     try:
         said = {
@@ -78,7 +79,7 @@ def _pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _said(format_name: str, ruleset: str, reader: str, writer: str) -> str:
-    fmt = catalogue.get(format_name)
+    fmt = get_format(format_name)
     try:
         sides = [fmt.parse(text.encode(), {}, strict=False) for text in (reader, writer)]
         findings = fmt.check(*sides, ruleset)

@@ -4,7 +4,7 @@ A rule set belongs to a version of a schema. Its domain rules see values (of who
 encoding rules payloads, its migration rules values on their way from one version to another. WRITE and READ are the two
 ways through a serializer and a deserializer, UPGRADE and DOWNGRADE those to a newer and to an older version.
 
-Source: facts about Confluent's clients, checked against confluent-kafka 2.16 (tests/interop).
+Source: docs/protocols/data-rules.md.
 """
 
 from __future__ import annotations

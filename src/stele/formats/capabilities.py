@@ -18,7 +18,7 @@ P_contra = TypeVar("P_contra", contravariant=True)
 
 
 @runtime_checkable
-class Readable(Protocol[P_contra]):
+class ToModel(Protocol[P_contra]):
     """A format whose schemas can be turned into other languages."""
 
     def to_model(self, parsed: P_contra) -> tuple[Model, list[Loss]]:
@@ -27,7 +27,7 @@ class Readable(Protocol[P_contra]):
 
 
 @runtime_checkable
-class Writable(Protocol):
+class FromModel(Protocol):
     """A format other languages can be turned into."""
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
@@ -61,7 +61,7 @@ TRUNCATED: Final = "truncated"
 """Kind of the node an outline ends with when the schema declares more than is listed."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class OutlineNode(msgspec.Struct, frozen=True):
     """One thing a schema declares: a type, a field, a symbol, a method, a subschema.
 
     path        unique in the outline, in the style of the format's findings
@@ -88,10 +88,10 @@ class Node(msgspec.Struct, frozen=True):
 
 
 @runtime_checkable
-class Outlined(Protocol[P_contra]):
+class HasOutline(Protocol[P_contra]):
     """A format whose versions can be compared declaration by declaration."""
 
-    def outline(self, parsed: P_contra) -> list[Node]:
+    def outline(self, parsed: P_contra) -> list[OutlineNode]:
         """Everything the schema declares, parents before children, in the order of the text; bounded.
 
         What lies behind the bound is left out, and the last node is of kind `TRUNCATED`.
@@ -99,7 +99,7 @@ class Outlined(Protocol[P_contra]):
         ...
 
 
-class Place(NamedTuple):
+class OutlineLocation(NamedTuple):
     """A node of an outline by its path, and the attribute in question, '' for none in particular.
 
     partial is whether the finding's path leads on from there to something this schema does not have.
@@ -111,10 +111,10 @@ class Place(NamedTuple):
 
 
 @runtime_checkable
-class Locating(Protocol[P_contra]):
+class HasLocator(Protocol[P_contra]):
     """A format whose findings lead through the schema by other paths than those of its outline."""
 
-    def locator(self, parsed: P_contra) -> Callable[[str], Place | None]:
+    def locator(self, parsed: P_contra) -> Callable[[str], OutlineLocation | None]:
         """A function from a finding's path to the declaration it leads to, as far as it can be followed.
 
         It returns None for a path that leads nowhere.

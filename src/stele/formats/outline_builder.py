@@ -7,7 +7,7 @@ from hashlib import sha256
 from itertools import takewhile
 from typing import Final, TypeVar
 
-from stele.formats.abilities import TRUNCATED, Node
+from stele.formats.capabilities import TRUNCATED, OutlineNode
 
 T = TypeVar("T")
 
@@ -21,20 +21,20 @@ MAX_TEXT: Final = 400
 """Characters of an attribute that are kept; a longer one ends in its length and digest, so that it still compares."""
 
 
-class Outline:
+class OutlineBuilder:
     """A list of nodes in the making."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[OutlineNode] = []
         self._paths: set[str] = set()
         self._left = MAX_CHARACTERS
-        self._cut = False
+        self._is_truncated = False
 
     def until_full(self, items: Iterable[T]) -> Iterator[T]:
         """The items, as long as there is room for more nodes."""
-        return takewhile(lambda _: not self._cut, items)
+        return takewhile(lambda _: not self._is_truncated, items)
 
-    def add(
+    def add_node(
         self,
         path: str,
         kind: str,
@@ -51,20 +51,20 @@ class Outline:
         uses = tuple(uses)
         self._left -= len(path) + sum(map(len, attributes.values())) + sum(map(len, uses))
         if len(self.nodes) >= MAX_NODES or self._left < 0:
-            self.cut()
+            self.truncate()
             return path
-        path = self._unique(path)
-        texts = {word: shortened(text) for word, text in attributes.items() if text}
-        self.nodes.append(Node(path, kind, texts, identity, name, parent, tuple(aliases), ordered, uses))
+        path = self._claim_path(path)
+        texts = {word: shorten_with_digest(text) for word, text in attributes.items() if text}
+        self.nodes.append(OutlineNode(path, kind, texts, identity, name, parent, tuple(aliases), ordered, uses))
         return path
 
-    def cut(self) -> None:
+    def truncate(self) -> None:
         """End the outline here, saying that the schema goes on."""
-        if not self._cut:
-            self._cut = True
-            self.nodes.append(Node(TRUNCATED, TRUNCATED, {"listed": str(len(self.nodes))}))
+        if not self._is_truncated:
+            self._is_truncated = True
+            self.nodes.append(OutlineNode(TRUNCATED, TRUNCATED, {"listed": str(len(self.nodes))}))
 
-    def _unique(self, path: str) -> str:
+    def _claim_path(self, path: str) -> str:
         found, number = path, 1
         while found in self._paths:
             number += 1
@@ -73,7 +73,7 @@ class Outline:
         return found
 
 
-def shortened(text: str) -> str:
+def shorten_with_digest(text: str) -> str:
     """The text, or its beginning with length and digest of the whole."""
     if len(text) <= MAX_TEXT:
         return text

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Distinct:
+class UniqueNames:
     """Gives out names: the one wanted where it is free, else with the first free number behind it; linear in all."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
         self._last: dict[str, int] = {}
 
-    def name(self, wanted: str, separator: str = "") -> str:
+    def claim_name(self, wanted: str, separator: str = "") -> str:
         """A name nobody has, taken from now on."""
         made, count = wanted, self._last.get(wanted, 1)
         while made in self.taken:

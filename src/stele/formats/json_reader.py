@@ -37,21 +37,21 @@ def decode_json(text: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise _fault(text) from None
+        raise _explain_malformed(text) from None
     # Counting brackets is cheap and can only overestimate, so nearly no document pays for the exact measurement.
-    if text.count(b"{") + text.count(b"[") > max_depth and _deeper_than(value, max_depth):
-        raise _too_deep(max_depth)
+    if text.count(b"{") + text.count(b"[") > max_depth and _is_deeper_than(value, max_depth):
+        raise _too_deep_error(max_depth)
     return value
 
 
-def position(text: bytes, offset: int) -> tuple[int, int]:
+def line_and_column(text: bytes, offset: int) -> tuple[int, int]:
     """(line, column) of a byte offset, both from 1, columns in characters."""
     before = text[:offset].decode("utf-8", "replace")
     start = before.rfind("\n") + 1
     return before.count("\n") + 1, len(before) - start + 1
 
 
-def _fault(text: bytes) -> MalformedSchema:
+def _explain_malformed(text: bytes) -> MalformedSchema:
     """Say what is wrong; a second parser is asked because it knows the place, and only failures pay for it."""
     if not text.strip():
         return MalformedSchema("the document is empty", line=1, column=1, expected="a JSON document")
@@ -60,24 +60,24 @@ def _fault(text: bytes) -> MalformedSchema:
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
-        line, column = position(text, error.start)
+        line, column = line_and_column(text, error.start)
         return MalformedSchema("the document is not UTF-8", line=line, column=column, expected="UTF-8")
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if "depth limit" in error.msg:
-            return _too_deep(MAX_DEPTH)
+            return _too_deep_error(MAX_DEPTH)
         why, _, expected = error.msg.partition(", expected ")
         expected = expected or _EXPECTED.get(why, "JSON")
         return MalformedSchema(f"not valid JSON: {why}", line=error.lineno, column=error.colno, expected=expected)
-    return _too_deep(MAX_DEPTH)
+    return _too_deep_error(MAX_DEPTH)
 
 
-def _too_deep(limit: int) -> MalformedSchema:
+def _too_deep_error(limit: int) -> MalformedSchema:
     return MalformedSchema(f"objects and arrays are nested deeper than {limit} levels")
 
 
-def _deeper_than(value: Any, limit: int) -> bool:
+def _is_deeper_than(value: Any, limit: int) -> bool:
     """Breadth first and without recursion, one list per level."""
     level = [value]
     for _ in range(limit + 1):

@@ -17,24 +17,24 @@ from stele.errors import SteleError, UnknownFormat
 GROUP: Final = "stele.formats"
 """Name of the entry point group."""
 
-__all__ = ["GROUP", "forget", "get", "names"]
+__all__ = ["GROUP", "get_format", "list_formats", "reload_formats"]
 
 
-def names() -> tuple[str, ...]:
+def list_formats() -> tuple[str, ...]:
     """Names of all installed formats, sorted, lower case; none is imported for this."""
-    return tuple(sorted(_found()))
+    return tuple(sorted(_entry_points_by_name()))
 
 
 @cache
-def get(name: str) -> Format[Any]:
+def get_format(name: str) -> Format[Any]:
     """The format of that name, in any case. Raises `UnknownFormat` naming the ones there are.
 
     A format that is installed but cannot be loaded is an `UnknownFormat` too, which says why (a `SteleError`, such as
     `NotInstalled`, passes through).
     """
-    point = _found().get(name.lower())
+    point = _entry_points_by_name().get(name.lower())
     if point is None:
-        raise UnknownFormat(f"no format {name!r} is installed; there are {', '.join(names())}")
+        raise UnknownFormat(f"no format {name!r} is installed; there are {', '.join(list_formats())}")
     try:
         loaded = point.load()
     except SteleError:
@@ -47,14 +47,14 @@ def get(name: str) -> Format[Any]:
     return found
 
 
-def forget() -> None:
+def reload_formats() -> None:
     """Look at the installed packages afresh on the next call."""
-    _found.cache_clear()
-    get.cache_clear()
+    _entry_points_by_name.cache_clear()
+    get_format.cache_clear()
 
 
 @cache
-def _found() -> dict[str, EntryPoint]:
+def _entry_points_by_name() -> dict[str, EntryPoint]:
     """The first distribution to claim a name has it."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):

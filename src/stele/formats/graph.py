@@ -8,7 +8,7 @@ from typing import TypeVar
 N = TypeVar("N", bound=Hashable)
 
 
-def circles(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:
+def strongly_connected(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:
     """Groups of nodes that reach each other (or themselves), each in the order met; Tarjan's way, without recursion.
 
     Nodes that only edges name are looked at too. Linear in nodes and edges.
@@ -38,11 +38,11 @@ def circles(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) -> list[list[
                 if trail:
                     low[trail[-1][0]] = min(low[trail[-1][0]], low[node])
                 if low[node] == number[node]:
-                    found += _closed(node, open_, edges)
+                    found += _pop_component(node, open_, edges)
     return sorted(found, key=lambda group: number[group[0]])
 
 
-def _closed(root: N, open_: dict[N, None], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:
+def _pop_component(root: N, open_: dict[N, None], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:
     """The group a root closes, taken out of the open nodes; none for a node that does not contain itself."""
     group: list[N] = []
     while root in open_:

@@ -8,33 +8,33 @@ from decimal import Decimal as Number
 from typing import Any, Final
 from uuid import UUID
 
-from stele.formats.conversion import texts
+from stele.formats.conversion import scalar_text
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
-    Declared,
     Duration,
     Enumeration,
     Fixed,
-    Kind,
     Map,
-    Named,
-    Record,
+    NamedType,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
     Type,
+    TypeReference,
     Union,
 )
 
 MAX_DEPTH: Final = 150
 """Values inside values that are looked at; what lies deeper does not fit."""
 
-_WHOLE: Final = frozenset(kind for kind in Kind if "int" in kind.value)
+_WHOLE: Final = frozenset(kind for kind in ScalarKind if "int" in kind.value)
 
 
-def fits(types: Mapping[str, Declared], kind: Type, datum: Any, *, raw: bool, depth: int = 0) -> bool:
+def matches_type(types: Mapping[str, NamedType], kind: Type, datum: Any, *, raw: bool, depth: int = 0) -> bool:
     """Whether a datum is of a type; raw lets int stand for float, and raw values for times and decimals, too."""
     if depth > MAX_DEPTH:
         return False
@@ -42,16 +42,16 @@ def fits(types: Mapping[str, Declared], kind: Type, datum: Any, *, raw: bool, de
     def inner(kind: Type, datum: Any, nullable: bool) -> bool:
         if datum is None:
             return nullable
-        return fits(types, kind, datum, raw=raw, depth=depth + 1)
+        return matches_type(types, kind, datum, raw=raw, depth=depth + 1)
 
     match kind:
-        case Named(name):
+        case TypeReference(name):
             declared = types[name]
-            if isinstance(declared, Record):
-                return isinstance(datum, Mapping) and _members(declared, datum, inner)
+            if isinstance(declared, RecordType):
+                return isinstance(datum, Mapping) and _matches_record(declared, datum, inner)
             if isinstance(declared, Enumeration):
                 return isinstance(datum, str) and any(symbol.name == datum for symbol in declared.symbols)
-            return isinstance(datum, bytes | bytearray) and _sized(declared, datum)
+            return isinstance(datum, bytes | bytearray) and _has_fixed_size(declared, datum)
         case Array():
             return isinstance(datum, list | tuple) and all(inner(kind.items, item, kind.nullable) for item in datum)
         case Map():
@@ -60,14 +60,14 @@ def fits(types: Mapping[str, Declared], kind: Type, datum: Any, *, raw: bool, de
             )
         case Union():
             return any(inner(option.type, datum, False) for option in kind.options)
-    return _scalar(kind, datum) or (raw and _raw(kind, datum))
+    return _matches_scalar(kind, datum) or (raw and _matches_raw_value(kind, datum))
 
 
-def _sized(declared: Declared, datum: bytes | bytearray) -> bool:
+def _has_fixed_size(declared: NamedType, datum: bytes | bytearray) -> bool:
     return isinstance(declared, Fixed) and len(datum) == declared.size
 
 
-def _members(declared: Record, datum: Mapping[str, Any], inner: Any) -> bool:
+def _matches_record(declared: RecordType, datum: Mapping[str, Any], inner: Any) -> bool:
     fields = {field.name: field for field in declared.fields}
     missing = any(field.required and field.default is ABSENT and field.name not in datum for field in declared.fields)
     return not missing and all(
@@ -75,23 +75,23 @@ def _members(declared: Record, datum: Mapping[str, Any], inner: Any) -> bool:
     )
 
 
-def _scalar(kind: Type, datum: Any) -> bool:
+def _matches_scalar(kind: Type, datum: Any) -> bool:
     match kind:
-        case Scalar(Kind.ANY):
+        case Scalar(ScalarKind.ANY):
             return True
-        case Scalar(Kind.BOOLEAN):
+        case Scalar(ScalarKind.BOOLEAN):
             return isinstance(datum, bool)
-        case Scalar(Kind.STRING):
+        case Scalar(ScalarKind.STRING):
             return isinstance(datum, str)
-        case Scalar(Kind.BYTES):
+        case Scalar(ScalarKind.BYTES):
             return isinstance(datum, bytes | bytearray)
-        case Scalar(Kind.UUID):
+        case Scalar(ScalarKind.UUID):
             return isinstance(datum, UUID)
-        case Scalar(Kind.DATE):
+        case Scalar(ScalarKind.DATE):
             return isinstance(datum, date) and not isinstance(datum, datetime)
-        case Scalar(Kind.FLOAT32 | Kind.FLOAT64):
+        case Scalar(ScalarKind.FLOAT32 | ScalarKind.FLOAT64):
             return isinstance(datum, float)
-        case Scalar(Kind.NUMBER):
+        case Scalar(ScalarKind.NUMBER):
             return isinstance(datum, int | float | Number) and not isinstance(datum, bool)
         case Scalar(scalar) if scalar in _WHOLE:
             return isinstance(datum, int) and not isinstance(datum, bool)
@@ -106,18 +106,23 @@ def _scalar(kind: Type, datum: Any) -> bool:
     return False
 
 
-def _raw(kind: Type, datum: Any) -> bool:
+def _matches_raw_value(kind: Type, datum: Any) -> bool:
     if isinstance(datum, str):
         return _is_text_of(kind, datum)
     whole = isinstance(datum, int) and not isinstance(datum, bool)
     match kind:
-        case Scalar(Kind.FLOAT32 | Kind.FLOAT64 | Kind.DATE) | Time() | Timestamp() | Duration(_, False):
+        case (
+            Scalar(ScalarKind.FLOAT32 | ScalarKind.FLOAT64 | ScalarKind.DATE)
+            | Time()
+            | Timestamp()
+            | Duration(_, False)
+        ):
             return whole
         case Decimal():
             return whole or isinstance(datum, bytes | bytearray)
         case Duration(_, True):
             return isinstance(datum, bytes) and len(datum) == 12
-        case Scalar(Kind.UUID):
+        case Scalar(ScalarKind.UUID):
             return isinstance(datum, bytes) and len(datum) == 16
     return False
 
@@ -126,16 +131,16 @@ def _is_text_of(kind: Type, text: str) -> bool:
     """Whether a text is how a datum of the type is written in JSON."""
     try:
         match kind:
-            case Scalar(Kind.UUID):
+            case Scalar(ScalarKind.UUID):
                 UUID(text)
-            case Scalar(Kind.DATE):
-                texts.day_of(text)
+            case Scalar(ScalarKind.DATE):
+                scalar_text.parse_date(text)
             case Time(unit):
-                texts.time_of(text, unit)
+                scalar_text.parse_time(text, unit)
             case Timestamp(unit, utc):
-                texts.moment_of(text, unit, utc=utc)
+                scalar_text.parse_timestamp(text, unit, utc=utc)
             case Decimal(_, scale):
-                texts.decimal_of(text, scale)
+                scalar_text.parse_decimal(text, scale)
             case _:
                 return False
     except (ValueError, ArithmeticError):
