@@ -22,7 +22,7 @@ from pyspark.sql import functions as f
 from report import Row, report
 from spark_decode import SUBJECT, cpu_seconds, snapshot, write_data
 from stele.spark import from_registry, local_session
-from stele.spark.governance import backtest, census, drift, infer
+from stele.spark.data_audit import backtest, census, drift, infer
 
 RECORDS = 1_000_000
 ROUNDS = 2

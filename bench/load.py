@@ -30,7 +30,7 @@ from typing import NamedTuple
 from report import Row, report
 from stele.core.commands import CompatibilityCheck, RegisterSchema
 from stele.core.decide import decide
-from stele.core.events import LogRecord, EventMetadata, decode_record, encode_record
+from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.fold import fold_record
 from stele.core.model import SchemaDocument, SubjectKey
 from stele.core.ports import Log
@@ -96,7 +96,9 @@ def records(shape: Shape) -> Iterator[LogRecord]:
             name, text = rows[number]
             key = SubjectKey("", f"team-{subject % 97}.{name.rpartition('.')[2].lower()}-value")
             command = RegisterSchema(key, _document(text, name), check=CompatibilityCheck.SKIP)
-            stamp = EventMetadata(random.Random(state.seq).randbytes(16), 1_700_000_000_000 + state.seq, "ci", "confluent")
+            stamp = EventMetadata(
+                random.Random(state.seq).randbytes(16), 1_700_000_000_000 + state.seq, "ci", "confluent"
+            )
             record = LogRecord(stamp, decide(state, command, stamp).events)
             fold_record(state, state.seq + 1, record)
             yield record

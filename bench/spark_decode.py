@@ -36,7 +36,7 @@ from pyspark.sql.avro.functions import from_avro
 from report import Row, report
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.spark import from_registry, local_session, to_registry
-from stele.spark.formats import type_for
+from stele.spark.decode.formats import type_for
 
 SUBJECT = "orders-value"
 ROUNDS = 3

@@ -34,7 +34,7 @@ from spark_formats_java import CATALOG, add_catalog, call
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.client.serdes.schemas import ready
 from stele.spark import from_registry, local_session, to_registry
-from stele.spark.formats import type_for
+from stele.spark.decode.formats import type_for
 
 PROTOBUF = """syntax = "proto3"; package bench;
 message Order {

@@ -10,7 +10,7 @@ from fuzz.parts import Parts
 from fuzz.steps import Broken, Steps
 from stele.core.ports import TextForm
 from stele.errors import Invalid, MalformedSchema, SteleError, TooLarge
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 
 LONGEST_MESSAGE: Final = 2_000
 """Characters; whoever reads an error should not have to scroll."""
@@ -25,7 +25,7 @@ class Language:
     """Asks a format about the two schemas, the reference and the data of one input."""
 
     def __init__(self, format_name: str) -> None:
-        self.format = catalogue.get(format_name)
+        self.format = get_format(format_name)
 
     def __call__(self, parts: Parts, steps: Steps) -> None:
         """Everything with one input. Raises `Broken`, and whatever the format should not have raised."""

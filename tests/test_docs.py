@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,11 @@ from tests.running import serving
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)[^)]*\)")
+LINKING = sorted([*PAGES, *ROOT.glob("examples/**/*.md"), *ROOT.glob("fuzz/*.md"), *ROOT.glob("examples/**/*.ipynb")])
+LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+DOCS_PATH = re.compile(r"(?<![\w./])docs/[\w./#-]*[\w#]")
 EXECUTED = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
@@ -34,12 +40,95 @@ def test_snippets_run(page: Path, tmp_path: Path) -> None:
             assert '"error_code"' not in done.stdout, f"{code}\n{done.stdout}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    """Relative links point at files that exist."""
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def heading_anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, made as GitHub makes them: lower case, no punctuation, hyphens for spaces."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    anchors: set[str] = set()
+    for title in HEADING.findall(text):
+        plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", title).replace("`", "").lower()
+        base = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        number = 0
+        while (anchor := f"{base}-{number}" if number else base) in anchors:
+            number += 1
+        anchors.add(anchor)
+    return anchors
+
+
+def find_broken_link(base: Path, target: str) -> str | None:
+    """What is wrong with a relative link that stands in the folder `base`, or None."""
+    path, _, anchor = target.partition("#")
+    page = (base / path).resolve()
+    if not page.exists():
+        return f"{target}: no such file"
+    if anchor and page.suffix == ".md" and anchor not in heading_anchors(page):
+        return f"{target}: {page.name} has no heading with this anchor"
+    return None
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_resolve(page: Path) -> None:
+    """Relative links point at files that exist and at headings that these files have."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8")) if page.suffix == ".md" else page.read_text(encoding="utf-8")
+    for target in LINK.findall(text):
+        if "://" not in target and not target.startswith("mailto:"):
+            own = f"{page.name}{target}" if target.startswith("#") else target
+            assert find_broken_link(page.parent, own) is None, f"{page.relative_to(ROOT)}: {target}"
+
+
+def test_documentation_paths_in_code_resolve() -> None:
+    """Every `docs/…` path that the code, the tests or the tools mention exists, with its heading if one is named."""
+    sources = [
+        path
+        for folder in ("src", "tests", "tools", "bench", "examples", "fuzz")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".java", ".toml", ".html", ".j2"} and "__pycache__" not in path.parts
+    ]
+    broken = []
+    for path in [*sources, *ROOT.glob("*.md"), ROOT / "Makefile", ROOT / "pyproject.toml"]:
+        problems = (find_broken_link(ROOT, target) for target in DOCS_PATH.findall(path.read_text(encoding="utf-8")))
+        broken += [f"{path.relative_to(ROOT)}: {problem}" for problem in problems if problem is not None]
+    assert broken == []
+
+
+CITATION = re.compile(r"\bSource: +(.{0,400})", re.DOTALL)
+CITED_PAGE = re.compile(r"docs/protocols/[\w./#-]*[\w#]")
+OWN_PAGES = "README|CHANGELOG|SECURITY|ARCHITECTURE|CONTRIBUTING"
+LOOSE_CITATION = re.compile(
+    r"\breference notes\b|\bMODEL C\d|\bMODEL:|\bseed [0-9]|\bseed's\b|\(RIP-\d+|\(PDP-\d+"
+    rf"|\b(?!{OWN_PAGES})[A-Z]{{4,}}\.md\b"
+)
+
+
+def documented_texts(tree: ast.AST) -> Iterator[str]:
+    """The docstrings of a module, its classes and its functions, cleaned of indentation."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def test_sources_in_docstrings_lead_to_pages() -> None:
+    """A docstring's `Source:` names a page of docs/protocols; no citation names something outside the repository."""
+    wrong = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for doc in documented_texts(ast.parse(text)):
+            cited = CITATION.findall(re.sub(r"\s+", " ", doc))
+            wrong += [f"{path.relative_to(ROOT)}: {rest[:60]}" for rest in cited if not CITED_PAGE.match(rest)]
+        wrong += [f"{path.relative_to(ROOT)}: {loose}" for loose in LOOSE_CITATION.findall(text)]
+    assert wrong == []
+
+
+def test_every_protocol_page_is_listed_and_used() -> None:
+    """The index of docs/protocols lists each page, and code or another page refers to it."""
+    folder = ROOT / "docs" / "protocols"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    texts = [
+        path.read_text(encoding="utf-8") for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    ]
+    for page in folder.glob("*.md"):
+        if page.name != "README.md":
+            assert f"({page.name})" in index, page.name
+            assert any(f"protocols/{page.name}" in text or f"]({page.name}" in text for text in texts), page.name
 
 
 def test_reference_pages_agree_with_the_code() -> None:

@@ -17,7 +17,8 @@ import json_suite
 
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.testing.format_cases import Case, lines, pairs
 from stele.testing.format_material import Material
 
@@ -59,11 +60,11 @@ def suites() -> Iterator[Suite]:
     """The published files; every line of a file is of one format and one ruleset."""
     for file in sorted(CASES.glob("*.jsonl")):
         cases = list(lines([file]))
-        fmt = catalogue.get(cases[0].format)
+        fmt = get_format(cases[0].format)
         material = Material(fmt, cases)
         ruleset = cases[0].ruleset
         named = (material.ruleset_of(cases[0]) or "") if ruleset else ""
-        yield Suite(file.name, material, ruleset, rulesets.newest(fmt, named) if named else "")
+        yield Suite(file.name, material, ruleset, rulesets.newest_ruleset(fmt, named) if named else "")
 
 
 def compatible(material: Material, case: Case, ruleset: str) -> bool | None:
@@ -112,7 +113,7 @@ def crossed(suite: Suite) -> Iterator[tuple[str, ...]]:
         for case in asked:
             verdict = compatible(suite.material, case, ruleset)
             seen["same" if verdict is case.compatible else "laxer" if verdict else "stricter"] += 1
-        name = rulesets.newest(suite.material.format, ruleset)
+        name = rulesets.newest_ruleset(suite.material.format, ruleset)
         counts = tuple(str(seen[key]) for key in ("same", "stricter", "laxer"))
         yield (f"`{suite.file}`", f"`{suite.ruleset}`", f"`{name}`", str(len(asked)), *counts)
 
@@ -148,7 +149,7 @@ Results of this version on the [case files](../../tests/conformance/formats/case
 the tests of other projects. A file is judged by the ruleset its labels follow, or by ours that aims at the same; where
 none of ours does, the file is an example and not a measure. A line is contested when there is evidence against its
 label; such lines are never fitted, and agreeing with them is no merit. Your own format is tried the same way:
-[how](../do/custom-format.md).
+[how](../how-to/custom-format.md).
 
 """
 _CROSSED: Final = """

@@ -27,14 +27,15 @@ from stele.apis.pravega.faults import FAULTS as PRAVEGA_FAULTS
 from stele.apis.rocketmq.faults import FAULTS as ROCKETMQ_FAULTS
 from stele.apis.schema_repo.faults import FAULTS as REPO_FAULTS
 from stele.cli.app import app as command_line
-from stele.formats import catalogue, lint, rulesets
+from stele.formats import lint, rulesets
+from stele.formats.registry import get_format
 from stele.server.dialects import DIALECTS, Dialect
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
-from stele.spark import mapping
 from stele.spark.pipeline import config as pipelines
 from stele.spark.pipeline.metrics import FAMILIES
+from stele.spark.types import support_table
 from stele.storage.memory import MemoryLog
 
 FOLDER = Path(__file__).parent.parent / "docs" / "reference"
@@ -115,7 +116,7 @@ def metrics_page() -> str:
 def pipeline_page() -> str:
     """Every key of a pipeline's file, from the docstrings of its structs."""
     parts = [
-        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../do/pipeline.md)); those without a default must be said.\n"
+        "# Pipelines\n\nKeys of `pipeline.toml` ([how to](../how-to/pipeline.md)). Keys without a default are needed.\n"
     ]
     for title, struct in _TABLES.items():
         about, meanings = _explained(struct)
@@ -283,17 +284,18 @@ def spark_types_page() -> str:
     """What becomes of types between the schema languages and Spark."""
     read = [("language", "type", "`from_registry` gives", "`spark_schema` says", "lost")]
     read += [
-        (row.format, row.type, _type(row.data), _type(row.schema), ", ".join(row.losses)) for row in mapping.reading()
+        (row.format, row.type, _type(row.data), _type(row.schema), ", ".join(row.losses))
+        for row in support_table.reading()
     ]
     written = [("Spark", "language", "`schema_for` says", "lost")]
     written += [
         (_type(row.spark), row.format, _type(row.type), ", ".join(row.losses))
-        for row in mapping.writing()
+        for row in support_table.writing()
         if row.format != "thrift"  # nothing is converted into it
     ]
     return (
         "# Types in Spark\n\nEach row was found by converting a schema of one field. What is lost is said in the words "
-        "of `stele convert` ([what they mean](../do/convert.md)).\n\n## From the registry\n\n"
+        "of `stele convert` ([what they mean](../how-to/convert.md)).\n\n## From the registry\n\n"
         + table(*read)
         + "\n## From a data frame\n\nNothing is converted into Thrift.\n\n"
         + table(*written)
@@ -306,16 +308,20 @@ def _type(text: str) -> str:
 
 def rulesets_page() -> str:
     """Compatibility rulesets and lint rules, by format."""
-    formats = [catalogue.get(name) for name in BUILT_IN]
+    formats = [get_format(name) for name in BUILT_IN]
     rows = [("format", "ruleset", "what it holds a change to")]
     for fmt in formats:
         rows += [
-            (fmt.name, f"`{name}`" + (" (default)" if name == fmt.rulesets[0] else ""), rulesets.summary(fmt, name))
+            (
+                fmt.name,
+                f"`{name}`" + (" (default)" if name == fmt.rulesets[0] else ""),
+                rulesets.ruleset_summary(fmt, name),
+            )
             for name in fmt.rulesets
         ]
     advice = [("rule", "asks that", "formats")]
     for rule, sentence in lint.RULES.items():
-        having = [fmt.name for fmt in formats if rule in lint.rules_of(fmt)]
+        having = [fmt.name for fmt in formats if rule in lint.lint_rules_of(fmt)]
         advice.append((f"`{rule}`", sentence, ", ".join(having)))
     return (
         "# Rules\n\n## Compatibility\n\nName one in a policy, a check or a diff; without `@version` the one the "
@@ -356,7 +362,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "rules.md": rulesets_page,
     "spark-types.md": spark_types_page,
-    "../figures.md": figures_page,
+    "figures.md": figures_page,
 }
 
 

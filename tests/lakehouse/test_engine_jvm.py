@@ -25,7 +25,7 @@ from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.spark import from_registry, to_registry
 from stele.spark.engines.jvm.jar import is_loaded
 from stele.spark.engines.resolve import Resolver
-from stele.spark.functions import spark_types
+from stele.spark.functions import to_spark_types
 
 FOREIGN = {"time-millis", "time-micros", "wide", "null"}
 """Leaves that `from_avro` has another type for, or none."""
@@ -70,7 +70,7 @@ def leaf_frames(name: str, document: Any) -> pa.Array[Any]:
 
 def by_spark(df: DataFrame, document: Any) -> pa.Array[Any]:
     """What `from_avro` makes of the payloads of the column c0, with fields that may be null, as ours may."""
-    type_ = spark_types([Resolver(schema(document), for_spark=True).root.type])[0]
+    type_ = to_spark_types([Resolver(schema(document), for_spark=True).root.type])[0]
     made = df.select(from_avro(f.expr("substring(c0, 6)"), json.dumps(document)).cast(type_).alias("v")).toArrow()
     return made.column(0).combine_chunks()
 

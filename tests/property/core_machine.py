@@ -15,27 +15,27 @@ from hypothesis import strategies as st
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.traversal import list_entries, list_versions_of_entry
+from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
-from stele.core.events import LogRecord, EventMetadata, decode_record, encode_record
+from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.findings import Finding
 from stele.core.fold import fold_record
 from stele.core.metadata import Metadata
 from stele.core.model import (
     Binding,
-    SchemaDocument,
-    SettingsLevel,
+    ComparisonScope,
     Mode,
     Numbering,
     Reference,
-    ComparisonScope,
+    SchemaDocument,
+    SettingsLevel,
     Subject,
     SubjectKey,
     Version,
 )
-from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, VersionRange, Policy, RangeKind
-from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
+from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, Policy, RangeKind, VersionRange
 from stele.core.state import State
+from stele.core.traversal import list_entries, list_versions_of_entry
 from stele.errors import SteleError
 
 SPACES = ("", "ö")
@@ -73,7 +73,9 @@ def _rarely(values: st.SearchStrategy[Any], usual: Any = None) -> st.SearchStrat
 keys = st.sampled_from([*(SubjectKey(space, name) for space in SPACES for name in NAMES), *[SubjectKey("", "a")] * 9])
 ordinals = st.sampled_from([1, 1, 2, 2, 3, 4])
 levels = st.one_of(
-    st.just(SettingsLevel()), st.sampled_from(SPACES).map(SettingsLevel), keys.map(lambda key: SettingsLevel(key.namespace, key.name))
+    st.just(SettingsLevel()),
+    st.sampled_from(SPACES).map(SettingsLevel),
+    keys.map(lambda key: SettingsLevel(key.namespace, key.name)),
 )
 policies = st.one_of(
     st.sampled_from([*POLICIES.values(), DENY_ALL, ALLOW_ANY]),
@@ -114,7 +116,9 @@ registers = st.builds(
     description=st.sampled_from(["", "", "told"]),
     media_type=st.sampled_from(["", "", "text/a"]),
     origin_uri=_rarely(st.sampled_from(["u:1", "u:2"])),
-    subject_update=_rarely(st.builds(cmd.SubjectUpdate, st.sampled_from([None, "z"]), st.sampled_from([{}, {"d": {"k": 1}}]))),
+    subject_update=_rarely(
+        st.builds(cmd.SubjectUpdate, st.sampled_from([None, "z"]), st.sampled_from([{}, {"d": {"k": 1}}]))
+    ),
     bindings=_rarely(st.lists(bindings, min_size=1, max_size=2).map(tuple), ()),
 )
 removals = st.sampled_from(
@@ -129,7 +133,11 @@ adoptions = st.lists(
     st.tuples(st.sampled_from(["avro", "json"]), st.sampled_from(["strict", "loose"]), st.integers(0, 3)), max_size=3
 ).map(tuple)
 catalogue = st.one_of(
-    st.builds(cmd.DeleteNamespace, st.sampled_from(SPACES), _rarely(st.just(cmd.SubjectsPresent.END_INCARNATIONS), cmd.SubjectsPresent.REFUSE)),
+    st.builds(
+        cmd.DeleteNamespace,
+        st.sampled_from(SPACES),
+        _rarely(st.just(cmd.SubjectsPresent.END_INCARNATIONS), cmd.SubjectsPresent.REFUSE),
+    ),
     _rarely(st.builds(cmd.EndIncarnations, st.sampled_from(SPACES)), cmd.DeleteNamespace("ö")),
     st.builds(cmd.CreateNamespace, st.sampled_from(SPACES), st.booleans(), description=st.sampled_from(["", "x"])),
     st.builds(cmd.CreateSubject, keys, defaults),
@@ -139,7 +147,11 @@ catalogue = st.one_of(
     st.builds(cmd.AssignEncoding, keys, ordinals),
     st.builds(cmd.AddBinding, bindings),
     st.builds(cmd.RemoveBinding, bindings.map(lambda binding: binding.key)),
-    st.builds(cmd.ChangeBindings, st.lists(bindings, max_size=2).map(tuple), expected_bindings=st.none() | st.just(frozenset())),
+    st.builds(
+        cmd.ChangeBindings,
+        st.lists(bindings, max_size=2).map(tuple),
+        expected_bindings=st.none() | st.just(frozenset()),
+    ),
     st.builds(cmd.AdoptRulesets, adoptions, st.booleans()),
     st.builds(
         cmd.ChangeItems,
@@ -198,7 +210,10 @@ def stamp(number: int) -> EventMetadata:
 
 
 def decided(
-    state: State, command: cmd.Command, by: EventMetadata, asked: dict[CompatibilityRequest, tuple[Finding, ...]] | None = None
+    state: State,
+    command: cmd.Command,
+    by: EventMetadata,
+    asked: dict[CompatibilityRequest, tuple[Finding, ...]] | None = None,
 ) -> Decision:
     """Decide, answering the questions as the shell does: in order, up to the first that refuses."""
     verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {} if asked is None else asked
@@ -279,7 +294,12 @@ def facts(state: State) -> Mapping[str, Any]:
             name: {
                 **_plain(space, "subjects", "gids"),
                 "gids": {
-                    gid: (row.content.sha, row.content.format, row.attachments, [use.uid for use in list_versions_of_entry(row)])
+                    gid: (
+                        row.content.sha,
+                        row.content.format,
+                        row.attachments,
+                        [use.uid for use in list_versions_of_entry(row)],
+                    )
                     for gid, row in space.schema_entries.items()
                 },
                 "subjects": {name: _subject(subject) for name, subject in space.subjects.items()},
@@ -294,7 +314,12 @@ def _subject(subject: Subject) -> Mapping[str, Any]:
 
 
 def _version(row: Version) -> Mapping[str, Any]:
-    links = {"schema": (row.schema.namespace, row.schema.schema_id), "subject": row.subject.uid, "uid": row.uid, "at": row.at}
+    links = {
+        "schema": (row.schema.namespace, row.schema.schema_id),
+        "subject": row.subject.uid,
+        "uid": row.uid,
+        "at": row.at,
+    }
     return {**_plain(row, "schema", "subject", "next_use"), **links}
 
 

@@ -28,16 +28,16 @@ from tests.property.core_machine import (
 from stele.core import commands as cmd
 from stele.core import events as ev
 from stele.core import queries
-from stele.core.traversal import list_versions_of_entry
+from stele.core.compatibility_requests import CompatibilityRequest
 from stele.core.digests import KINDS, digest_keys
-from stele.core.events import LogRecord, EventMetadata, decode_record, encode_record
+from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.findings import Finding
 from stele.core.fold import fold, fold_record
-from stele.core.model import SettingsLevel, VersionState, Mode, SubjectKey, Version
+from stele.core.model import Mode, SettingsLevel, SubjectKey, Version, VersionState
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, Policy, RangeKind
-from stele.core.compatibility_requests import CompatibilityRequest
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import EncodingNotFound, NotFound, SteleError
 
 
@@ -134,14 +134,18 @@ def check_indexes(state: State) -> None:
         assert queries.find_version_by_uid(state, row.uid) is row
         assert queries.get_version_by_record_id(state, row.record_id) is row
     named = [
-        (row.attributes.origin_uri, row) for row in rows if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri
+        (row.attributes.origin_uri, row)
+        for row in rows
+        if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri
     ]
     assert all(queries.find_version_by_origin(state, uri) is row for uri, row in named), "a URI names one live version"
     assert set(state.by_origin or ()) == {uri for uri, _ in named}
     for subject in all_subjects(state):
         assert queries.find_incarnation(state, subject.serial) is subject
     assert set(state.by_serial or ()) == {subject.serial for subject in all_subjects(state)}
-    assert sum(len(list_versions_of_entry(s)) for space in state.namespaces.values() for s in space.schema_entries.values()) == len(rows)
+    assert sum(
+        len(list_versions_of_entry(s)) for space in state.namespaces.values() for s in space.schema_entries.values()
+    ) == len(rows)
     assert {row.content.sha for row in rows} == set(state.contents)
     assert {id(row.content) for row in rows} == {id(content) for content in queries.list_contents(state)}
     referring = sorted(
@@ -154,7 +158,12 @@ def check_indexes(state: State) -> None:
     assert all(state.referrers.values()), "nothing empty is left behind"
     check_places(state)
     for target in state.referrers:
-        assert queries.get_version(state, SubjectKey(*target[:2]), target[2], queries.ACTIVE_OR_SOFT_DELETED).version_number == target[2]
+        assert (
+            queries.get_version(
+                state, SubjectKey(*target[:2]), target[2], queries.ACTIVE_OR_SOFT_DELETED
+            ).version_number
+            == target[2]
+        )
     for content in queries.list_contents(state):
         for key in digest_keys(state.get_digests(content)):
             kind = next(name for name, code in KINDS.items() if code == key[0])
@@ -209,7 +218,11 @@ def test_ordinals_and_lane_versions_rise(drawn: list[cmd.Command]) -> None:
         except SteleError:
             continue
         for event in decision.events:
-            if isinstance(event, ev.VersionRegistered) and isinstance(command, cmd.RegisterSchema) and command.schema_id is None:
+            if (
+                isinstance(event, ev.VersionRegistered)
+                and isinstance(command, cmd.RegisterSchema)
+                and command.schema_id is None
+            ):
                 subject = state.find_subject(event.key)
                 rows = subject.versions if subject else []
                 assert all(row.version_number < event.version_number for row in rows)
@@ -245,7 +258,11 @@ class Levels:
 
     def policy(self, key: SubjectKey) -> Policy:
         """What is in force for a subject."""
-        chain = [self.policies.get(SettingsLevel(*key)), self.defaults.get(key), self.policies.get(SettingsLevel(key.namespace))]
+        chain = [
+            self.policies.get(SettingsLevel(*key)),
+            self.defaults.get(key),
+            self.policies.get(SettingsLevel(key.namespace)),
+        ]
         return next((policy for policy in [*chain, self.policies.get(SettingsLevel())] if policy is not None), BACKWARD)
 
 
@@ -273,7 +290,10 @@ def test_a_policy_of_any_level_is_enforced(drawn: list[cmd.Command]) -> None:
         before, policy = len(node.log), ALLOW_ANY
         if isinstance(command, cmd.RegisterSchema):
             policy = command.policy if command.policy is not None else levels.policy(command.key)
-        grouped = isinstance(command, cmd.RegisterSchema) and queries.settings_for(node.state, SettingsLevel(*command.key)).group
+        grouped = (
+            isinstance(command, cmd.RegisterSchema)
+            and queries.settings_for(node.state, SettingsLevel(*command.key)).group
+        )
         node.execute(command, stamp(number))
         events = decode_record(node.log[-1]).events if len(node.log) > before else ()
         levels.follow(node.state, events)

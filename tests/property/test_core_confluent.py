@@ -13,8 +13,8 @@ from tests.property.core_machine import NAMES, SPACES, Node, document, stamp
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.traversal import list_versions_of_entry
 from stele.core.model import Reference, SubjectKey
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import (
     AlreadySoftDeleted,
     ContentNotFound,
@@ -56,13 +56,16 @@ class Oracle:
         return [
             other
             for other in self.rows
-            if (deleted or not other.deleted) and any((r.namespace, r.subject, r.version_number) == name for r in other.references)
+            if (deleted or not other.deleted)
+            and any((r.namespace, r.subject, r.version_number) == name for r in other.references)
         ]
 
     def register(self, key: SubjectKey, text: int, references: tuple[Reference, ...]) -> tuple[int, int]:
         """(version, id)"""
         same = [
-            row for row in self.rows if row.key.namespace == key.namespace and (row.text, row.references) == (text, references)
+            row
+            for row in self.rows
+            if row.key.namespace == key.namespace and (row.text, row.references) == (text, references)
         ]
         mine = [row for row in same if row.key == key]
         if live := [row for row in mine if not row.deleted]:
@@ -166,7 +169,9 @@ def _to_core(node: Node, at: int, what: str, key: SubjectKey, number: int | None
 
 
 def _shown(node: Node, key: SubjectKey, *, deleted: bool) -> list[tuple[int, int]]:
-    rows = queries.list_versions(node.state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY)
+    rows = queries.list_versions(
+        node.state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
+    )
     return [(row.version_number, row.schema.schema_id) for row in rows]
 
 
@@ -175,7 +180,9 @@ def _behind_id(node: Node, space: str, number: int) -> tuple[bytes, list[tuple[S
         schema = queries.get_schema_entry(node.state, space, number)
     except ContentNotFound:
         return None
-    uses = [(use.subject.key, use.version_number, use.state.value == "retired") for use in list_versions_of_entry(schema)]
+    uses = [
+        (use.subject.key, use.version_number, use.state.value == "retired") for use in list_versions_of_entry(schema)
+    ]
     return node.state.get_text(schema.content), sorted(uses)
 
 

@@ -16,7 +16,7 @@ from stele.core.fold import fold_record
 from stele.core.model import VersionState
 from stele.core.state import State
 from stele.service.journal import entries_of
-from stele.spark.catalog.history import History
+from stele.spark.datasource.history import History
 
 
 def told(node: Node, until: int) -> History:

@@ -18,7 +18,7 @@ from registry_stub import StubRegistry
 
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.sql_functions import register
+from stele.spark.stream_sql.functions import register_sql_functions
 from stele.wire import confluent, pravega
 
 PROTO = 'syntax = "proto3"; message Item { string sku = 1; uint64 count = 2; repeated string tags = 3; }'
@@ -117,7 +117,7 @@ def test_sql(spark: SparkSession, registry: StubRegistry) -> None:
     """Functions of a subject read and write in SQL; the table function takes any subject."""
     for document in VERSIONS:
         registry.add(SUBJECT, document)
-    names = register(spark, registry.url, readers={"orders": SUBJECT}, writers={"to_orders": SUBJECT})
+    names = register_sql_functions(spark, registry.url, readers={"orders": SUBJECT}, writers={"to_orders": SUBJECT})
     assert names == ["orders", "orders_error", "to_orders", "from_registry_any", "from_registry"]
     raw(spark, order(1, 1, 1), order(3, 3, 2), None, b"bad").createOrReplaceTempView("raw")
     rows = spark.sql(
@@ -138,7 +138,7 @@ def test_sql(spark: SparkSession, registry: StubRegistry) -> None:
         (None, False),
     ]
     with pytest.raises(Invalid, match="ids in headers"):
-        register(spark, registry.url, wire="confluent-header")
+        register_sql_functions(spark, registry.url, wire="confluent-header")
 
 
 def test_streams_fetch_ids_when_they_come_and_survive_outages(
@@ -182,7 +182,7 @@ sys.path.insert(0, {folder!r})
 from orders import SUBJECT, VERSIONS, order
 from pyspark.sql import SparkSession
 from stele.spark import from_registry, to_registry
-from stele.spark.sql_functions import register
+from stele.spark.stream_sql.functions import register_sql_functions
 
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
 raw = spark.createDataFrame([(0, order(1, 1, 1)), (1, order(3, 3, 2)), (2, None), (3, b"x")], "row int, value binary")
@@ -190,7 +190,7 @@ df = from_registry(raw, subject=SUBJECT, registry={url!r}, mode="PERMISSIVE", en
 print([row.value and row.value.id for row in df.orderBy("row").collect()])
 made = to_registry(df.where("row < 2").select("value.*"), subject=SUBJECT, registry={url!r}, engine="python")
 print(made.count())
-register(spark, {url!r}, readers={{"orders": SUBJECT}}, engine="python")
+register_sql_functions(spark, {url!r}, readers={{"orders": SUBJECT}}, engine="python")
 raw.createOrReplaceTempView("raw")
 print([row.id for row in spark.sql("SELECT orders(value).id AS id FROM raw ORDER BY row").collect()])
 print(spark.sql("SELECT * FROM from_registry(TABLE(raw), 'orders-value')").columns)

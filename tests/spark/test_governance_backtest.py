@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from stele.cli.app import app
 from stele.errors import Invalid
-from stele.spark.governance import backtest as any_backtest
+from stele.spark.data_audit import backtest as any_backtest
 
 backtest = partial(any_backtest, engine="python")  # nothing to compile
 NARROW = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]})

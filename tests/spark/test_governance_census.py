@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 from stele.cli.app import app
 from stele.client import ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import Invalid, NotFound, SubjectNotFound
-from stele.spark.governance import JobFailed
-from stele.spark.governance import census as any_census
-from stele.spark.governance.data import read_records
+from stele.spark.data_audit import JobFailed
+from stele.spark.data_audit import census as any_census
+from stele.spark.data_audit.data import read_records
 
 census = partial(any_census, engine="python")  # nothing to compile
 DAY = 86_400_000  # milliseconds

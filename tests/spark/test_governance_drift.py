@@ -16,7 +16,7 @@ from registry_stub import StubRegistry
 from typer.testing import CliRunner
 
 from stele.cli.app import app
-from stele.spark.governance import drift as any_drift
+from stele.spark.data_audit import drift as any_drift
 
 drift = partial(any_drift, engine="python")  # nothing to compile
 SUBJECT = "readings-value"

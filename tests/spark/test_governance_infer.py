@@ -18,7 +18,7 @@ from stele.cli.app import app
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid, InvalidRequest
 from stele.spark import spark_schema
-from stele.spark.governance import infer, to_html
+from stele.spark.data_audit import infer, to_html
 
 ROWS: list[dict[str, Any]] = [
     {"id": n, "state": "PAID" if n % 3 else "NEW", "at": f"2026-11-{n % 28 + 1:02}T10:00:00Z", "price": n / 4}

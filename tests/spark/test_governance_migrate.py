@@ -21,8 +21,8 @@ from stele.cli.app import app
 from stele.client import Schema, SchemaRegistryClient
 from stele.errors import CannotConvert, Invalid, VersionNotFound
 from stele.spark import from_registry
-from stele.spark.governance import JobFailed, to_html
-from stele.spark.governance import migrate as any_migrate
+from stele.spark.data_audit import JobFailed, to_html
+from stele.spark.data_audit import migrate as any_migrate
 
 migrate = partial(any_migrate, engine="python")  # nothing to compile
 FLAT = json.dumps(

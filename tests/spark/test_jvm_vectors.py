@@ -31,9 +31,9 @@ from avro_cases import LEAVES, Cases, framed, schema, unframed
 
 from stele.errors import EncodeError
 from stele.formats.avro import AvroSchema
+from stele.spark.decode.jvm_expressions import decoding, encoding
+from stele.spark.decode.schema_lookup_worker import Answers
 from stele.spark.engines.base import Decoded, Decoder, Encoder, Engine, Writers, engine_named
-from stele.spark.engines.jvm.answering import Answers
-from stele.spark.engines.jvm.columns import decoding, encoding
 from stele.spark.engines.jvm.fitting import unfit
 from stele.spark.engines.jvm.jar import is_loaded
 from stele.spark.engines.resolve import Resolver

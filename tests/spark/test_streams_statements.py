@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.spark.streams.parsing import parse, parsed
-from stele.spark.streams.rewriting import rewritten
-from stele.spark.streams.statements import (
+from stele.spark.stream_sql.parsing import parse, parsed
+from stele.spark.stream_sql.rewriting import rewritten
+from stele.spark.stream_sql.statements import (
     ColumnWanted,
     CreateStream,
     DescribeStream,
@@ -23,7 +23,7 @@ from stele.spark.streams.statements import (
     SparkStatement,
     Statement,
 )
-from stele.spark.streams.tokens import Kind, StatementInvalid, literal, pieces, quote, tokens, unquoted
+from stele.spark.stream_sql.tokens import Kind, StatementInvalid, literal, pieces, quote, tokens, unquoted
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from tests.running import call, serving
 
-from stele.spark.planning import planned, prepared
-from stele.spark.records import RecordDecoder, RecordEncoder
-from stele.spark.source import pin
+from stele.spark.decode.planning import plan_read, plan_write
+from stele.spark.decode.records import RecordDecoder, RecordEncoder
+from stele.spark.registry.snapshot import pin_schemas
 from stele.spark.wires import Pravega, RocketMQ, Wire
 from stele.wire import pravega
 
@@ -56,8 +56,8 @@ def _post(url: str, body: Any) -> None:
 )
 def test_what_is_written_is_read(server: str, subject: str, wire: str | Wire) -> None:
     """Records written for a wire are read from it, by ids the server gave."""
-    writer = pin(server, subject, patience=30).reader
-    written = RecordEncoder(prepared(writer, server, wire=wire, engine="python")).encode(pa.array([{"a": 5}, None]))
-    decoded = RecordDecoder(planned(server, subject, wire=wire, engine="python")).decode(*written)
+    writer = pin_schemas(server, subject, patience=30).reader
+    written = RecordEncoder(plan_write(writer, server, wire=wire, engine="python")).encode(pa.array([{"a": 5}, None]))
+    decoded = RecordDecoder(plan_read(server, subject, wire=wire, engine="python")).decode(*written)
     assert decoded.reasons.to_pylist() == [None, None]
     assert decoded.values.to_pylist() == [{"a": 5}, None]

@@ -54,7 +54,9 @@ async def _verify(store: str, acks: list[tuple[str, int, int, str]]) -> int:
     registry = await Registry.open(await open_log(store))
     state = registry.state
     space = state.namespaces[""]
-    assert sorted(space.schema_entries) == list(range(1, len(space.schema_entries) + 1)), "a gap or a repeat among the ids"
+    assert sorted(space.schema_entries) == list(range(1, len(space.schema_entries) + 1)), (
+        "a gap or a repeat among the ids"
+    )
     for subject in space.subjects.values():
         assert [row.version_number for row in subject.versions] == list(range(1, len(subject.versions) + 1))
     for name, ordinal, gid, text in acks:

@@ -30,16 +30,16 @@ _ARROW = {
     "year": "int32",
 }
 _NEUTRAL: dict[str, neutral.Type] = {
-    "integer": neutral.Scalar(neutral.Kind.INTEGER),
-    "number": neutral.Scalar(neutral.Kind.NUMBER),
-    "boolean": neutral.Scalar(neutral.Kind.BOOLEAN),
-    "date": neutral.Scalar(neutral.Kind.DATE),
+    "integer": neutral.Scalar(neutral.ScalarKind.INTEGER),
+    "number": neutral.Scalar(neutral.ScalarKind.NUMBER),
+    "boolean": neutral.Scalar(neutral.ScalarKind.BOOLEAN),
+    "date": neutral.Scalar(neutral.ScalarKind.DATE),
     "time": neutral.Time(),
     "datetime": neutral.Timestamp(utc=False),
-    "year": neutral.Scalar(neutral.Kind.INT32),
-    "object": neutral.Scalar(neutral.Kind.ANY),
-    "array": neutral.Scalar(neutral.Kind.ANY),
-    "any": neutral.Scalar(neutral.Kind.ANY),
+    "year": neutral.Scalar(neutral.ScalarKind.INT32),
+    "object": neutral.Scalar(neutral.ScalarKind.ANY),
+    "array": neutral.Scalar(neutral.ScalarKind.ANY),
+    "any": neutral.Scalar(neutral.ScalarKind.ANY),
 }
 
 
@@ -98,9 +98,9 @@ class TableSchemaFormat:
 
     def to_model(self, parsed: TableSchema) -> tuple[neutral.Model, list[neutral.Loss]]:
         """A record with a field for each column, for conversions into other languages."""
-        text = neutral.Scalar(neutral.Kind.STRING)
+        text = neutral.Scalar(neutral.ScalarKind.STRING)
         fields = tuple(
-            neutral.Field(
+            neutral.RecordField(
                 column.name,
                 _NEUTRAL.get(column.type, text),
                 nullable=not column.required,
@@ -115,8 +115,8 @@ class TableSchemaFormat:
             for column in parsed.columns
             if column.format != "default"
         ]
-        table = neutral.Record(name, fields, doc=str(parsed.document.get("description", "")))
-        return neutral.Model(neutral.Named(name), {name: table}), losses
+        table = neutral.RecordType(name, fields, doc=str(parsed.document.get("description", "")))
+        return neutral.Model(neutral.TypeReference(name), {name: table}), losses
 
 
 _KEPT = frozenset({"minimum", "maximum", "minLength", "maxLength", "pattern"})

@@ -11,7 +11,7 @@ import jsonschema_rs
 
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
-from stele.formats.text import decode_json
+from stele.formats.json_reader import decode_json
 from stele_table_schema.columns import TYPES, Column, value_of
 
 _SIZE: Final = 1 << 20

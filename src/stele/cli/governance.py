@@ -16,7 +16,7 @@ from stele.core.findings import WhenUndecided
 from stele.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from stele.spark.governance import Census
+    from stele.spark.data_audit import Census
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Recorded:
 
     def keep(self, found: Census, stored: Stored) -> None:
         """Record the census if that is wanted. Raises as `record_usage`."""
-        from stele.spark.governance import record_usage
-        from stele.spark.governance.data import TABLE
+        from stele.spark.data_audit import record_usage
+        from stele.spark.data_audit.data import TABLE
 
         if not self.record:
             if self.place or self.part:
@@ -61,7 +61,7 @@ def census(
     Exit code 0 when all records were counted, whatever they are; 2 when they could not be.
     """
     with failures():
-        from stele.spark.governance import census as run
+        from stele.spark.data_audit import census as run
 
         with stored.opened(timestamp) as records:
             answer = run(
@@ -103,7 +103,7 @@ def backtest(
     Exit code 0: all can be read; 1: not; 2: the question makes no sense, or the data could not be read.
     """
     with failures():
-        from stele.spark.governance import backtest as run
+        from stele.spark.data_audit import backtest as run
 
         proposed = read_text(schema)
         with stored.opened(position=position or ()) as records:
@@ -139,7 +139,7 @@ def drift(
     Exit code 0 when the data were read, whatever they are; 2 when they could not be.
     """
     with failures():
-        from stele.spark.governance import drift as run
+        from stele.spark.data_audit import drift as run
 
         with stored.opened() as records:
             answer = run(

@@ -42,9 +42,9 @@ def infer_data(
     Exit code 0: made; 1: the subject refuses it, or, with --strict, it does not hold all of the data; 2: there is none.
     """
     with failures():
-        from stele.spark.governance import infer as run
-        from stele.spark.governance import register_inferred
-        from stele.spark.governance.data import read_raw
+        from stele.spark.data_audit import infer as run
+        from stele.spark.data_audit import register_inferred
+        from stele.spark.data_audit.data import read_raw
 
         with spark_session() as spark:
             answer = run(

@@ -96,7 +96,7 @@ def report(
 ) -> None:
     """Write a page with plots: throughput, schema ids in use, dead letters and batches over time."""
     with failures():
-        from stele.spark.governance.report import to_html
+        from stele.spark.data_audit.report import to_html
         from stele.spark.pipeline.summary import summary as summarised
 
         page = to_html(summarised(configured(file)))
@@ -130,7 +130,7 @@ def _print_plans(plans: Sequence[TablePlan], *, done: bool = False) -> None:
 
 
 def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, output: Output, *, again: bool) -> None:
-    from stele.spark.governance.report import print_text
+    from stele.spark.data_audit.report import print_text
     from stele.spark.pipeline.status import status as found
 
     now = found(config)
@@ -167,7 +167,7 @@ def _progress(config: PipelineConfig) -> Callable[[BatchReport], None]:
 
 def line(batch: BatchReport, behind: int | None = None) -> str:
     """What is said about a batch."""
-    from stele.spark.governance.report import several
+    from stele.spark.data_audit.report import several
     from stele.spark.pipeline.status import rate
 
     ids = [f"id {name or '–'}: {count:,}" for name, count in sorted(batch.records.items(), key=_by_number)]
@@ -195,7 +195,7 @@ def _by_number(item: tuple[str, int]) -> tuple[bool, int, str]:
 
 def summary(done: PipelineReport) -> None:
     """Print the sums of a run."""
-    from stele.spark.governance.report import several
+    from stele.spark.data_audit.report import several
 
     versions = "; ".join(f"{subject} {', '.join(map(str, used))}" for subject, used in done.versions.items())
     counts = ((done.rows, "row"), (done.dead_letters, "dead letter"), (done.tombstones, "tombstone"))

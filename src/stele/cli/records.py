@@ -20,9 +20,9 @@ from stele.errors import InvalidRequest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stele.spark.governance.gathering import Records
-    from stele.spark.governance.report import Reported
-    from stele.spark.source import RegistryLike
+    from stele.spark.data_audit.gathering import Records
+    from stele.spark.data_audit.report import Reported
+    from stele.spark.registry.clients import RegistryLike
 
 
 class Shape(StrEnum):
@@ -75,7 +75,7 @@ class Stored:
     @contextmanager
     def opened(self, timestamp: str | None = None, position: Sequence[str] = ()) -> Iterator[Records]:
         """The records, in a Spark of this command's own."""
-        from stele.spark.governance.data import read_records
+        from stele.spark.data_audit.data import read_records
 
         with spark_session() as spark:
             yield read_records(
@@ -100,7 +100,7 @@ class Shown:
 
     def show(self, answer: Reported) -> None:
         """Print a report or write it to the file. Raises `InvalidRequest`."""
-        from stele.spark.governance import print_text, shown, to_html, to_json
+        from stele.spark.data_audit import print_text, shown, to_html, to_json
 
         if self.to is None and self.output is Shape.TEXT:
             print_text(answer, console)

@@ -18,8 +18,8 @@ from stele.errors import InvalidRequest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stele.spark.governance import Migrated, Migration
-    from stele.spark.governance.reencoding.writing import Existing, Target
+    from stele.spark.data_audit import Migrated, Migration
+    from stele.spark.data_audit.reencoding.writing import Existing, Target
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Placed:
 
     def targets(self, stored: Stored) -> tuple[Target, Target]:
         """For records and for dead letters. Raises `InvalidRequest`."""
-        from stele.spark.governance.reencoding.writing import Target, check_apart
+        from stele.spark.data_audit.reencoding.writing import Target, check_apart
 
         if not self.out:
             raise InvalidRequest("--out says where the new records go; --dry-run only counts them")
@@ -98,8 +98,8 @@ def reencode(
 
 
 def _migrated(spark: SparkSession, stored: Stored, new: New, subject: str) -> Migrated:
-    from stele.spark.governance import migrate
-    from stele.spark.governance.data import read_stored
+    from stele.spark.data_audit import migrate
+    from stele.spark.data_audit.data import read_stored
 
     if new.schema_version != "latest" and stored.wire != "unframed":
         raise InvalidRequest("--schema-version is for records without a frame: --wire unframed")
@@ -124,7 +124,7 @@ def _migrated(spark: SparkSession, stored: Stored, new: New, subject: str) -> Mi
 def _written(
     spark: SparkSession, stored: Stored, new: New, placed: Placed, subject: str, targets: tuple[Target, Target]
 ) -> Migration:
-    from stele.spark.governance.reencoding import writing
+    from stele.spark.data_audit.reencoding import writing
 
     target, dead = targets
     for each in targets:

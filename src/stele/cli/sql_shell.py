@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stele import __version__
 from stele.errors import NotInstalled
-from stele.spark.streams.tokens import StatementInvalid, Unfinished, parted
+from stele.spark.stream_sql.tokens import StatementInvalid, Unfinished, parted
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer

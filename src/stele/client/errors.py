@@ -4,7 +4,7 @@ A server says what went wrong by a status, an `error_code` and a sentence. `resp
 which is both a `ResponseError`, with all the server said, and the domain error the code stands for, so that `except
 SubjectNotFound` works the same against the library, a server of ours, or another vendor's.
 
-Source: reference notes on the Confluent API, section 3 (the table of codes); other servers' habits in sections 5 and 6.
+Source: docs/protocols/confluent.md#error-codes, docs/protocols/karapace.md, docs/protocols/redpanda.md.
 """
 
 from __future__ import annotations

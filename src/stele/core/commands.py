@@ -11,20 +11,20 @@ import msgspec
 from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import (
     Binding,
-    SchemaDocument,
-    SettingsLevel,
+    ComparisonScope,
     Mode,
     Numbering,
     Reference,
-    ComparisonScope,
+    SchemaDocument,
     Settings,
+    SettingsLevel,
     SubjectKey,
 )
 from stele.core.policy import Policy
 
 
 class Equality(Enum):
-    """When a registration is the same as an earlier one of its subject (MODEL C7)."""
+    """When a registration is the same as an earlier one of its subject (docs/protocols/model.md#c7)."""
 
     IDENTITY = "identity"
     """Text and attachments are equal."""
@@ -83,7 +83,8 @@ class RegisterSchema(msgspec.Struct, frozen=True):
     """Register a document as the next version of a subject.
 
     document None takes text, format and references of the newest active version (only attachments change).
-    version number and schema id are explicit numbers: version number None or the next one, schema id only in IMPORT mode.
+    version_number and schema_id are explicit: version_number is None or the next one, schema_id is set in IMPORT mode
+    only.
     latest is a condition: the newest active version number the caller knows of (0: none).
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
     origin_uri names the version among all active ones: one that brings it is the same as the version that has it, which
@@ -118,7 +119,10 @@ class RegisterSchema(msgspec.Struct, frozen=True):
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):
-    """Delete one version; version number None means the newest active one. seen: as in `ChangeBindings`, of the subject."""
+    """Delete one version: version_number None is the newest active one.
+
+    expected_bindings are those of the subject, as `expected` of `ChangeBindings`.
+    """
 
     key: SubjectKey
     version_number: int | None

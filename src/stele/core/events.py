@@ -1,8 +1,8 @@
 """The facts in the log: what happened, complete enough that folding needs no parser, clock or chance.
 
 Events are msgpack on the log. A tag names the event, members go by name, and a member that holds its default is not
-written; so an old log stays readable when members are added. Tags and names in the log never change: where the code has a
-better word by now, the tag is given here and the name in `stored_names`.
+written; so an old log stays readable when members are added. Tags and names in the log never change. Where the code
+has a better word by now, the class gives its tag and `stored_names` the name of the member.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from stele.core.metadata import Metadata, RuleSet
-from stele.core.model import Binding, SettingsLevel, Mode, Numbering, Reference, ComparisonScope, Settings, SubjectKey
+from stele.core.model import Binding, ComparisonScope, Mode, Numbering, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import Policy
 from stele.core.stored_names import STORED_NAMES
 
@@ -256,7 +256,9 @@ def read_record(line: bytes) -> LogRecord:
 def redact_texts(record: LogRecord, shas: frozenset[bytes]) -> LogRecord:
     """The record without the texts of those contents; everything that keeps numbers and order stays."""
     events = tuple(
-        msgspec.structs.replace(event, text=None) if isinstance(event, VersionRegistered) and event.sha in shas else event
+        msgspec.structs.replace(event, text=None)
+        if isinstance(event, VersionRegistered) and event.sha in shas
+        else event
         for event in record.events
     )
     return LogRecord(record.metadata, events)

@@ -7,26 +7,26 @@ from typing import Any
 
 from stele.core import events as ev
 from stele.core import fold_beside as beside
-from stele.core.traversal import find_version, list_entries, list_formats_of_text
 from stele.core.digests import digest_keys, pack_digests
 from stele.core.fold_beside import present, space_of
 from stele.core.model import (
     NO_ATTACHMENTS,
     Attachments,
     Content,
-    VersionAttributes,
+    Namespace,
+    Numbering,
     SchemaEntry,
     SchemaKind,
-    VersionState,
-    UnpackedText,
-    Numbering,
-    Namespace,
     Subject,
     SubjectKey,
+    UnpackedText,
     Version,
+    VersionAttributes,
+    VersionState,
     pack_origin,
 )
 from stele.core.state import ErasedText, State, uid_from_bytes
+from stele.core.traversal import find_version, list_entries, list_formats_of_text
 
 
 def fold_record(state: State, seq: int, record: ev.LogRecord) -> None:
@@ -52,7 +52,7 @@ def _shown(state: State, name: str, at: int) -> Namespace:
     return namespace
 
 
-# --- namespaces and subjects --------------------------------------------------------------------------------------------
+# --- namespaces and subjects ----------------------------------------------------------------------------------------
 
 
 def _space_created(state: State, event: ev.NamespaceCreated, stamp: ev.EventMetadata, seq: int) -> None:
@@ -62,13 +62,21 @@ def _space_created(state: State, event: ev.NamespaceCreated, stamp: ev.EventMeta
 
 
 def _space_changed(state: State, event: ev.NamespaceChanged, stamp: ev.EventMetadata, seq: int) -> None:
-    _describe(state, state.namespaces[event.namespace], event, stamp, ("format", "description", "labels", "dialect_data"))
+    _describe(
+        state, state.namespaces[event.namespace], event, stamp, ("format", "description", "labels", "dialect_data")
+    )
 
 
 def _space_deleted(state: State, event: ev.NamespaceDeleted, stamp: ev.EventMetadata, seq: int) -> None:
     namespace = state.namespaces[event.namespace]
     # The counters stay behind, so that a namespace of the same name never gives an id twice.
-    heir = Namespace(namespace.name, stamp.at, highest_schema_id=namespace.highest_schema_id, schema_entries=namespace.schema_entries, incarnations=namespace.incarnations)
+    heir = Namespace(
+        namespace.name,
+        stamp.at,
+        highest_schema_id=namespace.highest_schema_id,
+        schema_entries=namespace.schema_entries,
+        incarnations=namespace.incarnations,
+    )
     heir.hidden = True
     state.set_item(state.namespaces, event.namespace, heir)
 
@@ -97,7 +105,9 @@ def _subject_created(state: State, event: ev.SubjectCreated, stamp: ev.EventMeta
 
 
 def _subject_changed(state: State, event: ev.SubjectChanged, stamp: ev.EventMetadata, seq: int) -> None:
-    _describe(state, present(state, event.key), event, stamp, ("description", "labels", "dialect_data", "default_version"))
+    _describe(
+        state, present(state, event.key), event, stamp, ("description", "labels", "dialect_data", "default_version")
+    )
 
 
 def _subject_closed(state: State, event: ev.IncarnationEnded, stamp: ev.EventMetadata, seq: int) -> None:
@@ -111,7 +121,9 @@ def _subject_closed(state: State, event: ev.IncarnationEnded, stamp: ev.EventMet
     _forget_subject(state, event.key)
 
 
-def _describe(state: State, target: Namespace | Subject, event: Any, stamp: ev.EventMetadata, names: tuple[str, ...]) -> None:
+def _describe(
+    state: State, target: Namespace | Subject, event: Any, stamp: ev.EventMetadata, names: tuple[str, ...]
+) -> None:
     described = {name: getattr(event, name) for name in names}
     state.change(target, epoch=target.epoch + 1, changed=stamp.at, **described)
 
@@ -164,7 +176,9 @@ def _global_id(state: State, namespace: Namespace, event: ev.VersionRegistered, 
     if known is not None:
         return known
     content = _content(state, event, seq)
-    schema = SchemaEntry(namespace.name, event.schema_id, content, _attachments(state, event), older_entry=content.newest_entry)
+    schema = SchemaEntry(
+        namespace.name, event.schema_id, content, _attachments(state, event), older_entry=content.newest_entry
+    )
     state.touch(content)
     content.newest_entry = schema
     state.set_item(namespace.schema_entries, event.schema_id, schema)
@@ -203,7 +217,12 @@ def _attachments(state: State, event: ev.VersionRegistered) -> Attachments:
 def _lane(subject: Subject, event: ev.VersionRegistered) -> SchemaKind:
     """The kind, as the one object its subject has of it."""
     schema_kind = subject.kind
-    if schema_kind is not None and schema_kind.type == event.type and schema_kind.format == event.format and schema_kind.custom_format == event.custom_format:
+    if (
+        schema_kind is not None
+        and schema_kind.type == event.type
+        and schema_kind.format == event.format
+        and schema_kind.custom_format == event.custom_format
+    ):
         return schema_kind
     schema_kind = SchemaKind(event.format, event.type, event.custom_format)
     return next((known for known in subject.highest_kind_versions or () if known == schema_kind), schema_kind)

@@ -32,7 +32,9 @@ def settings_changed(state: State, event: ev.SettingsChanged, stamp: ev.EventMet
     if event.settings is None:
         state.remove_item(table, settings_slot(event.level))
     else:
-        state.set_item(table, settings_slot(event.level), replace(event.settings, policy=state.intern_value(event.settings.policy)))
+        state.set_item(
+            table, settings_slot(event.level), replace(event.settings, policy=state.intern_value(event.settings.policy))
+        )
 
 
 def mode_changed(state: State, event: ev.ModeChanged, stamp: ev.EventMetadata, seq: int) -> None:

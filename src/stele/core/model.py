@@ -1,12 +1,13 @@
-"""What a registry is made of: namespaces, subjects, kinds, versions, contents and the ids that point at them.
+"""What a registry is made of: namespaces, subjects, schema kinds, versions, contents and the ids that point at them.
 
-Two containers above a version, in every dialect: a *namespace* holds *subjects*; the subject owns order, policy and
-numbers. Four families of ids are allocated side by side, none computed from another: the namespace-wide `schema id`, the
-subject's `version number`, the kind's `kind_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here
-are mutable only through `State`, which can undo what it did (see `state`).
+Every dialect has two containers above a version: a *namespace* holds *subjects*, and a subject owns order, policy and
+numbers. One registration gives out four numbers, none computed from another: the `schema_id` of the namespace, the
+`version_number` of the subject, the `kind_version` of the subject's schema kind, and on request the subject's
+`encoding` id. Each version also has a 128-bit `uid`. `State` alone changes these structs, because it can undo what it
+did (see `state`).
 
-Contents, schema ids and versions are many, so they are lean: the cycle collector does not track them. Purging takes them out
-of every chain they are in, which frees them.
+There are many contents, schema entries and versions. So they are lean, and the cycle collector does not track them. A
+purge takes them out of every chain they are in, which frees them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ RECORD_ID_VERSION_BITS = 14
 """Of a record id that are the version number."""
 
 DEFAULT_NAMESPACE = ""
-"""Name of the namespace every dialect starts in (`.`, `default` and the like are aliases, MODEL C12)."""
+"""Name of the namespace every dialect starts in; `.` and `default` are aliases (docs/protocols/model.md#c12)."""
 
 
 class SubjectKey(NamedTuple):
@@ -143,7 +144,10 @@ class Content(msgspec.Struct, gc=False):
 
 
 class SchemaEntry(msgspec.Struct, gc=False):
-    """A schema id of one namespace: content with attachments. `next` chains the ids of one content, `uses` its versions."""
+    """A schema id of one namespace: a content with attachments.
+
+    `older_entry` chains the entries of one content. `newest_version` begins the chain of the versions with this id.
+    """
 
     namespace: str
     schema_id: int
@@ -214,9 +218,11 @@ class Version(msgspec.Struct, gc=False):
 
     @property
     def record_id(self) -> int:
-        """64-bit id with the version number in its low 14 bits (RIP-42); the rest names the subject's incarnation.
+        """64-bit id with the version number in its low 14 bits (docs/protocols/rocketmq.md#ids).
 
-        Raises `TooLarge` for an version number that does not fit: it would name another subject's version.
+        The other bits name the subject's incarnation.
+
+        Raises `TooLarge` for a version number that does not fit: it would name another subject's version.
         """
         if self.version_number >> RECORD_ID_VERSION_BITS:
             raise TooLarge(
@@ -226,7 +232,10 @@ class Version(msgspec.Struct, gc=False):
 
 
 class Subject(msgspec.Struct):
-    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1 (MODEL C5)."""
+    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1.
+
+    Source: docs/protocols/model.md#c5.
+    """
 
     key: SubjectKey
     uid: int
@@ -341,7 +350,10 @@ class Collection(msgspec.Struct):
 
 
 class Namespace(msgspec.Struct):
-    """A namespace of subjects with its own schema id counter; settings and modes go by name, so may precede a subject."""
+    """Subjects with a counter of schema ids of their own.
+
+    Settings and modes are kept by subject name, so they may precede the subject.
+    """
 
     name: str
     at: int

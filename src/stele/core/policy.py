@@ -1,8 +1,8 @@
 """Compatibility policies in one normal form, and the names the dialects share for the common ones.
 
 `AllowAny | DenyAll | Directional(backward, forward)`, each direction reaching no version, the latest, all, or all since
-a given one, plus named validators that run in addition (MODEL: policy normal form; the Pravega seed's Advanced policy and
-the AVRO-1124 validators are both inside it).
+a given one, plus named validators that run in addition (docs/protocols/model.md#policy-normal-form). Pravega's
+policy `Advanced` and the validators of AVRO-1124 are both inside it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAME
 
     @property
     def nearest_name(self) -> str:
-        """The common name of this policy or of the nearest stricter one (MODEL C9): never a laxer one."""
+        """The common name of this policy or of the nearest stricter one, never a laxer one.
+
+        SchemaSource: docs/protocols/model.md#c9.
+        """
         if self.kind is PolicyKind.DENY_ALL:
             return "FULL_TRANSITIVE"
         plain = msgspec.structs.replace(self, validators=())

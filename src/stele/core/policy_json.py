@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from stele.core.model import MAX_INT32
-from stele.core.policy import NO_VERSIONS, VersionRange, PolicyKind, Policy, RangeKind
+from stele.core.policy import NO_VERSIONS, Policy, PolicyKind, RangeKind, VersionRange
 from stele.errors import UnknownPolicy
 
 MAX_VALIDATORS: Final = 32

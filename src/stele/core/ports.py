@@ -25,7 +25,7 @@ class TextForm(Enum):
     NORMALIZED = "normalized"
     """PRINTED, and everything whose order has no meaning is sorted: equal for schemas that differ in style only."""
     CANONICAL = "canonical"
-    """Only what a reader of data needs (Avro: parsing canonical form). Source of fingerprints."""
+    """Only what a reader of data needs (Avro: parsing canonical form). Fingerprints are made of it."""
 
 
 class Field(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
-from stele.core.traversal import find_version, list_entries, list_formats_of_text, list_versions_in_subject, list_versions_of_entry
 from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
 from stele.core.metadata import merge_metadata, merge_rule_sets
@@ -17,21 +16,28 @@ from stele.core.model import (
     Binding,
     BindingIndexKey,
     Content,
+    Mode,
+    Namespace,
+    Reference,
     SchemaEntry,
     SchemaKind,
-    SettingsLevel,
-    VersionState,
-    Mode,
-    Reference,
     Settings,
-    Namespace,
+    SettingsLevel,
     Subject,
     SubjectKey,
     Version,
+    VersionState,
 )
 from stele.core.policy import BACKWARD, Policy
 from stele.core.rulesets import FIRST
 from stele.core.state import State
+from stele.core.traversal import (
+    find_version,
+    list_entries,
+    list_formats_of_text,
+    list_versions_in_subject,
+    list_versions_of_entry,
+)
 from stele.errors import (
     ContentNotFound,
     EncodingNotFound,
@@ -104,10 +110,16 @@ def list_versions(subject: Subject | None, states: frozenset[VersionState] = ACT
 
 def latest_version(subject: Subject | None) -> Version | None:
     """The newest active version."""
-    return next((v for v in reversed(subject.versions) if v.state is VersionState.ACTIVE), None) if subject is not None else None
+    return (
+        next((v for v in reversed(subject.versions) if v.state is VersionState.ACTIVE), None)
+        if subject is not None
+        else None
+    )
 
 
-def get_version(state: State, key: SubjectKey, version_number: int | None, states: frozenset[VersionState] = ACTIVE_ONLY) -> Version:
+def get_version(
+    state: State, key: SubjectKey, version_number: int | None, states: frozenset[VersionState] = ACTIVE_ONLY
+) -> Version:
     """One version; version number None is the newest of those states. Raises `SubjectNotFound`, `VersionNotFound`."""
     subject = state.find_subject(key)
     if subject is None or not subject.versions:
@@ -123,7 +135,9 @@ def get_version(state: State, key: SubjectKey, version_number: int | None, state
     return found
 
 
-def list_subjects(state: State, namespaces: Iterable[Namespace], states: frozenset[VersionState] = ACTIVE_ONLY) -> list[Subject]:
+def list_subjects(
+    state: State, namespaces: Iterable[Namespace], states: frozenset[VersionState] = ACTIVE_ONLY
+) -> list[Subject]:
     """Subjects with at least one version of those states, sorted by namespace and name."""
     found = [
         subject
@@ -137,7 +151,9 @@ def list_subjects(state: State, namespaces: Iterable[Namespace], states: frozens
 def visible_namespaces(state: State) -> list[Namespace]:
     """Namespaces that were not deleted and hold or once held something; the default one always; sorted by name."""
     shown = [
-        s for s in state.namespaces.values() if not s.hidden and (not s.name or s.explicit or s.highest_schema_id or s.subjects)
+        s
+        for s in state.namespaces.values()
+        if not s.hidden and (not s.name or s.explicit or s.highest_schema_id or s.subjects)
     ]
     return sorted(shown, key=lambda namespace: namespace.name)
 
@@ -151,7 +167,9 @@ def get_schema_entry(state: State, namespace: str, schema_id: int) -> SchemaEntr
     return found
 
 
-def list_referrers(state: State, key: SubjectKey, version_number: int, states: frozenset[VersionState] = ACTIVE_ONLY) -> list[Version]:
+def list_referrers(
+    state: State, key: SubjectKey, version_number: int, states: frozenset[VersionState] = ACTIVE_ONLY
+) -> list[Version]:
     """Versions of those states that refer to a version, in order of registration."""
     return [row for row in state.referrers.get((*key, version_number), ()) if row.state in states]
 
@@ -195,8 +213,17 @@ def find_version_by_origin(state: State, uri: str) -> Version | None:
 
 
 def _origin_index(state: State) -> dict[str, Version]:
-    rows = (row for namespace in state.namespaces.values() for subject in namespace.subjects.values() for row in subject.versions)
-    return {row.attributes.origin_uri: row for row in rows if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri}
+    rows = (
+        row
+        for namespace in state.namespaces.values()
+        for subject in namespace.subjects.values()
+        for row in subject.versions
+    )
+    return {
+        row.attributes.origin_uri: row
+        for row in rows
+        if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri
+    }
 
 
 def list_contents(state: State) -> Iterator[Content]:
@@ -271,7 +298,9 @@ def bindings_around(state: State, bindings: Iterable[Binding]) -> frozenset[Bind
     """All bindings to the subjects of these ones, or of the resources they are of by type and id, or by key."""
     near = list(bindings)
     same = (state.bindings[row.key] for row in near if row.key in state.bindings)
-    return frozenset((*same, *(found for row in near for place in row.index_keys for found in _bindings_at(state, place))))
+    return frozenset(
+        (*same, *(found for row in near for place in row.index_keys for found in _bindings_at(state, place)))
+    )
 
 
 # --- references -----------------------------------------------------------------------------------------------------
@@ -282,7 +311,7 @@ def resolve_references(
 ) -> tuple[tuple[str, bytes], ...]:
     """(name, SHA-256 of the text) of all references, theirs too, dependencies first.
 
-    states are those the targets themselves may have; what they refer to in turn is registered, so it may be soft-deleted.
+    states are those the direct targets may have. What these refer to in turn is registered, so it may be soft-deleted.
     Raises `UnresolvedReference`.
     """
     direct = list(references)
@@ -331,7 +360,9 @@ def find_equal_version(
     media_type: str = "",
     states: frozenset[VersionState] = ACTIVE_ONLY,
 ) -> Version | None:
-    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest active one (MODEL C7).
+    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest active one.
+
+    SchemaSource: docs/protocols/model.md#c7.
 
     kind is the document's: identity is that of its format alone, None of any.
     """
@@ -346,7 +377,8 @@ def find_equal_version(
     found = [
         use
         for schema in known
-        if schema.namespace == key.namespace and (equality is not Equality.IDENTITY or schema.attachments == attachments)
+        if schema.namespace == key.namespace
+        and (equality is not Equality.IDENTITY or schema.attachments == attachments)
         for use in list_versions_in_subject(subject, schema)
         if use.state in states and (equality is not Equality.DIGEST or use.kind == kind)
     ]
@@ -366,7 +398,12 @@ def _has_type(version: Version, kind: SchemaKind | None, media_type: str) -> boo
 def live_versions_by_digest(state: State, digest: bytes, kind: SchemaKind) -> list[Version]:
     """Live versions of a kind, in all subjects, whose content has that digest (see `digests.digest_key`)."""
     known = (schema for content in _contents_with_digest(state, digest) for schema in list_entries(content))
-    return [use for schema in known for use in list_versions_of_entry(schema) if use.state is VersionState.ACTIVE and use.kind == kind]
+    return [
+        use
+        for schema in known
+        for use in list_versions_of_entry(schema)
+        if use.state is VersionState.ACTIVE and use.kind == kind
+    ]
 
 
 def find_content(state: State, sha: bytes, format_name: str) -> Content | None:
@@ -380,9 +417,18 @@ def schemas_with_text(state: State, sha: bytes, format_name: str | None = None) 
     return [schema for row in twins if format_name in (None, row.format) for schema in list_entries(row)]
 
 
-def find_schema_id(state: State, namespace: str, sha: bytes, format_name: str, attachments: Attachments) -> SchemaEntry | None:
-    """The schema id a namespace gave to a text of a format with those attachments, the lowest where an import brought several."""
-    found = (g for g in schemas_with_text(state, sha, format_name) if g.namespace == namespace and g.attachments == attachments)
+def find_schema_id(
+    state: State, namespace: str, sha: bytes, format_name: str, attachments: Attachments
+) -> SchemaEntry | None:
+    """Return the schema id a namespace gave to a text of a format with those attachments.
+
+    It is the lowest one where an import brought several.
+    """
+    found = (
+        g
+        for g in schemas_with_text(state, sha, format_name)
+        if g.namespace == namespace and g.attachments == attachments
+    )
     return min(found, key=lambda schema: schema.schema_id, default=None)
 
 

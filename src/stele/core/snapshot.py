@@ -14,33 +14,33 @@ from typing import Any, TypeVar
 import msgspec
 
 from stele.core import queries
-from stele.core.traversal import list_formats_of_text
 from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import (
     NO_ATTACHMENTS,
     Attachments,
     Binding,
     Collection,
+    ComparisonScope,
     Content,
-    VersionAttributes,
-    SchemaEntry,
-    SchemaKind,
-    VersionState,
-    UnpackedText,
     Mode,
+    Namespace,
     Numbering,
     Reference,
-    ComparisonScope,
+    SchemaEntry,
+    SchemaKind,
     Settings,
-    Namespace,
     Subject,
     SubjectKey,
+    UnpackedText,
     Version,
+    VersionAttributes,
+    VersionState,
     pack_origin,
 )
 from stele.core.policy import Policy
-from stele.core.state import State, uid_to_bytes, uid_from_bytes
+from stele.core.state import State, uid_from_bytes, uid_to_bytes
 from stele.core.texts import Dumped, PackedTexts
+from stele.core.traversal import list_formats_of_text
 
 LAYOUT = 10
 """Raised whenever a row changes its shape."""
@@ -140,7 +140,9 @@ class _Tables:
     def __init__(self, state: State) -> None:
         self.schemas = {
             id(schema): number
-            for number, schema in enumerate(row for namespace in state.namespaces.values() for row in namespace.schema_entries.values())
+            for number, schema in enumerate(
+                row for namespace in state.namespaces.values() for row in namespace.schema_entries.values()
+            )
         }
         self.kinds: dict[SchemaKind, int] = {}
         self.policies: dict[Policy | None, int] = {}
@@ -217,7 +219,9 @@ def _dump_subject(subject: Subject, tables: _Tables) -> _SubjectRow:
     plain["uid"] = uid_to_bytes(subject.uid)
     plain["kind"] = None if subject.kind is None else _index(tables.kinds, subject.kind)
     high = subject.highest_kind_versions
-    plain["highest_kind_versions"] = None if high is None else [(_index(tables.kinds, schema_kind), top) for schema_kind, top in high.items()]
+    plain["highest_kind_versions"] = (
+        None if high is None else [(_index(tables.kinds, schema_kind), top) for schema_kind, top in high.items()]
+    )
     plain["encodings"] = subject.encodings and [(uid_to_bytes(uid), codec) for uid, codec in subject.encodings]
     plain["versions"] = [
         _VersionRow(
@@ -310,7 +314,11 @@ def _load_subject(state: State, row: _SubjectRow, schemas: list[SchemaEntry], du
     plain = msgspec.structs.asdict(row)
     plain["uid"] = uid_from_bytes(row.uid)
     plain["kind"] = None if row.kind is None else dumped.kinds[row.kind]
-    plain["highest_kind_versions"] = None if row.highest_kind_versions is None else {dumped.kinds[schema_kind]: top for schema_kind, top in row.highest_kind_versions}
+    plain["highest_kind_versions"] = (
+        None
+        if row.highest_kind_versions is None
+        else {dumped.kinds[schema_kind]: top for schema_kind, top in row.highest_kind_versions}
+    )
     plain["encodings"] = row.encodings and [(uid_from_bytes(uid), codec) for uid, codec in row.encodings]
     plain["versions"] = []
     subject = Subject(**plain)
@@ -339,4 +347,6 @@ def _link(state: State, version: Version) -> None:
     version.older_version, version.schema.newest_version = version.schema.newest_version, version
     if version.state is not VersionState.ARCHIVED:
         for reference in version.schema.attachments.references:
-            state.referrers.setdefault((reference.namespace, reference.subject, reference.version_number), []).append(version)
+            state.referrers.setdefault((reference.namespace, reference.subject, reference.version_number), []).append(
+                version
+            )

@@ -19,10 +19,10 @@ from stele.core.model import (
     BindingIndexKey,
     Collection,
     Content,
-    SettingsLevel,
     Mode,
-    Settings,
     Namespace,
+    Settings,
+    SettingsLevel,
     Subject,
     SubjectKey,
     Version,
@@ -56,7 +56,7 @@ class State:
         self.mode: Mode | None = None
         self.namespaces: dict[str, Namespace] = {DEFAULT_NAMESPACE: Namespace(DEFAULT_NAMESPACE, 0)}
         self.contents: dict[bytes, Content] = {}
-        """By SHA-256 of the text; of a text in several languages the first, which chains its same texts in other formats."""
+        """By SHA-256 of the text. Of a text in several formats the first, which chains the others."""
         self.referrers: dict[tuple[str, str, int], list[Version]] = {}
         self.bindings: dict[tuple[str, str, str, str], Binding] = {}
         self.collections: dict[str, Collection] = {}

@@ -1,4 +1,4 @@
-"""Ways along the chains of the model: from an version number to its version, a content to its schema ids, a schema id to its uses."""
+"""Walks along the chains of the model: from a number to its version, from a content to its entries."""
 
 from __future__ import annotations
 
@@ -23,8 +23,15 @@ def find_version(subject: Subject, version_number: int) -> Version | None:
 
 
 def next_kind_version(subject: Subject | None, schema_kind: SchemaKind, version_number: int) -> int:
-    """The number a new version gets in its kind: its version number while there is one kind, else one above the highest."""
-    if subject is None or subject.kind is None or (subject.kind == schema_kind and subject.highest_kind_versions is None):
+    """Return the number a new version gets in its kind.
+
+    It is the version number while the subject has one kind, else one above the highest of the kind.
+    """
+    if (
+        subject is None
+        or subject.kind is None
+        or (subject.kind == schema_kind and subject.highest_kind_versions is None)
+    ):
         return version_number
     return 1 if subject.highest_kind_versions is None else subject.highest_kind_versions.get(schema_kind, 0) + 1
 

@@ -22,9 +22,17 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import msgspec
 import zstandard
 
-from stele.core.events import LogRecord, VersionRegistered, decode_record, encode_record, print_record, read_record, redact_texts
+from stele.core.events import (
+    LogRecord,
+    VersionRegistered,
+    decode_record,
+    encode_record,
+    print_record,
+    read_record,
+    redact_texts,
+)
 from stele.core.fold import fold_record
-from stele.core.ports import LogEntry, Log
+from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state
 from stele.core.state import OWN, State
 from stele.errors import Conflict, InvalidRequest, StoreError

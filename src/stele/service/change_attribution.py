@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from stele.core.findings import Direction, Finding
-from stele.formats.abilities import Place
+from stele.formats.capabilities import OutlineLocation
 from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
 
 MAX_SUSPECTS: Final = 64
@@ -36,7 +36,7 @@ _TAIL: Final = 200
 _TELLING: Final = 2
 """The score of a change that the words of a finding point to."""
 
-Locator = Callable[[str], Place | None]
+Locator = Callable[[str], OutlineLocation | None]
 
 
 class Side(NamedTuple):
@@ -49,11 +49,11 @@ class Side(NamedTuple):
 def plain_locator(tree: Tree) -> Locator:
     """For formats whose findings speak of declarations by their paths: the longest beginning that is one."""
 
-    def locate(path: str) -> Place | None:
+    def locate(path: str) -> OutlineLocation | None:
         ends = [match.start() for match in _STEP.finditer(path)]
         parts = (path[:end] for end in (len(path), *reversed(ends)))
         found = next((part for part in parts if part in tree.nodes), None)
-        return None if found is None else Place(found, partial=found != path)
+        return None if found is None else OutlineLocation(found, partial=found != path)
 
     return locate
 
@@ -173,27 +173,27 @@ class _Blame:
                     waiting.append(used)
                     yield used
 
-    def _place(self, reason: Reason) -> tuple[_Which, Place]:
+    def _place(self, reason: Reason) -> tuple[_Which, OutlineLocation]:
         """Where the finding's path leads furthest: in the reader's schema, or in the writer's for what is gone."""
         backward = reason.direction is Direction.BACKWARD
         readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
         found = [(which, self._located(which, reason.path)) for which in readers_first]
         return found[0] if not found[0][1].partial else max(found, key=lambda item: self._depth(*item))
 
-    def _located(self, which: _Which, path: str) -> Place:
+    def _located(self, which: _Which, path: str) -> OutlineLocation:
         side = self.sides[which]
         place = side.locate(path)
         if place is not None and place.path in side.tree.nodes:
             return place
         label = f"reference({path.partition('#')[0]})"
-        return Place(label if label in side.tree.nodes else side.tree.top, partial=True)
+        return OutlineLocation(label if label in side.tree.nodes else side.tree.top, partial=True)
 
-    def _depth(self, which: _Which, place: Place) -> tuple[bool, int]:
+    def _depth(self, which: _Which, place: OutlineLocation) -> tuple[bool, int]:
         tree = self.sides[which].tree
         return not place.partial, 0 if place.path == tree.top else 1 + sum(1 for _ in tree.above(place.path))
 
     @staticmethod
-    def _score(change: Change, finding: Finding, place: Place, words: frozenset[str]) -> int:
+    def _score(change: Change, finding: Finding, place: OutlineLocation, words: frozenset[str]) -> int:
         """How much the words of a finding point to a change."""
         score = 0
         if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):

@@ -6,10 +6,11 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from stele.core.findings import Finding, WhenUndecided
 from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, Verdicts
+from stele.core.findings import Finding, WhenUndecided
 from stele.core.state import State
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.service import validators
 from stele.service.schemas import Schemas, Texts, texts_of
 
@@ -40,10 +41,12 @@ class Judge:
             self._known.popitem(last=False)
         return found
 
-    def _answer(self, work: list[tuple[CompatibilityRequest, Texts, Texts]]) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
+    def _answer(
+        self, work: list[tuple[CompatibilityRequest, Texts, Texts]]
+    ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
         found: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
         for question, reader_texts, writer_texts in work:
-            fmt = catalogue.get(question.format)
+            fmt = get_format(question.format)
             reader = self._schemas.parsed(fmt, question.reader, reader_texts)
             adopted = dict(question.adopted)
             if question.ruleset.startswith(VALIDATOR_PREFIX):
@@ -54,8 +57,8 @@ class Judge:
                 findings = validators.objections(name, fmt, reader, before, adopted)
             else:
                 writer = self._schemas.parsed(fmt, question.writer, writer_texts)
-                ruleset = rulesets.in_force(fmt, question.ruleset, adopted)
-                findings = tuple(rulesets.check(fmt, reader, writer, ruleset))
+                ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
+                findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
             found[question] = findings = self.undecided.weigh_findings(findings)
             if any(finding.breaks for finding in findings):
                 break

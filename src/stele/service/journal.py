@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from stele.core import events as ev
-from stele.core.model import SettingsLevel, Reference, Settings
+from stele.core.model import Reference, Settings, SettingsLevel
 from stele.core.policy_json import PolicyJson
 from stele.service.registry import Registry
 
@@ -194,7 +194,9 @@ def _of_versions(kind: str) -> Callable[[Any], Iterator[_Row]]:
     """One row for each version; one without a number where there was none, and the subject alone goes."""
 
     def rows(event: Any) -> Iterator[_Row]:
-        yield from (_Row(kind, event.key.namespace, event.key.name, ordinal) for ordinal in event.version_numbers or (None,))
+        yield from (
+            _Row(kind, event.key.namespace, event.key.name, ordinal) for ordinal in event.version_numbers or (None,)
+        )
 
     return rows
 

@@ -14,7 +14,7 @@ from msgspec import Meta
 from stele.core import queries
 from stele.core.commands import ChangeSettings
 from stele.core.decide.decision import checked_name
-from stele.core.model import REGISTRY_LEVEL, SettingsLevel, Settings, SubjectKey
+from stele.core.model import REGISTRY_LEVEL, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD, Policy
 from stele.core.policy_json import PolicyJson
 from stele.core.ports import Format
@@ -148,7 +148,7 @@ def _deciding(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str,
     found = {}
     for fmt in installed_formats():
         own = {name: version for (format_name, name), version in versions.items() if format_name == fmt.name}
-        found[fmt.name] = rulesets.meant(fmt, preferred, own)
+        found[fmt.name] = rulesets.effective_name(fmt, preferred, own)
     return {name: full for name, full in found.items() if full}
 
 
@@ -161,6 +161,6 @@ def _require_installed(policy: Policy | None, ruleset: str | None) -> None:
 
 def _has(fmt: Format[Any], ruleset: str) -> bool:
     try:
-        return bool(rulesets.newest(fmt, ruleset))
+        return bool(rulesets.newest_ruleset(fmt, ruleset))
     except UnknownRuleset:
         return False

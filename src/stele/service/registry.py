@@ -22,15 +22,15 @@ import structlog
 
 from stele.core import commands as cmd
 from stele.core import queries
+from stele.core.compatibility_requests import VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
-from stele.core.events import LogRecord, EventMetadata, decode_record, encode_record, redact_texts
+from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record, redact_texts
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.fold import fold, fold_record
 from stele.core.model import Attachments, SchemaDocument, SubjectKey
 from stele.core.policy import Policy
-from stele.core.ports import LogEntry, Log
-from stele.core.compatibility_requests import VerdictsRequired
+from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import NotFound, SteleError, StoreError, StoreTimeout

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 
 from stele.core import queries
+from stele.core.compatibility_requests import SchemaSource
 from stele.core.decide.compatibility import candidates
 from stele.core.findings import Direction, Finding, Verdict
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.policy import PolicyKind
 from stele.core.ports import Format
-from stele.core.compatibility_requests import SchemaSource
 from stele.core.state import State
 from stele.errors import InvalidRequest, SteleError
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.service.rulesets import installed_formats
 from stele.service.schemas import Schemas, Texts, texts_of
 
@@ -149,14 +150,16 @@ def _planned(request: ReportRequest) -> _Plan:
             raise InvalidRequest("a ruleset belongs to a format: name the format, too")
         formats = {fmt.name: fmt for fmt in installed_formats()}
     else:
-        fmt = catalogue.get(request.format)
+        fmt = get_format(request.format)
         formats = {fmt.name: fmt}
     if request.everywhere and not request.ruleset:
         raise InvalidRequest("name the ruleset that is to stand in everywhere")
     versions: dict[str, dict[str, int]] = {}
     everywhere = ""
     for name, fmt in formats.items():
-        wanted = [rulesets.newest(fmt, request.ruleset)] if request.ruleset else rulesets.installed(fmt)
+        wanted = (
+            [rulesets.newest_ruleset(fmt, request.ruleset)] if request.ruleset else rulesets.installed_rulesets(fmt)
+        )
         table = versions.setdefault(name, {})
         for bare, version in map(rulesets.split_ruleset, wanted):
             table[bare] = max(version or rulesets.FIRST, table.get(bare, 0))
@@ -167,7 +170,9 @@ def _planned(request: ReportRequest) -> _Plan:
 def _keys(state: State, request: ReportRequest) -> list[SubjectKey]:
     """Subjects from where the last page ended, sorted."""
     spaces = [request.space] if request.space is not None else list(state.namespaces)
-    keys = sorted(SubjectKey(name, subject) for name in spaces if (s := state.find_namespace(name)) for subject in s.subjects)
+    keys = sorted(
+        SubjectKey(name, subject) for name in spaces if (s := state.find_namespace(name)) for subject in s.subjects
+    )
     return keys if request.after is None else keys[bisect_left(keys, _key_of(request.after)) :]
 
 
@@ -192,7 +197,9 @@ def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> I
         own: tuple[SchemaSource, Texts] | None = None
         for older, backward, forward in policy.list_comparisons(below):
             place = Place(*key, version.version_number, older.version_number)
-            seen = after is not None and after.version == version.version_number and older.version_number >= after.against
+            seen = (
+                after is not None and after.version == version.version_number and older.version_number >= after.against
+            )
             if seen or older.kind.format != version.kind.format:
                 continue
             own = own or _text(state, version.content.sha, version.schema.attachments.references)
@@ -207,8 +214,8 @@ def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> I
 def _two(state: State, plan: _Plan, fmt: Format[Any], preferred: str) -> tuple[str, str]:
     """Full names of the rulesets that decide now, and would then."""
     adopted = dict(queries.adopted_rulesets(state, fmt.name))
-    now = rulesets.meant(fmt, preferred, adopted)
-    return now, plan.everywhere or rulesets.meant(fmt, preferred, {**adopted, **plan.versions[fmt.name]})
+    now = rulesets.effective_name(fmt, preferred, adopted)
+    return now, plan.everywhere or rulesets.effective_name(fmt, preferred, {**adopted, **plan.versions[fmt.name]})
 
 
 def _text(state: State, sha: bytes, references: Any) -> tuple[SchemaSource, Texts]:
@@ -252,7 +259,7 @@ def _verdict(
 ) -> tuple[str, list[Finding]]:
     try:
         reader, writer = (schemas.parsed(fmt, *side) for side in sides)
-        findings = rulesets.check(fmt, reader, writer, ruleset)
+        findings = rulesets.run_ruleset(fmt, reader, writer, ruleset)
     except SteleError as error:
         return "error", [Finding(rule="NO_VERDICT", path="", why=str(error))]
     return Verdict.from_findings(findings).value, [finding for finding in findings if finding.breaks]

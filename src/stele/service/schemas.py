@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stele.core import queries
-from stele.core.model import SchemaDocument, Reference, SubmittedText
-from stele.core.ports import TextForm, Format, Parsed
 from stele.core.compatibility_requests import SchemaSource
+from stele.core.model import Reference, SchemaDocument, SubmittedText
+from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
 from stele.errors import NotFound, UnresolvedReference
-from stele.formats import catalogue
+from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
 LATEST = -1
@@ -64,9 +64,11 @@ class Schemas:
         `UnresolvedReference`, `TooLarge`.
         """
         self.limits.check_text(text)
-        fmt = catalogue.get(format_name)
+        fmt = get_format(format_name)
         resolved = tuple(resolve(state, reference) for reference in references)
-        closure = queries.resolve_references(state, resolved, queries.ACTIVE_ONLY if strict else queries.ACTIVE_OR_SOFT_DELETED)
+        closure = queries.resolve_references(
+            state, resolved, queries.ACTIVE_ONLY if strict else queries.ACTIVE_OR_SOFT_DELETED
+        )
         self.limits.check_references(len(closure))
         texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
         return await asyncio.to_thread(self._prepare, fmt, text, resolved, closure, texts, form, strict)
@@ -103,17 +105,17 @@ class Schemas:
 
     def installed(self) -> tuple[str, ...]:
         """Names of all formats there are."""
-        return catalogue.names()
+        return list_formats()
 
     async def compares(self, format_name: str) -> bool:
         """Whether schemas of a format can be compared at all. Raises `UnknownFormat`."""
-        return bool((await asyncio.to_thread(catalogue.get, format_name)).rulesets)
+        return bool((await asyncio.to_thread(get_format, format_name)).rulesets)
 
     async def parsed_schema(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference]
     ) -> tuple[Format[Any], Parsed]:
         """The parsed form of a registered text with its references."""
-        fmt = catalogue.get(format_name)
+        fmt = get_format(format_name)
         source = SchemaSource(sha, queries.resolve_references(state, references))
         return fmt, await asyncio.to_thread(self.parsed, fmt, source, texts_of(state, source))
 

@@ -173,7 +173,9 @@ class Usage:
         state = await self._registry.current()
         if ordinal is None:
             queries.get_version(state, key, None, queries.ACTIVE_OR_SOFT_DELETED)
-            rows = queries.list_versions(state.find_subject(key)) or queries.list_versions(state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED)
+            rows = queries.list_versions(state.find_subject(key)) or queries.list_versions(
+                state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED
+            )
         else:
             rows = [queries.get_version(state, key, ordinal, queries.ACTIVE_OR_SOFT_DELETED)]
         numbers = tuple(row.version_number for row in rows)

@@ -6,20 +6,20 @@
 Nothing here imports Spark before it is used.
 """
 
-from stele.spark.catalog import add_source
-from stele.spark.catalog.listing import subject_tables
+from stele.spark.datasource import add_source
+from stele.spark.datasource.listing import subject_tables
 from stele.spark.engines.jvm.jar import add_engine
-from stele.spark.functions import Split, from_registry, to_registry
+from stele.spark.functions import DecodedSplit, from_registry, to_registry
 from stele.spark.pipeline import PipelineConfig, PipelineReport, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.session import local_session
-from stele.spark.sql_functions import register
-from stele.spark.streams import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
+from stele.spark.stream_sql import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
+from stele.spark.stream_sql.functions import register_sql_functions
 from stele.spark.types import from_spark, schema_for, spark_schema, to_spark
 
 __all__ = [
+    "DecodedSplit",
     "PipelineConfig",
     "PipelineReport",
-    "Split",
     "add_engine",
     "add_source",
     "create_stream",
@@ -32,7 +32,7 @@ __all__ = [
     "load_config",
     "local_session",
     "read_stream",
-    "register",
+    "register_sql_functions",
     "run_pipeline",
     "schema_for",
     "script",

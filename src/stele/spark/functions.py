@@ -22,25 +22,26 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 from stele.client import ResolvedSchema, Schema, SchemaSnapshot
 from stele.client.names import split as split_name
 from stele.errors import ContentNotFound, Invalid, NotFound
-from stele.spark.decoding import Decode
-from stele.spark.encoding import Encode, fields_of
+from stele.spark.decode.decoding import DecodeTask
+from stele.spark.decode.encoding import EncodeTask, field_names
+from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
+from stele.spark.registry.snapshot import ReaderLike, pin_schemas
 from stele.spark.session import need_spark
-from stele.spark.source import PATIENCE, ReaderLike, RegistryLike, opened, patiently, pin, portable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-    from stele.spark.planning import Subjects
-    from stele.spark.records import Reading
-    from stele.spark.rules import RulesLike
+    from stele.spark.decode.planning import Subjects
+    from stele.spark.decode.records import ReadPlan
+    from stele.spark.decode.rules import RulesLike
     from stele.spark.wires import WireLike
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
 
 
-class Split(NamedTuple):
+class DecodedSplit(NamedTuple):
     """Good and bad records apart. Each decodes for itself; in a stream, split inside foreachBatch."""
 
     good: DataFrame
@@ -88,7 +89,7 @@ def from_registry(
     id_column: str | None = ...,
     patience: float = ...,
     recursion: int = ...,
-) -> Split: ...
+) -> DecodedSplit: ...
 def from_registry(
     df: DataFrame,
     column: str = "value",
@@ -108,7 +109,7 @@ def from_registry(
     id_column: str | None = None,
     patience: float = PATIENCE,
     recursion: int = 0,
-) -> DataFrame | Split:
+) -> DataFrame | DecodedSplit:
     """Decode a column of records of a registered schema, in batch and streaming DataFrames alike.
 
     column     a binary column
@@ -121,7 +122,7 @@ def from_registry(
     wire       how records name their schemas: `confluent`, or another of `stele.spark.wires`
     headers    the column with the headers of the records, for wires that use them
     message    which message of a Protobuf schema, which struct of a Thrift schema; the usual one otherwise
-    rules      `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.rules`
+    rules      `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.decode.rules`
     topic      where the records were, for rules that ask for it
     engine     for Avro: `jvm`, `vm`, `python`, or `auto`, the first of them that can do it: `jvm` needs its jar in the
                session (`stele.spark.local_session`, `add_engine`), `vm` needs numba. With `python`, Protobuf is read
@@ -142,12 +143,12 @@ def from_registry(
     need_spark()
     if mode not in {"FAILFAST", "PERMISSIVE", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST, PERMISSIVE or DEADLETTER")
-    from stele.spark.planning import planned
+    from stele.spark.decode.planning import plan_read
 
     _check_engine(engine)
     _check_binary(df, _place(df, column))
-    reading = planned(
-        portable(registry),
+    reading = plan_read(
+        as_picklable(registry),
         subject,
         reader,
         message=message,
@@ -158,20 +159,20 @@ def from_registry(
         patience=patience,
         recursion=recursion,
     )
-    return read(df, column, reading, mode=mode, headers=headers, into=into, keep=keep, id_column=id_column)
+    return decode_column(df, column, reading, mode=mode, headers=headers, into=into, keep=keep, id_column=id_column)
 
 
-def read(
+def decode_column(
     df: DataFrame,
     column: str,
-    reading: Reading,
+    reading: ReadPlan,
     *,
     mode: Mode | Literal["DEADLETTER"] = "PERMISSIVE",
     headers: str | None = None,
     into: str = "value",
     keep: Sequence[str] | None = None,
     id_column: str | None = None,
-) -> DataFrame | Split:
+) -> DataFrame | DecodedSplit:
     """Decode a column by what was planned already; see `from_registry` for the other arguments."""
     raw = _place(df, column)
     kept = [n for n in range(len(df.columns)) if n != raw] if keep is None else [_place(df, name) for name in keep]
@@ -180,8 +181,8 @@ def read(
     names = [df.columns[place] for place in kept]
     _check_names(names, added)
     taken = [raw, *_headers(df, headers, needed=reading.wire.needs_headers)]
-    decode = Decode(reading, with_headers=len(taken) > 1, with_id=bool(id_column), fail_fast=mode == "FAILFAST")
-    types = spark_types(decode.types())
+    decode = DecodeTask(reading, with_headers=len(taken) > 1, with_id=bool(id_column), fail_fast=mode == "FAILFAST")
+    types = to_spark_types(decode.added_types())
     if mode != "DEADLETTER":
         return _mapped(df, taken, kept, decode, types).toDF(*names, *added)
     # the dead letters have all columns
@@ -192,7 +193,7 @@ def read(
     bad = f"p{len(both.columns) - 1}"
     good = both.where(f"{bad} IS NULL").select(*(f"p{place}" for place in wanted)).toDF(*names, *added[:-1])
     dead = both.where(f"{bad} IS NOT NULL").select(*(f"p{place}" for place in range(first)), bad)
-    return Split(good, dead.toDF(*df.columns, error))
+    return DecodedSplit(good, dead.toDF(*df.columns, error))
 
 
 def to_registry(
@@ -225,7 +226,7 @@ def to_registry(
     wire           how records name the schema; see `from_registry`
     headers_into   the column for headers of records, with wires that have them; as Spark's Kafka sink takes them
     message        which message of a Protobuf schema, which struct of a Thrift schema
-    rules          `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.rules`
+    rules          `refuse`, `run` (or `Rules`), `ignore`; see `stele.spark.decode.rules`
     topic          where the records go, for rules that ask for it
     patience       seconds for which a registry that does not answer is asked again
     recursion      how often a type that contains itself may stand inside itself in the columns; null, or an empty list,
@@ -239,14 +240,14 @@ def to_registry(
     need_spark()
     from pyspark.sql.types import BinaryType
 
-    from stele.spark.planning import prepared
+    from stele.spark.decode.planning import plan_write
     from stele.spark.wires.base import HEADERS
 
     _check_engine(engine)
     kept = [_place(df, name) for name in keep]
-    registry = portable(registry)
-    writer = patiently(lambda: _writer(registry, subject, schema, auto_register=auto_register), patience)
-    writing = prepared(
+    registry = as_picklable(registry)
+    writer = retry_unavailable(lambda: _writer(registry, subject, schema, auto_register=auto_register), patience)
+    writing = plan_write(
         writer, registry, wire=wire, message=message, rules=rules, topic=topic, engine=engine, recursion=recursion
     )
     added = [into, headers_into] if writing.wire.needs_headers else [into]
@@ -255,10 +256,10 @@ def to_registry(
         fields, chosen = None, [_place(df, columns)]
     else:
         named = [name for name in df.columns if name not in keep] if columns is None else list(columns)
-        fields, chosen = fields_of(writer, named, message, recursion), [_place(df, name) for name in named]
-    encode = Encode(writing, fields)
-    encode.check([_arrow_type(df.schema.fields[place].dataType) for place in chosen])
-    types = [BinaryType(), *spark_types([HEADERS] if len(added) > 1 else [])]
+        fields, chosen = field_names(writer, named, message, recursion), [_place(df, name) for name in named]
+    encode = EncodeTask(writing, fields)
+    encode.check_columns([_arrow_type(df.schema.fields[place].dataType) for place in chosen])
+    types = [BinaryType(), *to_spark_types([HEADERS] if len(added) > 1 else [])]
     return _mapped(df, chosen, kept, encode, types).toDF(*keep, *added)
 
 
@@ -266,7 +267,7 @@ def _mapped(
     df: DataFrame,
     taken: Sequence[int],
     kept: Sequence[int],
-    function: Decode | Encode,
+    function: DecodeTask | EncodeTask,
     added: Sequence[DataType],
 ) -> DataFrame:
     """Map batches of the taken columns and the kept ones behind them to the kept ones and the added ones behind them.
@@ -279,7 +280,7 @@ def _mapped(
 
     every = df.toDF(*(f"c{n}" for n in range(len(df.columns))))
     chosen = every.select(*(f.col(f"c{place}").alias(f"p{n}") for n, place in enumerate((*taken, *kept))))
-    expressed = function.expressed(chosen)
+    expressed = function.as_expression(chosen)
     if expressed is not None:
         return expressed
     there = chosen.schema.fields[len(taken) :]
@@ -288,7 +289,7 @@ def _mapped(
     return chosen.mapInArrow(function, StructType(fields))
 
 
-def spark_types(types: Sequence[pa.DataType]) -> list[DataType]:
+def to_spark_types(types: Sequence[pa.DataType]) -> list[DataType]:
     """The types of Spark for those of Arrow."""
     from pyspark.sql.pandas.types import from_arrow_type
 
@@ -347,14 +348,14 @@ def _writer(
     registry: RegistryLike, subject: str, schema: str | Schema | None, *, auto_register: bool
 ) -> ResolvedSchema:
     if schema is None:
-        return pin(registry, subject).reader
+        return pin_schemas(registry, subject).reader
     wanted = Schema(schema, _format_of(registry, subject)) if isinstance(schema, str) else schema
     if isinstance(registry, SchemaSnapshot):
         for known in registry.schemas:
             if known.subject == subject and known.text == wanted.text:
                 return known
         raise ContentNotFound(f"of that text in the snapshot's subject {subject!r}")
-    client = opened(registry)
+    client = get_client(registry)
     call = client.register if auto_register else client.lookup
     return client.resolve(call(subject, wanted).id, context=split_name(subject).context)
 
@@ -362,6 +363,6 @@ def _writer(
 def _format_of(registry: RegistryLike, subject: str) -> str:
     """The format of a subject's newest version; Avro where there is none yet."""
     try:
-        return pin(registry, subject).reader.schema_type
+        return pin_schemas(registry, subject).reader.schema_type
     except NotFound:
         return "AVRO"

@@ -107,7 +107,7 @@ class Material:
         """The findings of a ruleset by its full or bare name ('': the default), as a registry asks for them."""
         if not ruleset:
             return self.format.check(reader, writer)
-        return rulesets.check(self.format, reader, writer, rulesets.newest(self.format, ruleset))
+        return rulesets.run_ruleset(self.format, reader, writer, rulesets.newest_ruleset(self.format, ruleset))
 
     def parse(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
         """The document, read as leniently as what an older registry let in; each only once."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from stele.core.findings import Finding, Severity
 from stele.core.ports import Field, TextForm
 from stele.errors import MalformedSchema, UnknownRuleset, UnresolvedReference
-from stele.formats.rulesets import newest
+from stele.formats.rulesets import newest_ruleset
 from stele.testing.format_cases import Case, pairs
 from stele.testing.format_material import Material, fail
 
@@ -210,8 +210,8 @@ class VerdictChecks:
             fail([f"check answers for the ruleset {name!r}"])
         if schemas.rulesets:
             for case in self._asked():
-                same = self._findings(case, "") == self._findings(case, newest(schemas))
-                fail([] if same else [f"{case.id}: the default differs from {newest(schemas)}"])
+                same = self._findings(case, "") == self._findings(case, newest_ruleset(schemas))
+                fail([] if same else [f"{case.id}: the default differs from {newest_ruleset(schemas)}"])
 
     def _asked(self) -> list[Case]:
         cases = [case for case in self.material.judged if case.compatible is not None and case.compiles]

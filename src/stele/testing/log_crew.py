@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from stele.core.ports import LogEntry, Log
+from stele.core.ports import Log, LogEntry
 from stele.testing.log_worker import Report, record_of
 
 __all__ = ["Crew", "Member", "Verdict", "examine", "read_all"]

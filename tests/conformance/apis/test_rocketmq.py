@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from stele.apis.rocketmq import application
-from stele.core.commands import CompatibilityCheck, ClearMode, RegisterSchema, SetMode
+from stele.core.commands import ClearMode, CompatibilityCheck, RegisterSchema, SetMode
 from stele.core.decide.register import document_of
-from stele.core.model import SettingsLevel, Mode, SubjectKey
+from stele.core.model import Mode, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES
 from stele.server.app import Server
 from stele.server.dispatch import App, Front, Mount

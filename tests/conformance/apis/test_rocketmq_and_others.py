@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from stele.core.commands import ChangeSettings
 from stele.core.model import SettingsLevel
-from stele.core.policy import ALL_VERSIONS, DENY_ALL, LATEST_VERSION, VersionRange, Policy, RangeKind
+from stele.core.policy import ALL_VERSIONS, DENY_ALL, LATEST_VERSION, Policy, RangeKind, VersionRange
 from stele.server.dialects import build_front
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings

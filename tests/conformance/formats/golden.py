@@ -19,8 +19,9 @@ from format_cases import published
 
 from stele.core.findings import Verdict
 from stele.errors import SteleError
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
 from stele.formats.jsonschema.containment.prover import PROVER
+from stele.formats.registry import get_format
 
 FOLDER = Path(__file__).parent / "verdicts"
 FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
@@ -48,8 +49,8 @@ def written(format_name: str) -> Verdicts:
 
 def computed(format_name: str) -> Verdicts:
     """What the rules say today."""
-    fmt = catalogue.get(format_name)
-    names = rulesets.installed(fmt)
+    fmt = get_format(format_name)
+    names = rulesets.installed_rulesets(fmt)
     patience, PROVER._deadline = PROVER._deadline, _PATIENCE
     try:
         said = {
@@ -78,7 +79,7 @@ def _pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _said(format_name: str, ruleset: str, reader: str, writer: str) -> str:
-    fmt = catalogue.get(format_name)
+    fmt = get_format(format_name)
     try:
         sides = [fmt.parse(text.encode(), {}, strict=False) for text in (reader, writer)]
         findings = fmt.check(*sides, ruleset)
@@ -108,7 +109,10 @@ def complaint(format_name: str, before: Verdicts, now: Verdicts) -> str:
         return (
             f"{format_name} lost {', '.join(gone)}: registries that judge by them would refuse every write. Keep them."
         )
-    default, known = rulesets.split_ruleset(before.rulesets[0])[0], {rulesets.split_ruleset(name)[0] for name in before.rulesets}
+    default, known = (
+        rulesets.split_ruleset(before.rulesets[0])[0],
+        {rulesets.split_ruleset(name)[0] for name in before.rulesets},
+    )
     if rulesets.split_ruleset(now.rulesets[0])[0] != default:
         return f"the default ruleset of {format_name} is {default} for ever: list it first"
     added = [name for name in now.rulesets if rulesets.split_ruleset(name)[0] not in known]

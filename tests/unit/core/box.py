@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Callable
 
 from stele.core import commands as cmd
+from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import decide
-from stele.core.events import Event, LogRecord, EventMetadata
+from stele.core.events import Event, EventMetadata, LogRecord
 from stele.core.findings import Finding
 from stele.core.fold import fold_record
-from stele.core.model import SchemaDocument, Reference, SubjectKey
-from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
+from stele.core.model import Reference, SchemaDocument, SubjectKey
 from stele.core.state import State
 
 S = SubjectKey("", "s")

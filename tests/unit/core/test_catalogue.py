@@ -8,8 +8,16 @@ from tests.unit.core.box import Box, S, T
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.commands import AddCodec, AssignEncoding, AddBinding, CreateNamespace, CreateSubject, DeleteNamespace, SubjectDefaults
-from stele.core.model import Binding, SettingsLevel, Mode, Numbering, ComparisonScope, SubjectKey
+from stele.core.commands import (
+    AddBinding,
+    AddCodec,
+    AssignEncoding,
+    CreateNamespace,
+    CreateSubject,
+    DeleteNamespace,
+    SubjectDefaults,
+)
+from stele.core.model import Binding, ComparisonScope, Mode, Numbering, SettingsLevel, SubjectKey
 from stele.core.policy import DENY_ALL, POLICIES
 from stele.errors import (
     AlreadyExists,
@@ -18,10 +26,10 @@ from stele.errors import (
     EncodingNotFound,
     InvalidName,
     InvalidRequest,
+    NamespaceNotFound,
     NotEmpty,
     PreconditionFailed,
     ReadOnly,
-    NamespaceNotFound,
     SubjectNotFound,
     VersionNotFound,
 )
@@ -121,7 +129,11 @@ def test_a_created_subject_keeps_what_its_dialect_says() -> None:
     box.do(CreateSubject(S, defaults, description="d", labels={"l": "1"}, dialect_data={"x": 1}))
     subject = box.state.find_subject(S)
     assert subject is not None
-    assert (subject.numbering, subject.comparison_scope, subject.default_policy) == (Numbering.NEVER_REUSE, ComparisonScope.SCHEMA_KIND, DENY_ALL)
+    assert (subject.numbering, subject.comparison_scope, subject.default_policy) == (
+        Numbering.NEVER_REUSE,
+        ComparisonScope.SCHEMA_KIND,
+        DENY_ALL,
+    )
     assert (subject.format, subject.description, subject.dialect_data) == ("avro", "d", {"x": 1})
     with pytest.raises(AlreadyExists):
         box.do(CreateSubject(S))
@@ -327,7 +339,10 @@ def test_deletions_on_what_was_seen_bound() -> None:
     box = Box()
     box.register(S, "a")
     box.do(AddBinding(binding(S)))
-    for command in (cmd.DeleteSubject(S, expected_bindings=frozenset()), cmd.DeleteVersion(S, 1, expected_bindings=frozenset())):
+    for command in (
+        cmd.DeleteSubject(S, expected_bindings=frozenset()),
+        cmd.DeleteVersion(S, 1, expected_bindings=frozenset()),
+    ):
         with pytest.raises(PreconditionFailed):
             box.do(command)
     box.do(cmd.DeleteVersion(S, 1, expected_bindings=frozenset({binding(S)})))

@@ -7,9 +7,9 @@ from tests.unit.core.box import Box, S, T, doc, to
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.commands import CompatibilityCheck, DeleteSubject, DeleteVersion, DeleteMode, SubjectDefaults
-from stele.core.events import VersionRegistered, IncarnationEnded, BindingRemoved
-from stele.core.model import Binding, SettingsLevel, VersionState, Mode, Numbering, SubjectKey
+from stele.core.commands import CompatibilityCheck, DeleteMode, DeleteSubject, DeleteVersion, SubjectDefaults
+from stele.core.events import BindingRemoved, IncarnationEnded, VersionRegistered
+from stele.core.model import Binding, Mode, Numbering, SettingsLevel, SubjectKey, VersionState
 from stele.core.policy import ALLOW_ANY
 from stele.errors import (
     AlreadySoftDeleted,
@@ -296,7 +296,9 @@ def test_a_deletion_of_what_has_changed_is_refused() -> None:
     for latest in (0, 1, 3):
         with pytest.raises(PreconditionFailed):
             box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, expected_latest=latest))
-    assert box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, expected_latest=2)) == cmd.DeletedVersions((1, 2))
+    assert box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, expected_latest=2)) == cmd.DeletedVersions(
+        (1, 2)
+    )
 
 
 def test_the_same_text_after_closing_keeps_its_id() -> None:

@@ -11,10 +11,10 @@ from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.events import LogRecord
 from stele.core.fold import fold_record
-from stele.core.model import VersionState, Reference, SubjectKey
+from stele.core.model import Reference, SubjectKey, VersionState
 from stele.core.policy import ALLOW_ANY
 from stele.core.state import State
-from stele.errors import AlreadyExists, InUse, NotEmpty, NamespaceNotFound
+from stele.errors import AlreadyExists, InUse, NamespaceNotFound, NotEmpty
 
 A, B = SubjectKey("ö", "a"), SubjectKey("ö", "b")
 OPEN = cmd.SubjectDefaults(policy=ALLOW_ANY)
@@ -37,11 +37,15 @@ def test_a_uri_names_one_live_version() -> None:
     """What brings a known URI is that version or refused; a deleted version leaves its URI to others."""
     state = State()
     first = run(state, register(A, 0, origin_uri="u:1"))
-    assert run(state, register(A, 0, origin_uri="u:1")) == cmd.Registration(A, 1, first.schema_id, first.uid, created=False)
+    assert run(state, register(A, 0, origin_uri="u:1")) == cmd.Registration(
+        A, 1, first.schema_id, first.uid, created=False
+    )
     for other in (register(A, 1, origin_uri="u:1"), register(B, 0, origin_uri="u:1")):
         with pytest.raises(AlreadyExists):
             run(state, other)
-    assert run(state, register(A, 0, origin_uri="u:2")).version_number == 2, "equal texts under two URIs are two versions"
+    assert run(state, register(A, 0, origin_uri="u:2")).version_number == 2, (
+        "equal texts under two URIs are two versions"
+    )
     found = queries.find_version_by_origin(state, "u:1")
     assert found is not None
     assert found.version_number == 1

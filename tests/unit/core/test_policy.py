@@ -17,14 +17,17 @@ from stele.core.policy import (
     LATEST_VERSION,
     NO_VERSIONS,
     POLICIES,
-    VersionRange,
     Policy,
     RangeKind,
+    VersionRange,
     find_policy,
 )
 from stele.errors import UnknownPolicy
 
-extents = st.one_of(st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]), st.integers(1, 6).map(lambda n: VersionRange(RangeKind.SINCE, n)))
+extents = st.one_of(
+    st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]),
+    st.integers(1, 6).map(lambda n: VersionRange(RangeKind.SINCE, n)),
+)
 
 
 def rows(*ordinals: int) -> list[Version]:
@@ -34,7 +37,9 @@ def rows(*ordinals: int) -> list[Version]:
 
 def compared(policy: Policy, *ordinals: int) -> list[tuple[int, bool, bool]]:
     """(ordinal, backward, forward) a policy compares with."""
-    return [(row.version_number, backward, forward) for row, backward, forward in policy.list_comparisons(rows(*ordinals))]
+    return [
+        (row.version_number, backward, forward) for row, backward, forward in policy.list_comparisons(rows(*ordinals))
+    ]
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -69,7 +74,9 @@ def test_the_nearest_name_is_never_laxer(policy: Policy, nearest: str) -> None:
 
 
 @given(extents, extents, st.lists(st.integers(1, 9), unique=True))
-def test_the_nearest_named_policy_compares_with_no_less(back: VersionRange, fore: VersionRange, ordinals: list[int]) -> None:
+def test_the_nearest_named_policy_compares_with_no_less(
+    back: VersionRange, fore: VersionRange, ordinals: list[int]
+) -> None:
     """Whatever a policy compares with, the policy of its nearest name compares with, too."""
     policy = Policy(backward=back, forward=fore)
     newest_first = sorted(ordinals, reverse=True)
@@ -96,7 +103,10 @@ def test_covering_is_looking_at_no_less(wide: VersionRange, narrow: VersionRange
         (POLICIES["FULL_TRANSITIVE"], [(7, True, True), (5, True, True), (2, True, True)]),
         (Policy(backward=VersionRange(RangeKind.SINCE, 5)), [(7, True, False), (5, True, False)]),
         (Policy(backward=VersionRange(RangeKind.SINCE, 8)), []),
-        (Policy(backward=LATEST_VERSION, forward=VersionRange(RangeKind.SINCE, 3)), [(7, True, True), (5, False, True)]),
+        (
+            Policy(backward=LATEST_VERSION, forward=VersionRange(RangeKind.SINCE, 3)),
+            [(7, True, True), (5, False, True)],
+        ),
     ],
 )
 def test_a_policy_compares_newest_first_with_what_it_reaches(policy: Policy, expected: list[object]) -> None:

@@ -7,11 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, DENY_ALL, LATEST_VERSION, NO_VERSIONS, POLICIES, VersionRange, PolicyKind, Policy, RangeKind
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    NO_VERSIONS,
+    POLICIES,
+    Policy,
+    PolicyKind,
+    RangeKind,
+    VersionRange,
+)
 from stele.core.policy_json import PolicyJson, parse_range, print_range
 from stele.errors import UnknownPolicy
 
-extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 2**31 - 1).map(lambda n: VersionRange(RangeKind.SINCE, n))
+extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 2**31 - 1).map(
+    lambda n: VersionRange(RangeKind.SINCE, n)
+)
 checkers = st.lists(st.text(min_size=1, max_size=5), unique=True, max_size=3).map(tuple)
 
 

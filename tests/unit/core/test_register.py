@@ -9,10 +9,21 @@ from tests.unit.core.box import Box, S, T, doc, to
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, SubjectDefaults
-from stele.core.events import VersionRegistered, SubjectCreated
+from stele.core.events import SubjectCreated, VersionRegistered
 from stele.core.metadata import Metadata, Rule, RuleSet
-from stele.core.model import MAX_INT32, NO_ATTACHMENTS, SchemaKind, SettingsLevel, VersionState, Mode, Numbering, Reference, ComparisonScope, SubjectKey
-from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, LATEST_VERSION, POLICIES, PolicyKind, Policy
+from stele.core.model import (
+    MAX_INT32,
+    NO_ATTACHMENTS,
+    ComparisonScope,
+    Mode,
+    Numbering,
+    Reference,
+    SchemaKind,
+    SettingsLevel,
+    SubjectKey,
+    VersionState,
+)
+from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, LATEST_VERSION, POLICIES, Policy, PolicyKind
 from stele.core.snapshot import dump_state, load_state
 from stele.errors import (
     FormatMismatch,
@@ -78,7 +89,9 @@ def test_the_language_is_part_of_the_identity() -> None:
         outcome = box.do(RegisterSchema(key, doc("a", name, normalized=name.encode())))
         assert isinstance(outcome, cmd.Registration)
         assert outcome.schema_id == number
-    in_two = RegisterSchema(S, doc("a", "json", normalized=b"json"), equality=Equality.DIGEST, equality_digest="normalized")
+    in_two = RegisterSchema(
+        S, doc("a", "json", normalized=b"json"), equality=Equality.DIGEST, equality_digest="normalized"
+    )
     in_two = msgspec.structs.replace(in_two, check=CompatibilityCheck.SKIP)
     first, again = box.do(in_two), box.do(in_two)
     assert isinstance(first, cmd.Registration)
@@ -93,7 +106,10 @@ def test_the_language_is_part_of_the_identity() -> None:
         assert state is not None
         formats = {gid: row.content.format for gid, row in state.namespaces[""].schema_entries.items()}
         assert formats == {1: "avro", 2: "json"}
-        assert [(row.format, state.get_text(row)) for row in queries.list_contents(state)] == [("avro", b"a"), ("json", b"a")]
+        assert [(row.format, state.get_text(row)) for row in queries.list_contents(state)] == [
+            ("avro", b"a"),
+            ("json", b"a"),
+        ]
     box.purge(S)
     box.purge(SubjectKey("", "u"))
     assert [row.format for row in queries.list_contents(box.state)] == ["json"], "what is left has its text"
@@ -570,7 +586,9 @@ def test_an_import_overwrites_the_version_it_names() -> None:
     box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     box.register(S, "a", schema_id=1, version_number=1)
     box.register(S, "b", schema_id=2, version_number=1)
-    assert [(row.version_number, row.schema.schema_id) for row in queries.list_versions(box.state.find_subject(S))] == [(1, 2)]
+    assert [(row.version_number, row.schema.schema_id) for row in queries.list_versions(box.state.find_subject(S))] == [
+        (1, 2)
+    ]
     assert 1 not in box.state.namespaces[""].schema_entries
     box.register(S, "b", schema_id=3, version_number=1)
     assert queries.get_schema_entry(box.state, "", 3).content.sha == doc("b").sha
@@ -589,7 +607,10 @@ def test_an_import_brings_a_retired_version_back() -> None:
     assert box.ordinals(S) == [2]
     box.retire(S)
     assert box.register(S, "a", schema_id=1, version_number=1).created
-    assert [(row.version_number, row.state) for row in box.state.find_subject(S).versions] == [(1, VersionState.ACTIVE), (2, VersionState.SOFT_DELETED)]
+    assert [(row.version_number, row.state) for row in box.state.find_subject(S).versions] == [
+        (1, VersionState.ACTIVE),
+        (2, VersionState.SOFT_DELETED),
+    ]
 
 
 def test_an_import_may_refer_to_retired_versions() -> None:
@@ -633,10 +654,18 @@ def test_a_known_text_is_not_written_again() -> None:
 def test_the_author_and_rare_attributes_are_kept() -> None:
     """Who registered and what a dialect sent along is there to be given back."""
     box = Box()
-    box.do(RegisterSchema(S, doc("a"), labels={"l": "1"}, dialect_data={"x": {"y": 1}}, origin_uri="u", ancestor=1), actor="ann")
+    box.do(
+        RegisterSchema(S, doc("a"), labels={"l": "1"}, dialect_data={"x": {"y": 1}}, origin_uri="u", ancestor=1),
+        actor="ann",
+    )
     extra = queries.get_version(box.state, S, 1).attributes
     assert extra is not None
-    assert (extra.created_by, extra.labels, extra.dialect_data, extra.origin_uri) == ("ann", {"l": "1"}, {"x": {"y": 1}}, "u")
+    assert (extra.created_by, extra.labels, extra.dialect_data, extra.origin_uri) == (
+        "ann",
+        {"l": "1"},
+        {"x": {"y": 1}},
+        "u",
+    )
     box.do(RegisterSchema(S, doc("b")))
     assert queries.get_version(box.state, S, 2).attributes is None
 

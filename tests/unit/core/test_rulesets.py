@@ -9,13 +9,13 @@ from tests.unit.core.box import Box, S, doc
 
 from stele.core import commands as cmd
 from stele.core import queries
+from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource, VerdictsRequired
 from stele.core.decide import decide
-from stele.core.events import RulesetAdopted, EventMetadata
+from stele.core.events import EventMetadata, RulesetAdopted
 from stele.core.findings import Finding, Verdict, WhenUndecided
 from stele.core.findings import Severity as Weight
 from stele.core.fold import fold
-from stele.core.model import REGISTRY_LEVEL, SettingsLevel, Mode
-from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource, VerdictsRequired
+from stele.core.model import REGISTRY_LEVEL, Mode, SettingsLevel
 from stele.core.rulesets import join_ruleset, split_ruleset
 from stele.errors import InvalidName, ReadOnly, UnknownRuleset
 

@@ -8,9 +8,9 @@ from tests.unit.core.box import Box, S, T, to
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, SetMode, SubjectDefaults
-from stele.core.events import ModeChanged, BindingRemoved, VersionsPurged
+from stele.core.events import BindingRemoved, ModeChanged, VersionsPurged
 from stele.core.metadata import Rule, RuleSet
-from stele.core.model import REGISTRY_LEVEL, Binding, SettingsLevel, Mode, Settings, SubjectKey
+from stele.core.model import REGISTRY_LEVEL, Binding, Mode, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, POLICIES
 from stele.errors import InUse, InvalidRuleSet, ModeChangeRefused, PreconditionFailed, ReadOnly, SettingNotFound
 

@@ -8,7 +8,7 @@ from tests.unit.core.box import Box, S, T, to
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.model import SettingsLevel, Mode
+from stele.core.model import Mode, SettingsLevel
 from stele.core.policy import DENY_ALL
 from stele.core.snapshot import LAYOUT, dump_state, load_state
 

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.core.box import Box, S, T, to
 
 from stele.core import commands as cmd
-from stele.core.events import LogRecord, VersionRegistered, EventMetadata, decode_record, encode_record, redact_texts
+from stele.core.events import EventMetadata, LogRecord, VersionRegistered, decode_record, encode_record, redact_texts
 from stele.core.fold import fold_record
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.snapshot import dump_state, load_state

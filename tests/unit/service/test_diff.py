@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stele.core.findings import Severity, WhenUndecided
 from stele.errors import MalformedSchema, TooLarge, UnknownFormat, UnknownRuleset
-from stele.formats.outlining import MAX_NODES
+from stele.formats.outline_builder import MAX_NODES
 from stele.service.changes import ChangeKind
 from stele.service.check import Candidate, NamedText
 from stele.service.diff import DiffAnswer, DiffRequest, diff

@@ -12,13 +12,13 @@ import pytest
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
+    DeleteMode,
     DeleteSubject,
     DeleteVersion,
     RegisterSchema,
     Registration,
-    DeleteMode,
 )
-from stele.core.model import Attachments, SettingsLevel, Reference, SubjectKey
+from stele.core.model import Attachments, Reference, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES, Policy
 from stele.core.ports import TextForm
 from stele.errors import Incompatible, InUse, StoreError, SubjectNotFound, TooLarge, UnknownRuleset, UnresolvedReference
@@ -97,7 +97,11 @@ async def test_two_nodes_on_one_file_agree(tmp_path: Path) -> None:
     work = [(nodes[turn % 2], record(f"f{turn // 2}")) for turn in range(60)]
     outcomes = await asyncio.gather(*(put(node, text) for node, text in work))
     for first, second in zip(outcomes[::2], outcomes[1::2], strict=True):
-        assert (first.version_number, first.schema_id, first.uid) == (second.version_number, second.schema_id, second.uid)
+        assert (first.version_number, first.schema_id, first.uid) == (
+            second.version_number,
+            second.schema_id,
+            second.uid,
+        )
     assert {outcome.schema_id for outcome in outcomes} == set(range(1, 31))
     seen = await put(nodes[0], record("last"))
     assert queries.get_version(await nodes[1].current(), KEY, seen.version_number).uid == seen.uid

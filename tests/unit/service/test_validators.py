@@ -15,9 +15,9 @@ from stele.core.findings import Finding, Severity
 from stele.core.model import SettingsLevel as Place
 from stele.core.model import SubjectKey
 from stele.core.policy import ALLOW_ANY, Policy
-from stele.core.ports import TextForm, Format, Parsed
+from stele.core.ports import Format, Parsed, TextForm
 from stele.errors import Incompatible, UnknownRuleset
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 from stele.service import validators
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog
@@ -206,7 +206,7 @@ async def test_plug_ins(registry: Registry) -> None:
 
 def test_a_ruleset_is_the_version_the_registry_adopted() -> None:
     """A bare name means the adopted version; one that is not installed is refused, not replaced by another."""
-    fmt = catalogue.get("avro")
+    fmt = get_format("avro")
     parsed = fmt.parse(b'"int"', {})
     assert validators.objections("ruleset:avro", fmt, parsed, parsed, {"avro": 1}) == ()
     with pytest.raises(UnknownRuleset, match="avro@99"):

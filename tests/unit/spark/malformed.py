@@ -25,11 +25,11 @@ from test_wires import PAYLOADS, VERSIONS, Fake, encoding
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import ready
 from stele.formats.avro import AVRO
+from stele.spark.decode.formats import decoder_for, encoder_for, type_for
+from stele.spark.decode.planning import plan_read
+from stele.spark.decode.records import RecordDecoder
 from stele.spark.engines.base import Decoded, engine_named
 from stele.spark.engines.defaults import varint
-from stele.spark.formats import decoder_for, encoder_for, type_for
-from stele.spark.planning import planned
-from stele.spark.records import RecordDecoder
 from stele.spark.wires.base import HEADERS
 from stele.wire import avro_single, confluent, pravega
 
@@ -231,7 +231,7 @@ def wires(random: Random) -> Iterator[Batch]:
 
         def one(name: str = name, values: Any = values, beside: Any = beside) -> list[Decoded]:
             registry = Fake(*VERSIONS, answers=answers)
-            reading = planned(registry, "s", wire=name.partition(" ")[0], engine="vm", patience=0.0)  # type: ignore[arg-type]  # as in test_wires
+            reading = plan_read(registry, "s", wire=name.partition(" ")[0], engine="vm", patience=0.0)  # type: ignore[arg-type]  # as in test_wires
             return [RecordDecoder(reading).decode(pa.array(values, pa.binary()), beside)]
 
         yield f"wire {name}", one, len(values)

@@ -17,10 +17,10 @@ from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import ready
 from stele.errors import DataError, EncodeError, InvalidRequest
 from stele.formats.protobuf import message_class
+from stele.spark.decode.formats import LANGUAGES, decoder_for, encoder_for, type_for
+from stele.spark.decode.formats.json import JsonLanguage
+from stele.spark.decode.formats.plans import spark_type
 from stele.spark.engines.base import Decoded
-from stele.spark.formats import LANGUAGES, decoder_for, encoder_for, type_for
-from stele.spark.formats.json import JsonLanguage
-from stele.spark.formats.plans import spark_type
 from stele.wire.confluent import frame
 
 PROTO = """

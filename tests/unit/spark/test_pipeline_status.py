@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import StoreError
-from stele.spark.governance.report import shown, to_html, to_json
+from stele.spark.data_audit.report import shown, to_html, to_json
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
 from stele.spark.pipeline.journal import Entry, Journal, held
 from stele.spark.pipeline.report import BatchReport
 from stele.spark.pipeline.status import IdCount, is_running, rate, status
 from stele.spark.pipeline.summary import MOST_COLUMNS, Slots, Summary, summary
-from stele.spark.source import Pin
+from stele.spark.registry.snapshot import PinnedSchemas
 
 SUBJECT = "orders-value"
 START = 1_700_000_000.0
@@ -31,14 +31,14 @@ def config(folder: Path) -> PipelineConfig:
     return PipelineConfig(str(folder / "state"), source, TableConfig(kind="parquet", name="shop.orders"))
 
 
-def pin() -> Pin:
+def pin() -> PinnedSchemas:
     """Two versions of the subject."""
     schemas = tuple(
         ResolvedSchema('"string"', subject=SUBJECT, version=number, id=number + 10, guid=f"guid-{number}")
         for number in (1, 2)
     )
     snapshot = SchemaSnapshot(schemas)
-    return Pin(SUBJECT, snapshot, snapshot.resolve_version(SUBJECT))
+    return PinnedSchemas(SUBJECT, snapshot, snapshot.resolve_version(SUBJECT))
 
 
 def batch(number: int, **more: object) -> BatchReport:

@@ -17,10 +17,10 @@ from stele.client.serdes.rules import RuleContext, RuleExecutor
 from stele.client.serdes.schemas import ready
 from stele.errors import DataError, Invalid, RegistryUnreachable, RuleFailed, VersionNotFound
 from stele.formats.protobuf import message_class
-from stele.spark.planning import planned, prepared
-from stele.spark.records import RecordDecoder, RecordEncoder
-from stele.spark.rules import RulesRefused
-from stele.spark.source import pin
+from stele.spark.decode.planning import plan_read, plan_write
+from stele.spark.decode.records import RecordDecoder, RecordEncoder
+from stele.spark.decode.rules import RulesRefused
+from stele.spark.registry.snapshot import pin_schemas
 from stele.wire.confluent import frame
 
 
@@ -46,7 +46,7 @@ def written(schema: ResolvedSchema, datum: Any) -> bytes:
 
 def decode(frames: list[bytes | None], registry: Any, subject: Any, **options: Any) -> tuple[list[Any], list[Any]]:
     """Values and reasons."""
-    reading = planned(registry, subject, engine="python", patience=0.0, **options)
+    reading = plan_read(registry, subject, engine="python", patience=0.0, **options)
     decoded = RecordDecoder(reading).decode(pa.array(frames, pa.binary()))
     assert decoded.values.type == reading.type
     return decoded.values.to_pylist(), decoded.reasons.to_pylist()
@@ -60,15 +60,15 @@ def test_readers_of_every_kind(tmp_path: Path) -> None:
     own = avro("Order", "mine", number=0)
     file = tmp_path / "order.avsc"
     file.write_text(own.text)
-    assert pin(SNAPSHOT, "acme.Order").reader == ORDER2
-    assert pin(SNAPSHOT, "acme.Order", 1).reader == pin(SNAPSHOT, "acme.Order", "1").reader == ORDER
+    assert pin_schemas(SNAPSHOT, "acme.Order").reader == ORDER2
+    assert pin_schemas(SNAPSHOT, "acme.Order", 1).reader == pin_schemas(SNAPSHOT, "acme.Order", "1").reader == ORDER
     for reader in (own.text, Schema(own.text), file):
-        assert pin(SNAPSHOT, "acme.Order", reader).reader.text == own.text
-    assert pin(SNAPSHOT, "acme.Order", own).reader == own
+        assert pin_schemas(SNAPSHOT, "acme.Order", reader).reader.text == own.text
+    assert pin_schemas(SNAPSHOT, "acme.Order", own).reader == own
     with pytest.raises(VersionNotFound):
-        pin(SNAPSHOT, "acme.Order", "newest")
+        pin_schemas(SNAPSHOT, "acme.Order", "newest")
     proto = ResolvedSchema("syntax = 'proto3'; message A {}", "PROTOBUF", subject="p", version=1)
-    assert pin(SchemaSnapshot((proto,)), "p", "message B { }").reader.schema_type == "PROTOBUF"
+    assert pin_schemas(SchemaSnapshot((proto,)), "p", "message B { }").reader.schema_type == "PROTOBUF"
 
 
 # --- several types --------------------------------------------------------------------------------------------------
@@ -104,12 +104,12 @@ def test_columns_may_be_named() -> None:
     values, _ = decode([written(CANCEL, {"why": "no"})], SNAPSHOT, {"placed": "acme.Order", "cancelled": "acme.Cancel"})
     assert values == [{"placed": None, "cancelled": {"why": "no"}}]
     twin = avro("Order", "id", number=5, subject="other-value")
-    both = planned(SchemaSnapshot((*SNAPSHOT.schemas, twin)), ["acme.Order", "other-value"])
+    both = plan_read(SchemaSnapshot((*SNAPSHOT.schemas, twin)), ["acme.Order", "other-value"])
     assert [target.name for target in both.targets] == ["acme.Order", "other-value"]
     with pytest.raises(Invalid, match="newest versions"):
-        planned(SNAPSHOT, ["acme.Order"], 1)
+        plan_read(SNAPSHOT, ["acme.Order"], 1)
     with pytest.raises(Invalid, match="no subjects"):
-        planned(SNAPSHOT, [])
+        plan_read(SNAPSHOT, [])
 
 
 def test_a_type_registered_elsewhere_is_known_by_its_name() -> None:
@@ -170,7 +170,7 @@ def test_records_of_any_type_are_json() -> None:
     own = avro("Order", "id", number=0)
     assert decode(frames[:1], registry, None, reader=own)[0] == [{"id": "1"}]
     with pytest.raises(VersionNotFound):
-        planned(registry, None, 3)
+        plan_read(registry, None, 3)
 
 
 # --- rules ----------------------------------------------------------------------------------------------------------
@@ -210,13 +210,13 @@ def test_rules_for_reading_are_refused_unless_someone_decides() -> None:
     for phase, mode in (("domain", "READ"), ("domain", "WRITEREAD"), ("encoding", "READ"), ("migration", "UPGRADE")):
         snapshot = SchemaSnapshot((ruled(ORDER, phase, "SHOUT", mode), ORDER2))
         with pytest.raises(RulesRefused, match=r"version 1 of 'acme\.Order' has the rule 'loud'"):
-            planned(snapshot, "acme.Order")
-        assert planned(snapshot, "acme.Order", rules="ignore").rules == "ignore"
-    planned(SchemaSnapshot((ruled(ORDER, "domain", "SHOUT", "WRITE"),)), "acme.Order")
+            plan_read(snapshot, "acme.Order")
+        assert plan_read(snapshot, "acme.Order", rules="ignore").rules == "ignore"
+    plan_read(SchemaSnapshot((ruled(ORDER, "domain", "SHOUT", "WRITE"),)), "acme.Order")
     disabled = msgspec.structs.replace(ORDER, rule_set=RuleSet(domain_rules=[Rule("off", type="X", disabled=True)]))
-    planned(SchemaSnapshot((disabled,)), "acme.Order")
+    plan_read(SchemaSnapshot((disabled,)), "acme.Order")
     with pytest.raises(Invalid, match="'refuse', 'run', 'ignore'"):
-        planned(SNAPSHOT, "acme.Order", rules="maybe")  # type: ignore[arg-type]  # on purpose
+        plan_read(SNAPSHOT, "acme.Order", rules="maybe")  # type: ignore[arg-type]  # on purpose
 
 
 def test_rules_run_and_are_ignored_as_chosen() -> None:
@@ -235,12 +235,12 @@ def test_records_without_rules_keep_the_fast_way() -> None:
     """Only records of schemas with rules go through them; the numbers of all stay those of their frames."""
     migrating = ruled(ORDER2, "migration", "MOVE", "UPGRADE")
     snapshot = SchemaSnapshot((ORDER, migrating))
-    reading = planned(snapshot, "acme.Order", engine="python", rules=RUN)
+    reading = plan_read(snapshot, "acme.Order", engine="python", rules=RUN)
     frames = [written(ORDER, {"id": "old"}), written(migrating, {"id": "new", "note": "n"})]
     decoded = RecordDecoder(reading).decode(pa.array(frames))
     assert decoded.values.to_pylist() == [{"id": "moved", "note": "old"}, {"id": "new", "note": "n"}]
     assert decoded.schema_ids.to_pylist() == [1, 2]
-    older = planned(snapshot, "acme.Order", 1, engine="python", rules=RUN)
+    older = plan_read(snapshot, "acme.Order", 1, engine="python", rules=RUN)
     assert RecordDecoder(older).decode(pa.array(frames)).values.to_pylist() == [{"id": "old"}, {"id": "new"}]
 
 
@@ -283,12 +283,12 @@ def test_rules_for_writing() -> None:
     """Refused unless decided about; run, each record is written after its rules; a failure is raised."""
     schema = ruled(ORDER, "domain", "SHOUT", "WRITE")
     with pytest.raises(RulesRefused, match="must not be written"):
-        prepared(schema, SNAPSHOT)
+        plan_write(schema, SNAPSHOT)
     rows = pa.array([{"id": "LOUD"}, None])
 
     def encoded(rules: Any, values: Any = rows) -> list[Any]:
         client = holder(schema)
-        writing = prepared(schema, lambda: client, rules=rules, engine="python")
+        writing = plan_write(schema, lambda: client, rules=rules, engine="python")
         return list(RecordEncoder(writing).encode(values)[0].to_pylist())
 
     assert encoded("ignore") == [written(schema, {"id": "LOUD"}), None]
@@ -298,8 +298,8 @@ def test_rules_for_writing() -> None:
     with pytest.raises(RegistryUnreachable, match="no keys today"):
         encoded(RUN, pa.array([{"id": "away"}]))
     with pytest.raises(Invalid, match="need a registry"):
-        RecordEncoder(prepared(schema, SNAPSHOT, rules=RUN, engine="python"))
+        RecordEncoder(plan_write(schema, SNAPSHOT, rules=RUN, engine="python"))
     thrift = ruled(ResolvedSchema("struct T { 1: string id }", "THRIFT", id=1), "domain", "SHOUT", "WRITE")
     client = holder(thrift)
     with pytest.raises(DataError, match="nothing runs rules on data of the format THRIFT"):
-        RecordEncoder(prepared(thrift, lambda: client, rules=RUN))
+        RecordEncoder(plan_write(thrift, lambda: client, rules=RUN))

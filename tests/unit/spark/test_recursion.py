@@ -15,9 +15,9 @@ from test_engines import NAMES, record
 
 from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid
+from stele.spark.decode.formats import decoder_for, encoder_for, type_for
 from stele.spark.engines.base import Decoded, Engine, engine_named
 from stele.spark.engines.reasons import TEXTS, Reason
-from stele.spark.formats import decoder_for, encoder_for, type_for
 
 DEEP, ENDLESS = TEXTS[Reason.TOO_DEEP], TEXTS[Reason.ENDLESS]
 LIST = record(("v", "int"), ("next", ["null", "Node"], None), name="Node")

@@ -11,9 +11,9 @@ import pytest
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import ready
 from stele.formats.protobuf import message_class
+from stele.spark.decode.formats.protobuf import ProtobufLanguage
+from stele.spark.decode.formats.rows import RowDecoder
 from stele.spark.engines.base import Decoded
-from stele.spark.formats.protobuf import ProtobufLanguage
-from stele.spark.formats.rows import RowDecoder
 from stele.wire.confluent import frame
 
 TEXT = """
@@ -260,5 +260,5 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small messages with many columns may want a lot of it: such a batch is the parser's, too."""
     frames: list[bytes | None] = [frame(1, b"\x9a\x02\x00" * 100, INDEX)] * 50
     same(frames)
-    monkeypatch.setattr("stele.spark.formats.scan.columns.MOST", 1000)
+    monkeypatch.setattr("stele.spark.decode.formats.scan.columns.MOST", 1000)
     assert SCANNING.decode(pa.array(frames)).values.equals(PARSING.decode(pa.array(frames)).values)

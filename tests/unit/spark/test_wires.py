@@ -15,9 +15,10 @@ from stele.client import RegisteredSchema, Request, ResolvedSchema, Schema, Sche
 from stele.client.serdes.schemas import ready
 from stele.errors import ContentNotFound, DataError, Invalid, NotFound, RegistryUnreachable
 from stele.formats.avro import AVRO
-from stele.spark.planning import planned, prepared
-from stele.spark.records import RecordDecoder, RecordEncoder
-from stele.spark.source import Lookup, Pin, patiently
+from stele.spark.decode.planning import plan_read, plan_write
+from stele.spark.decode.records import RecordDecoder, RecordEncoder
+from stele.spark.registry.clients import retry_unavailable
+from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
 from stele.spark.wires import CloudEvents, HeaderGuid, Pravega, RocketMQ, Unframed, Wire, wire_named
 from stele.spark.wires.base import HEADERS
 from stele.wire import avro_single, cloudevents, confluent, pravega
@@ -104,7 +105,7 @@ def decode(
     wire: Any, registry: Any, values: list[bytes | None], headers: list[Any] | None = None, **options: Any
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Values, ids and reasons of records, read by the newest version of `s`."""
-    reading = planned(registry, options.pop("subject", "s"), wire=wire, engine="python", patience=0.0, **options)
+    reading = plan_read(registry, options.pop("subject", "s"), wire=wire, engine="python", patience=0.0, **options)
     column = None if headers is None else pa.array(headers, HEADERS)
     decoded = RecordDecoder(reading).decode(pa.array(values, pa.binary()), column)
     assert decoded.schema_ids.type == reading.wire.id_type
@@ -113,7 +114,7 @@ def decode(
 
 def encoded(wire: Any, registry: Any, writer: ResolvedSchema, rows: list[Any]) -> list[Any]:
     """Records, and headers where the wire has them."""
-    writing = prepared(writer, registry, wire=wire, engine="python")
+    writing = plan_write(writer, registry, wire=wire, engine="python")
     return [column.to_pylist() for column in RecordEncoder(writing).encode(pa.array(rows))]
 
 
@@ -154,7 +155,7 @@ def test_guids_in_headers() -> None:
     made, beside = encoded("confluent-header", Fake(*VERSIONS), VERSIONS[1], [ROWS[1]])
     assert (made, beside) == ([PAYLOADS[1]], [headers[1]])
     with pytest.raises(Invalid, match="guid"):
-        prepared(ResolvedSchema(ONE, id=1), Fake(), wire="confluent-header")
+        plan_write(ResolvedSchema(ONE, id=1), Fake(), wire="confluent-header")
 
 
 def test_message_indexes_in_headers() -> None:
@@ -164,7 +165,7 @@ def test_message_indexes_in_headers() -> None:
     headers = [[{"key": "__value_schema_id", "value": value}]]
     values, _, _ = decode(HeaderGuid(), Fake(schema), [b"\x08\x05"], headers, message="R")
     assert values == [{"a": 5, "rest": b""}]
-    writing = prepared(schema, Fake(schema), wire="confluent-header", message="R")
+    writing = plan_write(schema, Fake(schema), wire="confluent-header", message="R")
     made, beside = RecordEncoder(writing).encode(pa.array([{"a": 5}]))
     assert (made.to_pylist(), beside.to_pylist()) == ([b"\x08\x05"], headers)
 
@@ -174,7 +175,7 @@ def test_single_objects() -> None:
     registry = Fake(VERSIONS[0])
     prints = [AVRO.fingerprints(ready(schema).parsed)["rabin"] for schema in VERSIONS]
     frames = [avro_single.frame(prints[0], PAYLOADS[0]), avro_single.frame(bytes(8), b""), None, b"\xc3"]
-    reading = planned(registry, "s", wire="avro-single-object", engine="python")
+    reading = plan_read(registry, "s", wire="avro-single-object", engine="python")
     decoder = RecordDecoder(reading)
     decoded = decoder.decode(pa.array(frames))
     assert decoded.values.to_pylist() == [{"a": 1}, None, None, None]
@@ -187,7 +188,7 @@ def test_single_objects() -> None:
     assert late.values.to_pylist() == [{"a": 2}]
     assert encoded("avro-single-object", registry, VERSIONS[0], [{"a": 1}]) == [[frames[0]]]
     with pytest.raises(Invalid, match="single objects are Avro"):
-        prepared(ResolvedSchema("{}", "JSON"), registry, wire="avro-single-object")
+        plan_write(ResolvedSchema("{}", "JSON"), registry, wire="avro-single-object")
 
 
 def encoding(schema: ResolvedSchema, codec: str = "", type_name: str = "R", *, data: bytes = b"") -> dict[str, Any]:
@@ -396,9 +397,9 @@ def test_a_sixth_wire_is_a_class() -> None:
                 pa.nulls(len(data), pa.string()),
             )
 
-        def find(self, number: Any, lookup: Lookup) -> Found | None:
+        def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
             """See `Wire`."""
-            schema = lookup.schema(number + 6)
+            schema = lookup.find_schema(number + 6)
             return None if schema is None else Found(schema)
 
         def seal(self, writer: ResolvedSchema, message: str, registry: Any) -> Any:
@@ -444,29 +445,29 @@ def away(times: int) -> Callable[[], str]:
 def test_a_registry_that_comes_back_is_waited_for() -> None:
     """Pauses double and have jitter; patience bounds them all, and the last error is raised."""
     clock = Clock()
-    assert patiently(away(3), 30, sleep=clock.sleep, clock=clock, jitter=lambda: 0.0) == "back"
+    assert retry_unavailable(away(3), 30, sleep=clock.sleep, clock=clock, jitter=lambda: 0.0) == "back"
     assert clock.slept == [0.5, 1.0, 2.0]
     clock = Clock()
-    assert patiently(away(1), 30, sleep=clock.sleep, clock=clock, jitter=lambda: 1.0) == "back"
+    assert retry_unavailable(away(1), 30, sleep=clock.sleep, clock=clock, jitter=lambda: 1.0) == "back"
     assert clock.slept == [0.25]
     clock = Clock()
     with pytest.raises(RegistryUnreachable):
-        patiently(away(1000), 30, sleep=clock.sleep, clock=clock, jitter=lambda: 0.0)
+        retry_unavailable(away(1000), 30, sleep=clock.sleep, clock=clock, jitter=lambda: 0.0)
     assert sum(clock.slept) <= 30
     assert max(clock.slept) <= 10
     with pytest.raises(RegistryUnreachable):
-        patiently(away(1), 0, sleep=clock.sleep, clock=clock)
+        retry_unavailable(away(1), 0, sleep=clock.sleep, clock=clock)
     with pytest.raises(DataError):
-        patiently(lambda: (_ for _ in ()).throw(DataError("not an outage")), 30, sleep=clock.sleep, clock=clock)
+        retry_unavailable(lambda: (_ for _ in ()).throw(DataError("not an outage")), 30, sleep=clock.sleep, clock=clock)
 
 
 def test_an_outage_is_raised_for_every_wire() -> None:
     """No wire turns a registry that does not answer into bad records."""
     registry = Fake(VERSIONS[0])
-    reading = planned(registry, "s", wire="avro-single-object", engine="python", patience=0.0)
+    reading = plan_read(registry, "s", wire="avro-single-object", engine="python", patience=0.0)
     registry.away = 1
     with pytest.raises(RegistryUnreachable):
         RecordDecoder(reading).decode(pa.array([avro_single.frame(bytes(8), b"")]))
-    lookup = Lookup(Pin("s", SchemaSnapshot(()), VERSIONS[0]), registry, patience=5.0)
+    lookup = SchemaLookup(PinnedSchemas("s", SchemaSnapshot(()), VERSIONS[0]), registry, patience=5.0)
     registry.away = 1
-    assert lookup.schema(7) == VERSIONS[0]
+    assert lookup.find_schema(7) == VERSIONS[0]

@@ -23,25 +23,25 @@ from stele.apis.paths import named
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
-    EndIncarnations,
     Command,
-    SubjectsPresent,
     CreateNamespace,
+    DeleteMode,
     DeleteNamespace,
     DeleteSubject,
     DeleteVersion,
+    EndIncarnations,
     Outcome,
-    DeleteMode,
+    SubjectsPresent,
 )
-from stele.core.model import DEFAULT_NAMESPACE, SettingsLevel, Namespace, SubjectKey, Version
+from stele.core.model import DEFAULT_NAMESPACE, Namespace, SettingsLevel, SubjectKey, Version
 from stele.core.state import State
 from stele.errors import (
     AlreadyExists,
     Conflict,
     ContentNotFound,
     Forbidden,
-    PreconditionFailed,
     NamespaceNotFound,
+    PreconditionFailed,
     SubjectNotFound,
 )
 from stele.service.registry import Registry
@@ -291,7 +291,9 @@ def _created(name: str, before: Namespace | None, wish: GroupWish) -> CreateName
     told = translate.kept(before.dialect_data).get("format", "") if before is not None else ""
     same = before is not None and translate.language_of_group(before) == language
     own = translate.kept_of(language, wish.written or (told if same else "")) if language is not None else {}
-    others = {dialect: members for dialect, members in ((before and before.dialect_data) or {}).items() if dialect != DIALECT}
+    others = {
+        dialect: members for dialect, members in ((before and before.dialect_data) or {}).items() if dialect != DIALECT
+    }
     return CreateNamespace(
         name,
         replace=before is not None,

@@ -37,7 +37,9 @@ def described(desk: Desk, state: State, version: Version) -> dict[str, str]:
     """All headers of a version: those that name it, and the attributes of its schema and of itself."""
     subject = version.subject
     space = state.find_namespace(subject.key.namespace)
-    written = translate.kept(subject.dialect_data).get("format") or translate.kept(space.dialect_data if space else None).get("format")
+    written = translate.kept(subject.dialect_data).get("format") or translate.kept(
+        space.dialect_data if space else None
+    ).get("format")
     headers = {
         "Schema-Format": name_of(language_of(version.kind), written or "", desk.registry.schemas.installed()),
         "Schema-Description": subject.description,

@@ -13,8 +13,8 @@ from stele.apis.cncf.languages import Language, content_type_in, language_in, la
 from stele.apis.cncf.names import new_id
 from stele.apis.cncf.translate import DIALECT
 from stele.core import queries
-from stele.core.commands import SubjectUpdate, Equality, RegisterSchema, Registration, SubjectDefaults
-from stele.core.model import NO_ATTACHMENTS, Numbering, Reference, Namespace, Subject, SubjectKey, Version
+from stele.core.commands import Equality, RegisterSchema, Registration, SubjectDefaults, SubjectUpdate
+from stele.core.model import NO_ATTACHMENTS, Namespace, Numbering, Reference, Subject, SubjectKey, Version
 from stele.core.policy import ALLOW_ANY
 from stele.core.state import State
 from stele.errors import ContentNotFound, FormatMismatch, InvalidRequest, UnresolvedReference

@@ -18,7 +18,7 @@ from stele.apis.cncf import entities as api
 from stele.apis.cncf.languages import OPAQUE, Language, language_in, name_of
 from stele.apis.cncf.names import group_of
 from stele.core import queries
-from stele.core.model import SettingsLevel, Namespace, Subject, Version
+from stele.core.model import Namespace, SettingsLevel, Subject, Version
 from stele.core.policy import ALLOW_ANY, Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.state import State

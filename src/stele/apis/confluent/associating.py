@@ -27,9 +27,9 @@ from stele.apis.confluent.faults_associations import (
 from stele.apis.confluent.names import qualified
 from stele.apis.confluent.translate import version_out
 from stele.core import queries
-from stele.core.commands import ChangeBindings, DeleteSubject, DeleteVersion, Outcome, DeleteMode
+from stele.core.commands import ChangeBindings, DeleteMode, DeleteSubject, DeleteVersion, Outcome
 from stele.core.decide.decision import writable
-from stele.core.model import Binding, SettingsLevel, VersionState, SubjectKey
+from stele.core.model import Binding, SettingsLevel, SubjectKey, VersionState
 from stele.core.state import State
 from stele.errors import InUse, PreconditionFailed
 

@@ -20,13 +20,22 @@ from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.translate import Style, format_of, is_compiled, is_descriptor, references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
-from stele.core.traversal import list_versions_of_entry
 from stele.core.commands import Command, Outcome
 from stele.core.digests import digest_key, digest_keys
 from stele.core.findings import Finding
-from stele.core.model import Attachments, SchemaDocument, SchemaEntry, SettingsLevel, VersionState, Mode, SubjectKey, Version
+from stele.core.model import (
+    Attachments,
+    Mode,
+    SchemaDocument,
+    SchemaEntry,
+    SettingsLevel,
+    SubjectKey,
+    Version,
+    VersionState,
+)
 from stele.core.ports import TextForm
 from stele.core.state import State
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import (
     ContentNotFound,
     MalformedSchema,
@@ -229,7 +238,10 @@ class Desk:
         if not queries.settings_for(state, level).validate_fields or queries.mode_for(state, level) is Mode.IMPORT:
             return []
         attachments = queries.inherit_attachments(state, key, draft.attachments)
-        if queries.find_equal_version(state, key, draft.document.sha, attachments, kind=draft.document.kind) is not None:
+        if (
+            queries.find_equal_version(state, key, draft.document.sha, attachments, kind=draft.document.kind)
+            is not None
+        ):
             return []
         fields = await asyncio.to_thread(draft.prepared.format.fields, draft.prepared.parsed)
         return field_findings(fields, attachments, queries.latest_version(state.find_subject(key)))
@@ -320,7 +332,11 @@ def schema_by_id(state: State, gid: int, asked: Asked | None) -> tuple[SchemaEnt
 
 def _use(state: State, schema: SchemaEntry, key: SubjectKey) -> Version | None:
     """The newest version of a subject with that schema, live ones first."""
-    rows = [row for row in queries.list_versions(state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED) if row.schema is schema]
+    rows = [
+        row
+        for row in queries.list_versions(state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED)
+        if row.schema is schema
+    ]
     return max(rows, key=lambda row: (row.state is VersionState.ACTIVE, row.version_number), default=None)
 
 

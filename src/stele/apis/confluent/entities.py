@@ -5,90 +5,56 @@ Unknown members are ignored and null means absent, in every request.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from stele.core.metadata import Metadata
-from stele.core.policy_json import PolicyJson
+from stele.protocol.confluent import (
+    CompatibilityCheckResponse,
+    Config,
+    ConfigUpdateRequest,
+    ContextId,
+    ErrorMessage,
+    Int32,
+    RegisterSchemaRequest,
+    Rule,
+    RuleSet,
+    SchemaEntity,
+    SchemaReference,
+    SchemaTags,
+    ServerVersion,
+    SubjectVersion,
+)
 
-Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-
-
-class ErrorMessage(msgspec.Struct, frozen=True):
-    """Every error: the HTTP status, or that times 100 plus a number, and a sentence."""
-
-    error_code: int
-    message: str
+__all__ = [
+    "Clusters",
+    "CompatibilityCheckResponse",
+    "Config",
+    "ConfigUpdateRequest",
+    "ContextId",
+    "Deployment",
+    "ErrorMessage",
+    "Int32",
+    "Mode",
+    "ModeUpdateRequest",
+    "RegisterSchemaRequest",
+    "RegisterSchemaResponse",
+    "Rule",
+    "RuleSet",
+    "Schema",
+    "SchemaEntity",
+    "SchemaReference",
+    "SchemaString",
+    "SchemaTags",
+    "Scope",
+    "ServerClusterId",
+    "ServerVersion",
+    "SubjectVersion",
+    "TagSchemaRequest",
+]
 
 
 # --- schemas --------------------------------------------------------------------------------------------------------
-
-
-class SchemaReference(msgspec.Struct, frozen=True):
-    """A schema the text refers to by `name`; version -1 is the latest, and is stored as what that is now."""
-
-    name: str
-    subject: str
-    version: Int32 = -1
-
-
-class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One rule of a data contract; kind, mode and disabled are always present in answers."""
-
-    name: str | None = None
-    doc: str | None = None
-    kind: str | None = None
-    mode: str | None = None
-    type: str | None = None
-    tags: list[str] | None = None
-    params: dict[str, str] | None = None
-    expr: str | None = None
-    on_success: str | None = None
-    on_failure: str | None = None
-    disabled: bool | None = None
-
-
-class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The rules of a schema by phase."""
-
-    migration_rules: list[Rule] | None = None
-    domain_rules: list[Rule] | None = None
-    encoding_rules: list[Rule] | None = None
-    enable_at: str | None = None
-
-
-class SchemaEntity(msgspec.Struct, frozen=True, rename="camel"):
-    """A record or a field of one, by its dotted path; entity_type is sr_record or sr_field."""
-
-    entity_path: str
-    entity_type: str = "sr_field"
-
-
-class SchemaTags(msgspec.Struct, frozen=True, rename="camel"):
-    """The tags of an entity."""
-
-    schema_entity: SchemaEntity
-    tags: list[str] = []
-
-
-class RegisterSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A schema to register, look up or check.
-
-    No schema means the text of the latest version; version 0 the next one, -1 "must be the latest"; id -1 any id.
-    """
-
-    schema: str | None = None
-    schema_type: str | None = None
-    references: list[SchemaReference] | None = None
-    metadata: Metadata | None = None
-    rule_set: RuleSet | None = None
-    version: Int32 | None = None
-    id: Int32 | None = None
-    schema_tags_to_add: list[SchemaTags] | None = None
-    schema_tags_to_remove: list[SchemaTags] | None = None
-    propagate_schema_tags: bool | None = None
 
 
 class RegisterSchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -145,20 +111,6 @@ class SchemaString(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
     deleted: bool | None = None
 
 
-class SubjectVersion(msgspec.Struct, frozen=True):
-    """The number of a version."""
-
-    subject: str
-    version: int
-
-
-class ContextId(msgspec.Struct, frozen=True):
-    """The id of a schema in one context."""
-
-    context: str
-    id: int
-
-
 class TagSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Changes to the tags, metadata and rules of a version; they become a new version of the same text."""
 
@@ -171,57 +123,7 @@ class TagSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="
     rules_to_remove: list[str] | None = None
 
 
-class CompatibilityCheckResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether a schema may be registered; messages only when asked for."""
-
-    is_compatible: bool
-    messages: list[str] | None = None
-
-
 # --- settings -------------------------------------------------------------------------------------------------------
-
-
-class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The settings of a level, as GET and DELETE show them; the last member is an extension (see `settings`)."""
-
-    alias: str | None = None
-    alias_for_deks: str | None = None
-    normalize: bool | None = None
-    validate_fields: bool | None = None
-    validate_new_schemas: bool | None = None
-    validate_rules: bool | None = None
-    compatibility_level: str | None = None
-    compatibility_policy: str | None = None
-    compatibility_group: str | None = None
-    default_metadata: Metadata | None = None
-    override_metadata: Metadata | None = None
-    default_rule_set: RuleSet | None = None
-    override_rule_set: RuleSet | None = None
-    stele_compatibility: PolicyJson | None = None
-
-
-class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Changes to the settings of a level: what is absent stays, null clears.
-
-    A level (`compatibility`) alone replaces the whole policy, with what `steleCompatibility` showed of it: since which
-    version, one direction further than the other, validators. That member sets an exact policy, and next to a level
-    it must be one that is shown as that level.
-    """
-
-    alias: str | UnsetType | None = UNSET
-    alias_for_deks: str | UnsetType | None = UNSET
-    normalize: bool | UnsetType | None = UNSET
-    validate_fields: bool | UnsetType | None = UNSET
-    validate_new_schemas: bool | UnsetType | None = UNSET
-    validate_rules: bool | UnsetType | None = UNSET
-    compatibility: str | UnsetType | None = UNSET
-    compatibility_policy: str | UnsetType | None = UNSET
-    compatibility_group: str | UnsetType | None = UNSET
-    default_metadata: Metadata | UnsetType | None = UNSET
-    override_metadata: Metadata | UnsetType | None = UNSET
-    default_rule_set: RuleSet | UnsetType | None = UNSET
-    override_rule_set: RuleSet | UnsetType | None = UNSET
-    stele_compatibility: PolicyJson | UnsetType | None = UNSET
 
 
 class ModeUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -258,13 +160,6 @@ class ServerClusterId(msgspec.Struct, frozen=True):
 
     id: str
     scope: Scope
-
-
-class ServerVersion(msgspec.Struct, frozen=True, rename="camel"):
-    """Answer of `GET /v1/metadata/version`."""
-
-    version: str
-    commit_id: str
 
 
 class Deployment(msgspec.Struct, frozen=True):

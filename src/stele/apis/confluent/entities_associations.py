@@ -8,7 +8,24 @@ from __future__ import annotations
 
 import msgspec
 
-from stele.apis.confluent.entities import ErrorMessage, RegisterSchemaRequest, Schema
+from stele.apis.confluent.entities import Schema
+from stele.protocol.confluent import Association, ErrorMessage, RegisterSchemaRequest
+
+__all__ = [
+    "Association",
+    "AssociationBatchGetRequest",
+    "AssociationBatchRequest",
+    "AssociationBatchResponse",
+    "AssociationCreateOrUpdateInfo",
+    "AssociationCreateOrUpdateRequest",
+    "AssociationGetRequest",
+    "AssociationInfo",
+    "AssociationOp",
+    "AssociationOpRequest",
+    "AssociationResponse",
+    "AssociationResult",
+    "ExtendedSchema",
+]
 
 
 class AssociationCreateOrUpdateInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -76,20 +93,6 @@ class AssociationBatchGetRequest(msgspec.Struct, frozen=True):
     """Associations of several resources."""
 
     requests: list[AssociationGetRequest] | None = None
-
-
-class Association(msgspec.Struct, frozen=True, rename="camel"):
-    """One association; guid is its name."""
-
-    subject: str
-    guid: str
-    resource_name: str
-    resource_namespace: str
-    resource_id: str
-    resource_type: str
-    association_type: str
-    lifecycle: str
-    frozen: bool
 
 
 class ExtendedSchema(Schema, frozen=True, omit_defaults=True, rename="camel"):

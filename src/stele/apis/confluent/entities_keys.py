@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from stele.apis.confluent.entities import Int32
+from stele.protocol.confluent import Dek, Int32, Kek, UpdateKekRequest
+
+__all__ = ["CreateDekRequest", "CreateKekRequest", "Dek", "Kek", "UpdateKekRequest"]
 
 
 class CreateKekRequest(msgspec.Struct, frozen=True, rename="camel"):
@@ -20,27 +21,6 @@ class CreateKekRequest(msgspec.Struct, frozen=True, rename="camel"):
     deleted: bool | None = None
 
 
-class UpdateKekRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Changes to a key: what is absent stays, null clears."""
-
-    kms_props: dict[str, str] | UnsetType | None = UNSET
-    doc: str | UnsetType | None = UNSET
-    shared: bool | UnsetType | None = UNSET
-
-
-class Kek(msgspec.Struct, frozen=True, rename="camel"):
-    """A key encryption key: a key of a KMS by its id. shared lets the server wrap and unwrap data keys with it."""
-
-    name: str
-    kms_type: str
-    kms_key_id: str
-    kms_props: dict[str, str]
-    doc: str | UnsetType
-    shared: bool
-    ts: int
-    deleted: bool | UnsetType = UNSET
-
-
 class CreateDekRequest(msgspec.Struct, frozen=True, rename="camel"):
     """A data key to register; without key material the server makes one, if the key that wraps it is shared."""
 
@@ -48,17 +28,4 @@ class CreateDekRequest(msgspec.Struct, frozen=True, rename="camel"):
     version: Int32 | None = None
     algorithm: str | None = None
     encrypted_key_material: str | None = None
-    deleted: bool | None = None
-
-
-class Dek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A data encryption key; material is base64, and there unwrapped only when the server can unwrap it."""
-
-    kek_name: str
-    subject: str
-    version: int
-    algorithm: str
-    encrypted_key_material: str
-    key_material: str | None = None
-    ts: int = 0
     deleted: bool | None = None

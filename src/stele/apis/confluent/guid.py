@@ -13,7 +13,7 @@ from uuid import UUID
 
 from stele.apis.confluent.names import qualified
 from stele.core.metadata import Metadata, Rule, RuleSet
-from stele.core.model import SchemaEntry, Reference
+from stele.core.model import Reference, SchemaEntry
 from stele.core.state import State
 
 _ONE = b"\x01"

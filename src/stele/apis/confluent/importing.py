@@ -14,10 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from stele.apis.confluent import entities as base
-from stele.apis.confluent import entities_import as api
 from stele.apis.confluent import entities_keys, exporters, keys
 from stele.apis.confluent.desk import Desk
-from stele.apis.confluent.entities_associations import Association
 from stele.apis.confluent.entities_exporters import ExporterRequest
 from stele.apis.confluent.faults import Asking, fault_of
 from stele.apis.confluent.faults_associations import ResourceTaken, TooManyAssociations
@@ -27,11 +25,13 @@ from stele.apis.confluent.names import key_of, qualified, space_of, writable_key
 from stele.apis.confluent.registering import settled
 from stele.apis.confluent.translate import references_in
 from stele.core import queries
-from stele.core.commands import ChangeBindings, DeleteVersion, RegisterSchema, DeleteMode
+from stele.core.commands import ChangeBindings, DeleteMode, DeleteVersion, RegisterSchema
 from stele.core.decide.decision import refused
-from stele.core.model import Binding, SettingsLevel, Mode, SubjectKey
+from stele.core.model import Binding, Mode, SettingsLevel, SubjectKey
 from stele.core.state import State
 from stele.errors import SteleError
+from stele.protocol import confluent as api
+from stele.protocol.confluent import Association
 from stele.service.collections import Changes, Items
 from stele.service.kms import ALGORITHMS
 

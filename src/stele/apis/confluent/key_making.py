@@ -15,7 +15,7 @@ from stele.apis.confluent.faults_keys import InvalidKey, KeyExists, KeyGeneratio
 from stele.apis.confluent.keys import Dek, DekKey, Kek, KekKey
 from stele.apis.confluent.names import qualified
 from stele.core import queries
-from stele.core.model import SettingsLevel, Mode
+from stele.core.model import Mode, SettingsLevel
 from stele.errors import NotInstalled, SteleError
 from stele.service.collections import Changes, Items
 from stele.service.kms import KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap

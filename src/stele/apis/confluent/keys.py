@@ -274,10 +274,10 @@ def kek_out(name: str, kek: Kek) -> api.Kek:
         kms_type=kek.kms_type,
         kms_key_id=kek.key_id,
         kms_props={name: value for name, value in kek.properties.items() if name not in SECRETS},
-        doc=UNSET if kek.doc is None else kek.doc,
+        doc=kek.doc,
         shared=kek.shared,
         ts=kek.ts,
-        deleted=kek.deleted or UNSET,
+        deleted=kek.deleted or None,
     )
 
 

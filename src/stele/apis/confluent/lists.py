@@ -10,9 +10,9 @@ from stele.apis.confluent.entities import Schema
 from stele.apis.confluent.entities_associations import ExtendedSchema
 from stele.apis.confluent.names import NoSuchResource, Prefix, context_of, key_of, qualified
 from stele.core import queries
-from stele.core.traversal import list_versions_of_entry
-from stele.core.model import Binding, SchemaEntry, VersionState, Namespace, Subject, SubjectKey, Version
+from stele.core.model import Binding, Namespace, SchemaEntry, Subject, SubjectKey, Version, VersionState
 from stele.core.state import OWN, State
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import ContentNotFound
 
 

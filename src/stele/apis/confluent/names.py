@@ -100,7 +100,9 @@ def level_name(level: SettingsLevel) -> str:
     """The name a level is shown by."""
     if level.namespace is None:
         return f":.{_GLOBAL}:"
-    return qualified(SubjectKey(level.namespace, level.subject)) if level.subject is not None else f":.{level.namespace}:"
+    return (
+        qualified(SubjectKey(level.namespace, level.subject)) if level.subject is not None else f":.{level.namespace}:"
+    )
 
 
 def writable_key(key: SubjectKey) -> SubjectKey:

@@ -25,7 +25,7 @@ from stele.apis.confluent.verdicts import messages
 from stele.core import queries
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, Registration
 from stele.core.metadata import Metadata
-from stele.core.model import Attachments, SettingsLevel, Mode, SubjectKey, Version
+from stele.core.model import Attachments, Mode, SettingsLevel, SubjectKey, Version
 from stele.core.state import State
 from stele.errors import Incompatible, InvalidRequest, TooLarge
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from litestar import Request, post
 
-from stele.apis.confluent import entities_import as api
 from stele.apis.confluent.importing import bring
 from stele.apis.confluent.parameters import WRITE, AtDesk
 from stele.apis.web import documented, read_body
+from stele.protocol import confluent as api
 
 
 @post("/subjects:import", operation_class=documented(api.ImportRequest), **WRITE)

@@ -112,7 +112,9 @@ async def get_schema(
     text = await desk.rendered_schema(state, schema, format)
     style = desk.style(reference_format=reference_format, find_tags=find_tags)
     shown = schema_out(state, schema, style, text=text, version=version)
-    return replace(shown, max_id=state.namespaces[schema.namespace].highest_schema_id) if is_true(fetch_max_id) else shown
+    return (
+        replace(shown, max_id=state.namespaces[schema.namespace].highest_schema_id) if is_true(fetch_max_id) else shown
+    )
 
 
 @get(everywhere("/schemas/ids/{id:str}/schema"), **READ)

@@ -14,8 +14,8 @@ from stele.apis.confluent.names import is_true, level_name, level_of, writable_l
 from stele.apis.confluent.parameters import READ, WRITE, AtDesk, Context, DefaultToGlobal, Flag, Subject, everywhere
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import SettingsOutcome, ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode
-from stele.core.model import DEFAULT_NAMESPACE, SettingsLevel, Mode, Settings
+from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
+from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel
 from stele.core.policy import Policy
 from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge
 from stele.service.validators import require_known

@@ -33,7 +33,7 @@ from stele.apis.confluent.parameters import (
 from stele.apis.confluent.translate import SERIALIZED, as_sent, is_descriptor, registration_out, version_out
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import DeleteMode, DeletedVersions
+from stele.core.commands import DeletedVersions, DeleteMode
 from stele.errors import ContentNotFound
 
 _SCHEMA_BODY = documented(api.RegisterSchemaRequest)

@@ -32,7 +32,7 @@ from stele.apis.confluent.parameters import (
 from stele.apis.confluent.translate import registration_out, text_of, version_out
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import RegisterSchema, DeleteMode, DeletedVersions
+from stele.core.commands import DeletedVersions, DeleteMode, RegisterSchema
 from stele.core.decide.register import document_of
 from stele.core.model import SubjectKey
 from stele.core.state import State

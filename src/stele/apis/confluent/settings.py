@@ -16,7 +16,7 @@ from stele.apis.confluent import entities as api
 from stele.apis.confluent.translate import rule_set_in, rule_set_out
 from stele.apis.web import WrongShape
 from stele.core import queries
-from stele.core.model import SettingsLevel, Mode, Settings, SubjectKey
+from stele.core.model import Mode, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD, Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.rulesets import split_ruleset
@@ -119,7 +119,9 @@ def config_out(settings: Settings, policy: Policy | None) -> api.Config:
         override_metadata=settings.override_metadata,
         default_rule_set=rule_set_out(settings.default_rule_set),
         override_rule_set=rule_set_out(settings.override_rule_set),
-        stele_compatibility=PolicyJson.from_policy(policy) if policy is not None and policy.exact_name is None else None,
+        stele_compatibility=PolicyJson.from_policy(policy)
+        if policy is not None and policy.exact_name is None
+        else None,
     )
 
 

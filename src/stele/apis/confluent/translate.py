@@ -11,7 +11,7 @@ from stele.apis.confluent.guid import guid_of, reference_subject
 from stele.apis.confluent.names import key_of, qualified
 from stele.apis.confluent.options import OLD, Profile
 from stele.core.metadata import Metadata, Rule, RuleSet
-from stele.core.model import SchemaEntry, VersionState, Reference, Version
+from stele.core.model import Reference, SchemaEntry, Version, VersionState
 from stele.core.state import State
 from stele.errors import UnknownFormat
 
@@ -108,7 +108,9 @@ def references_out(schema: SchemaEntry, style: Style) -> list[api.SchemaReferenc
     """References as a schema shows them."""
     return [
         api.SchemaReference(
-            row.name, qualified(row.key) if style.qualify else reference_subject(row, schema.namespace), row.version_number
+            row.name,
+            qualified(row.key) if style.qualify else reference_subject(row, schema.namespace),
+            row.version_number,
         )
         for row in schema.attachments.references
     ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stele.core import queries
-from stele.core.traversal import find_version
 from stele.core.findings import Finding
 from stele.core.findings import Severity as Weight
 from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.state import State
+from stele.core.traversal import find_version
 
 _LONGEST = 10 * 1024
 """Characters of an old schema a message shows."""

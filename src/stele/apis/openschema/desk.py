@@ -12,11 +12,11 @@ from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.places import schema_id_in
 from stele.apis.openschema.translate import DIALECT, Draft
 from stele.core import queries
-from stele.core.traversal import list_versions_of_entry
 from stele.core.commands import Command, Outcome
 from stele.core.decide.decision import checked_name
-from stele.core.model import DEFAULT_NAMESPACE, SchemaKind, VersionState, Namespace, Subject, SubjectKey, Version
+from stele.core.model import DEFAULT_NAMESPACE, Namespace, SchemaKind, Subject, SubjectKey, Version, VersionState
 from stele.core.state import State
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import (
     ContentNotFound,
     InvalidName,

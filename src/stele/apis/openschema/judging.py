@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from stele.core import queries
-from stele.core.model import SchemaDocument, SchemaKind, ComparisonScope, Subject, Version
-from stele.core.policy import LATEST_VERSION, NO_VERSIONS, VersionRange, PolicyKind, Policy
+from stele.core.model import ComparisonScope, SchemaDocument, SchemaKind, Subject, Version
+from stele.core.policy import LATEST_VERSION, NO_VERSIONS, Policy, PolicyKind, VersionRange
 from stele.core.state import State
 from stele.errors import Incompatible, TooLarge
 from stele.service.registry import Registry
@@ -64,7 +64,9 @@ async def _compare(registry: Registry, state: State, pairs: Sequence[tuple[Versi
     plain = replace(policy, validators=())
     for version, other in pairs:
         lane, content = version.kind, version.content
-        document = SchemaDocument(state.get_text(content), content.sha, lane.format, lane.type, custom_format=lane.custom_format)
+        document = SchemaDocument(
+            state.get_text(content), content.sha, lane.format, lane.type, custom_format=lane.custom_format
+        )
         key = version.subject.key
         findings, against = await registry.findings(
             key, document, version.schema.attachments, policy=plain, version_number=other.version_number

@@ -40,7 +40,9 @@ async def check(
     draft = desk.draft(translate.tried_in(bytes(body.schema)), row)
     prepared = await desk.prepared(state, draft, row)
     attachments = Attachments(prepared.references)
-    findings, _ = await desk.registry.findings(found.key, prepared.document, attachments, version_number=row.version_number)
+    findings, _ = await desk.registry.findings(
+        found.key, prepared.document, attachments, version_number=row.version_number
+    )
     return api.CheckOut(not findings)
 
 
@@ -61,7 +63,9 @@ async def put_config(desk: AtDesk, request: Request[Any, Any, Any], subject: Sub
     state, found = await desk.subject(named(subject))
     await require_consistent(desk.registry, state, found, policy, max_pairs=desk.options.max_pairs)
     at = now_after(translate.modified_at(state, found))
-    await desk.execute(ChangeSettings(SettingsLevel(*found.key), {"policy": policy, "dialect_data": {DIALECT: {"modified": at}}}))
+    await desk.execute(
+        ChangeSettings(SettingsLevel(*found.key), {"policy": policy, "dialect_data": {DIALECT: {"modified": at}}})
+    )
     return translate.config_out(policy)
 
 

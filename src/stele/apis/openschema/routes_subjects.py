@@ -20,11 +20,11 @@ from stele.core.commands import (
     ChangeSettings,
     ChangeSubject,
     CreateSubject,
-    DeleteSubject,
     DeleteMode,
+    DeleteSubject,
     SubjectDefaults,
 )
-from stele.core.model import SettingsLevel, Numbering, Subject, SubjectKey
+from stele.core.model import Numbering, SettingsLevel, Subject, SubjectKey
 from stele.core.policy import BACKWARD
 from stele.core.state import State
 from stele.errors import AlreadyExists, InvalidName, SubjectNotFound

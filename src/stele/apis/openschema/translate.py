@@ -136,7 +136,11 @@ def schema_out(state: State, version: Version) -> api.SchemaOut:
 
 def format_out(lane: SchemaKind) -> str:
     """The kind of a schema: `AVRO`, `JSON`, `PB`, or whatever its author calls it."""
-    return lane.custom_format or _SHOWN.get(lane.format) or ("USER-DEFINED" if lane.format == OPAQUE else lane.format.upper())
+    return (
+        lane.custom_format
+        or _SHOWN.get(lane.format)
+        or ("USER-DEFINED" if lane.format == OPAQUE else lane.format.upper())
+    )
 
 
 # --- subjects -------------------------------------------------------------------------------------------------------
@@ -144,7 +148,9 @@ def format_out(lane: SchemaKind) -> str:
 
 def is_shown(subject: Subject) -> bool:
     """Not one whose schemas were all deleted, unless it was created here by itself."""
-    return not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
+    return (
+        not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
+    )
 
 
 def subject_out(state: State, subject: Subject) -> api.SubjectOut:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stele.core.decide.compatibility import candidates
 from stele.core.model import NO_ATTACHMENTS, SchemaDocument, Subject
-from stele.core.policy import BACKWARD, NO_VERSIONS, PolicyKind, Policy
+from stele.core.policy import BACKWARD, NO_VERSIONS, Policy, PolicyKind
 from stele.service.registry import Registry
 
 

@@ -27,8 +27,8 @@ from stele.apis.pravega.parameters import (
 )
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import ChangeSettings, CreateSubject, DeleteSubject, DeleteMode, SubjectDefaults
-from stele.core.model import SettingsLevel, Numbering, SubjectKey
+from stele.core.commands import ChangeSettings, CreateSubject, DeleteMode, DeleteSubject, SubjectDefaults
+from stele.core.model import Numbering, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, SubjectNotFound
 
 _GROUP = "/groups/{group:str}"

@@ -29,7 +29,7 @@ from stele.apis.pravega.parameters import (
 from stele.apis.pravega.reading import can_read
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import DeleteVersion, Equality, RegisterSchema, Registration, DeleteMode, SubjectDefaults
+from stele.core.commands import DeleteMode, DeleteVersion, Equality, RegisterSchema, Registration, SubjectDefaults
 from stele.core.model import NO_ATTACHMENTS, SubjectKey, Version
 from stele.errors import AlreadySoftDeleted, ContentNotFound
 
@@ -72,7 +72,9 @@ async def add_schema(desk: AtDesk, request: Request[Any, Any, Any], group: Group
         )
     )
     assert isinstance(outcome, Registration)
-    return translate.version_out(queries.get_version(desk.registry.state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED))
+    return translate.version_out(
+        queries.get_version(desk.registry.state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+    )
 
 
 @get(everywhere(f"{_SCHEMAS}/versions"), **READ)

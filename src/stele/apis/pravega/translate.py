@@ -14,9 +14,20 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from stele.apis.pravega import entities as api
+from stele.core.model import MAX_INT32, ComparisonScope, SchemaKind, Subject, Version
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    NO_VERSIONS,
+    POLICIES,
+    Policy,
+    PolicyKind,
+    RangeKind,
+    VersionRange,
+)
 from stele.core.traversal import find_version
-from stele.core.model import MAX_INT32, SchemaKind, ComparisonScope, Subject, Version
-from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, DENY_ALL, LATEST_VERSION, NO_VERSIONS, POLICIES, VersionRange, PolicyKind, Policy, RangeKind
 from stele.errors import InvalidRequest, MalformedSchema, UnknownFormat, UnknownPolicy, VersionNotFound
 
 DIALECT = "pravega"
@@ -280,7 +291,9 @@ def _word(name: str) -> str:
 
 def version_out(version: Version) -> api.VersionInfo:
     """The numbers of a version."""
-    return api.VersionInfo(type_out(version), version.kind_version - 1, version.version_number - 1, full_name(version.kind))
+    return api.VersionInfo(
+        type_out(version), version.kind_version - 1, version.version_number - 1, full_name(version.kind)
+    )
 
 
 def is_at(version: Version, full_type_name: str, type_name: str, number: int) -> bool:

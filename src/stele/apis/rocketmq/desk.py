@@ -11,23 +11,32 @@ from stele.apis.rocketmq.faults import SameSchema
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.translate import DIALECT, MOST_VERSIONS, Language, Place
 from stele.core import queries
-from stele.core.traversal import find_version
 from stele.core.commands import (
     ChangeBindings,
     Command,
+    DeleteMode,
     DeleteSubject,
     DeleteVersion,
     Equality,
     Outcome,
     RegisterSchema,
     Registration,
-    DeleteMode,
     SubjectDefaults,
 )
 from stele.core.digests import digest_key
-from stele.core.model import NO_ATTACHMENTS, RECORD_ID_VERSION_BITS, Binding, VersionState, Numbering, Subject, SubjectKey, Version
+from stele.core.model import (
+    NO_ATTACHMENTS,
+    RECORD_ID_VERSION_BITS,
+    Binding,
+    Numbering,
+    Subject,
+    SubjectKey,
+    Version,
+    VersionState,
+)
 from stele.core.policy import BACKWARD, Policy
 from stele.core.state import State
+from stele.core.traversal import find_version
 from stele.errors import (
     AlreadyExists,
     BindingNotFound,
@@ -114,7 +123,9 @@ class Desk:
         """
 
         def look(state: State) -> tuple[State, Version]:
-            schema = None if number & MOST_VERSIONS else queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
+            schema = (
+                None if number & MOST_VERSIONS else queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
+            )
             here = schema is not None and schema.key.namespace == self.place.space
             newest = queries.latest_version(schema) if here else None
             return state, self.record(state, newest.record_id if newest is not None else number)
@@ -141,7 +152,13 @@ class Desk:
             if kind in document.digests:
                 digest = digest_key(kind, document.digests[kind])
                 same = queries.find_equal_version(
-                    state, key, document.sha, NO_ATTACHMENTS, equality=Equality.DIGEST, digest=digest, kind=document.kind
+                    state,
+                    key,
+                    document.sha,
+                    NO_ATTACHMENTS,
+                    equality=Equality.DIGEST,
+                    digest=digest,
+                    kind=document.kind,
                 )
                 if same is not None:
                     return state, same
@@ -231,7 +248,9 @@ class Desk:
         assert isinstance(outcome, Registration)
         if not outcome.created:
             raise SameSchema(f"the schema '{command.key.name}' has version {outcome.version_number} with the same IDL")
-        return queries.get_version(self.registry.state, command.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+        return queries.get_version(
+            self.registry.state, command.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED
+        )
 
     async def _prepared(self, state: State, key: SubjectKey, language: Language, text: bytes) -> Prepared:
         """A text as a schema; where it refers to others, to those its newest version refers to."""
@@ -243,7 +262,9 @@ class Desk:
             if newest is None or not newest.schema.attachments.references:
                 raise
             prepared = await prepare(state, language.format, text, newest.schema.attachments.references)
-        return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=language.custom_format))
+        return prepared._replace(
+            document=msgspec.structs.replace(prepared.document, custom_format=language.custom_format)
+        )
 
     async def delete(self, subject: str) -> Version:
         """The schema of a subject, with all versions and bindings; answers the newest. Raises `SubjectNotFound`."""

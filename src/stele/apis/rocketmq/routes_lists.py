@@ -20,7 +20,9 @@ async def list_tenants(desk: AtDesk) -> list[str]:
     state = await desk.registry.current()
     spaces = {row.role for row in desk.bindings_in(state)}
     spaces |= {
-        space.name for space in queries.visible_namespaces(state) if any(map(translate.is_foreign, space.subjects.values()))
+        space.name
+        for space in queries.visible_namespaces(state)
+        if any(map(translate.is_foreign, space.subjects.values()))
     }
     return sorted(translate.tenant_of(space) for space in spaces)
 

@@ -13,11 +13,20 @@ from typing import NamedTuple
 from stele.apis.paths import named
 from stele.apis.rocketmq import entities as api
 from stele.core import queries
-from stele.core.traversal import find_version
-from stele.core.model import DEFAULT_NAMESPACE, RECORD_ID_VERSION_BITS, Binding, SchemaKind, VersionState, Subject, SubjectKey, Version
+from stele.core.model import (
+    DEFAULT_NAMESPACE,
+    RECORD_ID_VERSION_BITS,
+    Binding,
+    SchemaKind,
+    Subject,
+    SubjectKey,
+    Version,
+    VersionState,
+)
 from stele.core.policy import Policy
 from stele.core.policy_json import PolicyJson
 from stele.core.state import State
+from stele.core.traversal import find_version
 from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
 
 DIALECT = "rocketmq"

@@ -19,8 +19,8 @@ from stele.apis.schema_repo.translate import DIALECT, VALIDATORS, config_in, con
 from stele.core import queries
 from stele.core.commands import (
     ChangeSubject,
-    CompatibilityCheck,
     Command,
+    CompatibilityCheck,
     CreateSubject,
     Equality,
     Outcome,
@@ -28,7 +28,16 @@ from stele.core.commands import (
     Registration,
     SubjectDefaults,
 )
-from stele.core.model import DEFAULT_NAMESPACE, NO_ATTACHMENTS, SchemaDocument, SettingsLevel, Numbering, Subject, SubjectKey, Version
+from stele.core.model import (
+    DEFAULT_NAMESPACE,
+    NO_ATTACHMENTS,
+    Numbering,
+    SchemaDocument,
+    SettingsLevel,
+    Subject,
+    SubjectKey,
+    Version,
+)
 from stele.core.policy import ALLOW_ANY
 from stele.core.state import State
 from stele.errors import (
@@ -109,7 +118,9 @@ class Desk:
     async def ids(self, name: str) -> list[str]:
         """As `rows`, the ids alone."""
         state, subject = await self.subject(name)
-        return [told for told, _ in named_once(self.options.ids, self._custom.first, state, queries.list_versions(subject))]
+        return [
+            told for told, _ in named_once(self.options.ids, self._custom.first, state, queries.list_versions(subject))
+        ]
 
     async def latest(self, name: str) -> tuple[str, bytes]:
         """(id, bytes) of the newest schema. Raises `SubjectNotFound`, `ContentNotFound`."""
@@ -269,7 +280,13 @@ class Desk:
             prepared = await prepare(state, _OPAQUE, text)
         variety = ""
         if language == _OPAQUE:
-            variety = newest.kind.custom_format if newest is not None else subject.custom_format if subject is not None else ""
+            variety = (
+                newest.kind.custom_format
+                if newest is not None
+                else subject.custom_format
+                if subject is not None
+                else ""
+            )
         return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=variety))
 
 
@@ -291,7 +308,9 @@ def _shown(state: State, name: str) -> Subject:
 
 def _is_shown(subject: Subject) -> bool:
     """Not one whose schemas were all deleted, unless it was created here."""
-    return not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
+    return (
+        not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
+    )
 
 
 def _language(subject: Subject | None, newest: Version | None) -> str:

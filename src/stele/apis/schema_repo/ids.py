@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from stele.apis.schema_repo.strategies import SEQUENTIAL, strategy
-from stele.core.traversal import find_version
 from stele.core.digests import KINDS, digest_keys
-from stele.core.model import SchemaDocument, VersionState, Subject, Version
+from stele.core.model import SchemaDocument, Subject, Version, VersionState
 from stele.core.state import State
+from stele.core.traversal import find_version
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _ALWAYS = ("md5", "crc-64-avro")

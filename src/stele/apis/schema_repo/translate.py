@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stele.apis.schema_repo.options import SchemaRepoOptions, words_in
 from stele.core import queries
 from stele.core.model import Subject
-from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, VersionRange, PolicyKind, Policy, RangeKind
+from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, Policy, PolicyKind, RangeKind, VersionRange
 from stele.core.state import State
 from stele.errors import InvalidRequest, UnknownPolicy
 from stele.service import validators
@@ -45,7 +45,9 @@ def policy_of(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) -> Po
     policy = ALLOW_ANY
     for word in _spelled_out(words, models):
         named = _WORDS.get(word.lower())
-        policy = _sum(policy, named if named is not None else Policy(PolicyKind.ALLOW_ANY, validators=(_checker(word),)))
+        policy = _sum(
+            policy, named if named is not None else Policy(PolicyKind.ALLOW_ANY, validators=(_checker(word),))
+        )
     return policy
 
 

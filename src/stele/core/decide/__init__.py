@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stele.core import commands as cmd
+from stele.core.compatibility_requests import Verdicts
 from stele.core.decide import catalogue, lifecycle, register, rulesets, settings
 from stele.core.decide.decision import Decision
 from stele.core.events import EventMetadata
-from stele.core.compatibility_requests import Verdicts
 from stele.core.state import State
 
 NO_VERDICTS: Verdicts = {}

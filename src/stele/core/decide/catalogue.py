@@ -10,22 +10,25 @@ from stele.core import queries
 from stele.core.decide.decision import Decision, bound, checked_name, creation, require_bindings, writable
 from stele.core.decide.lifecycle import close_subjects
 from stele.core.events import EventMetadata
-from stele.core.model import DEFAULT_NAMESPACE, SettingsLevel, VersionState, Subject, SubjectKey
+from stele.core.model import DEFAULT_NAMESPACE, SettingsLevel, Subject, SubjectKey, VersionState
 from stele.core.state import State, uid_to_bytes
 from stele.errors import (
     AlreadyExists,
     BindingNotFound,
     CodecNotFound,
+    NamespaceNotFound,
     NotEmpty,
     PreconditionFailed,
-    NamespaceNotFound,
     SubjectNotFound,
     VersionNotFound,
 )
 
 
 def create_space(state: State, command: cmd.CreateNamespace, stamp: EventMetadata) -> Decision:
-    """Create a namespace; with replace, change the one that is there, whose format stays while it holds active versions."""
+    """Create a namespace; with replace, change the one that exists.
+
+    The format of a namespace stays while it holds active versions.
+    """
     checked_name(command.namespace)
     known = state.find_namespace(command.namespace)
     exists = known is not None and not known.hidden and (known.explicit or bool(known.subjects))
@@ -73,7 +76,9 @@ def change_subject(state: State, command: cmd.ChangeSubject, stamp: EventMetadat
     writable(state, SettingsLevel(*command.key))
     if command.default_version is not None:
         queries.get_version(state, command.key, command.default_version)
-    event = ev.SubjectChanged(command.key, command.description, command.labels, command.dialect_data, command.default_version)
+    event = ev.SubjectChanged(
+        command.key, command.description, command.labels, command.dialect_data, command.default_version
+    )
     return Decision((event,), cmd.EmptyOutcome())
 
 

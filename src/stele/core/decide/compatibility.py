@@ -8,10 +8,26 @@ from msgspec.structs import replace
 
 from stele.core import queries
 from stele.core.commands import RegisterSchema
+from stele.core.compatibility_requests import (
+    VALIDATOR_PREFIX,
+    CompatibilityRequest,
+    SchemaSource,
+    Verdicts,
+    VerdictsRequired,
+)
 from stele.core.findings import Finding
-from stele.core.model import MAX_INT32, Attachments, SchemaDocument, SchemaKind, SettingsLevel, VersionState, ComparisonScope, SubjectKey, Version
-from stele.core.policy import PolicyKind, Policy
-from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, SchemaSource, VerdictsRequired, Verdicts
+from stele.core.model import (
+    MAX_INT32,
+    Attachments,
+    ComparisonScope,
+    SchemaDocument,
+    SchemaKind,
+    SettingsLevel,
+    SubjectKey,
+    Version,
+    VersionState,
+)
+from stele.core.policy import Policy, PolicyKind
 from stele.core.state import State
 from stele.errors import Incompatible
 
@@ -66,7 +82,9 @@ def find_incompatibilities(
             if not missing:
                 return [_format_changed(version, document)], version.version_number
             break
-        other = SchemaSource(version.content.sha, queries.resolve_references(state, version.schema.attachments.references))
+        other = SchemaSource(
+            version.content.sha, queries.resolve_references(state, version.schema.attachments.references)
+        )
         asked = [CompatibilityRequest(document.format, ruleset, source, other, adopted)] if backward else []
         asked += [CompatibilityRequest(document.format, ruleset, other, source, adopted)] if forward else []
         breaking: list[Finding] = []
@@ -85,7 +103,12 @@ def find_incompatibilities(
 
 
 def _objections(
-    state: State, key: SubjectKey, document: SchemaDocument, attachments: Attachments, policy: Policy, verdicts: Verdicts
+    state: State,
+    key: SubjectKey,
+    document: SchemaDocument,
+    attachments: Attachments,
+    policy: Policy,
+    verdicts: Verdicts,
 ) -> list[Finding]:
     """What the validators of the policy object to, asked about the document as it was sent and the newest version.
 
@@ -99,9 +122,14 @@ def _objections(
     newest = queries.latest_version(state.find_subject(key))
     before = source
     if newest is not None and newest.kind.format == document.format:
-        before = SchemaSource(newest.content.sha, queries.resolve_references(state, newest.schema.attachments.references))
+        before = SchemaSource(
+            newest.content.sha, queries.resolve_references(state, newest.schema.attachments.references)
+        )
     adopted = queries.adopted_rulesets(state, document.format)
-    asked = [CompatibilityRequest(document.format, VALIDATOR_PREFIX + name, source, before, adopted) for name in policy.validators]
+    asked = [
+        CompatibilityRequest(document.format, VALIDATOR_PREFIX + name, source, before, adopted)
+        for name in policy.validators
+    ]
     missing = tuple(question for question in asked if question not in verdicts)
     if missing:
         raise VerdictsRequired(missing)
@@ -115,7 +143,7 @@ def candidates(
 ) -> Iterator[Version]:
     """Live versions the policy of a subject may compare with a schema of that kind and attachments, newest first.
 
-    Only those of the same kind or group where the subject says so, and with an version number below `before`.
+    Only those of the same kind or group where the subject says so, and with a version number below `before`.
     """
     subject = state.find_subject(key)
     if subject is None:
@@ -124,7 +152,11 @@ def candidates(
     group = queries.settings_for(state, SettingsLevel(*key)).group
     wanted = None if group is None else _property(attachments, group)
     for row in reversed(subject.versions):
-        if row.state is not VersionState.ACTIVE or row.version_number >= before or (own_lane is not None and row.kind != own_lane):
+        if (
+            row.state is not VersionState.ACTIVE
+            or row.version_number >= before
+            or (own_lane is not None and row.kind != own_lane)
+        ):
             continue
         if group is None or _property(row.schema.attachments, group) == wanted:
             yield row

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from stele.core.commands import CONTINUE_NUMBERING, Outcome, SubjectDefaults
 from stele.core.events import BindingAdded, Event, EventMetadata, SubjectCreated
-from stele.core.model import Binding, SettingsLevel, Mode, Subject, SubjectKey
+from stele.core.model import Binding, Mode, SettingsLevel, Subject, SubjectKey
 from stele.core.queries import latest_version, mode_for
 from stele.core.state import State
 from stele.errors import InvalidName, InvalidRequest, PreconditionFailed, ReadOnly
@@ -33,7 +33,9 @@ def writable(state: State, level: SettingsLevel) -> Mode:
 def refused(level: SettingsLevel, how: str) -> ReadOnly:
     """The error of a write that the mode forbids."""
     namespace, subject = level.namespace or "", level.subject or ""
-    return ReadOnly(f"Subject '{subject}' in namespace '{namespace}' is {how}", subject=subject, namespace=namespace, how=how)
+    return ReadOnly(
+        f"Subject '{subject}' in namespace '{namespace}' is {how}", subject=subject, namespace=namespace, how=how
+    )
 
 
 def require_bindings(there: frozenset[Binding], seen: frozenset[Binding]) -> None:
@@ -88,7 +90,9 @@ def checked_name(name: str) -> str:
     return name
 
 
-def creation(state: State, key: SubjectKey, stamp: EventMetadata, defaults: SubjectDefaults = CONTINUE_NUMBERING) -> SubjectCreated:
+def creation(
+    state: State, key: SubjectKey, stamp: EventMetadata, defaults: SubjectDefaults = CONTINUE_NUMBERING
+) -> SubjectCreated:
     """The event that creates a subject's next incarnation, numbered after the ones before it."""
     namespace = state.find_namespace(key.namespace)
     return SubjectCreated(

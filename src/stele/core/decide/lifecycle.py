@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from stele.core import queries
-from stele.core.commands import EndIncarnations, DeleteSubject, DeleteVersion, EmptyOutcome, DeleteMode, DeletedVersions
+from stele.core.commands import DeletedVersions, DeleteMode, DeleteSubject, DeleteVersion, EmptyOutcome, EndIncarnations
 from stele.core.decide.decision import Decision, require_bindings, require_latest, writable
-from stele.core.events import Event, EventMetadata, IncarnationEnded, BindingRemoved, VersionsPurged, VersionsSoftDeleted
-from stele.core.model import SettingsLevel, VersionState, Subject, SubjectKey, Version
+from stele.core.events import (
+    BindingRemoved,
+    Event,
+    EventMetadata,
+    IncarnationEnded,
+    VersionsPurged,
+    VersionsSoftDeleted,
+)
+from stele.core.model import SettingsLevel, Subject, SubjectKey, Version, VersionState
 from stele.core.state import State
-from stele.errors import AlreadySoftDeleted, InUse, InvalidRequest, NotSoftDeleted, NamespaceNotFound, SubjectNotFound
+from stele.errors import AlreadySoftDeleted, InUse, InvalidRequest, NamespaceNotFound, NotSoftDeleted, SubjectNotFound
 
 
 def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -> Decision:
@@ -80,12 +87,18 @@ def _deleted(state: State, subject: Subject, version_numbers: tuple[int, ...], r
 def purged(state: State, subject: Subject, version_numbers: tuple[int, ...]) -> tuple[Event, ...]:
     """The events of purging versions: whatever was bound to what is gone is bound no more."""
     all_gone = len(version_numbers) == len(subject.versions)
-    return VersionsPurged(subject.key, version_numbers), *_unbound(state, subject.key, None if all_gone else version_numbers)
+    return VersionsPurged(subject.key, version_numbers), *_unbound(
+        state, subject.key, None if all_gone else version_numbers
+    )
 
 
 def _unbound(state: State, key: SubjectKey, version_numbers: tuple[int, ...] | None) -> tuple[Event, ...]:
     """Ends of the bindings to a subject, or only of those to these versions of it."""
-    ending = [row.key for row in queries.bindings_of(state, [key]) if version_numbers is None or row.version_number in version_numbers]
+    ending = [
+        row.key
+        for row in queries.bindings_of(state, [key])
+        if version_numbers is None or row.version_number in version_numbers
+    ]
     return tuple(BindingRemoved(name) for name in sorted(ending))
 
 

@@ -11,31 +11,31 @@ import hashlib
 from msgspec.structs import replace
 
 from stele.core import queries
-from stele.core.traversal import find_version, next_kind_version, list_versions_in_subject
 from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, Registration
+from stele.core.compatibility_requests import Verdicts
 from stele.core.decide.compatibility import require_compatible
 from stele.core.decide.decision import Decision, bound, creation, merged_ext, refused, require_latest, writable
 from stele.core.digests import digest_key
-from stele.core.events import Event, VersionRegistered, SettingsChanged, EventMetadata, SubjectChanged
+from stele.core.events import Event, EventMetadata, SettingsChanged, SubjectChanged, VersionRegistered
 from stele.core.metadata import RuleSet
 from stele.core.model import (
     LATEST_TIME,
     MAX_INT32,
     Attachments,
-    SchemaDocument,
-    SchemaEntry,
-    SettingsLevel,
-    VersionState,
     Mode,
     Numbering,
+    SchemaDocument,
+    SchemaEntry,
     Settings,
+    SettingsLevel,
     Subject,
     SubjectKey,
     Version,
+    VersionState,
 )
 from stele.core.policy import Policy
-from stele.core.compatibility_requests import Verdicts
 from stele.core.state import State, uid_from_bytes
+from stele.core.traversal import find_version, list_versions_in_subject, next_kind_version
 from stele.errors import (
     AlreadyExists,
     FormatMismatch,
@@ -65,7 +65,9 @@ def register(state: State, command: RegisterSchema, stamp: EventMetadata, verdic
     else:
         _require_writable(state, command, subject)
     _require_fitting(state, command, subject, document)
-    queries.resolve_references(state, attachments.references, queries.ACTIVE_OR_SOFT_DELETED if importing else queries.ACTIVE_ONLY)
+    queries.resolve_references(
+        state, attachments.references, queries.ACTIVE_OR_SOFT_DELETED if importing else queries.ACTIVE_ONLY
+    )
     policy = command.policy if command.policy is not None else _policy(state, command, subject)
     if not importing and command.check is CompatibilityCheck.POLICY:
         require_compatible(state, command, document, attachments, policy, verdicts)
@@ -90,7 +92,9 @@ def _completed(state: State, command: RegisterSchema, *, importing: bool) -> tup
             raise InvalidRequest("Empty schema")
         text = state.get_text(before.content)
         schema_kind = before.kind
-        document = SchemaDocument(text, before.content.sha, schema_kind.format, schema_kind.type, custom_format=schema_kind.custom_format)
+        document = SchemaDocument(
+            text, before.content.sha, schema_kind.format, schema_kind.type, custom_format=schema_kind.custom_format
+        )
         own = Attachments(before.schema.attachments.references, own.metadata, own.rule_set)
     attachments = own if importing else queries.inherit_attachments(state, command.key, own)
     if isinstance(attachments.rule_set, RuleSet):
@@ -98,7 +102,9 @@ def _completed(state: State, command: RegisterSchema, *, importing: bool) -> tup
     return document, attachments
 
 
-def _find_same(state: State, command: RegisterSchema, document: SchemaDocument, attachments: Attachments) -> Version | None:
+def _find_same(
+    state: State, command: RegisterSchema, document: SchemaDocument, attachments: Attachments
+) -> Version | None:
     if command.origin_uri is not None:
         return _named(state, command, document)
     equality, digest = command.equality, b""
@@ -156,7 +162,9 @@ def _twin(subject: Subject | None, same: Version, version_number: int | None) ->
     return there if there is not None and there.schema is same.schema and there.state is VersionState.ACTIVE else same
 
 
-def _require_importable(state: State, command: RegisterSchema, document: SchemaDocument, attachments: Attachments) -> None:
+def _require_importable(
+    state: State, command: RegisterSchema, document: SchemaDocument, attachments: Attachments
+) -> None:
     level = SettingsLevel(*command.key)
     if command.schema_id is None:
         raise refused(level, "not in read-write mode")
@@ -170,7 +178,9 @@ def _require_importable(state: State, command: RegisterSchema, document: SchemaD
         raise IdTaken(command.schema_id, command.key.namespace)
     subject = state.find_subject(command.key)
     taken = find_version(subject, command.version_number) if subject is not None and command.version_number else None
-    if taken is not None and queries.list_referrers(state, command.key, taken.version_number, queries.ACTIVE_OR_SOFT_DELETED):
+    if taken is not None and queries.list_referrers(
+        state, command.key, taken.version_number, queries.ACTIVE_OR_SOFT_DELETED
+    ):
         raise InUse(command.key.name, taken.version_number)
 
 
@@ -229,8 +239,12 @@ def _described(state: State, command: RegisterSchema, subject: Subject | None) -
         return ()
     before = (subject.description, subject.labels, subject.dialect_data, subject.default_version) if subject else ("",)
     event = SubjectChanged(command.key, *before)
-    description = event.description if command.subject_update.description is None else command.subject_update.description
-    after = replace(event, description=description, dialect_data=merged_ext(event.dialect_data, command.subject_update.dialect_data))
+    description = (
+        event.description if command.subject_update.description is None else command.subject_update.description
+    )
+    after = replace(
+        event, description=description, dialect_data=merged_ext(event.dialect_data, command.subject_update.dialect_data)
+    )
     if after == event:
         return ()
     writable(state, SettingsLevel(*command.key))
@@ -241,7 +255,12 @@ def _described(state: State, command: RegisterSchema, subject: Subject | None) -
 
 
 def _decision(
-    state: State, command: RegisterSchema, stamp: EventMetadata, document: SchemaDocument, attachments: Attachments, policy: Policy
+    state: State,
+    command: RegisterSchema,
+    stamp: EventMetadata,
+    document: SchemaDocument,
+    attachments: Attachments,
+    policy: Policy,
 ) -> Decision:
     subject = state.find_subject(command.key)
     events: list[Event] = []
@@ -291,14 +310,17 @@ def _next_gid(state: State, space_name: str) -> int:
     namespace = state.find_namespace(space_name)
     schema_id = (namespace.highest_schema_id if namespace is not None else 0) + 1
     if schema_id > MAX_INT32:
-        raise TooLarge(f"space '{space_name}' has no schema id left")
+        raise TooLarge(f"namespace '{space_name}' has no schema id left")
     return schema_id
 
 
 def _replaced(state: State, command: RegisterSchema, known: SchemaEntry | None, version_number: int) -> tuple[int, ...]:
-    """What a registration takes the place of: the version of its number, which only an import meets, and earlier
-    soft-deleted versions of the same schema unless something refers to them or data may have been written with them: their
-    numbers are kept or they have encodings. An import says itself what is soft-deleted."""
+    """Return the numbers of the versions that a registration replaces.
+
+    These are the version that has its number, which only an import meets, and earlier soft-deleted versions of the same
+    schema. A soft-deleted version stays if something refers to it, if the subject never reuses numbers, or if it has an
+    encoding id: data may have been written with it. An import says itself what is soft-deleted.
+    """
     subject = state.find_subject(command.key)
     own = (version_number,) if subject is not None and find_version(subject, version_number) is not None else ()
     if known is None or command.equality is Equality.NEVER or _importing(state, command.key):

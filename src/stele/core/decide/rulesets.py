@@ -5,7 +5,7 @@ from __future__ import annotations
 from stele.core import queries
 from stele.core.commands import AdoptRulesets, EmptyOutcome
 from stele.core.decide.decision import Decision, checked_name, writable
-from stele.core.events import RulesetAdopted, EventMetadata
+from stele.core.events import EventMetadata, RulesetAdopted
 from stele.core.model import MAX_INT32, REGISTRY_LEVEL
 from stele.core.rulesets import FIRST, split_ruleset
 from stele.core.state import State

@@ -8,12 +8,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from stele.core import queries
-from stele.core.commands import SettingsOutcome, ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode
+from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.decide.decision import Decision, checked_name, merged_ext, writable
 from stele.core.decide.lifecycle import purged
-from stele.core.events import Event, ModeChanged, SettingsChanged, EventMetadata
+from stele.core.events import Event, EventMetadata, ModeChanged, SettingsChanged
 from stele.core.metadata import RuleSet
-from stele.core.model import DEFAULT_NAMESPACE, SettingsLevel, Mode, Settings, Namespace, Subject, SubjectKey
+from stele.core.model import DEFAULT_NAMESPACE, Mode, Namespace, Settings, SettingsLevel, Subject, SubjectKey
 from stele.core.policy import BACKWARD, Policy
 from stele.core.queries import ACTIVE_OR_SOFT_DELETED
 from stele.core.rulesets import split_ruleset
@@ -80,7 +80,9 @@ def clear_mode(state: State, command: ClearMode, stamp: EventMetadata) -> Decisi
     events = [ModeChanged(level, None)] if before is not None else []
     if command.recursive and level.subject is None:
         for namespace in _spaces(state, level):
-            events.extend(ModeChanged(SettingsLevel(namespace.name, name), None) for name in namespace.modes if name != OWN)
+            events.extend(
+                ModeChanged(SettingsLevel(namespace.name, name), None) for name in namespace.modes if name != OWN
+            )
             if level.namespace is None and OWN in namespace.modes:
                 events.append(ModeChanged(SettingsLevel(namespace.name), None))
     return Decision(tuple(events), ModeOutcome(before))
@@ -123,7 +125,8 @@ def _emptied(state: State, level: SettingsLevel) -> Iterator[Event]:
     for subject in subjects:
         for row in subject.versions:
             if any(
-                other.subject.key not in going for other in queries.list_referrers(state, subject.key, row.version_number, ACTIVE_OR_SOFT_DELETED)
+                other.subject.key not in going
+                for other in queries.list_referrers(state, subject.key, row.version_number, ACTIVE_OR_SOFT_DELETED)
             ):
                 raise InUse(subject.key.name, row.version_number)
         yield from purged(state, subject, tuple(row.version_number for row in subject.versions))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, TextForm
-from stele.formats.abilities import Node, Place
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
@@ -21,6 +20,7 @@ from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
 from stele.formats.avro import to_model as _to_model
 from stele.formats.avro.model import AvroSchema
+from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 
@@ -88,11 +88,11 @@ class AvroFormat:
         """All fields, depth first (10 000 at most)."""
         return _fields.fields(parsed)
 
-    def outline(self, parsed: AvroSchema) -> list[Node]:
+    def outline(self, parsed: AvroSchema) -> list[OutlineNode]:
         """Named types with their fields and symbols; see `stele.formats.avro.outline`."""
         return _outline.outline(parsed)
 
-    def locator(self, parsed: AvroSchema) -> Callable[[str], Place | None]:
+    def locator(self, parsed: AvroSchema) -> Callable[[str], OutlineLocation | None]:
         """Where in the outline a finding's path leads."""
         return _outline.locator(parsed)
 

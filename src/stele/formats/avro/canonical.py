@@ -5,6 +5,8 @@ PRINTED     what Java's `Schema.toString` gives: fixed attribute order, unknown 
 NORMALIZED  full names, attributes sorted, references by name; docs, defaults, aliases and logical types kept. Laid
             out as Confluent's `normalize` does, except that a sort order is written only when it is not the default.
 CANONICAL   Parsing Canonical Form of the specification, references inlined, so that a fingerprint says it all.
+
+Source: docs/protocols/avro.md#canonical-forms.
 """
 
 from __future__ import annotations

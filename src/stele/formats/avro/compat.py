@@ -11,6 +11,8 @@ schemas made to explode end with a finding of level UNKNOWN, which refuses, inst
 
 Ruleset `avro-ruby` differs in two points: decimals of equal precision and scale resolve whatever holds them, and
 inside unions full names must match.
+
+Source: docs/protocols/avro.md#compatibility-rules.
 """
 
 from __future__ import annotations

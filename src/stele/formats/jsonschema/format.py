@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stele.core.findings import Finding, Severity
 from stele.core.ports import Field, TextForm
 from stele.errors import TooLarge
-from stele.formats.abilities import Node, Place
+from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, neutral, outline, parsed
 from stele.formats.jsonschema import lint as _lint
@@ -101,11 +101,11 @@ class JsonSchemaFormat:
         """All properties at any depth."""
         return fields.fields(parsed)
 
-    def outline(self, parsed: ParsedJsonSchema) -> list[Node]:
+    def outline(self, parsed: ParsedJsonSchema) -> list[OutlineNode]:
         """Every subschema at its JSON Pointer; see `stele.formats.jsonschema.outline`."""
         return outline.outline(parsed)
 
-    def locator(self, parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
+    def locator(self, parsed: ParsedJsonSchema) -> Callable[[str], OutlineLocation | None]:
         """Where in the outline a finding's path leads, references followed."""
         return outline.locator(parsed)
 

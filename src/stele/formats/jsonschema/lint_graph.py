@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stele.formats.circles import circles
+from stele.formats.graph import strongly_connected
 from stele.formats.jsonschema.drafts import subschemas
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.text import Json, escape
@@ -37,8 +37,8 @@ def circles_of(parsed: ParsedJsonSchema, schemas: Sequence[dict[str, Json]]) -> 
     def forced(key: int) -> list[int]:
         return _keys(known, _demanded(parsed, known[key]))
 
-    yield from (("RECURSIVE_TYPE", group) for group in circles(list(known), any_way))
-    yield from (("UNBOUNDED_RECURSION", group) for group in circles(list(known), forced))
+    yield from (("RECURSIVE_TYPE", group) for group in strongly_connected(list(known), any_way))
+    yield from (("UNBOUNDED_RECURSION", group) for group in strongly_connected(list(known), forced))
 
 
 def _keys(known: dict[int, dict[str, Json]], schemas: Iterator[Json]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.lint import shorten
+from stele.formats.lint import shorten_text
 
 _ANNOTATING: Final = frozenset(
     [
@@ -80,7 +80,7 @@ def unknown(word: str, draft: Draft, near: str | None) -> tuple[str, str]:
         newer = _ORDER[span[0]] > _ORDER[draft]
         bound = f"it came with {named(span[0])}" if newer else f"it went after {named(span[1])}"
         return f"{word!r} says nothing in {named(draft)}: {bound}.", "Say it in words of this draft, or change $schema."
-    shown = shorten(word, 60)
+    shown = shorten_text(word, 60)
     why = f"No draft knows the keyword {shown!r}, so it says nothing."
     return why, f"Did you mean {near!r}?" if near else "Remove it, or begin its name with x- when a tool wants it."
 
@@ -95,7 +95,7 @@ def unknown_format(name: str, draft: Draft, near: str | None) -> tuple[str, str]
     if name in FORMATS:
         why = f"The format {name!r} says nothing in {named(draft)}: it came with {named(FORMATS[name])}."
         return why, "Take that draft, or a pattern."
-    why = f"No draft defines the format {shorten(name, 60)!r}, so validators ignore it."
+    why = f"No draft defines the format {shorten_text(name, 60)!r}, so validators ignore it."
     return why, f"Did you mean {near!r}?" if near else "Say it with a pattern, or with minimum and maximum."
 
 

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from stele.formats.abilities import Node, Place
+from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.jsonschema.drafts import MANY, NAMED, ONE, subschemas
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
 from stele.formats.jsonschema.text import Json, pointer, write
-from stele.formats.outlining import MAX_CHARACTERS, MAX_NODES, Outline
+from stele.formats.outline_builder import MAX_CHARACTERS, MAX_NODES, OutlineBuilder
 
 ROOT: Final = "#"
 """Path of the schema itself."""
@@ -50,15 +50,15 @@ class _Site(NamedTuple):
     identity: str = ""
 
 
-def outline(parsed: ParsedJsonSchema) -> list[Node]:
+def outline(parsed: ParsedJsonSchema) -> list[OutlineNode]:
     """The schema and all schemas written inside it, parents first, in the order of the text."""
-    made = Outline()
+    made = OutlineBuilder()
     sites, whole = _walk(parsed.root)
     places = _places(sites)
     for site in made.until_full(sites):
         kind = _KINDS.get(str(site.step[0]), str(site.step[0])) if site.step else "schema"
         name = site.step[1] if len(site.step) > 1 and isinstance(site.step[1], str) else ""
-        made.add(
+        made.add_node(
             site.path,
             kind,
             _attributes(site.schema),
@@ -68,7 +68,7 @@ def outline(parsed: ParsedJsonSchema) -> list[Node]:
             uses=_uses(parsed, site.schema, places),
         )
     if not whole:
-        made.cut()
+        made.truncate()
     return made.nodes
 
 
@@ -94,34 +94,34 @@ def _walk(root: Json) -> tuple[list[_Site], bool]:
     return sites, not stack and room >= 0
 
 
-def locator(parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
+def locator(parsed: ParsedJsonSchema) -> Callable[[str], OutlineLocation | None]:
     """Follows JSON Pointers of findings, through references as well; leads nowhere after `MAX_STEPS`."""
     sites, _ = _walk(parsed.root)
     known = _places(sites)
     paths = frozenset(site.path for site in sites)
     left = MAX_STEPS
 
-    def locate(path: str) -> Place | None:
+    def locate(path: str) -> OutlineLocation | None:
         nonlocal left
         left -= path.count("/")
         if not path.startswith(ROOT) or left < 0:
             return None
-        place, value = Place(ROOT), parsed.root
+        place, value = OutlineLocation(ROOT), parsed.root
         here = ROOT
         for token in (step for step in path[1:].split("/") if step):
             target = parsed.links.follow(value)
             if target is not value and id(target) in known:
                 here = known[id(target)]
-                place = Place(here)
+                place = OutlineLocation(here)
             elif target is not value:
                 return place
             value = _member(target, token.replace("~1", "/").replace("~0", "~"))
             here = f"{here}/{token}"
             if here in paths:
-                place = Place(here)
+                place = OutlineLocation(here)
             else:
                 gone = value is None and isinstance(target, dict)
-                place = Place(place.path, place.attribute or token, place.partial or gone)
+                place = OutlineLocation(place.path, place.attribute or token, place.partial or gone)
         return place
 
     return locate

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from google.protobuf import json_format
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, TextForm, Format
-from stele.formats.abilities import Node
+from stele.core.ports import Field, Format, TextForm
+from stele.formats.capabilities import OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.protobuf import apicurio, buf, confluent, xregistry
 from stele.formats.protobuf import lint as _lint
@@ -114,7 +114,7 @@ class ProtobufFormat:
         """All fields, depth first. See `fields.fields`."""
         return fields(parsed)
 
-    def outline(self, parsed: ProtobufSchema) -> list[Node]:
+    def outline(self, parsed: ProtobufSchema) -> list[OutlineNode]:
         """The file with all it declares. See `outline.outline`."""
         return outline(parsed)
 

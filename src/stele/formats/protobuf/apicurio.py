@@ -9,6 +9,8 @@ name below the package; imported files are not looked at.
 * Methods stay, and so do their signatures. In proto2 no `required` field is added.
 
 Differs from the original in one thing: reserved enum values may go, where the original does not see what enums reserve.
+
+Source: docs/protocols/protobuf.md#rules-of-apicurio-and-xregistry.
 """
 
 from __future__ import annotations

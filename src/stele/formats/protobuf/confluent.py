@@ -12,6 +12,8 @@ Its rules, in the terms used there: what is removed from the writer's schema or 
 
 Groups, which Confluent's checker passes over, are held to the same rules as other messages; their name is free.
 Enums, services, options, defaults, JSON names, reserved numbers and extensions are not looked at.
+
+Source: docs/protocols/protobuf.md#confluents-rules.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.text import position
+from stele.formats.json_reader import line_and_column
 
 _PLACED = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)")
 _MISSING = re.compile(r"(?P<file>.+): File not found\.")
@@ -72,7 +72,7 @@ def _searched(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
         about = re.search(rb"(?<==)\s*(?P<it>19\d{3})\b", text)
     elif named := re.search(r"fields in (?:\w+\.)*(\w+) exceeds", why):
         about = re.search(rb"\bmessage\s+(?P<it>%s)\b" % named[1].encode(), text)
-    return (None, None) if about is None else position(text, about.start("it"))
+    return (None, None) if about is None else line_and_column(text, about.start("it"))
 
 
 def _unresolved(path: str, found: list[_Message], main: str) -> UnresolvedReference:

@@ -33,18 +33,18 @@ from stele.formats.conversion.model import (
     Decimal,
     Duration,
     Enumeration,
-    Field,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
     Type,
+    TypeReference,
     Union,
 )
 from stele.formats.protobuf.draft import Message, Slot, Target, Writer, identifier, json_names, pascal, snake
@@ -73,13 +73,13 @@ RESERVED_NUMBERS: Final = range(19_000, 20_000)
 class Drafter:
     """Fills the messages that `Places` declares."""
 
-    def __init__(self, model: Model, root: Record) -> None:
+    def __init__(self, model: Model, root: RecordType) -> None:
         self._root = root
         self._known: dict[str, Target] = {}
         types = dict(model.types)
         for name, (target, members) in KNOWN.items():
             item = types.get(name)
-            if item is not root and isinstance(item, Record) and {f.name: f.number for f in item.fields} == members:
+            if item is not root and isinstance(item, RecordType) and {f.name: f.number for f in item.fields} == members:
                 self._known[name] = target
                 types[name] = Fixed(name, 0)  # declared nowhere, like bytes
         self._places = Places(types, root)
@@ -94,7 +94,7 @@ class Drafter:
         places.declare(self._reserve)
         for name, message in places.messages.items():
             record = places.types[name]
-            assert isinstance(record, Record)
+            assert isinstance(record, RecordType)
             self._fill(record, message)
         if not places.messages[self._root.name].doc:
             places.messages[self._root.name].doc = doc
@@ -105,7 +105,7 @@ class Drafter:
 
     # --- names and numbers ------------------------------------------------------------------------------------------
 
-    def _reserve(self, record: Record, message: Message) -> None:
+    def _reserve(self, record: RecordType, message: Message) -> None:
         """Claim the names of fields and oneofs, and what the compiler derives from them."""
         groups: dict[str, str] = {}
         for group, members in record.at_most_one.items():
@@ -125,7 +125,7 @@ class Drafter:
         self._names[record.name] = names
         self._groups[record.name] = {name: oneofs[groups[name]] for name in names if name in groups}
 
-    def _numbers(self, record: Record, path: str) -> list[int]:
+    def _numbers(self, record: RecordType, path: str) -> list[int]:
         """The numbers of the fields: their own, or the next free one in their order."""
         used: set[int] = set()
         own: list[int | None] = []
@@ -143,7 +143,7 @@ class Drafter:
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
-    def _fill(self, record: Record, message: Message) -> None:
+    def _fill(self, record: RecordType, message: Message) -> None:
         path = self._places.reached[record.name]
         if record.open:
             why = f"{record.name!r} takes members that it does not name; a message has no place for them."
@@ -162,7 +162,7 @@ class Drafter:
             message.slots.append(slot)
             self._remark(field, path + field.name)
 
-    def _json_names(self, record: Record, path: str) -> list[str]:
+    def _json_names(self, record: RecordType, path: str) -> list[str]:
         """The `json_name` of each field, '' where it needs none: so JSON keeps the names of the model."""
         names = self._names[record.name]
         found = json_names([(names[field.name], field.name) for field in record.fields])
@@ -173,7 +173,7 @@ class Drafter:
                 self._lose(path + field.name, "NAME", f"The field is called {made!r}; in JSON, {shown!r}.")
         return found
 
-    def _remark(self, field: Field, path: str) -> None:
+    def _remark(self, field: RecordField, path: str) -> None:
         """What no field of proto3 says."""
         if field.aliases:
             self._lose(path, "ALIAS", f"Earlier names of the field are left out: {', '.join(field.aliases[:5])}.")
@@ -184,7 +184,7 @@ class Drafter:
         why = "proto3 has no defaults: a field that is not in the data reads as not set, or as zero."
         self._lose(path, "DEFAULT", why)
 
-    def _is_zero(self, field: Field) -> bool:
+    def _is_zero(self, field: RecordField) -> bool:
         """Whether the default is what a field without presence reads as anyway."""
         return not field.nullable and field.default is not ABSENT and _same(field.default, self._zero(field.type))
 
@@ -194,15 +194,15 @@ class Drafter:
                 return []
             case Map():
                 return {}
-            case Named():
+            case TypeReference():
                 item = self._places.types[kind.name]
                 found = self._places.zeros.get(kind.name) if isinstance(item, Enumeration) else ""
                 return found or ABSENT
-            case Scalar(Kind.BOOLEAN):
+            case Scalar(ScalarKind.BOOLEAN):
                 return False
-            case Scalar(Kind.STRING | Kind.BYTES):
+            case Scalar(ScalarKind.STRING | ScalarKind.BYTES):
                 return ""
-            case Scalar(Kind.UUID | Kind.DATE | Kind.ANY | Kind.NULL):
+            case Scalar(ScalarKind.UUID | ScalarKind.DATE | ScalarKind.ANY | ScalarKind.NULL):
                 return ABSENT
             case Scalar():
                 return 0
@@ -210,7 +210,7 @@ class Drafter:
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
-    def _slot(self, field: Field, message: Message, path: str, oneof: str) -> Slot:
+    def _slot(self, field: RecordField, message: Message, path: str, oneof: str) -> Slot:
         """A field without its name and number."""
         if not oneof and isinstance(field.type, Array | Map):
             if field.nullable:
@@ -268,7 +268,7 @@ class Drafter:
         if isinstance(kind, Union):
             return self._union(kind, message, path, hint, nullable=nullable)
         target = self._plain(kind, path, constraints)
-        if nullable and kind != Scalar(Kind.NULL):
+        if nullable and kind != Scalar(ScalarKind.NULL):
             around = self._helper(message, hint, "Null when the value is not set.")
             around.slots.append(Slot("value", 1, target, "optional"))
             return around.target
@@ -310,7 +310,7 @@ class Drafter:
                 return INSTANT if kind.utc else WALL_CLOCK
             case Duration():
                 return self._calendar(path) if kind.calendar else SPAN
-            case Named():
+            case TypeReference():
                 return self._named(kind.name, path)
         raise CannotConvert(f"{path}: Protobuf has no type for {type(kind).__name__}")
 
@@ -321,7 +321,7 @@ class Drafter:
         if isinstance(item, Fixed):
             self._lose(path, "FIXED", f"Any number of bytes is taken where {item.size} were demanded.")
             return Target("bytes")
-        return Target(path=self._places.paths[name], is_message=isinstance(item, Record))
+        return Target(path=self._places.paths[name], is_message=isinstance(item, RecordType))
 
     def _scalar(self, kind: Scalar, path: str, constraints: Mapping[str, Any] = NONE) -> Target:
         target, losses = scalar_target(kind, path, constraints)

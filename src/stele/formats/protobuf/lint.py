@@ -20,13 +20,13 @@ from google.protobuf.descriptor_pb2 import (
 
 from stele.core.findings import Finding
 from stele.formats import lint as common
-from stele.formats.circles import circles
-from stele.formats.lint import Notes
+from stele.formats.graph import strongly_connected
+from stele.formats.lint import LintReport
 from stele.formats.protobuf import lint_changes
 from stele.formats.protobuf.layout import MAX_LOCATIONS, Layout, Path
 from stele.formats.protobuf.model import ProtobufSchema
 
-RULES: Final[Mapping[str, str]] = common.rules(
+RULES: Final[Mapping[str, str]] = common.select_rules(
     *("CASE_CLASH", "DOC_REQUIRED", "ENUM_VALUE_PREFIX", "ENUM_ZERO_UNSPECIFIED", "LINT_INCOMPLETE"),
     *("NAMESPACE_REQUIRED", "NAMING", "NUMBER_REUSED", "RECURSIVE_TYPE", "REQUIRED_FIELD", "RESERVED_ON_DELETE"),
     *("UNBOUNDED_RECURSION", "UNUSED_IMPORT"),
@@ -56,7 +56,7 @@ def lint(schema: ProtobufSchema, before: ProtobufSchema | None) -> list[Finding]
 class _Linter:
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
-        self.notes = Notes()
+        self.notes = LintReport()
         self.layout = Layout(schema)
         self.documented = 0 < len(schema.source.location) <= MAX_LOCATIONS
         self.messages: dict[str, tuple[Place, DescriptorProto]] = {}
@@ -68,7 +68,7 @@ class _Linter:
         self._file(proto, root, quiet)
         enums: dict[str, tuple[Place, EnumDescriptorProto]] = {}
         for place, node in self._declarations(proto, quiet):
-            if not self.notes.visit():
+            if not self.notes.count_declaration():
                 break
             if isinstance(node, DescriptorProto):
                 self.messages[place.name] = place, node
@@ -83,19 +83,19 @@ class _Linter:
         if before is not None:
             ignored = {name: place.ignored for name, (place, _) in {**self.messages, **enums}.items()}
             lint_changes.compare(self.notes, self.schema, before, ignored)
-        return self.notes.findings(root)
+        return self.notes.list_findings(root)
 
     # --- the file ---------------------------------------------------------------------------------------------------
 
     def _file(self, proto: FileDescriptorProto, root: str, quiet: frozenset[str]) -> None:
         if not proto.package:
             why = "The file has no package: its names meet those of every other file without one."
-            self.notes.add("NAMESPACE_REQUIRED", root, why, "Add a `package` statement.", ignored=quiet)
+            self.notes.add_finding("NAMESPACE_REQUIRED", root, why, "Add a `package` statement.", ignored=quiet)
         for part in proto.package.split(".") if proto.package else ():
             common.check_name(self.notes, root, part, "the package", common.SNAKE_NAME, quiet)
         for path in _unused_imports(self.schema):
             why = f"Nothing of {path} is used here."
-            self.notes.add("UNUSED_IMPORT", path, why, f'Remove `import "{path}";`.', shown=path, ignored=quiet)
+            self.notes.add_finding("UNUSED_IMPORT", path, why, f'Remove `import "{path}";`.', shown=path, ignored=quiet)
 
     def _declarations(
         self, proto: FileDescriptorProto, quiet: frozenset[str]
@@ -126,7 +126,7 @@ class _Linter:
         what = f"the message {node.name}"
         common.check_name(self.notes, place.name, node.name, what, common.TYPE_NAME, place.ignored)
         self._documented(place.name, place.path, f"The message {node.name}", place.ignored)
-        common.case_clashes(self.notes, (field.name for field in node.field), place.name, place.ignored)
+        common.report_case_clashes(self.notes, (field.name for field in node.field), place.name, place.ignored)
         for index, field in enumerate(node.field):
             self._field(place, (*place.path, 2, index), field, "field")
         for index, field in enumerate(node.extension):
@@ -139,7 +139,7 @@ class _Linter:
                 common.check_name(self.notes, name, oneof.name, f"the oneof {oneof.name}", common.SNAKE_NAME, ignored)
 
     def _field(self, place: Place, path: Path, field: FieldDescriptorProto, kind: str) -> None:
-        if not self.notes.visit():
+        if not self.notes.count_declaration():
             return
         name = f"{place.name}.{field.name}" if place.name else field.name
         ignored = place.ignored | self._silenced(path)
@@ -147,7 +147,7 @@ class _Linter:
             common.check_name(self.notes, name, field.name, f"the {kind} {field.name}", common.SNAKE_NAME, ignored)
         self._documented(name, path, f"The {kind} {field.name}", ignored)
         if _is_required(field):
-            self.notes.add(
+            self.notes.add_finding(
                 "REQUIRED_FIELD",
                 name,
                 f"{field.name} is required: no writer may ever leave it out, and no reader without it can be rolled"
@@ -160,9 +160,9 @@ class _Linter:
     def _enum(self, place: Place, node: EnumDescriptorProto) -> None:
         common.check_name(self.notes, place.name, node.name, f"the enum {node.name}", common.TYPE_NAME, place.ignored)
         self._documented(place.name, place.path, f"The enum {node.name}", place.ignored)
-        prefix = common.restyled(node.name, "UPPER_SNAKE_CASE") + "_"
+        prefix = common.restyle_name(node.name, "UPPER_SNAKE_CASE") + "_"
         for index, value in enumerate(node.value):
-            if not self.notes.visit():
+            if not self.notes.count_declaration():
                 return
             path, name = (*place.path, 2, index), f"{place.name}.{value.name}"
             ignored = place.ignored | self._silenced(path)
@@ -170,11 +170,11 @@ class _Linter:
             if place.top and not value.name.upper().startswith(prefix):
                 why = f"{value.name} shares its scope with the values of every other enum of the package."
                 fix = f"Call it {prefix}{value.name}, or declare the enum inside a message."
-                self.notes.add("ENUM_VALUE_PREFIX", name, why, fix, shown=value.name, ignored=ignored)
+                self.notes.add_finding("ENUM_VALUE_PREFIX", name, why, fix, shown=value.name, ignored=ignored)
             if index == 0 and not value.name.endswith(_UNSPECIFIED):
                 why = f"A field nobody has set reads as {value.name}, as if someone had chosen it."
                 fix = f"Begin with {prefix}UNSPECIFIED = 0."
-                self.notes.add("ENUM_ZERO_UNSPECIFIED", name, why, fix, shown=value.name, ignored=ignored)
+                self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", name, why, fix, shown=value.name, ignored=ignored)
 
     def _services(self, proto: FileDescriptorProto, quiet: frozenset[str]) -> None:
         for index, service in enumerate(proto.service):
@@ -192,11 +192,11 @@ class _Linter:
 
     def _silenced(self, path: Path) -> frozenset[str]:
         comment = self.layout.comment(path)
-        return common.silenced_in(comment) if comment else frozenset()
+        return common.ignored_rules_in_comment(comment) if comment else frozenset()
 
     def _documented(self, name: str, path: Path, what: str, ignored: frozenset[str]) -> None:
-        if self.documented and not common.explains(self.layout.comment(path)):
-            common.missing_doc(self.notes, name, what, "Put a comment in front of it.", ignored)
+        if self.documented and not common.has_explanation(self.layout.comment(path)):
+            common.report_missing_doc(self.notes, name, what, "Put a comment in front of it.", ignored)
 
     # --- recursion --------------------------------------------------------------------------------------------------
 
@@ -206,9 +206,9 @@ class _Linter:
             def edges(name: str, required: bool = required) -> Sequence[str]:
                 return [inner for inner in self._inner(name, required=required) if inner in self.messages]
 
-            for group in circles(self.messages, edges):
+            for group in strongly_connected(self.messages, edges):
                 place, _ = self.messages[group[0]]
-                common.recursive(self.notes, rule, place.name, group, place.ignored)
+                common.report_recursion(self.notes, rule, place.name, group, place.ignored)
 
     def _inner(self, name: str, *, required: bool) -> Iterator[str]:
         """Messages in the fields of one, the values of its maps included."""

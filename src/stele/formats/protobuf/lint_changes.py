@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto
 
-from stele.formats.lint import Notes
+from stele.formats.lint import LintReport
 from stele.formats.protobuf.buf.ranges import Ranges, shown
 from stele.formats.protobuf.model import ProtobufSchema
 
@@ -27,7 +27,7 @@ class _Scope(NamedTuple):
 
 
 def compare(
-    notes: Notes, schema: ProtobufSchema, before: ProtobufSchema, ignored: Mapping[str, frozenset[str]]
+    notes: LintReport, schema: ProtobufSchema, before: ProtobufSchema, ignored: Mapping[str, frozenset[str]]
 ) -> None:
     """Note numbers that were used again and deletions that leave nothing reserved; ignored is by full name."""
     old = _scopes(before)
@@ -38,7 +38,7 @@ def compare(
             _deleted(notes, name, scope, old[name], quiet)
 
 
-def _reused(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozenset[str]) -> None:
+def _reused(notes: LintReport, path: str, new: _Scope, old: _Scope, ignored: frozenset[str]) -> None:
     fix = "Take a number that was never used."
     for number, names in new.names.items():
         first = next(iter(sorted(names)))
@@ -55,10 +55,10 @@ def _reused(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozense
             why = f"The name {first} was reserved: JSON written with it before is taken for this one."
         else:
             continue
-        notes.add("NUMBER_REUSED", f"{path}.{first}", why, fix, shown=first, before=before, ignored=ignored)
+        notes.add_finding("NUMBER_REUSED", f"{path}.{first}", why, fix, shown=first, before=before, ignored=ignored)
 
 
-def _deleted(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozenset[str]) -> None:
+def _deleted(notes: LintReport, path: str, new: _Scope, old: _Scope, ignored: frozenset[str]) -> None:
     used = {name for names in new.names.values() for name in names}
     for number, names in old.names.items():
         if number in new.names:
@@ -71,7 +71,7 @@ def _deleted(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozens
             why = f"{first} = {number} is gone and could be given to something else, which old data would be taken for."
             fix = f"Add {' and '.join(f'`reserved {word};`' for word in words)} to the {new.word}."
             shown_before = f"{first} = {number}"
-            notes.add("RESERVED_ON_DELETE", f"{path}.{first}", why, fix, before=shown_before, ignored=ignored)
+            notes.add_finding("RESERVED_ON_DELETE", f"{path}.{first}", why, fix, before=shown_before, ignored=ignored)
     lost = old.reserved.minus(Ranges([*new.reserved.ranges, *((number, number) for number in new.names)]))
     lost_names = sorted(old.reserved_names - new.reserved_names - used)
     if lost or lost_names:
@@ -80,7 +80,7 @@ def _deleted(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozens
         text = ", ".join(words)
         why = f"What was reserved is free again: {text}."
         fix = f"Keep {' and '.join(f'`reserved {word};`' for word in words)}."
-        notes.add("RESERVED_ON_DELETE", path, why, fix, before=f"reserved {text}", ignored=ignored)
+        notes.add_finding("RESERVED_ON_DELETE", path, why, fix, before=f"reserved {text}", ignored=ignored)
 
 
 def _scopes(schema: ProtobufSchema) -> dict[str, _Scope]:

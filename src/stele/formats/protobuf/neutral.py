@@ -34,22 +34,22 @@ from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
-    Declared,
     Duration,
     Enumeration,
-    Field,
-    Kind,
+    EnumSymbol,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
-    Unit,
+    TypeReference,
 )
 from stele.formats.protobuf.kinds import (
     DURATION,
@@ -71,15 +71,15 @@ if TYPE_CHECKING:
     from stele.formats.protobuf.model import ProtobufSchema
 
 SCALARS: Final = {
-    **dict.fromkeys((F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32), Kind.INT32),
-    **dict.fromkeys((F.TYPE_INT64, F.TYPE_SINT64, F.TYPE_SFIXED64), Kind.INT64),
-    **dict.fromkeys((F.TYPE_UINT32, F.TYPE_FIXED32), Kind.UINT32),
-    **dict.fromkeys((F.TYPE_UINT64, F.TYPE_FIXED64), Kind.UINT64),
-    F.TYPE_FLOAT: Kind.FLOAT32,
-    F.TYPE_DOUBLE: Kind.FLOAT64,
-    F.TYPE_BOOL: Kind.BOOLEAN,
-    F.TYPE_STRING: Kind.STRING,
-    F.TYPE_BYTES: Kind.BYTES,
+    **dict.fromkeys((F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32), ScalarKind.INT32),
+    **dict.fromkeys((F.TYPE_INT64, F.TYPE_SINT64, F.TYPE_SFIXED64), ScalarKind.INT64),
+    **dict.fromkeys((F.TYPE_UINT32, F.TYPE_FIXED32), ScalarKind.UINT32),
+    **dict.fromkeys((F.TYPE_UINT64, F.TYPE_FIXED64), ScalarKind.UINT64),
+    F.TYPE_FLOAT: ScalarKind.FLOAT32,
+    F.TYPE_DOUBLE: ScalarKind.FLOAT64,
+    F.TYPE_BOOL: ScalarKind.BOOLEAN,
+    F.TYPE_STRING: ScalarKind.STRING,
+    F.TYPE_BYTES: ScalarKind.BYTES,
 }
 """What each scalar type is in memory."""
 
@@ -91,17 +91,17 @@ _DECIMAL: Final = "confluent.type.Decimal"
 _OTHERS: Final[dict[str, tuple[frozenset[str], Type, Loss | None]]] = {
     "google.type.Date": (
         frozenset({"year", "month", "day"}),
-        Scalar(Kind.DATE),
+        Scalar(ScalarKind.DATE),
         Loss("", "PARTIAL", "A date whose year, month or day is 0 (unknown) is no calendar day.", data=True),
     ),
     "google.type.TimeOfDay": (
         frozenset({"hours", "minutes", "seconds", "nanos"}),
-        Time(Unit.NANO),
+        Time(TimeUnit.NANO),
         Loss("", "PARTIAL", "24:00:00 and a leap second are no times of day.", data=True),
     ),
     "google.type.DateTime": (
         frozenset({"year", "month", "day", "hours", "minutes", "seconds", "nanos", "utc_offset", "time_zone"}),
-        Timestamp(Unit.NANO, utc=False),
+        Timestamp(TimeUnit.NANO, utc=False),
         Loss("", "ZONE", "The offset or time zone, and a date without a year, have no place.", data=True),
     ),
     "google.type.Decimal": (
@@ -112,7 +112,7 @@ _OTHERS: Final[dict[str, tuple[frozenset[str], Type, Loss | None]]] = {
     _DECIMAL: (frozenset({"value", "precision", "scale"}), Decimal(None), None),
     "confluent.type.Variant": (
         frozenset({"metadata", "value"}),
-        Scalar(Kind.ANY),
+        Scalar(ScalarKind.ANY),
         Loss("", "VARIANT", "Values that JSON does not have (dates, bytes) become text.", data=True),
     ),
 }
@@ -136,8 +136,8 @@ class _Reader:
         self._schema = schema
         self._layout = Layout(schema)
         self._remarks = Remarks(schema)
-        self._records: dict[str, Declared] = {}
-        self._enums: dict[str, Declared] = {}
+        self._records: dict[str, NamedType] = {}
+        self._enums: dict[str, NamedType] = {}
         self._todo: deque[tuple[Descriptor, str]] = deque()
         self._met: set[str] = set()
 
@@ -148,16 +148,16 @@ class _Reader:
             self._records[message.full_name] = self._record(message, path)
         types = self._records | self._enums
         self._remarks.on_file(types)
-        return Model(Named(root.full_name), types), self._remarks.losses
+        return Model(TypeReference(root.full_name), types), self._remarks.losses
 
-    def _meet(self, message: Descriptor, path: str) -> Named:
+    def _meet(self, message: Descriptor, path: str) -> TypeReference:
         if message.full_name not in self._met:
             self._met.add(message.full_name)
             start = path if len(path) <= _LONGEST_PATH else message.full_name
             self._todo.append((message, f"{start}." if start else ""))
-        return Named(message.full_name)
+        return TypeReference(message.full_name)
 
-    def _record(self, message: Descriptor, path: str) -> Record:
+    def _record(self, message: Descriptor, path: str) -> RecordType:
         proto = DescriptorProto()
         message.CopyToProto(proto)
         place = self._place(message)
@@ -172,7 +172,7 @@ class _Reader:
             written = self._layout.comment((*place, 2, field.index)) if place else ""
             made = self._field(field, path + field.name, params, in_oneof=bool(oneof))
             fields.append(made(written or doc))
-        return Record(message.full_name, tuple(fields), self._comment(place), at_most_one=groups)
+        return RecordType(message.full_name, tuple(fields), self._comment(place), at_most_one=groups)
 
     def _comment(self, place: Path) -> str:
         return self._layout.comment(place) if place else ""
@@ -209,9 +209,9 @@ class _Reader:
             elif not field.has_presence:
                 default = self._zero(field)
             nullable = default is None
-        if kind == Scalar(Kind.NULL):
+        if kind == Scalar(ScalarKind.NULL):
             nullable, default = True, None
-        return lambda doc: Field(
+        return lambda doc: RecordField(
             field.name, kind, nullable=nullable, required=required, default=default, doc=doc, number=field.number
         )
 
@@ -239,14 +239,14 @@ class _Reader:
             self._remarks.add(path, "ENCODING", why)
             return Scalar(SCALARS[WRAPPERS[name]])
         if name == TIMESTAMP:
-            return Timestamp(Unit.NANO)
+            return Timestamp(TimeUnit.NANO)
         if name == DURATION:
-            return Duration(Unit.NANO)
+            return Duration(TimeUnit.NANO)
         if name in JSON_VALUES:
             if name != "google.protobuf.Value":
                 kind = "an object" if name.endswith("Struct") else "a list"
                 self._remarks.add(path, "CONSTRAINT", f"Only {kind} was taken; the model says any JSON value.")
-            return Scalar(Kind.ANY)
+            return Scalar(ScalarKind.ANY)
         if name in _OTHERS:
             members, kind_of, loss = _OTHERS[name]
             if {field.name for field in message.fields} == members:
@@ -257,18 +257,18 @@ class _Reader:
 
     def _enum(self, enum: EnumDescriptor, path: str) -> Type:
         if enum.full_name == _NULL_VALUE:
-            return Scalar(Kind.NULL)
+            return Scalar(ScalarKind.NULL)
         if enum.full_name not in self._enums:
             proto = EnumDescriptorProto()
             enum.CopyToProto(proto)
             self._remarks.on_enum(proto, path, is_open=not enum.is_closed)
             place = self._enum_place(enum)
             symbols = tuple(
-                Symbol(value.name, value.number, self._comment((*place, 2, index) if place else ()))
+                EnumSymbol(value.name, value.number, self._comment((*place, 2, index) if place else ()))
                 for index, value in enumerate(enum.values)
             )
             self._enums[enum.full_name] = Enumeration(enum.full_name, symbols, doc=self._comment(place))
-        return Named(enum.full_name)
+        return TypeReference(enum.full_name)
 
     def _enum_place(self, enum: EnumDescriptor) -> Path:
         """Where the enum is in the file; () for one of another file."""

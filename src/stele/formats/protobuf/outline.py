@@ -19,8 +19,8 @@ from google.protobuf.descriptor_pb2 import (
     SymbolVisibility,
 )
 
-from stele.formats.abilities import Node
-from stele.formats.outlining import Outline
+from stele.formats.capabilities import OutlineNode
+from stele.formats.outline_builder import OutlineBuilder
 from stele.formats.protobuf.layout import NOWHERE, Layout, Path
 from stele.formats.protobuf.options import options_of
 from stele.formats.protobuf.printer import usual_json_name
@@ -38,7 +38,7 @@ _HIGHEST: Final = {True: 536870911, False: 2147483647}
 """The last number there is, of a message's field and of an enum's value: ranges that end there say `max`."""
 
 
-def outline(schema: ProtobufSchema) -> list[Node]:
+def outline(schema: ProtobufSchema) -> list[OutlineNode]:
     """The file, its imports, then messages with all that is inside them, enums, extensions and services."""
     return _Outliner(schema).run()
 
@@ -49,13 +49,15 @@ class _Outliner:
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
         self.layout = Layout(schema)
-        self.outline = Outline()
+        self.outline = OutlineBuilder()
 
-    def run(self) -> list[Node]:
+    def run(self) -> list[OutlineNode]:
         file = self.schema.proto
         edition = Edition.Name(file.edition).removeprefix("EDITION_") if file.syntax == "editions" else ""
         attributes = {"package": file.package, "syntax": file.syntax or "proto2", "edition": edition}
-        self.outline.add(FILE, "file", {**attributes, **self._options(file.options), "comment": self._comment((2,))})
+        self.outline.add_node(
+            FILE, "file", {**attributes, **self._options(file.options), "comment": self._comment((2,))}
+        )
         self._imports()
         for index, message in enumerate(self.outline.until_full(file.message_type)):
             self._message(message, self.schema.full_name(message.name), FILE, (4, index))
@@ -70,9 +72,9 @@ class _Outliner:
         public, weak = set(file.public_dependency), set(file.weak_dependency)
         for index, name in enumerate(self.outline.until_full(file.dependency)):
             kind = "public" if index in public else "weak" if index in weak else ""
-            self.outline.add(f"import {name}", "import", {"modifier": kind}, parent=FILE, name=name)
+            self.outline.add_node(f"import {name}", "import", {"modifier": kind}, parent=FILE, name=name)
         for name in self.outline.until_full(file.option_dependency):
-            self.outline.add(f"import option {name}", "import", {"modifier": "option"}, parent=FILE, name=name)
+            self.outline.add_node(f"import option {name}", "import", {"modifier": "option"}, parent=FILE, name=name)
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
@@ -87,7 +89,7 @@ class _Outliner:
             "comment": self._comment(place),
         }
         identity = f"type {message.name}"
-        path = self.outline.add(
+        path = self.outline.add_node(
             path, "message", attributes, parent=parent, name=message.name, identity=identity, ordered=True
         )
         entries = {nested.name: nested for nested in message.nested_type if nested.options.map_entry}
@@ -117,7 +119,7 @@ class _Outliner:
                 attributes = {**self._options(oneof.options), "comment": self._comment((*place, 8, index))}
                 identity = f"oneof {oneof.name}"
                 where = f"{path}.{oneof.name}"
-                self.outline.add(where, "oneof", attributes, parent=path, name=oneof.name, identity=identity)
+                self.outline.add_node(where, "oneof", attributes, parent=path, name=oneof.name, identity=identity)
 
     def _field(
         self,
@@ -139,7 +141,7 @@ class _Outliner:
             **self._rest(field, place),
         }
         used = field.type_name if value is None else value.type_name
-        self.outline.add(
+        self.outline.add_node(
             f"{path}.{field.name}",
             "field",
             attributes,
@@ -175,7 +177,7 @@ class _Outliner:
                 "label": self._label(field),
                 **self._rest(field, (*place, index)),
             }
-            self.outline.add(
+            self.outline.add_node(
                 f"{scope}.{field.name}" if scope else field.name,
                 "extension",
                 attributes,
@@ -195,7 +197,9 @@ class _Outliner:
             **self._options(enum.options),
             "comment": self._comment(place),
         }
-        path = self.outline.add(path, "enum", attributes, parent=parent, name=enum.name, identity=f"type {enum.name}")
+        path = self.outline.add_node(
+            path, "enum", attributes, parent=parent, name=enum.name, identity=f"type {enum.name}"
+        )
         times = Counter(value.number for value in enum.value)
         for index, value in enumerate(self.outline.until_full(enum.value)):
             alone = times[value.number] == 1
@@ -207,7 +211,7 @@ class _Outliner:
             }
             identity = f"value {value.number}" if alone else ""
             where = f"{path}.{value.name}"
-            self.outline.add(where, "enum value", attributes, parent=path, name=value.name, identity=identity)
+            self.outline.add_node(where, "enum value", attributes, parent=path, name=value.name, identity=identity)
 
     def _services(self) -> None:
         for index, service in enumerate(self.outline.until_full(self.schema.proto.service)):
@@ -215,7 +219,9 @@ class _Outliner:
             attributes = {**self._options(service.options), "comment": self._comment(place)}
             name = service.name
             path = self.schema.full_name(name)
-            path = self.outline.add(path, "service", attributes, parent=FILE, name=name, identity=f"service {name}")
+            path = self.outline.add_node(
+                path, "service", attributes, parent=FILE, name=name, identity=f"service {name}"
+            )
             for number, method in enumerate(self.outline.until_full(service.method)):
                 self._method(method, path, (*place, 2, number))
 
@@ -228,7 +234,7 @@ class _Outliner:
             "comment": self._comment(place),
         }
         where = f"{service}.{method.name}"
-        self.outline.add(where, "method", attributes, parent=service, name=method.name, uses=[asked, given])
+        self.outline.add_node(where, "method", attributes, parent=service, name=method.name, uses=[asked, given])
 
     # --- texts ------------------------------------------------------------------------------------------------------
 

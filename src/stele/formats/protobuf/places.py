@@ -9,15 +9,15 @@ from typing import Final
 from stele.errors import CannotConvert, TooLarge
 from stele.formats.conversion.model import (
     Array,
-    Declared,
     Enumeration,
+    EnumSymbol,
     Fixed,
     Loss,
     Map,
-    Named,
-    Record,
-    Symbol,
+    NamedType,
+    RecordType,
     Type,
+    TypeReference,
     Union,
 )
 from stele.formats.protobuf.draft import (
@@ -54,7 +54,7 @@ class Places:
     Raises `TooLarge` past a limit, `CannotConvert` for a name that no type of the model has.
     """
 
-    def __init__(self, types: Mapping[str, Declared], root: Record) -> None:
+    def __init__(self, types: Mapping[str, NamedType], root: RecordType) -> None:
         self.losses: list[Loss] = []
         self.reached = _reach(types, root)
         """The types that the root leads to, the root first, and the path to each."""
@@ -70,7 +70,7 @@ class Places:
         self._wanted = {name: self._parts(name, root.name) for name in self.reached}
         self._made: dict[tuple[str, ...], Message] = {(): self.top}
 
-    def declare(self, reserve: Callable[[Record, Message], None]) -> None:
+    def declare(self, reserve: Callable[[RecordType, Message], None]) -> None:
         """Claim the names of all types, then those of all enum values.
 
         reserve claims the names of a record's fields in its message, before anything is nested there.
@@ -117,7 +117,7 @@ class Places:
 
     # --- package and nesting ----------------------------------------------------------------------------------------
 
-    def _package(self, root: Record) -> str:
+    def _package(self, root: RecordType) -> str:
         if len(root.name) > _LONGEST_PATH:
             raise CannotConvert(f"the name of the root has more than {_LONGEST_PATH} characters")
         parts = root.name.split(".")[:-1]
@@ -148,7 +148,7 @@ class Places:
     def _holds(self, name: str) -> bool:
         """Whether a name stands for a message, or can: types begin with a capital, packages with a small letter."""
         if name in self.types:
-            return isinstance(self.types[name], Record)
+            return isinstance(self.types[name], RecordType)
         return name.rpartition(".")[2][:1].isupper()
 
     # --- enums ------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Places:
         zero = next((symbol for symbol, number in numbered if number == 0), None)
         self.zeros[name] = zero.name if zero else ""
         if zero is None:
-            numbered.insert(0, (Symbol(""), 0))
+            numbered.insert(0, (EnumSymbol(""), 0))
         else:
             numbered.sort(key=lambda pair: pair[1] != 0)
         prefix = f"{upper_snake(choices.path[-1])}_"
@@ -184,7 +184,7 @@ class Places:
         if item.aliases:
             self._lose(name, "ALIAS", f"Earlier names of {item.name!r} are left out: {', '.join(item.aliases[:5])}.")
 
-    def _numbers(self, item: Enumeration) -> list[tuple[Symbol, int]]:
+    def _numbers(self, item: Enumeration) -> list[tuple[EnumSymbol, int]]:
         """The symbols with their numbers; those without one get the next free, from 1 on."""
         used = {symbol.number for symbol in item.symbols if symbol.number is not None and symbol.number in _INT32}
         unnumbered = all(symbol.number is None for symbol in item.symbols)
@@ -204,7 +204,7 @@ class Places:
         return found
 
 
-def _distinct(enum: str, names: list[str], numbered: list[tuple[Symbol, int]]) -> bool:
+def _distinct(enum: str, names: list[str], numbered: list[tuple[EnumSymbol, int]]) -> bool:
     """Whether the compiler tells the names apart."""
     keys: dict[str, int] = {}
     if len(set(names)) < len(names):
@@ -216,10 +216,10 @@ def _distinct(enum: str, names: list[str], numbered: list[tuple[Symbol, int]]) -
 # --- what the root reaches ------------------------------------------------------------------------------------------
 
 
-def _reach(types: Mapping[str, Declared], root: Record) -> dict[str, str]:
+def _reach(types: Mapping[str, NamedType], root: RecordType) -> dict[str, str]:
     """The names of all types the root leads to, breadth first, with the path to each."""
     found = {root.name: ""}
-    todo: deque[tuple[Record, str]] = deque([(root, "")])
+    todo: deque[tuple[RecordType, str]] = deque([(root, "")])
     size = 0
     while todo:
         record, path = todo.popleft()
@@ -235,7 +235,7 @@ def _reach(types: Mapping[str, Declared], root: Record) -> dict[str, str]:
                 if item is None:
                     raise CannotConvert(f"{at}: the model has no type named {name!r}")
                 found[name] = inner
-                if isinstance(item, Record):
+                if isinstance(item, RecordType):
                     todo.append((item, inner))
                 elif isinstance(item, Enumeration):
                     size += len(item.symbols)
@@ -252,7 +252,7 @@ def names_in(kind: Type, path: str) -> Iterator[tuple[str, str]]:
         if depth > MAX_DEPTH:
             raise TooLarge(f"{path[:200]}: arrays, maps and unions are nested deeper than {MAX_DEPTH} levels")
         match current:
-            case Named():
+            case TypeReference():
                 yield current.name, at
             case Array():
                 todo.append((current.items, f"{at}[]", depth + 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from stele.formats.conversion.model import Declared, Loss
+from stele.formats.conversion.model import Loss, NamedType
 from stele.formats.protobuf.options import options_of
 from stele.formats.protobuf.printer import usual_json_name
 
@@ -68,7 +68,7 @@ class Remarks:
             why = f"{proto.name} is open: a number that has no name here is a value, and has no place in the model."
             self.add(path, "OPEN_ENUM", why, data=True)
 
-    def on_file(self, types: Mapping[str, Declared]) -> None:
+    def on_file(self, types: Mapping[str, NamedType]) -> None:
         """What belongs to no message: file options, services, extensions, and types that are not reached."""
         file = self._schema.proto
         self._options(file.options, "", "file", but=_CLOSED)

@@ -7,32 +7,32 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from stele.formats.conversion.model import Array, Decimal, Kind, Loss, Named, Scalar, Type
+from stele.formats.conversion.model import Array, Decimal, Loss, Scalar, ScalarKind, Type, TypeReference
 from stele.formats.protobuf.draft import Target
 
 WORDS: Final = {
-    Kind.BOOLEAN: "bool",
-    Kind.INT8: "int32",
-    Kind.INT16: "int32",
-    Kind.INT32: "int32",
-    Kind.INT64: "int64",
-    Kind.UINT8: "uint32",
-    Kind.UINT16: "uint32",
-    Kind.UINT32: "uint32",
-    Kind.UINT64: "uint64",
-    Kind.INTEGER: "int64",
-    Kind.NUMBER: "double",
-    Kind.FLOAT32: "float",
-    Kind.FLOAT64: "double",
-    Kind.STRING: "string",
-    Kind.UUID: "string",
-    Kind.BYTES: "bytes",
+    ScalarKind.BOOLEAN: "bool",
+    ScalarKind.INT8: "int32",
+    ScalarKind.INT16: "int32",
+    ScalarKind.INT32: "int32",
+    ScalarKind.INT64: "int64",
+    ScalarKind.UINT8: "uint32",
+    ScalarKind.UINT16: "uint32",
+    ScalarKind.UINT32: "uint32",
+    ScalarKind.UINT64: "uint64",
+    ScalarKind.INTEGER: "int64",
+    ScalarKind.NUMBER: "double",
+    ScalarKind.FLOAT32: "float",
+    ScalarKind.FLOAT64: "double",
+    ScalarKind.STRING: "string",
+    ScalarKind.UUID: "string",
+    ScalarKind.BYTES: "bytes",
 }
 """The scalar type for each kind that has one."""
-_NARROW: Final = frozenset({Kind.INT8, Kind.INT16, Kind.UINT8, Kind.UINT16})
-KEYS: Final = frozenset(WORDS) - {Kind.BYTES, Kind.FLOAT32, Kind.FLOAT64, Kind.NUMBER}
+_NARROW: Final = frozenset({ScalarKind.INT8, ScalarKind.INT16, ScalarKind.UINT8, ScalarKind.UINT16})
+KEYS: Final = frozenset(WORDS) - {ScalarKind.BYTES, ScalarKind.FLOAT32, ScalarKind.FLOAT64, ScalarKind.NUMBER}
 """What the keys of a map may be."""
-TYPE_WORDS: Final = frozenset({*WORDS.values(), *(kind.value for kind in Kind)})
+TYPE_WORDS: Final = frozenset({*WORDS.values(), *(kind.value for kind in ScalarKind)})
 """Words for types, which say too little as names of fields."""
 NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 """No constraints."""
@@ -73,20 +73,20 @@ def scalar_target(kind: Scalar, path: str, constraints: Mapping[str, Any]) -> tu
     """The type of a scalar, and what it does not say; constraints are those of the field."""
     word = WORDS.get(kind.kind, "")
     match kind.kind:
-        case Kind.ANY:
+        case ScalarKind.ANY:
             return _VALUE, [Loss(path, "PRECISION", "Numbers in any JSON value are doubles here.", data=True)]
-        case Kind.NULL:
+        case ScalarKind.NULL:
             return _NULL, []
-        case Kind.DATE:
+        case ScalarKind.DATE:
             return _DATE, []
-        case Kind.NUMBER:
+        case ScalarKind.NUMBER:
             why = "Numbers are doubles here: digits beyond 15 may change."
             return Target(word), [Loss(path, "PRECISION", why, data=True)]
-        case Kind.INTEGER:
+        case ScalarKind.INTEGER:
             bounds = (constraints.get("minimum"), constraints.get("maximum"))
             if not all(isinstance(bound, int) and bound in _INT64 for bound in bounds):
                 return Target(word), [Loss(path, "RANGE", "Integers beyond 64 bits cannot be written.", data=True)]
-        case Kind.UUID:
+        case ScalarKind.UUID:
             return Target(word), [Loss(path, "FORMAT", "Any text is taken where a UUID was demanded.")]
         case _ if kind.kind in _NARROW:
             return Target(word), [Loss(path, "RANGE", f"All of {word} is taken where {kind.kind.value} was demanded.")]
@@ -106,7 +106,7 @@ def decimal_target(kind: Decimal) -> Target:
 def word_of(kind: Type) -> str:
     """What a branch of a union is called that has no name of its own."""
     match kind:
-        case Named():
+        case TypeReference():
             return kind.name.rpartition(".")[2]
         case Scalar():
             return kind.kind.value

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from stele.formats.conversion import texts
-from stele.formats.conversion.parts import Nanos, moment_parts, number_parts, time_parts
+from stele.formats.conversion import scalar_text
+from stele.formats.conversion.scalar_parts import Nanos, decimal_to_parts, time_to_parts, timestamp_to_parts
 
 DATE: Final = "google.type.Date"
 TIME_OF_DAY: Final = "google.type.TimeOfDay"
@@ -31,13 +31,13 @@ def fields_of(message: str, value: Any) -> dict[str, Any] | None:
     if message == DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return {"year": value.year, "month": value.month, "day": value.day}
     if message == TIME_OF_DAY and isinstance(value, Nanos | dt.time):
-        return time_parts(value) if isinstance(value, Nanos) else _time(value)
+        return time_to_parts(value) if isinstance(value, Nanos) else _time(value)
     if message == DATE_TIME and isinstance(value, Nanos | dt.datetime):
-        return moment_parts(value) if isinstance(value, Nanos) else _moment(value)
+        return timestamp_to_parts(value) if isinstance(value, Nanos) else _moment(value)
     if message == DECIMAL and isinstance(value, Decimal):
-        return {"value": texts.decimal_text(value, None)}
+        return {"value": scalar_text.format_decimal(value, None)}
     if message == CONFLUENT_DECIMAL and isinstance(value, Decimal):
-        return number_parts(value)
+        return decimal_to_parts(value)
     return None
 
 

@@ -10,6 +10,8 @@ an added field is a removed one there, on the safe side.
 * Enum values keep number and name. Whether a field is a map stays, and so does the type of its key.
 * A field leaves a oneof only when it was alone in it, and moves to no other oneof.
 * A method keeps its streaming, and the messages it takes and returns are compared as fields' messages are.
+
+Source: docs/protocols/protobuf.md#rules-of-apicurio-and-xregistry.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, TextForm, Format
-from stele.formats.abilities import Node
+from stele.core.ports import Field, Format, TextForm
+from stele.formats.capabilities import OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.thrift import audit, wire
@@ -73,7 +73,7 @@ class ThriftFormat:
         """All fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""
         return fields(parsed)
 
-    def outline(self, parsed: ThriftSchema) -> list[Node]:
+    def outline(self, parsed: ThriftSchema) -> list[OutlineNode]:
         """The document with all it declares; see `stele.formats.thrift.outline`."""
         return outline(parsed)
 

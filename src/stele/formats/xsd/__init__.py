@@ -2,6 +2,8 @@
 
 A document is read as 1.1 when it uses something of 1.1, else as 1.0. Nothing is ever fetched or opened: include, import
 and redefine lead into the texts handed in as references, by schemaLocation or by namespace.
+
+Source: docs/protocols/xsd.md.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
 from stele.core.ports import Field, TextForm
-from stele.formats.abilities import Node, Place
+from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.xsd import lint as _lint
@@ -84,11 +86,11 @@ class XsdFormat:
 
         return fields(parsed)
 
-    def outline(self, parsed: ParsedXsd) -> list[Node]:
+    def outline(self, parsed: ParsedXsd) -> list[OutlineNode]:
         """The document with all it declares; see `stele.formats.xsd.outline`."""
         return _outline.outline(parsed)
 
-    def locator(self, parsed: ParsedXsd) -> Callable[[str], Place | None]:
+    def locator(self, parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
         """Where in the outline a finding's path leads, through types and groups."""
         return _outline.locator(parsed)
 

@@ -29,15 +29,15 @@ from stele.errors import CannotConvert, InvalidRequest, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
-    Declared,
-    Field,
-    Kind,
     Loss,
     Model,
-    Named,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Type,
+    TypeReference,
 )
 from stele.formats.xsd.fields import documentation
 from stele.formats.xsd.library import XS
@@ -77,7 +77,7 @@ class _Reader:
 
     def __init__(self, parsed: ParsedXsd) -> None:
         self._losses: list[Loss] = []
-        self._types: dict[str, Declared] = {}
+        self._types: dict[str, NamedType] = {}
         self._names: dict[int, str] = {}
         self._todo: deque[tuple[Any, str, str]] = deque()
         self._taken: set[str] = set()
@@ -121,7 +121,7 @@ class _Reader:
             return self._simple.type(kind, path, self._full(kind, hint))
         if kind.name == f"{XS}anyType":
             self._lose(path, "ANY", "Any XML may stand here; the model says any JSON value.", data=True)
-            return Scalar(Kind.ANY)
+            return Scalar(ScalarKind.ANY)
         if id(kind) in self._derived and kind.name:
             why = f"A type derived from {local(kind.name)!r} may stand in for it (xsi:type); what it adds has no place."
             self._lose(path, "SUBTYPE", why, data=True)
@@ -132,7 +132,7 @@ class _Reader:
             known = self._names[id(kind)] = self._free(self._full(kind, hint))
             start = path if len(path) <= _LONGEST_PATH else known.rpartition(".")[2]
             self._todo.append((kind, f"{start}." if start else "", known))
-        return Named(known)
+        return TypeReference(known)
 
     def _full(self, kind: Any, hint: str) -> str:
         """The full name a type wants: its own, or that of the place where it is declared."""
@@ -147,8 +147,8 @@ class _Reader:
 
     # --- records ----------------------------------------------------------------------------------------------------
 
-    def _record(self, kind: Any, path: str, name: str) -> Record:
-        fields: list[Field] = []
+    def _record(self, kind: Any, path: str, name: str) -> RecordType:
+        fields: list[RecordField] = []
         names: set[str] = set()
         at = path.rstrip(".")
         groups: dict[str, tuple[str, ...]] = {}
@@ -166,7 +166,7 @@ class _Reader:
         if isinstance(kind.content, XsdSimpleType):
             text = self._simple.type(kind.content, f"{path}value", f"{name}.Value")
             made = self._unique("value", names)
-            fields.append(Field(made, text, constraints=self._simple.constraints(kind.content)))
+            fields.append(RecordField(made, text, constraints=self._simple.constraints(kind.content)))
         elif kind.mixed:
             self._lose(at, "MIXED", "Text between the elements has no place.", data=True)
         for test in getattr(kind, "assertions", ()):
@@ -175,9 +175,9 @@ class _Reader:
         if self._left < 0:
             raise TooLarge(f"the schema has more than {MAX_FIELDS} fields")
         several = {group: members for group, members in groups.items() if len(members) > 1}
-        return Record(name, tuple(attributes + fields), documentation(kind), open=False, at_most_one=several)
+        return RecordType(name, tuple(attributes + fields), documentation(kind), open=False, at_most_one=several)
 
-    def _child(self, occurrence: Occurrence, path: str, owner: str, names: set[str]) -> Field:
+    def _child(self, occurrence: Occurrence, path: str, owner: str, names: set[str]) -> RecordField:
         element = occurrence.element
         made = self._unique(local(occurrence.name), names)
         at = f"{path}{made}"
@@ -191,7 +191,7 @@ class _Reader:
                 self._lose(inner, "CONSTRAINT", f"Nothing checks {', '.join(sorted(constraints))} of the items.")
             bounds = {"minItems": occurrence.low, "maxItems": occurrence.high}
             constraints = {word: bound for word, bound in bounds.items() if bound}
-            return Field(
+            return RecordField(
                 made,
                 Array(kind, nullable),
                 required=occurrence.required,
@@ -202,7 +202,7 @@ class _Reader:
         if default is not ABSENT:
             self._lose(at, "DEFAULT", "In XML an empty element takes the default, not one that is left out.")
         constraints = self._fixed(element, constraints, default)
-        return Field(
+        return RecordField(
             made,
             kind,
             nullable=nullable,
@@ -212,14 +212,16 @@ class _Reader:
             constraints=constraints,
         )
 
-    def _attribute(self, use: Any, path: str, owner: str, names: set[str]) -> Field:
+    def _attribute(self, use: Any, path: str, owner: str, names: set[str]) -> RecordField:
         made = self._unique(local(use.name), names)
         at = f"{path}{made}"
         default = self._value(use, at)
         constraints = self._fixed(use, self._simple.constraints(use.type), default)
         kind = self._simple.type(use.type, at, self._full(use.type, f"{owner}.{made[:1].upper()}{made[1:]}"))
         required = use.use == "required"
-        return Field(made, kind, required=required, default=default, doc=documentation(use), constraints=constraints)
+        return RecordField(
+            made, kind, required=required, default=default, doc=documentation(use), constraints=constraints
+        )
 
     @staticmethod
     def _fixed(declaration: Any, constraints: dict[str, Any], default: Any) -> dict[str, Any]:

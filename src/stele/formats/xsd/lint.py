@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stele.core.findings import Finding
 from stele.formats import lint as common
-from stele.formats.circles import circles
-from stele.formats.lint import Notes
+from stele.formats.graph import strongly_connected
+from stele.formats.lint import LintReport
 from stele.formats.xsd.parse import ParsedXsd
 
 if TYPE_CHECKING:
     from lxml import etree
 
-RULES: Final[Mapping[str, str]] = common.rules(
+RULES: Final[Mapping[str, str]] = common.select_rules(
     *("DOC_REQUIRED", "ELEMENT_FORM", "FIELD_DEFAULT", "LINT_INCOMPLETE", "NAMESPACE_REQUIRED", "NAMING"),
     *("RECURSIVE_TYPE", "TYPE_DECLARED", "UNBOUNDED_RECURSION", "WILDCARD_LIMITED"),
 )
@@ -44,13 +44,13 @@ class Place(NamedTuple):
 
 def lint(parsed: ParsedXsd, before: ParsedXsd | None) -> list[Finding]:
     """What the rules object to, in the order of the document."""
-    notes = Notes()
+    notes = LintReport()
     root = parsed.root
     quiet = _silenced(root)
     _whole(notes, root, quiet)
     scopes: dict[tuple[str, str], Place] = {}
     for place in _places(root, quiet):
-        if not notes.visit():
+        if not notes.count_declaration():
             break
         scopes.setdefault(place.scope, place)
         tag = place.node.tag
@@ -61,18 +61,18 @@ def lint(parsed: ParsedXsd, before: ParsedXsd | None) -> list[Finding]:
     _circles(notes, root, scopes)
     if before is not None:
         _changes(notes, root, before.root, quiet)
-    return notes.findings("/")
+    return notes.list_findings("/")
 
 
-def _whole(notes: Notes, root: etree._Element, quiet: frozenset[str]) -> None:
+def _whole(notes: LintReport, root: etree._Element, quiet: frozenset[str]) -> None:
     if not root.get("targetNamespace"):
         why = "The schema has no target namespace: its names meet those of every other schema without one."
-        notes.add("NAMESPACE_REQUIRED", "/", why, "Add a targetNamespace.", ignored=quiet)
+        notes.add_finding("NAMESPACE_REQUIRED", "/", why, "Add a targetNamespace.", ignored=quiet)
     elif root.get("elementFormDefault") != "qualified" and next(_local_elements(root), None) is not None:
         why = "Local elements are in no namespace, global ones in the target namespace: documents have to mix both."
         fix = 'Add elementFormDefault="qualified".'
         shown = root.get("elementFormDefault", "unqualified")
-        notes.add("ELEMENT_FORM", "/", why, fix, shown=shown, ignored=quiet)
+        notes.add_finding("ELEMENT_FORM", "/", why, fix, shown=shown, ignored=quiet)
 
 
 def _local_elements(root: etree._Element) -> Iterator[etree._Element]:
@@ -99,21 +99,21 @@ def _children(node: etree._Element) -> Iterator[etree._Element]:
     return (child for child in node if isinstance(child.tag, str))
 
 
-def _declaration(notes: Notes, place: Place) -> None:
+def _declaration(notes: LintReport, place: Place) -> None:
     node, path, ignored, _ = place
     name, kind = node.get("name", ""), node.tag.rpartition("}")[2]
-    what = f"{kind} {common.shorten(name, 60)}"
+    what = f"{kind} {common.shorten_text(name, 60)}"
     styles = common.TYPE_NAME if node.tag in _TYPES else _NAMES
     common.check_name(notes, path, name, f"the {what}", styles, ignored)
     if not _words(node, "documentation"):
-        common.missing_doc(notes, path, f"The {what}", "Add xs:annotation/xs:documentation.", ignored)
+        common.report_missing_doc(notes, path, f"The {what}", "Add xs:annotation/xs:documentation.", ignored)
     typed = node.get("type") or node.get("substitutionGroup") or any(child.tag in _INLINE for child in node)
     if node.tag in (_ELEMENT, _ATTRIBUTE) and not typed:
         why = f"The {what} has no type, so it takes any content at all."
-        notes.add("TYPE_DECLARED", path, why, "Give it a type.", ignored=ignored)
+        notes.add_finding("TYPE_DECLARED", path, why, "Give it a type.", ignored=ignored)
 
 
-def _wildcard(notes: Notes, place: Place) -> None:
+def _wildcard(notes: LintReport, place: Place) -> None:
     node = place.node
     many = node.tag.endswith("}anyAttribute") or node.get("maxOccurs") == "unbounded"
     spaces = node.get("namespace", "##any")
@@ -124,7 +124,7 @@ def _wildcard(notes: Notes, place: Place) -> None:
             "The wildcard takes any number of things from anywhere, declared or not: the schema promises nothing here."
         )
         fix = 'Limit it: namespace="##other", a maxOccurs, or processContents="strict".'
-        notes.add("WILDCARD_LIMITED", place.path, why, fix, shown=shown, ignored=place.ignored)
+        notes.add_finding("WILDCARD_LIMITED", place.path, why, fix, shown=shown, ignored=place.ignored)
 
 
 # --- notes of the author --------------------------------------------------------------------------------------------
@@ -139,13 +139,13 @@ def _words(node: etree._Element, kind: str) -> str:
 def _silenced(node: etree._Element) -> frozenset[str]:
     if node.find(_XS + "annotation") is None:
         return frozenset()
-    return common.silenced_in(_words(node, "appinfo"))
+    return common.ignored_rules_in_comment(_words(node, "appinfo"))
 
 
 # --- recursion ------------------------------------------------------------------------------------------------------
 
 
-def _circles(notes: Notes, root: etree._Element, scopes: Mapping[tuple[str, str], Place]) -> None:
+def _circles(notes: LintReport, root: etree._Element, scopes: Mapping[tuple[str, str], Place]) -> None:
     """Types, groups and global elements inside themselves. Kind and local name are the key."""
     nodes = {(_space(child), child.get("name", "")): child for child in _children(root) if child.tag in _DECLARED}
     for rule, demanded in (("RECURSIVE_TYPE", False), ("UNBOUNDED_RECURSION", True)):
@@ -153,10 +153,10 @@ def _circles(notes: Notes, root: etree._Element, scopes: Mapping[tuple[str, str]
         def edges(key: tuple[str, str], demanded: bool = demanded) -> list[tuple[str, str]]:
             return [inner for inner in _inner(nodes[key], demanded=demanded) if inner in nodes]
 
-        for group in circles(nodes, edges):
+        for group in strongly_connected(nodes, edges):
             place = scopes.get(group[0])
             if place is not None:
-                common.recursive(notes, rule, place.path, [name for _, name in group], place.ignored)
+                common.report_recursion(notes, rule, place.path, [name for _, name in group], place.ignored)
 
 
 def _space(node: etree._Element) -> str:
@@ -189,7 +189,7 @@ def _local(name: str) -> str:
 # --- changes --------------------------------------------------------------------------------------------------------
 
 
-def _changes(notes: Notes, root: etree._Element, before: etree._Element, quiet: frozenset[str]) -> None:
+def _changes(notes: LintReport, root: etree._Element, before: etree._Element, quiet: frozenset[str]) -> None:
     """Elements and attributes that are new and demanded, in a global declaration that was there before."""
     old = {place.path for place in _places(before, quiet)}
     for place in _places(root, quiet):
@@ -201,7 +201,7 @@ def _changes(notes: Notes, root: etree._Element, before: etree._Element, quiet: 
         if node.tag not in (_ELEMENT, _ATTRIBUTE) or optional or _in_choice(node):
             continue
         why = f"{node.get('name')} is new and demanded, so documents written before are not valid any more."
-        notes.add("FIELD_DEFAULT", place.path, why, "Make it optional.", ignored=place.ignored)
+        notes.add_finding("FIELD_DEFAULT", place.path, why, "Make it optional.", ignored=place.ignored)
 
 
 def _in_choice(node: etree._Element) -> bool:

@@ -11,8 +11,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from stele.formats.abilities import Node, Place
-from stele.formats.outlining import Outline
+from stele.formats.capabilities import OutlineLocation, OutlineNode
+from stele.formats.outline_builder import OutlineBuilder
 from stele.formats.xsd.parse import ParsedXsd
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _USUAL: Final = {
 """Attributes that say what would hold without them."""
 
 
-def outline(parsed: ParsedXsd) -> list[Node]:
+def outline(parsed: ParsedXsd) -> list[OutlineNode]:
     """The document, then its declarations with all that is inside them, in the order of the text."""
     made = _Outliner()
     with parsed.lock:
@@ -57,7 +57,7 @@ def outline(parsed: ParsedXsd) -> list[Node]:
     return made.outline.nodes
 
 
-def locator(parsed: ParsedXsd) -> Callable[[str], Place | None]:
+def locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
     """Follows the paths of documents, in which the names of types and groups do not show."""
     uses: dict[str, tuple[str, ...]] = {}
     for node in outline(parsed):
@@ -65,14 +65,14 @@ def locator(parsed: ParsedXsd) -> Callable[[str], Place | None]:
         if node.parent is not None and node.kind in ("group", "attributeGroup"):
             uses[node.parent] = (*uses.get(node.parent, ()), *node.uses)
 
-    def locate(path: str) -> Place | None:
+    def locate(path: str) -> OutlineLocation | None:
         here = SCHEMA
         for step in path.strip("/").split("/"):
             found = _below(here, step, uses)
             if found is None:
-                return Place(here, partial=True)
+                return OutlineLocation(here, partial=True)
             here = found
-        return Place(here)
+        return OutlineLocation(here)
 
     return locate
 
@@ -131,13 +131,13 @@ class _Outliner:
     """Documents nest at most `text.MAX_DEPTH` deep, so that recursion is safe."""
 
     def __init__(self) -> None:
-        self.outline = Outline()
+        self.outline = OutlineBuilder()
 
     def schema(self, root: etree._Element) -> None:
         made = _Declaration(root)
         made.take(root)
         self._notes(root, made)
-        self.outline.add(SCHEMA, "schema", made.attributes)
+        self.outline.add_node(SCHEMA, "schema", made.attributes)
         counts: defaultdict[str, int] = defaultdict(int)
         for element in self.outline.until_full(_children(root)):
             self._declare(element, SCHEMA, "", counts)
@@ -153,7 +153,7 @@ class _Outliner:
         made.take(element)
         self._gather(element, made)
         name = (element.get("name") or element.get("ref", "").rpartition(":")[2]).strip()
-        path = self.outline.add(
+        path = self.outline.add_node(
             f"{parent.rstrip('/')}/{_step(element, kind, name, counts)}",
             kind,
             made.attributes,
@@ -178,7 +178,7 @@ class _Outliner:
         made.take(element)
         self._notes(element, made)
         step = _step(element, kind, "", counts)
-        self.outline.add(f"{owner}/{step}", "model group", made.attributes, parent=owner, ordered=True)
+        self.outline.add_node(f"{owner}/{step}", "model group", made.attributes, parent=owner, ordered=True)
         for member in self.outline.until_full(_children(element)):
             if _kind(member) in _GROUPS:
                 self._group(member, owner, step, counts)

@@ -32,21 +32,21 @@ from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
-    Declared,
     Duration,
     Enumeration,
+    EnumSymbol,
     Fixed,
-    Kind,
     Loss,
-    Named,
-    Option,
+    NamedType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
 from stele.formats.xsd.shape import INTEGERS, TEXTUAL, Shape, interval, shape_of
 from stele.formats.xsd.witness import local
@@ -55,30 +55,30 @@ MAX_DEPTH: Final = 16
 """Lists and unions inside each other; what lies deeper is text."""
 
 _WIDTHS: Final = {
-    "byte": Kind.INT8,
-    "short": Kind.INT16,
-    "int": Kind.INT32,
-    "long": Kind.INT64,
-    "unsignedByte": Kind.UINT8,
-    "unsignedShort": Kind.UINT16,
-    "unsignedInt": Kind.UINT32,
-    "unsignedLong": Kind.UINT64,
+    "byte": ScalarKind.INT8,
+    "short": ScalarKind.INT16,
+    "int": ScalarKind.INT32,
+    "long": ScalarKind.INT64,
+    "unsignedByte": ScalarKind.UINT8,
+    "unsignedShort": ScalarKind.UINT16,
+    "unsignedInt": ScalarKind.UINT32,
+    "unsignedLong": ScalarKind.UINT64,
 }
 _PLAIN: Final = {
-    "boolean": Kind.BOOLEAN,
-    "float": Kind.FLOAT32,
-    "double": Kind.FLOAT64,
-    "hexBinary": Kind.BYTES,
-    "base64Binary": Kind.BYTES,
-    "date": Kind.DATE,
+    "boolean": ScalarKind.BOOLEAN,
+    "float": ScalarKind.FLOAT32,
+    "double": ScalarKind.FLOAT64,
+    "hexBinary": ScalarKind.BYTES,
+    "base64Binary": ScalarKind.BYTES,
+    "date": ScalarKind.DATE,
 }
 _TIMES: Final[dict[str, Type]] = {
-    "time": Time(Unit.MICRO),
-    "dateTime": Timestamp(Unit.MICRO, utc=False),
-    "dateTimeStamp": Timestamp(Unit.MICRO),
-    "duration": Duration(Unit.MILLI, calendar=True),
-    "yearMonthDuration": Duration(Unit.MILLI, calendar=True),
-    "dayTimeDuration": Duration(Unit.MICRO),
+    "time": Time(TimeUnit.MICRO),
+    "dateTime": Timestamp(TimeUnit.MICRO, utc=False),
+    "dateTimeStamp": Timestamp(TimeUnit.MICRO),
+    "duration": Duration(TimeUnit.MILLI, calendar=True),
+    "yearMonthDuration": Duration(TimeUnit.MILLI, calendar=True),
+    "dayTimeDuration": Duration(TimeUnit.MICRO),
 }
 _BINARY: Final = frozenset({"hexBinary", "base64Binary"})
 _BIGGEST: Final = 400
@@ -90,7 +90,7 @@ _FOREIGN: Final = re.compile(r"\\[iIcCpP]|-\[|[\^$]")
 class SimpleTypes:
     """Turns simple types into types; enumerations and fixed types are declared under a name that free makes unique."""
 
-    def __init__(self, losses: list[Loss], types: dict[str, Declared], free: Callable[[str], str]) -> None:
+    def __init__(self, losses: list[Loss], types: dict[str, NamedType], free: Callable[[str], str]) -> None:
         self._losses = losses
         self._types = types
         self._free = free
@@ -101,7 +101,7 @@ class SimpleTypes:
         shape = shape_of(kind)
         if shape.variety == "any" or depth > MAX_DEPTH:
             self._lose(path, "ANY", "Any text may stand here.")
-            return Scalar(Kind.STRING)
+            return Scalar(ScalarKind.STRING)
         if shape.variety == "list":
             return Array(self.type(shape.parts[0], f"{path}[]", f"{name}Item", depth + 1))
         if shape.variety == "union":
@@ -125,17 +125,17 @@ class SimpleTypes:
             known = self._known[id(kind)] = self._free(name)
             if listed:
                 texts = dict.fromkeys(text if shape.white == "preserve" else " ".join(text.split()) for text in listed)
-                self._types[known] = Enumeration(known, tuple(Symbol(text) for text in texts))
+                self._types[known] = Enumeration(known, tuple(EnumSymbol(text) for text in texts))
             else:
                 self._types[known] = Fixed(known, low or 0)
-        return Named(known)
+        return TypeReference(known)
 
     def _union(self, shape: Shape, path: str, name: str, depth: int) -> Type:
-        options: dict[str, Option] = {}
+        options: dict[str, UnionOption] = {}
         for index, member in enumerate(shape.parts, 1):
             kind = self.type(member, path, f"{name}Member{index}", depth + 1)
             word = local(member.name) if member.name else ""
-            for option in kind.options if isinstance(kind, Union) else (Option(kind, word),):
+            for option in kind.options if isinstance(kind, Union) else (UnionOption(kind, word),):
                 options.setdefault(repr(option.type), option)
         self._lose(path, "UNION", "The first member that takes a text decides its type; a union does not say so.")
         if shape.enumeration or shape.patterns:
@@ -151,27 +151,27 @@ class SimpleTypes:
         if shape.integral:
             low, high = interval(shape)
             for kind, least, most in (
-                (Kind.INT32, *INTEGERS["int"]),
-                (Kind.INT64, *INTEGERS["long"]),
-                (Kind.UINT64, *INTEGERS["unsignedLong"]),
+                (ScalarKind.INT32, *INTEGERS["int"]),
+                (ScalarKind.INT64, *INTEGERS["long"]),
+                (ScalarKind.UINT64, *INTEGERS["unsignedLong"]),
             ):
                 assert least is not None
                 assert most is not None
                 if low is not None and high is not None and least <= low.value and high.value <= most:
                     return Scalar(kind)
-            return Scalar(Kind.INTEGER)
+            return Scalar(ScalarKind.INTEGER)
         if base == "decimal":
             total, fraction = shape.digits
             return Decimal(None if fraction is None else total, fraction or 0)
         if base in _TIMES:
             self._on_time(base, path)
             zoned = base == "dateTime" and "timezone required" in shape.tests
-            return Timestamp(Unit.MICRO) if zoned else _TIMES[base]
+            return Timestamp(TimeUnit.MICRO) if zoned else _TIMES[base]
         if base == "date":
             self._lose(path, "ZONE", "A time zone behind the date has no place.", data=True)
         if base in {"ID", "IDREF", "ENTITY", "NOTATION"}:
             self._lose(path, "IDENTITY", f"That the text is an {base}, unique or referring, is not checked.")
-        return Scalar(_PLAIN.get(base, Kind.STRING))
+        return Scalar(_PLAIN.get(base, ScalarKind.STRING))
 
     def _on_time(self, base: str, path: str) -> None:
         if base in {"time", "dateTime"}:

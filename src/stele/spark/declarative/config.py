@@ -9,12 +9,13 @@ from typing import Final
 
 from stele.errors import Invalid
 from stele.spark.declarative.streams import Newer, Stream, declare_letters, need_pipelines, session
+from stele.spark.decode.rules import refuse_reading
 from stele.spark.pipeline.changes import OWN
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig, load_config
 from stele.spark.pipeline.judging import ERROR, Group, Route, groups, has_unrouted, unrouted
 from stele.spark.pipeline.source import RAW, frames
-from stele.spark.rules import refuse_reading
-from stele.spark.source import RegistryLike, pin
+from stele.spark.registry.clients import RegistryLike
+from stele.spark.registry.snapshot import pin_schemas
 
 _FORMATS: Final[Mapping[str, str]] = {"parquet": "parquet", "delta": "delta", "iceberg-spark": "iceberg"}
 
@@ -56,7 +57,7 @@ def from_config(path: Path | str, *, newer: Newer = "stop") -> None:
 
 
 def _route(route: RouteConfig, config: PipelineConfig, registry: RegistryLike) -> Route:
-    pinned = pin(registry, route.subject, patience=config.source.patience)
+    pinned = pin_schemas(registry, route.subject, patience=config.source.patience)
     if config.source.rules == "refuse":
         refuse_reading(pinned)
     return Route(route, pinned)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from stele.errors import Invalid, NotInstalled
-from stele.spark.decoding import error_type, errors, fail_on_bad
+from stele.spark.decode.decoding import error_structs, error_type, fail_on_bad
+from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE
+from stele.spark.decode.jvm_expressions import decoded as decoded_by_jvm
+from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.jvm.columns import ERROR, ID, VALUE
-from stele.spark.engines.jvm.columns import decoded as decoded_by_jvm
-from stele.spark.functions import spark_types
+from stele.spark.functions import to_spark_types
 from stele.spark.pipeline.changes import OWN
 from stele.spark.pipeline.judging import ID_COLUMN, VERSION_COLUMN, names_of, version_of
-from stele.spark.records import Reading, Target
 from stele.spark.session import need_spark
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _LATE: Final = (
 class _Decode:
     """What tasks do where the engine is not the JVM's: columns in, a struct of value, id and error out."""
 
-    reading: Reading
+    reading: ReadPlan
     fail_fast: bool
 
     @property
@@ -61,7 +61,7 @@ class _Decode:
                 found = decoder.decode(*(batch if isinstance(batch, tuple) else (batch,)))
                 if fail_fast:
                     fail_on_bad(found)
-                parts = [found.values, found.schema_ids, errors(found)]
+                parts = [found.values, found.schema_ids, error_structs(found)]
                 yield pa.StructArray.from_arrays(parts, fields=list(type_))
 
         return decode
@@ -74,7 +74,7 @@ class _Decode:
         found = decoded_by_jvm(spark, raw, self.reading, fail_fast=self.fail_fast)
         if found is not None:
             return found
-        returns: Any = spark_types([self.type])[0]  # a struct does, the hint knows flat types only
+        returns: Any = to_spark_types([self.type])[0]  # a struct does, the hint knows flat types only
         decode = arrow_udf(self.function(), returns, ArrowUDFType.SCALAR_ITER)
         return decode(raw) if headers is None else decode(raw, headers)
 
@@ -89,7 +89,7 @@ class Stream:
     stops    at a schema that was not pinned
     """
 
-    reading: Reading
+    reading: ReadPlan
     records: str
     column: str
     headers: str | None
@@ -144,7 +144,7 @@ class Stream:
         own = [number.alias(ID_COLUMN), error.alias(ERROR_COLUMN), f.when(good, whose).alias(TABLE_COLUMN)]
         return raw.select("*", made.alias(_MADE)).select(_named(self.column), *self._along(), *own)
 
-    def _rows(self, spark: SparkSession, target: Target, kept: Mapping[str, str]) -> DataFrame:
+    def _rows(self, spark: SparkSession, target: ReadTarget, kept: Mapping[str, str]) -> DataFrame:
         """A table's records, decoded once more: this time each is known to be good."""
         from pyspark.sql import functions as f
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stele.errors import Invalid
 from stele.spark.declarative.streams import Newer, Stream, declare_letters, need_pipelines, session
-from stele.spark.planning import planned
-from stele.spark.source import PATIENCE, ReaderLike, RegistryLike, portable
+from stele.spark.decode.planning import plan_read
+from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
+from stele.spark.registry.snapshot import ReaderLike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from stele.spark.rules import RulesLike
+    from stele.spark.decode.rules import RulesLike
     from stele.spark.wires import WireLike
 
 Source: TypeAlias = "str | Callable[[SparkSession], DataFrame]"
@@ -62,8 +63,8 @@ def streaming_table(
     need_pipelines()
     if newer not in ("stop", "read"):
         raise Invalid(f"newer is stop or read, not {newer!r}")
-    reading = planned(
-        portable(registry),
+    reading = plan_read(
+        as_picklable(registry),
         subject,
         reader,
         wire=wire,

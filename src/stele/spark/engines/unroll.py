@@ -41,7 +41,7 @@ class _Left(Enum):
     """Null, or an empty array or map, alone."""
 
 
-def checked_recursion(levels: int) -> int:
+def check_recursion(levels: int) -> int:
     """The number of levels. Raises `Invalid` for one that nobody can ask for."""
     if isinstance(levels, bool) or not isinstance(levels, int) or not 0 <= levels <= MOST_RECURSION:
         raise Invalid(f"recursion is a number of levels from 0 to {MOST_RECURSION}, not {levels!r}")
@@ -54,7 +54,7 @@ def unrolled(schema: AvroSchema, levels: int) -> AvroSchema:
     Raises `Invalid` for a type that contains itself when no levels are asked for, or that has no finite value, or that
     unfolds to too many fields.
     """
-    checked_recursion(levels)
+    check_recursion(levels)
     endless = _endless(schema.root)
     if endless is None:
         return schema

@@ -15,14 +15,15 @@ import msgspec
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.client.names import split
 from stele.errors import Conflict, ContentNotFound, DecodeError, Unavailable
+from stele.spark.decode.rules import refuse_reading
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Entry, Journal
 from stele.spark.pipeline.judging import ERROR, ID, Group, Route, groups, names_of, settled, unrouted
 from stele.spark.pipeline.report import MOST_REASONS, BatchReport, summed
 from stele.spark.pipeline.source import check_files
 from stele.spark.pipeline.tables import Tables
-from stele.spark.rules import refuse_reading
-from stele.spark.source import Pin, RegistryLike, opened, patiently, pin
+from stele.spark.registry.clients import RegistryLike, get_client, retry_unavailable
+from stele.spark.registry.snapshot import PinnedSchemas, pin_schemas
 from stele.spark.wires import Prefix, wire_named
 
 if TYPE_CHECKING:
@@ -117,13 +118,13 @@ class Judge:
         kept += [df for _, df in found]
         return tuple(found)
 
-    def _pin(self, subject: str, *, waiting: bool = True) -> Pin:
+    def _pin(self, subject: str, *, waiting: bool = True) -> PinnedSchemas:
         """The subject's versions now. Raises `RulesRefused` where nobody decided about the rules they have."""
         pause = 0.5
         until = time.monotonic() + self._config.source.patience
         while True:
             try:
-                found = pin(self._registry, subject)
+                found = pin_schemas(self._registry, subject)
                 if self._config.source.rules == "refuse":
                     refuse_reading(found)
                 return found
@@ -151,8 +152,8 @@ class Judge:
         found: list[ResolvedSchema] = []
         for number in _unknown_ids(parts):
             with suppress(ContentNotFound):
-                asked = partial(opened(registry).resolve, number, context=context)
-                found.append(patiently(asked, self._config.source.patience))
+                asked = partial(get_client(registry).resolve, number, context=context)
+                found.append(retry_unavailable(asked, self._config.source.patience))
         if not found:
             return None
         return tuple(Route(route.config, _with(route.pinned, found)) for route in routes)
@@ -169,7 +170,7 @@ def _unknown_ids(parts: Sequence[Part]) -> list[int]:
     return [number for number in dict.fromkeys(ids) if number > 0][:MOST_ASKED]
 
 
-def _with(pinned: Pin, found: Sequence[ResolvedSchema]) -> Pin:
+def _with(pinned: PinnedSchemas, found: Sequence[ResolvedSchema]) -> PinnedSchemas:
     return msgspec.structs.replace(pinned, snapshot=SchemaSnapshot((*pinned.snapshot.schemas, *found)))
 
 

@@ -30,7 +30,7 @@ import msgspec
 from stele.client import SchemaSnapshot
 from stele.errors import Invalid
 from stele.spark.pipeline.changes import Drops, Renames
-from stele.spark.source import PATIENCE, RegistryLike
+from stele.spark.registry.clients import PATIENCE, RegistryLike
 
 Format = Literal["parquet", "orc", "binaryFile"]
 TableKind = Literal["iceberg", "iceberg-spark", "delta", "parquet"]

@@ -19,7 +19,7 @@ import msgspec
 
 from stele.errors import Conflict, StoreError
 from stele.spark.pipeline.report import BatchReport, PipelineReport
-from stele.spark.source import Pin
+from stele.spark.registry.snapshot import PinnedSchemas
 
 try:
     import fcntl
@@ -86,7 +86,7 @@ class Entry(msgspec.Struct, frozen=True):
     """
 
     batch: int
-    pins: tuple[Pin, ...]
+    pins: tuple[PinnedSchemas, ...]
     known: tuple[str, ...] = ()
     done: bool = False
 

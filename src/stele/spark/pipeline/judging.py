@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final, cast
 import pyarrow as pa
 
 from stele.errors import Invalid
-from stele.spark.formats import type_for
-from stele.spark.functions import read, spark_types
+from stele.spark.decode.formats import type_for
+from stele.spark.decode.records import ReadPlan, ReadTarget
+from stele.spark.functions import decode_column, to_spark_types
 from stele.spark.pipeline.changes import OWN
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig
 from stele.spark.pipeline.source import RAW
-from stele.spark.records import Reading, Target
-from stele.spark.source import Pin, RegistryLike
+from stele.spark.registry.clients import RegistryLike
+from stele.spark.registry.snapshot import PinnedSchemas
 from stele.spark.wires import wire_named
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Route:
     """A route and the schemas its records are read by."""
 
     config: RouteConfig
-    pinned: Pin
+    pinned: PinnedSchemas
 
     def record(self, config: PipelineConfig) -> StructType:
         """The columns of its records. Raises `Invalid` when the newest schema is no record."""
@@ -48,7 +49,7 @@ class Route:
         type_ = type_for(self.pinned.reader, self.config.message, config.source.recursion)
         if not pa.types.is_struct(type_):
             raise Invalid(f"the newest schema of {self.pinned.subject} is no record, so it has no columns")
-        found = spark_types([type_])[0]
+        found = to_spark_types([type_])[0]
         assert isinstance(found, StructType)
         taken = [field.name for field in found.fields if field.name.casefold().startswith(OWN)]
         if taken:
@@ -62,7 +63,7 @@ class Route:
         from pyspark.sql.types import IntegerType, StructField, StructType
 
         own = [StructField(ID_COLUMN, id_type(config)), StructField(VERSION_COLUMN, IntegerType())]
-        kept = zip(config.table.keep, spark_types([RAW[name] for name in config.table.keep]), strict=True)
+        kept = zip(config.table.keep, to_spark_types([RAW[name] for name in config.table.keep]), strict=True)
         return StructType(
             [*self.record(config).fields, *own, *(StructField(OWN + name, type_) for name, type_ in kept)]
         )
@@ -77,7 +78,7 @@ class Route:
         return judged.where(f.col(ERROR).isNull() & value.isNotNull()).select(*fields, *own, *kept)
 
 
-def version_of(pinned: Pin, name: Column) -> Column:
+def version_of(pinned: PinnedSchemas, name: Column) -> Column:
     """Which version of the pinned subject a record's schema is; null for one of another subject.
 
     name   what records call their schema
@@ -95,7 +96,7 @@ def version_of(pinned: Pin, name: Column) -> Column:
 
 def id_type(config: PipelineConfig) -> DataType:
     """The type of what names a record's schema."""
-    return spark_types([wire_named(config.source.wire).id_type])[0]
+    return to_spark_types([wire_named(config.source.wire).id_type])[0]
 
 
 def names_of(schema: ResolvedSchema) -> list[str]:
@@ -128,11 +129,11 @@ class Group:
 
         return f.col(VALUE)[route.config.table] if len(self.routes) > 1 else f.col(VALUE)
 
-    def reading(self, config: PipelineConfig, registry: RegistryLike) -> Reading:
+    def reading(self, config: PipelineConfig, registry: RegistryLike) -> ReadPlan:
         """How its records are decoded."""
         source = config.source
-        return Reading(
-            tuple(Target(route.config.table, route.pinned, route.config.message) for route in self.routes),
+        return ReadPlan(
+            tuple(ReadTarget(route.config.table, route.pinned, route.config.message) for route in self.routes),
             registry,
             config.engine,
             wire_named(source.wire),
@@ -150,7 +151,7 @@ class Group:
         reading = self.reading(config, registry)
         records = self.taken(raw).withColumn(VALUE, f.col("value"))
         headers = "headers" if reading.wire.needs_headers else None
-        return cast("DataFrame", read(records, VALUE, reading, headers=headers, into=VALUE, id_column=ID))
+        return cast("DataFrame", decode_column(records, VALUE, reading, headers=headers, into=VALUE, id_column=ID))
 
 
 def groups(routes: Sequence[Route]) -> list[Group]:
@@ -205,9 +206,9 @@ def letter_columns(config: PipelineConfig) -> StructType:
     """
     from pyspark.sql.types import StructField, StructType
 
-    text, count, moment = spark_types([RAW["source"], RAW["offset"], RAW["timestamp"]])
-    raw = zip(RAW, spark_types(list(RAW.values())), strict=True)
-    columns = {"letter": text, **dict(raw), "schema_id": id_type(config), "byte": spark_types([RAW["partition"]])[0]}
+    text, count, moment = to_spark_types([RAW["source"], RAW["offset"], RAW["timestamp"]])
+    raw = zip(RAW, to_spark_types(list(RAW.values())), strict=True)
+    columns = {"letter": text, **dict(raw), "schema_id": id_type(config), "byte": to_spark_types([RAW["partition"]])[0]}
     columns |= {"reason": text, "batch": count, "application": text, "seen_at": moment}
     return StructType([StructField(name, type_) for name, type_ in columns.items()])
 

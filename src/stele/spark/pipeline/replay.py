@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import ArrowType
-from stele.spark.functions import spark_types
+from stele.spark.functions import to_spark_types
 from stele.spark.pipeline.batch import Judge, Judged, entry_of, finished
 from stele.spark.pipeline.changes import Change
 from stele.spark.pipeline.config import PipelineConfig
@@ -25,7 +25,7 @@ from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.pipeline.sinks import Sink, open_sink
 from stele.spark.pipeline.source import RAW
 from stele.spark.pipeline.tables import Tables
-from stele.spark.source import RegistryLike
+from stele.spark.registry.clients import RegistryLike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ _MARKS: Final[dict[str, ArrowType]] = {
 def _columns() -> StructType:
     from pyspark.sql.types import StructField, StructType
 
-    types = zip(_MARKS, spark_types(list(_MARKS.values())), strict=True)
+    types = zip(_MARKS, to_spark_types(list(_MARKS.values())), strict=True)
     return StructType([StructField(name, type_) for name, type_ in types])
 
 

@@ -15,7 +15,7 @@ from stele.errors import NotFound, SteleError
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.pipeline.sessions import known_registry, session_of, usable
-from stele.spark.source import RegistryLike
+from stele.spark.registry.clients import RegistryLike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from stele.errors import Invalid
 from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.registry.clients import RegistryLike, as_picklable
 from stele.spark.session import local_session, need_spark
-from stele.spark.source import RegistryLike, portable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,4 +48,4 @@ def session_of(config: PipelineConfig, given: SparkSession | None) -> Iterator[S
 
 def known_registry(config: PipelineConfig, given: RegistryLike | None) -> RegistryLike:
     """The registry given, or the configuration's, as it travels to tasks."""
-    return portable(config.source.opened_registry() if given is None else given)
+    return as_picklable(config.source.opened_registry() if given is None else given)

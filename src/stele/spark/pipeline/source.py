@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from stele.errors import Invalid, NotInstalled
 from stele.spark.engines.arrow import ArrowType
-from stele.spark.functions import spark_types
+from stele.spark.functions import to_spark_types
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig
 from stele.spark.wires.base import HEADERS
 
@@ -78,7 +78,7 @@ def _shaped(df: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
     columns = {name: f.col(name) if name in df.columns else f.lit(None) for name in RAW}
-    types = spark_types(list(RAW.values()))
+    types = to_spark_types(list(RAW.values()))
     return df.select(*(columns[name].cast(type_).alias(name) for name, type_ in zip(RAW, types, strict=True)))
 
 

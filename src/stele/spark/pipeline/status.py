@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from stele.errors import StoreError
-from stele.spark.governance.report import Fact, Report, Section, moment, several
+from stele.spark.data_audit.report import Fact, Report, Section, moment, several
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import FOLDER, Journal
 from stele.spark.pipeline.lag import begun, lag
@@ -21,7 +21,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]  # asked for before use
 
 if TYPE_CHECKING:
-    from stele.spark.source import Pin
+    from stele.spark.registry.snapshot import PinnedSchemas
 
 NEWEST: Final = 20
 """Batches a rate is of."""
@@ -128,7 +128,7 @@ def met(batch: BatchReport) -> int:
     return batch.rows + batch.dead_letters + batch.tombstones
 
 
-def named(records: dict[str, int], pins: Sequence[Pin]) -> tuple[IdCount, ...]:
+def named(records: dict[str, int], pins: Sequence[PinnedSchemas]) -> tuple[IdCount, ...]:
     """Records by id, with the versions the ids are, as the newest batch knew them; most records first."""
     versions: dict[str, tuple[str, int]] = {}
     for pin in pins:

@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from stele.spark.governance.charts import Stack
-from stele.spark.governance.report import Cell, Report, Section
+from stele.spark.data_audit.charts import Stack
+from stele.spark.data_audit.report import Cell, Report, Section
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Journal
 from stele.spark.pipeline.kinds import by_kind

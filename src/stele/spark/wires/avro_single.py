@@ -14,7 +14,7 @@ import pyarrow as pa
 from stele.errors import DataError, Invalid
 from stele.formats.avro import AVRO
 from stele.spark.engines.arrow import Column
-from stele.spark.source import parsed
+from stele.spark.registry.snapshot import parse_avro
 from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
 from stele.wire import avro_single
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.source import Lookup, RegistryLike
+    from stele.spark.registry.clients import RegistryLike
+    from stele.spark.registry.snapshot import SchemaLookup
 
 _HEADER = 10
 
@@ -41,16 +42,16 @@ class SingleObject:
         del headers
         return by_heads(values, _HEADER, lambda head: avro_single.unframe(head)[0].hex(), self.id_type)
 
-    def find(self, number: Any, lookup: Lookup) -> Found | None:
+    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
         """See `Wire`."""
         wanted = bytes.fromhex(number)
         pinned = [*lookup.pinned.snapshot.schemas, lookup.pinned.reader]
         found = _with(wanted, pinned)
         if found is None and lookup.subjects:
-            fresh = lookup.ask(("versions", number), lambda registry: registry.snapshot(subjects=lookup.subjects))
+            fresh = lookup.query(("versions", number), lambda registry: registry.snapshot(subjects=lookup.subjects))
             found = None if fresh is None else _with(wanted, fresh.schemas)
             if found is None:
-                lookup.forget_for_a_while(("versions", number))
+                lookup.remember_unknown(("versions", number))
         return None if found is None else Found(found)
 
     def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
@@ -83,4 +84,4 @@ def _with(rabin: bytes, schemas: Iterable[ResolvedSchema]) -> ResolvedSchema | N
 
 
 def _rabin(schema: ResolvedSchema) -> bytes:
-    return AVRO.fingerprints(parsed(schema))["rabin"]
+    return AVRO.fingerprints(parse_avro(schema))["rabin"]

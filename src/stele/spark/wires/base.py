@@ -18,7 +18,8 @@ from stele.spark.engines.arrow import ArrowType, Column
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.source import Lookup, RegistryLike
+    from stele.spark.registry.clients import RegistryLike
+    from stele.spark.registry.snapshot import SchemaLookup
 
 
 class Parts(NamedTuple):
@@ -90,7 +91,7 @@ class Wire(Protocol):
         """Take a binary column apart."""
         ...
 
-    def find(self, number: Any, lookup: Lookup) -> Found | None:
+    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
         """What an id stands for, None when nobody knows it; see `engines.base.Writers` for what it raises."""
         ...
 

@@ -21,7 +21,8 @@ from stele.wire import cloudevents
 if TYPE_CHECKING:
     from stele.client import Version
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.source import Lookup, RegistryLike
+    from stele.spark.registry.clients import RegistryLike
+    from stele.spark.registry.snapshot import SchemaLookup
 
 _MISSING: Final = "the event names no dataschema"
 
@@ -64,7 +65,7 @@ class CloudEvents:
         ids = ids.cast(pa.string())
         return Parts(ids, pa.array(payloads, pa.binary()), pc.coalesce(said, _missing(ids, values)))
 
-    def find(self, number: Any, lookup: Lookup) -> Found | None:
+    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
         """See `Wire`."""
         named = cloudevents.named(number)
         if named is None or not self._trusted(number, lookup.registry):
@@ -72,7 +73,7 @@ class CloudEvents:
         if named.id is not None or named.guid is not None:
             key = named.id if named.id is not None else named.guid
             assert key is not None
-            schema = lookup.schema(key)
+            schema = lookup.find_schema(key)
         else:
             schema = _version(named, lookup)
         return None if schema is None else Found(schema, message="")
@@ -141,13 +142,13 @@ def _missing(ids: Column, values: Column) -> Column:
     return pc.if_else(lacks, pa.scalar(_MISSING), pa.scalar(None, pa.string()))
 
 
-def _version(named: cloudevents.Named, lookup: Lookup) -> ResolvedSchema | None:
+def _version(named: cloudevents.Named, lookup: SchemaLookup) -> ResolvedSchema | None:
     number: Version = "latest" if named.version == "latest" else int(named.version)
     try:
         return lookup.pinned.snapshot.resolve_version(named.subject, number)
     except NotFound:
         question = (named.subject, number)
-        return lookup.ask(question, lambda registry: registry.resolve_version(named.subject, number), NotFound)
+        return lookup.query(question, lambda registry: registry.resolve_version(named.subject, number), NotFound)
 
 
 def of_mode(mode: str) -> CloudEvents:

@@ -17,7 +17,8 @@ from stele.wire.confluent import RecordField
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.source import Lookup, RegistryLike
+    from stele.spark.registry.clients import RegistryLike
+    from stele.spark.registry.snapshot import SchemaLookup
 
 _GUID_END: Final = 17
 
@@ -38,9 +39,9 @@ class Prefix:
         ids, reasons = each(heads, lambda head: confluent.unframe(head)[0], self.id_type)
         return Parts(ids, payloads, reasons)
 
-    def find(self, number: Any, lookup: Lookup) -> Found | None:
+    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
         """See `Wire`."""
-        schema = lookup.schema(number)
+        schema = lookup.find_schema(number)
         return None if schema is None else Found(schema)
 
     def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
@@ -90,9 +91,9 @@ class HeaderGuid:
         gone = values.is_null()
         return Parts(_blank(ids, gone), payloads, _blank(reasons, gone), pc.if_else(bare, None, indexes))
 
-    def find(self, number: Any, lookup: Lookup) -> Found | None:
+    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
         """See `Wire`."""
-        schema = lookup.schema(int(number) if number.isdecimal() else UUID(number))
+        schema = lookup.find_schema(int(number) if number.isdecimal() else UUID(number))
         return None if schema is None else Found(schema)
 
     def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:

@@ -16,7 +16,7 @@ from stele.errors import DataError, FrameError, Invalid
 from stele.formats.protobuf import indexes_of
 from stele.spark.engines.arrow import Column
 from stele.spark.engines.base import Decoded
-from stele.spark.source import Lookup
+from stele.spark.registry.snapshot import SchemaLookup
 from stele.spark.wires.base import Found, Parts, Wire
 from stele.wire.confluent import encode_indexes, id_prefix
 
@@ -43,7 +43,7 @@ class Frames(NamedTuple):
 class Opener:
     """Takes records of a wire apart and finds their schemas, by id once, whatever number of records has it."""
 
-    def __init__(self, wire: Wire, lookup: Lookup, message: str = "") -> None:
+    def __init__(self, wire: Wire, lookup: SchemaLookup, message: str = "") -> None:
         self._wire, self._lookup, self._message = wire, lookup, message
         self._numbers: dict[Any, int] = {}
         self._known: list[tuple[Any, Found]] = []

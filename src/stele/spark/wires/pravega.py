@@ -15,12 +15,13 @@ from stele.client.serdes.schemas import ready
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
-from stele.spark.source import opened
+from stele.spark.registry.clients import get_client
 from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
 from stele.wire import pravega
 
 if TYPE_CHECKING:
-    from stele.spark.source import Lookup, RegistryLike
+    from stele.spark.registry.clients import RegistryLike
+    from stele.spark.registry.snapshot import SchemaLookup
 
 _HEADER: Final = 5
 
@@ -69,7 +70,7 @@ class Pravega:
         del headers
         return by_heads(values, _HEADER, lambda head: pravega.unframe(head)[0], self.id_type)
 
-    def find(self, number: Any, lookup: Lookup) -> Found | None:
+    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
         """See `Wire`. Raises `Invalid` beside a snapshot, which holds no encodings."""
         _need_registry(lookup.registry)
         group = self.group or lookup.pinned.subject
@@ -81,7 +82,7 @@ class Pravega:
             lifetime=Lifetime.EVER,
             subject=group,
         )
-        found = lookup.ask((group, number), lambda registry: registry.send(request), NotFound)
+        found = lookup.query((group, number), lambda registry: registry.send(request), NotFound)
         if found is None:
             return None
         codec = found.codec_type.name
@@ -92,7 +93,7 @@ class Pravega:
         """See `Wire`. The registry gives the encoding id; raises `NotFound` for a codec or schema the group lacks."""
         _need_registry(registry)
         assert not isinstance(registry, SchemaSnapshot)
-        own, client = ready(writer), opened(registry)
+        own, client = ready(writer), get_client(registry)
         group = self.group or writer.subject
         schema = {
             "type": message or own.parsed.type_name,

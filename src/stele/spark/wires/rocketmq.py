@@ -12,12 +12,13 @@ from stele.client.request import JSON, Lifetime, Request, decoder, path
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
-from stele.spark.source import opened
+from stele.spark.registry.clients import get_client
 from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
 from stele.wire import rocketmq as wire
 
 if TYPE_CHECKING:
-    from stele.spark.source import Lookup, RegistryLike
+    from stele.spark.registry.clients import RegistryLike
+    from stele.spark.registry.snapshot import SchemaLookup
 
 
 class _Record(msgspec.Struct, rename="camel"):
@@ -49,14 +50,14 @@ class RocketMQ:
         unframe, size = (wire.unframe_avro, 9) if self.form == "avro" else (wire.unframe_json, 8)
         return by_heads(values, size, lambda head: unframe(head)[0], self.id_type)
 
-    def find(self, number: Any, lookup: Lookup) -> Found | None:
+    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
         """See `Wire`. Raises `Invalid` beside a snapshot, which holds no record ids."""
         if isinstance(lookup.registry, SchemaSnapshot):
             raise Invalid("a snapshot holds no record ids: reading the RocketMQ wire needs the registry")
         subject = self.subject or lookup.pinned.subject
         route = f"{self._subject(subject)}/recordId/{number}/schema"
         request = Request("GET", route, decoder(_Record), lifetime=Lifetime.EVER, subject=subject)
-        found = lookup.ask((subject, number), lambda registry: registry.send(request), NotFound)
+        found = lookup.query((subject, number), lambda registry: registry.send(request), NotFound)
         return None if found is None else Found(ResolvedSchema(found.idl, found.type.upper()), message="")
 
     def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
@@ -66,7 +67,7 @@ class RocketMQ:
             raise Invalid("a snapshot holds no record ids: writing the RocketMQ wire needs the registry")
         subject = self.subject or writer.subject
         route = f"{self._subject(subject)}/schema/schema"
-        found = opened(registry).send(
+        found = get_client(registry).send(
             Request("POST", route, decoder(_Record), body=writer.text.encode(), media=JSON, subject=subject)
         )
         if found.record_id is None:

@@ -13,7 +13,8 @@ from stele.spark.wires.base import Found, Parts, Seal
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
-    from stele.spark.source import Lookup, RegistryLike
+    from stele.spark.registry.clients import RegistryLike
+    from stele.spark.registry.snapshot import SchemaLookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ class Unframed:
         ids = pc.if_else(values.is_valid(), pa.scalar(self.schema_id, pa.int32()), None)
         return Parts(ids, values, pa.nulls(len(values), pa.string()))
 
-    def find(self, number: Any, lookup: Lookup) -> Found | None:
+    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
         """See `Wire`."""
-        schema = lookup.schema(number)
+        schema = lookup.find_schema(number)
         return None if schema is None else Found(schema, message="")
 
     def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:

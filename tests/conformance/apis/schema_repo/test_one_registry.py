@@ -13,8 +13,8 @@ from stele.apis.schema_repo.translate import policy_of
 from stele.core import events as ev
 from stele.core import queries
 from stele.core.commands import ChangeSettings, CreateSubject, RegisterSchema, SubjectDefaults
-from stele.core.model import SchemaDocument, SettingsLevel, ComparisonScope, SubjectKey
-from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, BACKWARD, LATEST_VERSION, VersionRange, Policy, RangeKind
+from stele.core.model import ComparisonScope, SchemaDocument, SettingsLevel, SubjectKey
+from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, BACKWARD, LATEST_VERSION, Policy, RangeKind, VersionRange
 from stele.service.registry import Registry
 
 from .conftest import TEXT, World
@@ -145,9 +145,17 @@ async def test_subjects_of_the_other_dialect_are_shown_with_their_policy(
     [
         (Policy(backward=VersionRange(RangeKind.SINCE, 2)), "backward_transitive", "backward since 2"),
         (Policy(backward=LATEST_VERSION, forward=ALL_VERSIONS), "backward,forward_transitive", None),
-        (Policy(backward=VersionRange(RangeKind.SINCE, 2), forward=ALL_VERSIONS), "full_transitive", "backward since 2, forward all"),
+        (
+            Policy(backward=VersionRange(RangeKind.SINCE, 2), forward=ALL_VERSIONS),
+            "full_transitive",
+            "backward since 2, forward all",
+        ),
         (Policy(backward=ALL_VERSIONS, validators=("lint",)), "backward_transitive,lint", None),
-        (Policy(forward=VersionRange(RangeKind.SINCE, 1), validators=("lint",)), "forward_transitive,lint", "forward since 1"),
+        (
+            Policy(forward=VersionRange(RangeKind.SINCE, 1), validators=("lint",)),
+            "forward_transitive,lint",
+            "forward since 1",
+        ),
     ],
 )
 async def test_what_has_no_words_is_shown_as_something_stricter(
@@ -250,7 +258,9 @@ async def test_schemas_are_found_in_whichever_dialect_they_came(
 async def test_a_language_nobody_knows_stays_what_it_is(client: httpx.AsyncClient, node: Registry) -> None:
     """A subject of another dialect with a language of its own gets versions of that, bytes as they are."""
     first = SchemaDocument(b"\xffodd", hashlib.sha256(b"\xffodd").digest(), "opaque", custom_format="cobol")
-    await node.execute(RegisterSchema(S, first, defaults=SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=ALLOW_ANY)))
+    await node.execute(
+        RegisterSchema(S, first, defaults=SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=ALLOW_ANY))
+    )
     assert (await put(client, INT)).text == "1"
     newest = queries.latest_version((await node.current()).find_subject(S))
     assert newest is not None

@@ -115,7 +115,12 @@ def test_content_types_that_name_a_format(content_type: str, language: Language 
     [
         (SchemaKind("avro", "R"), b"{}", "application/json;format=avro", "application/json; serialization=Avro"),
         (SchemaKind("json", ""), b"{}", "application/schema+json", "application/json; serialization=Json"),
-        (SchemaKind("protobuf", "M"), b"message M {}", "text/plain;charset=utf-8;format=protobuf", "text/vnd.ms.protobuf"),
+        (
+            SchemaKind("protobuf", "M"),
+            b"message M {}",
+            "text/plain;charset=utf-8;format=protobuf",
+            "text/vnd.ms.protobuf",
+        ),
         (SchemaKind("protobuf", "M"), b"\n\x01", "application/octet-stream;format=protobuf", "text/vnd.ms.protobuf"),
         (SchemaKind("xsd", ""), b"<a/>", "application/xml;format=xsd", "text/plain; charset=utf-8"),
         (SchemaKind("opaque", "", "x"), b"a", "application/octet-stream", "text/plain; charset=utf-8"),

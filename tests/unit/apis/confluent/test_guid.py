@@ -5,7 +5,7 @@ import struct
 from uuid import UUID
 
 from stele.apis.confluent.guid import GuidIndex, guid_of
-from stele.core.commands import DeleteSubject, DeleteMode
+from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry

@@ -3,7 +3,7 @@
 import httpx
 
 from stele.apis.confluent import ConfluentOptions, HotSchemas, application
-from stele.core.commands import DeleteSubject, DeleteMode
+from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.model import SubjectKey
 from stele.service.registry import Registry
 

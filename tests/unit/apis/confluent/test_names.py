@@ -39,7 +39,11 @@ def test_every_subject_can_be_named(space: str, name: str) -> None:
 @given(spaces, texts)
 def test_every_level_can_be_named(space: str, name: str) -> None:
     """What a level with settings is shown by leads back to it."""
-    for level in (REGISTRY_LEVEL, SettingsLevel(space), SettingsLevel(space, name) if name and space != "__GLOBAL" else REGISTRY_LEVEL):
+    for level in (
+        REGISTRY_LEVEL,
+        SettingsLevel(space),
+        SettingsLevel(space, name) if name and space != "__GLOBAL" else REGISTRY_LEVEL,
+    ):
         if level.namespace != "__GLOBAL":
             assert level_of(level_name(level)) == level
 

@@ -18,7 +18,17 @@ from stele.apis.confluent.translate import (
 from stele.apis.web import WrongShape
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import NO_ATTACHMENTS, Attachments, Mode, Reference, Settings
-from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, DENY_ALL, LATEST_VERSION, NO_VERSIONS, POLICIES, VersionRange, Policy, RangeKind
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    NO_VERSIONS,
+    POLICIES,
+    Policy,
+    RangeKind,
+    VersionRange,
+)
 from stele.core.policy_json import PolicyJson
 from stele.core.ports import Field
 from stele.errors import InvalidRuleSet, UnknownMode, UnknownPolicy
@@ -49,7 +59,9 @@ def test_rule_sets_come_back(rule_set: RuleSet) -> None:
     assert rule_set_in(rule_set_out(rule_set)) == rule_set
 
 
-extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 9).map(lambda number: VersionRange(RangeKind.SINCE, number))
+extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 9).map(
+    lambda number: VersionRange(RangeKind.SINCE, number)
+)
 bare = st.sampled_from([ALLOW_ANY, DENY_ALL]) | st.builds(Policy, backward=extents, forward=extents).filter(
     lambda policy: policy != Policy()
 )

@@ -15,7 +15,7 @@ from tests.conformance.apis.in_process import client_of
 
 from stele.core import events as ev
 from stele.core.metadata import Metadata, Rule, RuleSet
-from stele.core.model import Binding, SettingsLevel, Reference, Settings, SubjectKey
+from stele.core.model import Binding, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD
 from stele.server.dialects import build_front
 from stele.server.metrics import Metrics
@@ -55,7 +55,9 @@ EVENTS: list[ev.Event] = [
     ),
     ev.VersionsSoftDeleted(KEY, (1, 2)),
     ev.VersionsPurged(KEY, ()),
-    ev.SettingsChanged(SettingsLevel("team", "orders"), Settings(policy=BACKWARD, default_rule_set=RULES, dialect_data={"a": SECRET})),
+    ev.SettingsChanged(
+        SettingsLevel("team", "orders"), Settings(policy=BACKWARD, default_rule_set=RULES, dialect_data={"a": SECRET})
+    ),
     ev.ModeChanged(SettingsLevel()),
     ev.CodecAdded(KEY, "gzip", {"password": SECRET}),
     ev.EncodingAssigned(KEY, 1, b"u" * 16, "gzip"),

@@ -125,7 +125,10 @@ def test_what_is_tried(sent: str, definition: str) -> None:
 
 def test_kinds() -> None:
     """A kind is told as its author calls it, else by the language."""
-    told = {lane: translate.format_out(lane) for lane in (SchemaKind("avro", ""), SchemaKind("protobuf", "M"), SchemaKind("xsd", ""))}
+    told = {
+        lane: translate.format_out(lane)
+        for lane in (SchemaKind("avro", ""), SchemaKind("protobuf", "M"), SchemaKind("xsd", ""))
+    }
     assert list(told.values()) == ["AVRO", "PB", "XSD"]
     assert translate.format_out(SchemaKind("opaque", "")) == "USER-DEFINED"
     assert translate.format_out(SchemaKind("opaque", "", "HESSIAN")) == "HESSIAN"

@@ -17,10 +17,22 @@ from stele.apis.pravega import entities as api
 from stele.apis.pravega.parameters import limit_of, name_in, number_of, token_of
 from stele.core.findings import Finding
 from stele.core.model import ComparisonScope, Subject, SubjectKey
-from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, DENY_ALL, LATEST_VERSION, NO_VERSIONS, VersionRange, PolicyKind, Policy, RangeKind
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    NO_VERSIONS,
+    Policy,
+    PolicyKind,
+    RangeKind,
+    VersionRange,
+)
 
 SUBJECT = Subject(SubjectKey("", "g"), uid=1, serial=1, incarnation=1, at=0)
-extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 9).map(lambda since: VersionRange(RangeKind.SINCE, since))
+extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 9).map(
+    lambda since: VersionRange(RangeKind.SINCE, since)
+)
 checkers = st.lists(st.sampled_from(["lint", "repo.reject"]), max_size=2).map(tuple)
 policies = st.builds(
     Policy, st.just(PolicyKind.DIRECTIONAL), backward=extents, forward=extents, validators=checkers
@@ -110,7 +122,10 @@ def test_a_type_is_completed_or_refused() -> None:
 
 def test_scopes() -> None:
     """One type or several."""
-    assert (translate.scope_in(True), translate.scope_in(False)) == (ComparisonScope.SCHEMA_KIND, ComparisonScope.ONE_TYPE)
+    assert (translate.scope_in(True), translate.scope_in(False)) == (
+        ComparisonScope.SCHEMA_KIND,
+        ComparisonScope.ONE_TYPE,
+    )
 
 
 @given(st.text())

@@ -47,7 +47,9 @@ def test_ids_of_a_document_are_those_of_its_version() -> None:
 steps = st.lists(
     st.one_of(
         st.sampled_from(["a", "a ", "a1", "b", "b1", "c"]).map(
-            lambda text: cmd.RegisterSchema(S, avro(text), equality=cmd.Equality.TEXT, check=cmd.CompatibilityCheck.SKIP)
+            lambda text: cmd.RegisterSchema(
+                S, avro(text), equality=cmd.Equality.TEXT, check=cmd.CompatibilityCheck.SKIP
+            )
         ),
         st.builds(
             cmd.DeleteVersion,

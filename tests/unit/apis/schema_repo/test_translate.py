@@ -9,11 +9,23 @@ from hypothesis import strategies as st
 from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
 from stele.apis.schema_repo.renderings import entries, entries_json, properties
 from stele.apis.schema_repo.translate import config_in, exact_words, policy_of, words_of
-from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, DENY_ALL, LATEST_VERSION, POLICIES, VersionRange, PolicyKind, Policy, RangeKind
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    POLICIES,
+    Policy,
+    PolicyKind,
+    RangeKind,
+    VersionRange,
+)
 from stele.errors import InvalidRequest, UnknownPolicy
 
 CHECKERS = ("lint", "lint:NAMING", "ruleset:avro", "repo.reject")
-extents = st.sampled_from([VersionRange(), LATEST_VERSION, ALL_VERSIONS, VersionRange(RangeKind.SINCE, 2), VersionRange(RangeKind.SINCE, 5)])
+extents = st.sampled_from(
+    [VersionRange(), LATEST_VERSION, ALL_VERSIONS, VersionRange(RangeKind.SINCE, 2), VersionRange(RangeKind.SINCE, 5)]
+)
 policies = st.builds(
     Policy,
     kind=st.sampled_from(PolicyKind),
@@ -30,7 +42,11 @@ def at_least(strict: Policy, lax: Policy) -> bool:
         return False
     if strict.kind is PolicyKind.DENY_ALL or lax.kind is PolicyKind.ALLOW_ANY:
         return True
-    return lax.kind is not PolicyKind.DENY_ALL and strict.backward.covers(lax.backward) and strict.forward.covers(lax.forward)
+    return (
+        lax.kind is not PolicyKind.DENY_ALL
+        and strict.backward.covers(lax.backward)
+        and strict.forward.covers(lax.forward)
+    )
 
 
 @given(words)

@@ -35,7 +35,8 @@ CANONICAL = '{"name":"n.R","type":"record","fields":[{"name":"a","type":"bytes"}
 
 
 @pytest.mark.parametrize(
-    ("form", "expected"), [(TextForm.PRINTED, PRINTED), (TextForm.NORMALIZED, NORMALIZED), (TextForm.CANONICAL, CANONICAL)]
+    ("form", "expected"),
+    [(TextForm.PRINTED, PRINTED), (TextForm.NORMALIZED, NORMALIZED), (TextForm.CANONICAL, CANONICAL)],
 )
 def test_three_forms(form: TextForm, expected: str) -> None:
     """What each form keeps, drops and sorts."""

@@ -12,7 +12,7 @@ import pytest
 from stele.core.findings import Severity
 from stele.core.ports import TextForm
 from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema
-from stele.formats import text as texts
+from stele.formats import json_reader as texts
 from stele.formats.avro import AVRO, AvroSchema
 
 SECONDS = 20.0

@@ -113,7 +113,9 @@ def test_the_three_forms() -> None:
     assert JSON_SCHEMA.canonical(parsed, TextForm.NORMALIZED) == (
         b'{"enum":[2,1],"properties":{"title":{"description":"d","type":"string"}},"title":"T"}'
     )
-    assert JSON_SCHEMA.canonical(parsed, TextForm.CANONICAL) == b'{"enum":[2,1],"properties":{"title":{"type":"string"}}}'
+    assert (
+        JSON_SCHEMA.canonical(parsed, TextForm.CANONICAL) == b'{"enum":[2,1],"properties":{"title":{"type":"string"}}}'
+    )
     assert {kind: len(digest) for kind, digest in JSON_SCHEMA.fingerprints(parsed).items()} == {"md5": 16, "sha256": 32}
     assert parsed.type_name == "T"
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from stele.core.ports import TextForm, Parsed
+from stele.core.ports import Parsed, TextForm
 from stele.errors import InvalidRequest, MalformedSchema, UnresolvedReference
 from stele.formats.protobuf import PROTOBUF, file_descriptor_set, indexes_of, message_by_indexes, message_class
 from stele.formats.protobuf.builtin import builtin_sources

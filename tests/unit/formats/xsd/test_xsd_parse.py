@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.formats.xsd.xsd_schemas import XS, root, schema, simple, text
 
-from stele.core.ports import TextForm, Format
+from stele.core.ports import Format, TextForm
 from stele.errors import MalformedSchema, SteleError, UnresolvedReference
 from stele.formats.xsd import XSD, ParsedXsd
 

@@ -11,11 +11,11 @@ import pytest
 from stele.cli.offline import StoreTransport
 from stele.client import ResolvedSchema, Schema, SchemaReference, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import Invalid, SubjectNotFound
-from stele.spark.governance.census import counted_up
-from stele.spark.governance.gathering import RAW, TIME
-from stele.spark.governance.known import Known, known
-from stele.spark.governance.sightings import NO_ID, Sighting, Sightings
-from stele.spark.governance.trials import Trial, Trials
+from stele.spark.data_audit.census import counted_up
+from stele.spark.data_audit.gathering import RAW, TIME
+from stele.spark.data_audit.known import Known, known
+from stele.spark.data_audit.sightings import NO_ID, Sighting, Sightings
+from stele.spark.data_audit.trials import Trial, Trials
 
 
 def text(kind: str) -> str:

@@ -17,10 +17,10 @@ from stele.errors import CannotConvert
 from stele.formats.avro import AVRO
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
-from stele.spark.governance.reencoding.headers import Merging
-from stele.spark.governance.reencoding.naming import by_name
-from stele.spark.governance.reencoding.transcoders import transcoder
-from stele.spark.planning import planned, prepared
+from stele.spark.data_audit.reencoding.headers import Merging
+from stele.spark.data_audit.reencoding.naming import by_name
+from stele.spark.data_audit.reencoding.transcoders import transcoder
+from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.wires import CloudEvents, HeaderGuid, Prefix
 from stele.wire.confluent import HEADER_NAMES
 
@@ -101,9 +101,9 @@ def client() -> Iterator[SchemaRegistryClient]:
 
 def moved(client: SchemaRegistryClient, records: list[bytes | None], old: str, new: str, **more: Any) -> Any:
     """Records of one subject as those of another one, and the reasons."""
-    made = planned(lambda: client, old, message=more.pop("message", ""), engine="python")
+    made = plan_read(lambda: client, old, message=more.pop("message", ""), engine="python")
     to_message = more.pop("to_message", "")
-    writing = prepared(client.resolve_version(new), lambda: client, message=to_message, engine="python")
+    writing = plan_write(client.resolve_version(new), lambda: client, message=to_message, engine="python")
     found = transcoder(made, writing).transcode(pa.array(records, pa.binary()), None)
     assert found.headers is None
     return found.records.to_pylist(), found.reasons.to_pylist(), found.ids.to_pylist()

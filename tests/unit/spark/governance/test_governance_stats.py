@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stele.spark.governance.sightings import Sighting
-from stele.spark.governance.stats import MOST_VALUES, Fields, merge, observed
+from stele.spark.data_audit.sightings import Sighting
+from stele.spark.data_audit.stats import MOST_VALUES, Fields, merge, observed
 
 TYPE = pa.struct(
     [

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stele.errors import InvalidRequest
-from stele.spark.governance.reencoding.answer import Migration, Verified
-from stele.spark.governance.reencoding.writing import Target, check_apart, settled
+from stele.spark.data_audit.reencoding.answer import Migration, Verified
+from stele.spark.data_audit.reencoding.writing import Target, check_apart, settled
 
 
 @pytest.mark.parametrize(

@@ -23,23 +23,23 @@ from stele.errors import CannotConvert, MalformedSchema, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
-    Declared,
     Enumeration,
-    Field,
+    EnumSymbol,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Type,
+    TypeReference,
     Union,
+    UnionOption,
 )
-from stele.formats.conversion.naming import Distinct
+from stele.formats.conversion.unique_names import UniqueNames
 from stele.formats.jsonschema.neutral import objects
 from stele.formats.jsonschema.neutral.alternatives import constant_symbols, kinds_of
 from stele.formats.jsonschema.neutral.merging import IGNORED, Merger
@@ -54,7 +54,7 @@ MAX_DEPTH: Final = 60
 MAX_NODES: Final = 50_000
 """Schemas converted, each counted as often as its place is another one."""
 
-_ANY: Final = Scalar(Kind.ANY)
+_ANY: Final = Scalar(ScalarKind.ANY)
 _LEFT_OUT: Final = {
     **dict.fromkeys(("if", "then", "else"), "CONDITION"),
     "not": "NOT",
@@ -103,7 +103,7 @@ def to_model(parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
     except RecursionError:  # only where the caller's own stack is deep already
         raise _too_deep() from None
     types = {name: declared for name, declared in reader.types.items() if declared is not None}
-    doc = "" if isinstance(place.type, Named) else _doc(parsed.root, place.type)
+    doc = "" if isinstance(place.type, TypeReference) else _doc(parsed.root, place.type)
     return Model(place.type, types, place.nullable, doc, place.constraints), reader.losses
 
 
@@ -117,11 +117,11 @@ class _Reader:
     def __init__(self, parsed: ParsedJsonSchema) -> None:
         self.merger = Merger(parsed)
         self.names = Names(parsed)
-        self.types: dict[str, Declared | None] = {}
+        self.types: dict[str, NamedType | None] = {}
         self.losses: list[Loss] = []
         self.known: dict[int, Place] = {}
         self.pending: list[tuple[str, dict[str, Json], str]] = []
-        self.distinct = Distinct()
+        self.distinct = UniqueNames()
         self.open: set[int] = set()
         self.nodes = 0
 
@@ -219,7 +219,7 @@ class _Reader:
         constrained = []
         for place in places:
             members = [option.type for option in place.type.options] if isinstance(place.type, Union) else [place.type]
-            real = [member for member in members if member != Scalar(Kind.NULL)]
+            real = [member for member in members if member != Scalar(ScalarKind.NULL)]
             options += [member for member in real if member not in options]
             constrained += [place.constraints] if real and place.constraints else []
         if _ANY in options:
@@ -227,15 +227,15 @@ class _Reader:
                 self.lose(path, "UNION", "One alternative is any value, so the others say nothing.")
             return Place(_ANY, nullable)
         if not options:
-            return Place(Scalar(Kind.NULL), True)
+            return Place(Scalar(ScalarKind.NULL), True)
         if len(options) == 1:
             same = constrained[0] if constrained and all(one == constrained[0] for one in constrained) else {}
-            same = same if len(constrained) == sum(place.type != Scalar(Kind.NULL) for place in places) else {}
+            same = same if len(constrained) == sum(place.type != Scalar(ScalarKind.NULL) for place in places) else {}
             if constrained and not same:
                 self._unchecked(constrained, path)
             return Place(options[0], nullable, same)
         self._unchecked(constrained, path)
-        return Place(Union(tuple(Option(option) for option in options)), nullable)
+        return Place(Union(tuple(UnionOption(option) for option in options)), nullable)
 
     def _unchecked(self, constraints: Iterable[dict[str, Any]], path: str) -> None:
         keys = sorted({key for one in constraints for key in one})
@@ -258,7 +258,7 @@ class _Reader:
             self.lose(path, "IMPLIED_TYPE", why, data=True)
         values: dict[str, Any] = {key: value_of(flat[key]) for key in ("enum", "const") if key in flat}
         if not words:
-            found = Place(Scalar(Kind.NULL), True) if nullable else Place(_ANY, True)
+            found = Place(Scalar(ScalarKind.NULL), True) if nullable else Place(_ANY, True)
         elif words == ["object"]:
             found = self._object(schema, flat, path, hint, nullable=nullable)
         else:
@@ -279,7 +279,7 @@ class _Reader:
             case "integer" | "number":
                 number, rest = number_type(flat, partial(self.lose, path), whole=word == "integer")
                 return Place(number, False, rest)
-        return Place(Scalar(Kind.BOOLEAN))
+        return Place(Scalar(ScalarKind.BOOLEAN))
 
     def _array(self, flat: dict[str, Json], path: str, hint: str) -> Place:
         constraints: dict[str, Any] = {
@@ -309,12 +309,12 @@ class _Reader:
         if objects.is_map(flat):
             place = self._map(flat, path, hint)
             return Place(place.type, False, {**_member_constraints(flat), **place.constraints})
-        name = self.distinct.name(hint)
+        name = self.distinct.claim_name(hint)
         self.types[name] = None
         if nullable is not None:
-            self.known[id(schema)] = Place(Named(name), nullable)
+            self.known[id(schema)] = Place(TypeReference(name), nullable)
         self.pending.append((name, flat, path))
-        return Place(Named(name))
+        return Place(TypeReference(name))
 
     def _record(self, name: str, flat: dict[str, Json], path: str) -> None:
         unchecked = [*_member_constraints(flat), *(["additionalProperties"] if objects.typed_rest(flat) else [])]
@@ -325,8 +325,8 @@ class _Reader:
             for member, written, required in objects.members(flat)
         )
         groups = {f"oneOf{at}": group for at, group in enumerate(objects.at_most_one(flat), 1)}
-        doc = _doc(flat, Named(name))
-        self.types[name] = Record(name, fields, doc, open=not objects.closed(flat), at_most_one=groups)
+        doc = _doc(flat, TypeReference(name))
+        self.types[name] = RecordType(name, fields, doc, open=not objects.closed(flat), at_most_one=groups)
 
     def _map(self, flat: dict[str, Json], path: str, hint: str) -> Place:
         inside = f"{path}{{}}"
@@ -343,43 +343,43 @@ class _Reader:
         required = {"required": list(flat["required"])} if flat.get("required") else {}
         return Place(Map(value.type, nullable=value.nullable), False, required)
 
-    def _field(self, name: str, written: Json, path: str, hint: str, *, required: bool) -> Field:
+    def _field(self, name: str, written: Json, path: str, hint: str, *, required: bool) -> RecordField:
         place = f"{path}.{name}" if path else name
         found = self.place(written, place, hint)
         target = self.merger.target(written)
         texts = [part for part in (written, target) if isinstance(part, dict)]
         default = next((value_of(text["default"]) for text in texts if "default" in text), ABSENT)
         # A named type's own description is the type's; what stands beside the reference to it is the field's.
-        doc = "" if written is target and isinstance(found.type, Named) else _doc(written, found.type)
+        doc = "" if written is target and isinstance(found.type, TypeReference) else _doc(written, found.type)
         if doc and isinstance(written.get("title"), str) and doc != written["title"]:
             self.lose(place, "ANNOTATION", "The title is not kept.")
-        return Field(
+        return RecordField(
             name, found.type, found.nullable, required, default=default, doc=doc, constraints=found.constraints
         )
 
     # --- named types ------------------------------------------------------------------------------------------------
 
     def _enumeration(
-        self, flat: dict[str, Json], symbols: tuple[Symbol, ...], nullable: bool, path: str, hint: str
+        self, flat: dict[str, Json], symbols: tuple[EnumSymbol, ...], nullable: bool, path: str, hint: str
     ) -> Place:
         unchecked = sorted(flat.keys() & set(STRING_CONSTRAINTS))
         if unchecked:
             self.lose(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of an enumeration.")
-        name = self.distinct.name(hint)
-        self.types[name] = Enumeration(name, symbols, doc=_doc(flat, Named(name)))
-        return Place(Named(name), nullable)
+        name = self.distinct.claim_name(hint)
+        self.types[name] = Enumeration(name, symbols, doc=_doc(flat, TypeReference(name)))
+        return Place(TypeReference(name), nullable)
 
-    def _fixed(self, size: int, flat: dict[str, Json], hint: str) -> Named:
-        name = self.distinct.name(hint)
-        self.types[name] = Fixed(name, size, _doc(flat, Named(name)))
-        return Named(name)
+    def _fixed(self, size: int, flat: dict[str, Json], hint: str) -> TypeReference:
+        name = self.distinct.claim_name(hint)
+        self.types[name] = Fixed(name, size, _doc(flat, TypeReference(name)))
+        return TypeReference(name)
 
 
 def _names_only(kind: Type) -> bool:
     """Whether a type holds names and scalars only, so that using it twice does not make two of anything."""
     if isinstance(kind, Union):
-        return all(isinstance(option.type, Named | Scalar) for option in kind.options)
-    return isinstance(kind, Named)
+        return all(isinstance(option.type, TypeReference | Scalar) for option in kind.options)
+    return isinstance(kind, TypeReference)
 
 
 def _member_constraints(flat: dict[str, Json]) -> dict[str, Any]:
@@ -391,4 +391,4 @@ def _doc(schema: Json, kind: Type) -> str:
     if not isinstance(schema, dict):
         return ""
     doc = next((schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)), "")
-    return "" if isinstance(kind, Named) and doc == schema.get("title") and joined("", doc) == doc else doc
+    return "" if isinstance(kind, TypeReference) and doc == schema.get("title") and joined("", doc) == doc else doc

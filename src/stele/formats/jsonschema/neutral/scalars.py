@@ -21,26 +21,26 @@ from math import ceil, floor, isfinite
 from typing import Any, Final
 
 from stele.errors import CannotConvert
-from stele.formats.conversion.data import INTEGERS
-from stele.formats.conversion.model import Decimal, Duration, Kind, Scalar, Time, Timestamp, Type, Unit
-from stele.formats.conversion.texts import EXACT
+from stele.formats.conversion.json_values import INTEGERS
+from stele.formats.conversion.model import Decimal, Duration, Scalar, ScalarKind, Time, Timestamp, TimeUnit, Type
+from stele.formats.conversion.scalar_text import EXACT_CONTEXT
 from stele.formats.jsonschema.text import Json
 
 FORMATS: Final[Mapping[str, Type]] = {
-    "date": Scalar(Kind.DATE),
-    "date-time": Timestamp(Unit.MICRO),
-    "date-time-local": Timestamp(Unit.MICRO, utc=False),
-    "time-local": Time(Unit.MICRO),
-    "duration": Duration(Unit.MILLI, calendar=True),
-    "uuid": Scalar(Kind.UUID),
+    "date": Scalar(ScalarKind.DATE),
+    "date-time": Timestamp(TimeUnit.MICRO),
+    "date-time-local": Timestamp(TimeUnit.MICRO, utc=False),
+    "time-local": Time(TimeUnit.MICRO),
+    "duration": Duration(TimeUnit.MILLI, calendar=True),
+    "uuid": Scalar(ScalarKind.UUID),
 }
 """Types that are strings of a format."""
 
-NUMBER_FORMATS: Final[Mapping[str, Kind]] = {
-    "float": Kind.FLOAT32,
-    "double": Kind.FLOAT64,
-    "int32": Kind.INT32,
-    "int64": Kind.INT64,
+NUMBER_FORMATS: Final[Mapping[str, ScalarKind]] = {
+    "float": ScalarKind.FLOAT32,
+    "double": ScalarKind.FLOAT64,
+    "int32": ScalarKind.INT32,
+    "int64": ScalarKind.INT64,
 }
 """Types that are numbers of a format."""
 
@@ -70,7 +70,7 @@ def value_of(value: Json) -> Any:
         return value
     if value.adjusted() > 308 or not isfinite(float(value)):
         raise CannotConvert(f"the number {str(value)[:40]} is beyond the range of a double")
-    return int(value) if value == value.to_integral_value(context=EXACT) else float(value)
+    return int(value) if value == value.to_integral_value(context=EXACT_CONTEXT) else float(value)
 
 
 def string_type(schema: Mapping[str, Json], lose: Lose) -> Typed | int:
@@ -84,7 +84,7 @@ def string_type(schema: Mapping[str, Json], lose: Lose) -> Typed | int:
         if size is not None:
             return size
         lose("FORMAT", "`contentEncoding` asserts nothing: text that is not base64 has no place.", data=True)
-        return Scalar(Kind.BYTES), rest
+        return Scalar(ScalarKind.BYTES), rest
     if word == "decimal" and isinstance(pattern, str):
         found = read_decimal(pattern)
         if found is not None:
@@ -93,7 +93,7 @@ def string_type(schema: Mapping[str, Json], lose: Lose) -> Typed | int:
         del rest["format"]
         lose("FORMAT", f"`format` asserts nothing: text that is no {word} has no place.", data=True)
         return FORMATS[word], rest
-    return Scalar(Kind.STRING), rest
+    return Scalar(ScalarKind.STRING), rest
 
 
 def number_type(schema: Mapping[str, Json], lose: Lose, *, whole: bool) -> Typed:
@@ -102,23 +102,23 @@ def number_type(schema: Mapping[str, Json], lose: Lose, *, whole: bool) -> Typed
     word = NUMBER_FORMATS.get(str(schema.get("format")))
     low, high = _bounds(rest)
     if not whole:
-        if word in (Kind.FLOAT32, Kind.FLOAT64):
+        if word in (ScalarKind.FLOAT32, ScalarKind.FLOAT64):
             lose("FORMAT", f"`format` asserts nothing: numbers beyond {word.value} have no place.", data=True)
             return Scalar(word), rest
-        return Scalar(Kind.NUMBER), rest
+        return Scalar(ScalarKind.NUMBER), rest
     if low is None or high is None:
-        if word in (Kind.INT32, Kind.INT64):
+        if word in (ScalarKind.INT32, ScalarKind.INT64):
             lose("FORMAT", f"`format` asserts nothing: numbers beyond {word.value} have no place.", data=True)
             return Scalar(word), rest
-        return Scalar(Kind.INTEGER), rest
+        return Scalar(ScalarKind.INTEGER), rest
     for kind, bounds in INTEGERS.items():
         if (low, high) == bounds:
             return Scalar(kind), {key: rest[key] for key in ("multipleOf",) if key in rest}
-    for kind in (Kind.INT32, Kind.INT64, Kind.UINT64):
+    for kind in (ScalarKind.INT32, ScalarKind.INT64, ScalarKind.UINT64):
         least, greatest = INTEGERS[kind]
         if least <= low and high <= greatest:
             return Scalar(kind), rest
-    return Scalar(Kind.INTEGER), rest
+    return Scalar(ScalarKind.INTEGER), rest
 
 
 def _number_constraints(schema: Mapping[str, Json]) -> dict[str, Any]:

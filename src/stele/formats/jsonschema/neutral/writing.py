@@ -1,4 +1,4 @@
-"""Neutral words as a JSON Schema of draft 2020-12, for data in the mapping of `stele.formats.conversion.data`.
+"""Neutral words as a JSON Schema of draft 2020-12, for data in the mapping of `stele.formats.conversion.json_values`.
 
 A record is an object with `properties`, `required` and `additionalProperties` (false unless the model says open); types
 with a name stand in `$defs` under it, the root's name is its `title`; unions are `anyOf`, for a number may be two of
@@ -14,27 +14,27 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from stele.errors import CannotConvert, TooLarge
-from stele.formats.conversion.data import FLOATS, INTEGERS
+from stele.formats.conversion.json_values import FLOATS, INTEGERS
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
     Duration,
     Enumeration,
-    Field,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
 )
 from stele.formats.jsonschema.neutral.scalars import decimal_pattern, fixed_pattern
 from stele.formats.jsonschema.text import escape
@@ -49,18 +49,18 @@ _MAX_COMPARED: Final = 100
 """Options of a union compared with each other."""
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_SCALARS: Final[Mapping[Kind, dict[str, Any]]] = {
-    Kind.ANY: {},
-    Kind.NULL: {"type": "null"},
-    Kind.BOOLEAN: {"type": "boolean"},
-    Kind.INTEGER: {"type": "integer"},
-    Kind.NUMBER: {"type": "number"},
-    Kind.FLOAT32: {"type": "number", "format": "float"},
-    Kind.FLOAT64: {"type": "number", "format": "double"},
-    Kind.STRING: {"type": "string"},
-    Kind.BYTES: {"type": "string", "contentEncoding": "base64"},
-    Kind.UUID: {"type": "string", "format": "uuid"},
-    Kind.DATE: {"type": "string", "format": "date"},
+_SCALARS: Final[Mapping[ScalarKind, dict[str, Any]]] = {
+    ScalarKind.ANY: {},
+    ScalarKind.NULL: {"type": "null"},
+    ScalarKind.BOOLEAN: {"type": "boolean"},
+    ScalarKind.INTEGER: {"type": "integer"},
+    ScalarKind.NUMBER: {"type": "number"},
+    ScalarKind.FLOAT32: {"type": "number", "format": "float"},
+    ScalarKind.FLOAT64: {"type": "number", "format": "double"},
+    ScalarKind.STRING: {"type": "string"},
+    ScalarKind.BYTES: {"type": "string", "contentEncoding": "base64"},
+    ScalarKind.UUID: {"type": "string", "format": "uuid"},
+    ScalarKind.DATE: {"type": "string", "format": "date"},
     **{
         kind: {"type": "integer", "minimum": least, "maximum": greatest} for kind, (least, greatest) in INTEGERS.items()
     },
@@ -88,7 +88,7 @@ class _Writer:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.losses: list[Loss] = []
-        self.top = model.root.name if isinstance(model.root, Named) and not model.nullable else None
+        self.top = model.root.name if isinstance(model.root, TypeReference) and not model.nullable else None
         self.paths: dict[str, str] = {}
         self.pending: list[str] = []
         self.nodes = 0
@@ -138,14 +138,14 @@ class _Writer:
                 inner = self.nullable(self.type(items, f"{path}[]", depth + 1), nullable=nullable)
                 return {"type": "array", "items": inner}
             case Map(values, keys, nullable):
-                if keys.kind is not Kind.STRING:
+                if keys.kind is not ScalarKind.STRING:
                     self.lose(path, "MAP_KEY", f"That keys are {keys.kind.value} is not said: every name is text.")
                 inner = self.nullable(self.type(values, f"{path}{{}}", depth + 1), nullable=nullable)
                 return {"type": "object", "additionalProperties": inner}
             case Union(options):
                 self._ambiguous(kind, path)
                 return {"anyOf": [self.type(option.type, path, depth + 1) for option in options]}
-            case Named(name):
+            case TypeReference(name):
                 return self._reference(name, path)
 
     def nullable(self, schema: dict[str, Any], *, nullable: bool) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class _Writer:
                 return {"type": "string", "format": "duration"}
             case Duration():
                 return {"type": "string", "format": "duration"}
-        if kind.unit is not Unit.MICRO:
+        if kind.unit is not TimeUnit.MICRO:
             self.lose(path, "UNIT", f"The resolution ({kind.unit.value}) is not said.")
         word = "time-local" if isinstance(kind, Time) else "date-time" if kind.utc else "date-time-local"
         return {"type": "string", "format": word}
@@ -205,17 +205,19 @@ class _Writer:
                 return "array", None
             case Map():
                 return "object", None
-            case Named(name):
+            case TypeReference(name):
                 match self.model.types.get(name):
-                    case Record(fields=fields, open=is_open):
+                    case RecordType(fields=fields, open=is_open):
                         exact = not is_open and all(field.required for field in fields)
                         return "object", frozenset(field.name for field in fields) if exact else None
                     case Enumeration(symbols=symbols):
                         return "string", frozenset(symbol.name for symbol in symbols)
                 return "string", None
-            case Scalar(scalar) if scalar in INTEGERS or scalar in FLOATS or scalar in (Kind.INTEGER, Kind.NUMBER):
+            case Scalar(scalar) if (
+                scalar in INTEGERS or scalar in FLOATS or scalar in (ScalarKind.INTEGER, ScalarKind.NUMBER)
+            ):
                 return "number", None
-            case Scalar(Kind.ANY | Kind.BOOLEAN as scalar):
+            case Scalar(ScalarKind.ANY | ScalarKind.BOOLEAN as scalar):
                 return scalar.value, None
         return "string", None
 
@@ -230,7 +232,7 @@ class _Writer:
             self.lose(path, "ALIAS", f"Earlier names of {name} have no place: {', '.join(declared.aliases)[:200]}.")
         described = {"description": declared.doc} if declared.doc else {}
         match declared:
-            case Record():
+            case RecordType():
                 return {"type": "object", **described, **self._record(declared, path)}
             case Enumeration():
                 self._enumeration(declared, path)
@@ -251,7 +253,7 @@ class _Writer:
         if any(symbol.doc for symbol in declared.symbols):
             self.lose(path, "DOC", "Symbols have no description.")
 
-    def _record(self, declared: Record, path: str) -> dict[str, Any]:
+    def _record(self, declared: RecordType, path: str) -> dict[str, Any]:
         properties = {}
         for field in declared.fields:
             place = f"{path}.{field.name}" if path else field.name
@@ -266,7 +268,7 @@ class _Writer:
             out["allOf"] = groups
         return out
 
-    def _groups(self, declared: Record, path: str) -> Iterable[tuple[str, ...]]:
+    def _groups(self, declared: RecordType, path: str) -> Iterable[tuple[str, ...]]:
         """Groups whose members are told apart by being there."""
         optional = {field.name for field in declared.fields if not field.required and not field.nullable}
         for group, members in declared.at_most_one.items():
@@ -277,7 +279,7 @@ class _Writer:
                     path, "ONEOF", f"Nothing says that a datum has at most one of {', '.join(members)} ({group})."
                 )
 
-    def _field(self, field: Field, path: str) -> dict[str, Any]:
+    def _field(self, field: RecordField, path: str) -> dict[str, Any]:
         schema = self.nullable(self.type(field.type, path, 1), nullable=field.nullable)
         schema = self._constrained(schema, field.constraints, path, nullable=field.nullable)
         if field.doc:
@@ -321,7 +323,7 @@ def _alike(word: str, names: frozenset[str] | None, word2: str, names2: frozense
 
 def _shown(kind: Type) -> str:
     match kind:
-        case Named(name):
+        case TypeReference(name):
             return name
         case Scalar(scalar):
             return scalar.value

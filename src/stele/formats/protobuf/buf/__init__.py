@@ -9,6 +9,8 @@ are built in (`google/protobuf/*`, `google/type/*`, `confluent/*`) are not, as w
 matched by import path; the two schemas themselves count as the same file, unless both were parsed with a name and the
 names differ, which is a renamed file. Where buf reports a change several times in one place (each missing range of
 reserved numbers, each name of a renamed enum value), there is one finding.
+
+Source: docs/protocols/protobuf.md#rules-of-buf.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the features of a declaration are: its own, else those around it, else the defaults of the file's edition.
 
-Source: protobuf.dev/editions/features and the option `feature_support` of descriptor.proto.
+Source: docs/protocols/protobuf.md#editions-and-features.
 """
 
 from __future__ import annotations

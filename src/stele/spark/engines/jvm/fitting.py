@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def unfit(root: Slot, types: Sequence[DataType], fields: Sequence[str] | None) -> str:
-    """What is wrong with the columns for the jar, '' for nothing; fields are as in `Encode`."""
+    """What is wrong with the columns for the jar, '' for nothing; fields are as in `EncodeTask`."""
     if fields is None:
         return _unfit(root, types[0], "")
     return _members(root, zip(fields, types, strict=True), "")

@@ -80,7 +80,7 @@ final class Asking {
     if (process != null) {
       process.destroy();
     }
-    ProcessBuilder builder = new ProcessBuilder(python, "-m", "stele.spark.engines.jvm.answering");
+    ProcessBuilder builder = new ProcessBuilder(python, "-m", "stele.spark.decode.schema_lookup_worker");
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
     process = builder.start();
     questions = new OutputStreamWriter(process.getOutputStream(), StandardCharsets.US_ASCII);

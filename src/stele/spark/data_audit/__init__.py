@@ -1,0 +1,45 @@
+"""Governance of data at rest: what is really stored, asked of any DataFrame with framed records.
+
+    from stele.spark.data_audit import census, backtest, drift
+    print(shown(census(df, "value", subject="orders-value", registry="http://localhost:8081")))
+
+    census     which schemas, versions and fields are there; which versions may be deleted
+    backtest   whether a proposed schema reads all of it
+    drift      what the schemas allow and the data never use
+    infer      a schema for data that have none
+    migrate    records written anew: another version, subject, language, wire
+
+Each answer is a typed value with a `report()`; `shown`, `print_text`, `to_html` and `to_json` show it.
+"""
+
+from stele.spark.data_audit.backtest import Backtest, backtest
+from stele.spark.data_audit.census import Census, census
+from stele.spark.data_audit.drift import DriftReport, drift
+from stele.spark.data_audit.gathering import JobFailed
+from stele.spark.data_audit.infer import Inference, infer, register_inferred
+from stele.spark.data_audit.migrate import Migrated, migrate
+from stele.spark.data_audit.reencoding.answer import Migration
+from stele.spark.data_audit.report import Report, print_text, shown, to_html, to_json
+from stele.spark.data_audit.usage import record_usage
+
+__all__ = [
+    "Backtest",
+    "Census",
+    "DriftReport",
+    "Inference",
+    "JobFailed",
+    "Migrated",
+    "Migration",
+    "Report",
+    "backtest",
+    "census",
+    "drift",
+    "infer",
+    "migrate",
+    "print_text",
+    "record_usage",
+    "register_inferred",
+    "shown",
+    "to_html",
+    "to_json",
+]

@@ -1,0 +1,287 @@
+"""Census: which schemas, versions and fields are really in the data, and which versions nobody needs any more.
+
+A verdict "safe to delete" is about the data that were counted, and no others: a topic with retention, a backup and a
+table that was not looked at may hold records of the version still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stele.client import ResolvedSchema
+from stele.spark.data_audit.gathering import Records, added, gathered, later
+from stele.spark.data_audit.known import Known, SubjectLike, VersionAt, VersionOf, known
+from stele.spark.data_audit.report import Bars, Fact, Report, Section, moment, several, spread
+from stele.spark.data_audit.sightings import NO_ID, Sighting, Sightings
+from stele.spark.registry.clients import PATIENCE, RegistryLike
+from stele.spark.session import need_spark
+from stele.spark.wires import WireLike
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class FieldSeen(msgspec.Struct, frozen=True):
+    """How often a field was not null, of how often its record was there; type is that of its column."""
+
+    path: str
+    type: str
+    present: int
+    of: int
+
+
+class IdSeen(msgspec.Struct, frozen=True):
+    """The records of one id.
+
+    known        whether the registry has a schema for it
+    places       where it is registered, `orders-value v3`
+    versions     the same for programs
+    schema_id    of the registry, whatever the wire calls it; 0 where it is not known
+    first, last  RFC 3339; '' without a time column
+    unreadable   records that could not be read with their own schema, by reason
+    fields       of records that could be read; empty where fields were not looked at
+    note         why the schema or the fields are not known
+    """
+
+    id: str
+    known: bool
+    places: tuple[str, ...]
+    records: int
+    bytes: int
+    first: str = ""
+    last: str = ""
+    unreadable: dict[str, int] = {}
+    fields: tuple[FieldSeen, ...] = ()
+    note: str = ""
+    versions: tuple[VersionAt, ...] = ()
+    schema_id: int = 0
+
+    @property
+    def never_set(self) -> list[str]:
+        """Fields that are null in every record that has room for them."""
+        return [field.path for field in self.fields if field.of and not field.present]
+
+
+class VersionSeen(msgspec.Struct, frozen=True):
+    """A version of a subject in question.
+
+    safe    whether no record of the data, and no other schema, needs it
+    why     one sentence
+    hidden  it is deleted already, but not for good: the question is whether to purge it
+    """
+
+    subject: str
+    version: int
+    id: int
+    records: int
+    last: str
+    safe: bool
+    why: str
+    hidden: bool = False
+
+
+class Census(msgspec.Struct, frozen=True):
+    """The whole answer.
+
+    records     all but null ones, which are tombstones
+    unframed    records without an id, by reason
+    days        records by day (`2026-11-22`) and id; empty without a time column
+    """
+
+    subjects: tuple[str, ...]
+    wire: str
+    records: int
+    tombstones: int
+    bytes: int
+    unframed: dict[str, int]
+    ids: tuple[IdSeen, ...]
+    versions: tuple[VersionSeen, ...]
+    days: dict[str, dict[str, int]] = {}
+
+    @property
+    def unknown(self) -> list[str]:
+        """Ids in the data the registry does not know."""
+        return [seen.id for seen in self.ids if not seen.known]
+
+    @property
+    def clean(self) -> bool:
+        """Whether every record has a known id and can be read with its schema."""
+        return not self.unframed and not self.unknown and not any(seen.unreadable for seen in self.ids)
+
+    def report(self) -> Report:
+        """The answer for people."""
+        return _report(self)
+
+
+def census(
+    df: DataFrame,
+    column: str = "value",
+    *,
+    registry: RegistryLike,
+    subject: SubjectLike = "",
+    wire: WireLike = "confluent",
+    headers: str | None = None,
+    timestamp: str | None = None,
+    message: str = "",
+    fields: bool = True,
+    engine: str = "auto",
+    patience: float = PATIENCE,
+) -> Census:
+    """Count what is in a column of framed records. Runs one Spark job over a batch DataFrame.
+
+    subject    whose versions are judged, one or several; without, ids are told with where they are registered
+    timestamp  a column that says when a record was written: a timestamp, a date, or milliseconds since 1970
+    fields     decode every record with the schema it names, to count fields and damage; False only looks at frames
+    registry, wire, headers, message, engine, patience   as for `from_registry`, but for the engine `jvm`;
+               data rules are left alone
+
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
+    """
+    need_spark()
+    asked = known(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
+    records = Records(df, column, headers, timestamp)
+    return counted_up(gathered(records, Sightings(asked.frame, fields=fields)), asked)
+
+
+def counted_up(seen: Mapping[str, Sighting], asked: Known) -> Census:
+    """The census of what was seen."""
+    lost = seen.get(NO_ID, Sighting())
+    named = {name: sighting for name, sighting in seen.items() if name != NO_ID}
+    ids, by_version = [], dict[tuple[str, int], list[Sighting]]()
+    for name, sighting in sorted(named.items(), key=lambda item: (-item[1].records, item[0])):
+        schema, note = asked.schema(name)
+        registered = asked.registered(schema) if schema else []
+        for place in registered:
+            by_version.setdefault((place.subject, place.version), []).append(sighting)
+        ids.append(_id_seen(name, sighting, registered, note, schema))
+    blind = lost.records + sum(each.records for each, it in zip(named.values(), ids, strict=True) if not it.known)
+    return Census(
+        subjects=tuple(dict.fromkeys(version.subject for version in asked.versions)),
+        wire=asked.frame.wire.name,
+        records=lost.records + sum(each.records for each in named.values()),
+        tombstones=lost.nulls,
+        bytes=lost.bytes + sum(each.bytes for each in named.values()),
+        unframed=lost.reasons,
+        ids=tuple(ids),
+        versions=tuple(_version_seen(it, by_version.get((it.subject, it.version), ()), blind) for it in asked.versions),
+        days=_days(named),
+    )
+
+
+def _id_seen(
+    name: str, seen: Sighting, places: Sequence[VersionAt], note: str, schema: ResolvedSchema | None
+) -> IdSeen:
+    return IdSeen(
+        id=name,
+        known=schema is not None,
+        places=tuple(map(str, places)),
+        records=seen.records,
+        bytes=seen.bytes,
+        first=moment(seen.first),
+        last=moment(seen.last),
+        unreadable=seen.reasons,
+        fields=tuple(FieldSeen(path, it.type, it.present, it.slots) for path, it in seen.fields.items()),
+        note=note or seen.note,
+        versions=tuple(places),
+        schema_id=schema.id if schema else 0,
+    )
+
+
+def _version_seen(version: VersionOf, sightings: Sequence[Sighting], blind: int) -> VersionSeen:
+    records = sum(seen.records for seen in sightings)
+    last = moment(later(*(seen.last for seen in sightings)))
+    safe = not records and not version.referred_by
+    if records:
+        why = f"not safe: {several(records, 'record')}{f', last seen {last}' if last else ''}"
+    elif version.referred_by:
+        why = f"not safe: needed by {', '.join(f'schema {number}' for number in version.referred_by)}"
+    else:
+        why = f"safe to {'purge' if version.hidden else 'delete'}: no record here needs it"
+        if version.newest:
+            why += "; it is the newest version, which readers and writers take unless told otherwise"
+        if blind:
+            why += f"; {several(blind, 'record')} here could not be told apart"
+    return VersionSeen(version.subject, version.version, version.schema.id, records, last, safe, why, version.hidden)
+
+
+def _days(seen: Mapping[str, Sighting]) -> dict[str, dict[str, int]]:
+    days: dict[str, dict[str, int]] = {}
+    for name, sighting in seen.items():
+        for day, count in sorted((sighting.days or {}).items()):
+            days.setdefault(moment(day * 86_400_000_000)[:10], {})[name] = count
+    return dict(sorted(days.items()))
+
+
+def _report(found: Census) -> Report:
+    whole = {seen.id: seen.records for seen in found.ids}
+    damaged = sum(sum(seen.unreadable.values()) for seen in found.ids)
+    return Report(
+        title="Census" + (f" of {', '.join(found.subjects)}" if found.subjects else ""),
+        verdict="every record has a known schema and can be read" if found.clean else _troubles(found, damaged),
+        good=found.clean,
+        facts=(
+            Fact("records", found.records),
+            Fact("tombstones", found.tombstones),
+            Fact("bytes", found.bytes),
+            Fact("schema ids", len(found.ids)),
+            Fact("wire", found.wire),
+        ),
+        sections=(
+            Section(
+                "Versions: may they go?",
+                ("subject", "version", "id", "records", "last seen", "verdict"),
+                tuple((it.subject, it.version, it.id, it.records, it.last, it.why) for it in found.versions),
+                note="About these data only: others may hold records that were not counted.",
+            ),
+            Section(
+                "Ids in the data",
+                ("id", "registered as", "records", "bytes", "first seen", "last seen", "unreadable", "note"),
+                tuple(
+                    (
+                        it.id,
+                        ", ".join(it.places) or ("" if it.known else "unknown"),
+                        it.records,
+                        it.bytes,
+                        it.first,
+                        it.last,
+                        sum(it.unreadable.values()),
+                        it.note,
+                    )
+                    for it in found.ids
+                ),
+                bars=Bars("records by id", whole),
+            ),
+            Section("Records over time", chart=spread(found.days, list(whole))),
+            Section("Records that cannot be read", ("id", "reason", "records"), _unreadable(found)),
+            Section(
+                "Fields never set",
+                ("id", "field", "type", "records with room for it"),
+                tuple(
+                    (it.id, each.path, each.type, each.of)
+                    for it in found.ids
+                    for each in it.fields
+                    if each.of and not each.present
+                ),
+            ),
+        ),
+    )
+
+
+def _troubles(found: Census, damaged: int) -> str:
+    unknown = sum(seen.records for seen in found.ids if not seen.known)
+    unframed = sum(found.unframed.values())
+    parts = [
+        f"{several(unknown, 'record')} of unknown schemas" if unknown else "",
+        f"{several(unframed, 'record')} without an id" if unframed else "",
+        f"{several(damaged, 'record')} that cannot be read" if damaged else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _unreadable(found: Census) -> tuple[tuple[str, str, int], ...]:
+    rows = [("", reason, count) for reason, count in found.unframed.items()]
+    rows += [(it.id, reason, count) for it in found.ids for reason, count in added(it.unreadable, {}).items()]
+    return tuple(sorted(rows, key=lambda row: -row[2]))

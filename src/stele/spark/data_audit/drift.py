@@ -1,0 +1,289 @@
+"""Drift: what a schema allows and its data never use. Fields nobody sets, symbols nobody writes, types too wide.
+
+A finding says what is so in the data that were read; it is a question to their owner, no fault. Fields are the columns
+of `from_registry`, each judged over all ids that have it, and over single ids where that says more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from stele.client import ResolvedSchema
+from stele.client.serdes.schemas import ready
+from stele.errors import Invalid
+from stele.formats.capabilities import ToModel
+from stele.formats.conversion.model import Array, Enumeration, Map, Model, RecordType, Type, TypeReference
+from stele.spark.data_audit.gathering import Records, gathered
+from stele.spark.data_audit.known import Known, SubjectLike, known
+from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
+from stele.spark.data_audit.sightings import NO_ID, Sighting, Sightings
+from stele.spark.data_audit.stats import Fields, FieldStats, merge
+from stele.spark.registry.clients import PATIENCE, RegistryLike
+from stele.spark.session import need_spark
+from stele.spark.wires import WireLike
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LEAST: Final = 20
+"""Values below which nothing is said about a type, unless the caller says otherwise."""
+_FEW, _EACH = 16, 5
+"""A text has few values when there are at most so many, each so often on average."""
+_INT32: Final = (-(2**31), 2**31 - 1)
+_TELLING: Final = ("uuid", "timestamp", "date", "boolean", "integer", "number")
+_MOST_NODES: Final = 2000
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """One thing the schema allows and the data do not use.
+
+    kind    NEVER_SET, NULL_ITEMS, UNUSED_SYMBOLS, CONSTANT, CONSTANT_KEYS, FITS_INT, WHOLE_NUMBERS, FEW_VALUES,
+            TEXT_IS_UUID and so on
+    path    of the column, as in `stats`
+    type    of the column
+    why     one sentence with the figures
+    fix     one sentence on what could be done
+    values  how many values say so; of NEVER_SET, how many records had room
+    ids     for which it is so
+    """
+
+    kind: str
+    path: str
+    type: str
+    why: str
+    fix: str
+    values: int
+    ids: tuple[str, ...]
+
+
+_Say: TypeAlias = Callable[[str, str, str], Drift]
+
+
+class DriftReport(msgspec.Struct, frozen=True):
+    """The whole answer.
+
+    read    records that were read, of all records
+    drifts  by path
+    single  what is so for single ids only, whose records are of different versions
+    notes   why the fields of an id were not looked at, by id
+    fields  the figures behind it, by path
+    """
+
+    subjects: tuple[str, ...]
+    records: int
+    read: int
+    ids: dict[str, tuple[str, ...]]
+    drifts: tuple[Drift, ...]
+    single: tuple[Drift, ...] = ()
+    notes: dict[str, str] = {}
+    fields: dict[str, FieldStats] = {}
+
+    def report(self) -> Report:
+        """The answer for people."""
+        return _report(self)
+
+
+def drift(
+    df: DataFrame,
+    column: str = "value",
+    *,
+    registry: RegistryLike,
+    subject: SubjectLike = "",
+    least: int = LEAST,
+    sample: float = 1.0,
+    seed: int = 0,
+    wire: WireLike = "confluent",
+    headers: str | None = None,
+    message: str = "",
+    engine: str = "auto",
+    patience: float = PATIENCE,
+) -> DriftReport:
+    """Compare schemas with their data. Runs one Spark job over a batch DataFrame.
+
+    least   values below which nothing is said about a type
+    sample  which part of the records is read
+    other arguments as for `census`
+
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
+    """
+    need_spark()
+    asked = known(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
+    if not 0 < sample <= 1:
+        raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
+    records = Records(df if sample == 1 else df.sample(fraction=sample, seed=seed), column, headers)
+    return compared(gathered(records, Sightings(asked.frame, deep=True)), asked, least)
+
+
+def compared(seen: Mapping[str, Sighting], asked: Known, least: int = LEAST) -> DriftReport:
+    """The answer, of what was seen."""
+    named = {name: it for name, it in sorted(seen.items()) if name != NO_ID}
+    whole: Fields = {}
+    symbols: dict[str, dict[str, tuple[str, ...]]] = {}
+    places: dict[str, tuple[str, ...]] = {}
+    for name, sighting in named.items():
+        whole = merge(whole, sighting.fields)
+        schema, _ = asked.schema(name)
+        symbols[name] = enumerations(schema) if schema else {}
+        places[name] = tuple(str(it.at) for it in asked.places(schema)) if schema else ()
+    everywhere: dict[str, tuple[str, ...]] = {}
+    for declared in symbols.values():
+        for path, words in declared.items():
+            everywhere[path] = tuple(dict.fromkeys((*everywhere.get(path, ()), *words)))
+    drifts: list[Drift] = []
+    for path, stats in whole.items():
+        ids = tuple(name for name, it in named.items() if path in it.fields)
+        drifts += drifts_of(path, stats, everywhere.get(path, ()), ids, least)
+    told = {(it.kind, it.path) for it in drifts}
+    single = [
+        found
+        for name, it in named.items()
+        for path, stats in it.fields.items()
+        for found in drifts_of(path, stats, symbols[name].get(path, ()), (name,), least)
+        if (found.kind, path) not in told
+    ]
+    return DriftReport(
+        subjects=tuple(dict.fromkeys(version.subject for version in asked.versions)),
+        records=sum(it.records for it in seen.values()),
+        read=sum(it.records - sum(it.reasons.values()) for it in named.values() if it.fields),
+        ids=places,
+        drifts=tuple(sorted(drifts, key=lambda it: (it.path, it.kind))),
+        single=tuple(single),
+        notes={name: it.note for name, it in named.items() if it.note},
+        fields=whole,
+    )
+
+
+def drifts_of(
+    path: str, stats: FieldStats, symbols: tuple[str, ...], ids: tuple[str, ...], least: int = LEAST
+) -> Iterator[Drift]:
+    """What the figures of a field say. symbols are those its enumeration declares, if it is one."""
+
+    def say(kind: str, why: str, fix: str, values: int = stats.present) -> Drift:
+        return Drift(kind, path, stats.type, why, fix, values, ids)
+
+    if stats.slots and not stats.present:
+        kind = "NULL_ITEMS" if path.endswith(("[]", "{}")) else "NEVER_SET"
+        why = f"It is null in all {stats.slots:,} places it could be in."
+        yield say(kind, why, "Find out whether anybody still writes it.", stats.slots)
+        return
+    if stats.present < least:
+        return
+    values = stats.values or {}
+    if symbols:
+        unused = [word for word in symbols if word not in values]
+        if unused and stats.values is not None:
+            why = f"Of {len(symbols)} symbols {len(unused)} were never written: {_listed(unused)}."
+            yield say("UNUSED_SYMBOLS", why, "Ask whether the symbols have a future.")
+        return
+    if stats.entries:
+        if values and stats.entries == stats.present * len(values):
+            why = f"Each of {stats.present:,} maps has the same keys: {_listed(list(values))}."
+            yield say("CONSTANT_KEYS", why, "A record with these fields says more than a map.")
+        return
+    if len(values) == 1:
+        why = f"All {stats.present:,} values are {next(iter(values))!r}."
+        yield say("CONSTANT", why, "A default would do, or nobody sets the field.")
+        return
+    yield from _narrower(stats, say)
+
+
+def _narrower(stats: FieldStats, say: _Say) -> Iterator[Drift]:
+    """Types that hold more than the values need."""
+    n = stats.present
+    if stats.type in {"int64", "uint32", "uint64"} and stats.low is not None and stats.high is not None:
+        if _INT32[0] <= stats.low and stats.high <= _INT32[1]:
+            why = f"All {n:,} values, {stats.low:,} to {stats.high:,}, fit 32 bits."
+            yield say("FITS_INT", why, "An int would do; readers may widen it again later.")
+    elif stats.type in {"double", "float"} and stats.whole == n:
+        why = f"All {n:,} values, {stats.low:,.0f} to {stats.high:,.0f}, are whole numbers."
+        yield say("WHOLE_NUMBERS", why, "A long is exact where this is not.")
+    elif stats.type in {"string", "large_string"}:
+        shape = next((shape for shape in _TELLING if stats.shapes.get(shape) == n), "")
+        if shape:
+            why = f"All {n:,} texts can be read as {shape}."
+            yield say(f"TEXT_IS_{shape.upper()}", why, f"Declare the type: {_TYPES[shape]}.")
+        elif stats.values and len(stats.values) <= _FEW and n >= _EACH * len(stats.values):
+            why = f"{n:,} texts have {len(stats.values)} different values: {_listed(list(stats.values))}."
+            yield say("FEW_VALUES", why, "An enumeration would tell readers what to expect.")
+
+
+_TYPES: Final = {
+    "uuid": "a logical type or a format uuid",
+    "timestamp": "a timestamp, or the format date-time",
+    "date": "a date",
+    "boolean": "a boolean",
+    "integer": "a long",
+    "number": "a double or a decimal",
+}
+
+
+def _listed(words: list[str], most: int = 8) -> str:
+    shown = ", ".join(sorted(words)[:most])
+    return f"{shown} and {len(words) - most} more" if len(words) > most else shown
+
+
+def enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
+    """The symbols of each field that is an enumeration, by path; empty for formats that cannot tell."""
+    try:
+        parsed = ready(schema)
+        if not isinstance(parsed.format, ToModel):
+            return {}
+        model, _ = parsed.format.to_model(parsed.parsed)
+    except Invalid:
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    todo: list[tuple[Type, str, frozenset[str]]] = [(model.root, "", frozenset())]
+    for _ in range(_MOST_NODES):
+        if not todo:
+            break
+        todo += _within(model, *todo.pop(), found)
+    return found
+
+
+def _within(
+    model: Model, kind: Type, path: str, inside: frozenset[str], found: dict[str, tuple[str, ...]]
+) -> Iterator[tuple[Type, str, frozenset[str]]]:
+    """The parts of a type; inside are the records around it, which are not entered again."""
+    match kind:
+        case Array():
+            yield kind.items, f"{path}[]", inside
+        case Map():
+            yield kind.values, f"{path}{{}}", inside
+        case TypeReference() if kind.name not in inside:
+            declared = model.types.get(kind.name)
+            if isinstance(declared, Enumeration):
+                found[path] = tuple(symbol.name for symbol in declared.symbols)
+            elif isinstance(declared, RecordType):
+                for field in declared.fields:
+                    yield field.type, f"{path}.{field.name}" if path else field.name, inside | {kind.name}
+
+
+def _report(found: DriftReport) -> Report:
+    kinds: dict[str, int] = {}
+    for it in found.drifts:
+        kinds[it.kind] = kinds.get(it.kind, 0) + 1
+    head = ("field", "type", "finding", "why", "what to do", "values", "ids")
+    return Report(
+        title="Drift" + (f" of {', '.join(found.subjects)}" if found.subjects else ""),
+        verdict=several(len(found.drifts), "finding") if found.drifts else "the data use what their schemas allow",
+        good=not found.drifts,
+        facts=(
+            Fact("records", found.records),
+            Fact("read", found.read),
+            Fact("fields", len(found.fields)),
+            Fact("schema ids", len(found.ids)),
+        ),
+        sections=(
+            Section("Findings", head, tuple(_row(it) for it in found.drifts), bars=Bars("findings by kind", kinds)),
+            Section("Findings of single ids", head, tuple(_row(it) for it in found.single)),
+            Section("Not looked at", ("id", "why"), tuple(found.notes.items())),
+            Section("Schemas", ("id", "registered as"), tuple((name, ", ".join(it)) for name, it in found.ids.items())),
+        ),
+    )
+
+
+def _row(it: Drift) -> tuple[str | int, ...]:
+    return (it.path or "(the datum)", it.type, it.kind, it.why, it.fix, it.values, ", ".join(it.ids))

@@ -1,0 +1,72 @@
+"""Every subject with the columns its newest version has on Spark: what there is to read, as one DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from stele.errors import CannotConvert, Invalid
+from stele.spark.datasource import add_source
+from stele.spark.types import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS: Final = (
+    "space string, subject string, format string, version int, schema_id int, spark_schema string, note string"
+)
+_MOST_REFERENCES: Final = 1000
+
+_Key = tuple[str, str, int]
+
+
+def subject_tables(spark: SparkSession, registry: str, **options: Any) -> DataFrame:
+    """A row for each subject with a live version; spark_schema is its columns as DDL.
+
+    registry, options   as of the source `stele`: `space`, `subject`, `asOf`, `patience`
+
+    spark_schema is null, and note says why, for a schema without columns or one whose text is not there. What the types
+    do not say is told by `stele.spark.spark_schema`. Raises `NotInstalled`, and what the source raises as an error of
+    Spark.
+    """
+    add_source(spark)
+    reader = spark.read.format("stele").options(registry=registry, table="versions", **options)
+    texts: dict[_Key, Any] = {}
+    newest: dict[tuple[str, str], Any] = {}
+    for row in reader.load().select(*_NEEDED).collect():
+        texts[row.space, row.subject, row.version] = row
+        known = newest.get((row.space, row.subject))
+        if not row.deleted and (known is None or row.version > known.version):
+            newest[row.space, row.subject] = row
+    return spark.createDataFrame([_described(row, texts) for _, row in sorted(newest.items())], _COLUMNS)
+
+
+_NEEDED: Final = ("space", "subject", "format", "version", "schema_id", "schema", "references", "deleted")
+
+
+def _described(row: Any, texts: dict[_Key, Any]) -> tuple[Any, ...]:
+    shape, note = None, ""
+    try:
+        if row.schema is None:
+            raise Invalid("the registry has no text of it")
+        struct, _ = spark_schema(row.format, row.schema, dict(_closure(row, texts)))
+        shape = struct.toDDL()
+    except (Invalid, CannotConvert) as error:
+        note = str(error)
+    return row.space, row.subject, row.format, row.version, row.schema_id, shape, note
+
+
+def _closure(row: Any, texts: dict[_Key, Any]) -> Iterator[tuple[str, str]]:
+    """Names and texts of all a schema refers to. Raises `Invalid` where one is not among the rows."""
+    todo, seen = list(row.references or ()), set[_Key]()
+    while todo:
+        reference = todo.pop()
+        key = reference.space, reference.subject, reference.version
+        if key in seen:
+            continue
+        seen.add(key)
+        found = texts.get(key)
+        if found is None or found.schema is None or len(seen) > _MOST_REFERENCES:
+            raise Invalid(f"what it refers to as {reference.name!r} is not at hand")
+        todo += found.references or ()
+        yield reference.name, found.schema

@@ -1,0 +1,167 @@
+"""The data source `stele` as Spark sees it, and its batch reader. Imported once Spark is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+
+from stele.errors import Invalid, NotInstalled
+from stele.spark.datasource.feed import Feed
+from stele.spark.datasource.history import History, Known
+from stele.spark.datasource.tables import (
+    COLUMNS,
+    JOURNAL,
+    SUBJECTS,
+    USAGE,
+    Options,
+    Row,
+    Scope,
+    journal_row,
+    usage_rows,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+RECORDS = 10_000
+"""Records of the journal one task reads."""
+_VERSIONS = 500
+"""Versions whose texts one task fetches."""
+
+
+class SteleSource(DataSource):
+    """`spark.read.format("stele")`; see `stele.spark.datasource` for its tables, `tables.Options` for its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "stele"
+
+    def schema(self) -> str:
+        """The columns of the table."""
+        return COLUMNS[Options.of(self.options).table]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of the table as it is, or was."""
+        return TableReader(Options.of(self.options))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """A reader of the journal as it grows. Raises `Invalid` for another table, `NotInstalled` before Spark 4.2."""
+        options = Options.of(self.options)
+        if options.table != JOURNAL or options.scope.until is not None:
+            raise Invalid("only the table journal can be streamed, and without asOf: .option('table', 'journal')")
+        try:
+            from stele.spark.datasource.stream import JournalReader
+        except ImportError as missing:
+            raise NotInstalled("Spark 4.2 (streams from Python that end)", "spark") from missing
+        return JournalReader(options)
+
+
+class Stretch(InputPartition):
+    """Changes behind one sequence number up to another."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+
+class Rows(InputPartition):
+    """Rows that are known already."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+
+
+class Versions(InputPartition):
+    """Versions whose texts are to be fetched."""
+
+    def __init__(self, versions: list[Known]) -> None:
+        self.versions = versions
+
+
+def stretches(scope: Scope, until: int) -> list[InputPartition]:
+    """A scope of the journal up to a sequence number, in parts for tasks."""
+    return [Stretch(scope.between(after, min(after + RECORDS, until))) for after in range(scope.after, until, RECORDS)]
+
+
+def read_stretch(feed: Feed, scope: Scope) -> Iterator[Row]:
+    """Its changes as rows."""
+    return (journal_row(entry) for entry in feed.changes(scope) if scope.ids is None or entry.gid in scope.ids)
+
+
+class TableReader(DataSourceReader):
+    """Rows of one table. Filters it takes from Spark are those the registry, or the journal's order, can answer."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.scope = options.scope
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take what can be taken, leave the rest to Spark."""
+        return [each for each in filters if not self._taken(each)]
+
+    def _taken(self, given: Filter) -> bool:
+        from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+
+        column = getattr(given, "attribute", ())
+        value = getattr(given, "value", None)
+        if column in {("space",), ("subject",)} or (column == ("schema_id",) and self.options.table != SUBJECTS):
+            values = given.value if isinstance(given, In) else (value,) if isinstance(given, EqualTo) else None
+            if values is not None:
+                self.scope = self.scope.narrowed(column[0], frozenset(values) - {None})
+            return values is not None
+        if column != ("seq",) or self.options.table != JOURNAL or not isinstance(value, int):
+            return False
+        match given:
+            case EqualTo():
+                self.scope = self.scope.between(value - 1, value)
+            case GreaterThan():
+                self.scope = self.scope.between(after=value)
+            case GreaterThanOrEqual():
+                self.scope = self.scope.between(after=value - 1)
+            case LessThan():
+                self.scope = self.scope.between(until=value - 1)
+            case LessThanOrEqual():
+                self.scope = self.scope.between(until=value)
+            case _:
+                return False
+        return True
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """What the tasks read; the state of the registry is that of now, or of `asOf`."""
+        feed = Feed(self.options)
+        if self.options.table == USAGE:
+            rows = [row for place in feed.usage(self.scope) for row in usage_rows(place)]
+            return [Rows([row for row in rows if self.scope.ids is None or row[4] in self.scope.ids])]
+        end = feed.ended(self.options.scope)
+        until = end if self.scope.until is None else min(end, self.scope.until)
+        if self.options.table == JOURNAL:
+            return stretches(self.scope, until)
+        history = History()
+        for entry in feed.changes(self.scope.between(until=until)):
+            history.add(entry)
+        if self.options.table == SUBJECTS:
+            return [Rows(list(history.subjects()))]
+        known = [each for each in history.versions() if self.scope.ids is None or each.entry.gid in self.scope.ids]
+        return [Versions(known[first : first + _VERSIONS]) for first in range(0, len(known), _VERSIONS)]
+
+    def read(self, partition: InputPartition) -> Iterator[Row]:
+        """The rows of one part."""
+        feed = Feed(self.options)
+        if isinstance(partition, Rows):
+            yield from partition.rows
+        elif isinstance(partition, Stretch):
+            yield from read_stretch(feed, partition.scope)
+        elif isinstance(partition, Versions):
+            texts = feed.texts(known.sha256 for known in partition.versions)
+            yield from (known.row(_text(texts.get(known.sha256))) for known in partition.versions)
+
+
+def _text(data: bytes | None) -> Any:
+    """A text; null for one that was purged or is none, like a compiled descriptor."""
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None

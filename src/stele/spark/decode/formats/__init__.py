@@ -1,0 +1,90 @@
+"""Schema languages on Spark: framed records to columns under a reader's schema, and back.
+
+Avro has engines of its own (`stele.spark.engines`); the others come in by `base.Language`. A language is one file and
+one line here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from stele.errors import DataError
+from stele.spark.decode.formats.base import Language, made_ready
+from stele.spark.decode.formats.fitting import fit
+from stele.spark.decode.formats.json import JsonLanguage
+from stele.spark.decode.formats.protobuf import ProtobufLanguage
+from stele.spark.decode.formats.rows import RowDecoder, RowEncoder, Schemas
+from stele.spark.decode.formats.thrift import ThriftLanguage
+from stele.spark.engines.base import Decoder, Encoder, engine_named
+from stele.spark.registry.snapshot import parse_avro
+
+if TYPE_CHECKING:
+    from stele.client.snapshot import ResolvedSchema
+    from stele.formats.avro.model import AvroSchema
+    from stele.spark.engines.arrow import ArrowType, Column
+
+AVRO: Final = "AVRO"
+LANGUAGES: Final[dict[str, Language]] = {
+    "JSON": JsonLanguage(),
+    "PROTOBUF": ProtobufLanguage(),
+    "THRIFT": ThriftLanguage(),
+}
+"""The languages beside Avro, by the registry's word for them."""
+
+__all__ = ["AVRO", "LANGUAGES", "Schemas", "check_columns", "decoder_for", "encoder_for", "type_for"]
+
+
+def decoder_for(
+    reader: ResolvedSchema, schemas: Schemas, engine: str = "auto", message: str = "", recursion: int = 0
+) -> Decoder:
+    """A decoder of Confluent-framed records towards the reader's schema.
+
+    engine is for Avro; with `python`, Protobuf is read without numba, too. message names a type among those of a
+    Protobuf or Thrift schema. recursion is how often a type that contains itself is unrolled into columns: Avro needs
+    one level at least, the others have JSON text there without.
+    Raises `DataError` for a schema of a format without columns, `Invalid` for one without table shape, `InvalidRequest`
+    for an unknown message.
+    """
+    if reader.schema_type.upper() == AVRO:
+
+        def writers(number: int) -> AvroSchema | None:
+            found = schemas(number)
+            return None if found is None else parse_avro(found)
+
+        return engine_named(engine).decoder(parse_avro(reader), writers, for_spark=True, recursion=recursion)
+    language = _language(reader)
+    ready = made_ready(reader, reader.schema_type)
+    return RowDecoder(language, ready, schemas, message, scanning=engine != "python", recursion=recursion)
+
+
+def encoder_for(
+    writer: ResolvedSchema, number: int, engine: str = "auto", message: str = "", recursion: int = 0
+) -> Encoder:
+    """An encoder whose frames carry the number. Raises like `decoder_for`."""
+    if writer.schema_type.upper() == AVRO:
+        return engine_named(engine).encoder(parse_avro(writer), number, for_spark=True, recursion=recursion)
+    language = _language(writer)
+    ready = made_ready(writer, writer.schema_type)
+    return RowEncoder(language.plan(ready, message, recursion), language.writing(ready, message), number)
+
+
+def type_for(reader: ResolvedSchema, message: str = "", recursion: int = 0) -> ArrowType:
+    """The type of decoded values: a struct for a record. Raises like `decoder_for`."""
+    if reader.schema_type.upper() == AVRO:
+        from stele.spark.engines.resolve import Resolver
+
+        return Resolver(parse_avro(reader), for_spark=True, recursion=recursion).root.type
+    return _language(reader).plan(made_ready(reader, reader.schema_type), message, recursion).type
+
+
+def check_columns(writer: ResolvedSchema, value: Column, message: str = "", recursion: int = 0) -> None:
+    """Raise `EncodeError` when a column cannot be written with a schema that is not Avro, whatever its rows."""
+    fit(_language(writer).plan(made_ready(writer, writer.schema_type), message, recursion), value)
+
+
+def _language(schema: ResolvedSchema) -> Language:
+    found = LANGUAGES.get(schema.schema_type.upper())
+    if found is None:
+        known = ", ".join((AVRO, *LANGUAGES))
+        raise DataError(f"data of the format {schema.schema_type} have no columns here; there are {known}")
+    return found

@@ -1,0 +1,76 @@
+"""What a schema language has to be able to do for its data to become columns, and what is shared between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from stele.client.serdes.schemas import Ready, ready
+from stele.client.snapshot import ResolvedSchema
+from stele.errors import DataError, Invalid
+from stele.spark.decode.formats.plans import Plan
+
+if TYPE_CHECKING:
+    from stele.spark.decode.formats.scan.decoder import Scanner
+
+Read: TypeAlias = Callable[[bytes], Any]
+"""Makes a value of what follows the id in a frame. Raises `DecodeError`, `FrameError`."""
+Write: TypeAlias = Callable[[Any], bytes]
+"""Makes what follows the id of a value. Raises `EncodeError`."""
+
+
+Accepts: TypeAlias = Callable[[int, tuple[int, ...]], bool]
+"""Whether records with a schema id and message indexes are of the type read."""
+
+
+class Reads(NamedTuple):
+    """The ways to read: the usual one, and the one for data in which `Language.careful` is found.
+
+    accepts  whether data that begin with these message indexes are of the type read; Protobuf only
+    """
+
+    usual: Read
+    careful: Read
+    accepts: Callable[[tuple[int, ...]], bool] = bool
+
+
+class Language(Protocol):
+    """How values of one schema language become columns and come from them.
+
+    message names the type among those of a schema that has several (Protobuf, Thrift); '' is the usual one.
+    """
+
+    @property
+    def careful(self) -> str:
+        """A regular expression found in data that take the careful way; '' for a language with one way only."""
+        ...
+
+    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
+        """The columns for data of a schema. Raises `Invalid` when it has no table shape.
+
+        recursion is how often a type that contains itself is unrolled into columns, values that go deeper are bad; with
+        0 they are JSON text where they come round again.
+        """
+        ...
+
+    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
+        """What reads whole batches at once, where there is such a thing for the reader's schema and its plan."""
+        ...
+
+    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
+        """Reads data of the writer's schema as values for the plan of the reader's."""
+        ...
+
+    def writing(self, schema: Ready, message: str) -> Write:
+        """Writes data that the plan of the schema has made."""
+        ...
+
+
+def made_ready(schema: ResolvedSchema, schema_type: str) -> Ready:
+    """The schema parsed. Raises `DataError` when it is of another type, or none at all."""
+    if schema.schema_type.upper() != schema_type.upper():
+        raise DataError(f"its format is {schema.schema_type}, {schema_type} is needed")
+    try:
+        return ready(schema)
+    except Invalid as error:
+        raise DataError(f"the text is no {schema_type} schema: {error}") from error

@@ -1,0 +1,267 @@
+"""Protobuf messages as columns, read by the reader's descriptors: fields it does not know are passed over.
+
+The frame says which message of the writer's schema a record is; the reader's message of that name is the one it is read
+as. Nullable is what can be absent (messages, members of a oneof, `optional`); all else has its default. What has no
+column of its own is text: JSON of `Struct`, `Value`, `ListValue` and of a message inside itself, the name of an enum's
+value or its number where it has no name, a `FieldMask` as in JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from google.protobuf import json_format
+from google.protobuf.descriptor import FieldDescriptor as F
+from google.protobuf.message import DecodeError as ParserError
+
+from stele.client.serdes.schemas import Ready
+from stele.errors import DecodeError, Invalid, InvalidRequest, NotInstalled
+from stele.formats.protobuf import indexes_of, message_by_indexes
+from stele.formats.protobuf.codec import ProtobufCodec
+from stele.formats.protobuf.kinds import (
+    DURATION,
+    FIELD_MASK,
+    JSON_VALUES,
+    TIMESTAMP,
+    WRAPPERS,
+    enum_of,
+    is_map,
+    map_parts,
+    message_of,
+)
+from stele.formats.protobuf.whole import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
+from stele.spark.decode.formats.base import Accepts, Reads, Write
+from stele.spark.decode.formats.plans import Deeper, Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
+from stele.spark.engines.arrow import ArrowType
+from stele.wire.confluent import decode_indexes, encode_indexes
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+    from stele.spark.decode.formats.scan.decoder import Scanner
+
+MAX_COLUMNS: Final = 10_000
+"""Columns at all levels together."""
+
+_SIGNED_32: Final = (F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32)
+_SIGNED_64: Final = (F.TYPE_INT64, F.TYPE_SINT64, F.TYPE_SFIXED64)
+_TYPES: Final = {
+    **dict.fromkeys(_SIGNED_32, pa.int32()),
+    **dict.fromkeys(_SIGNED_64, pa.int64()),
+    **dict.fromkeys((F.TYPE_UINT32, F.TYPE_FIXED32), pa.int64()),
+    F.TYPE_FLOAT: pa.float32(),
+    F.TYPE_DOUBLE: pa.float64(),
+    F.TYPE_BOOL: pa.bool_(),
+    F.TYPE_STRING: pa.string(),
+    F.TYPE_BYTES: pa.binary(),
+}
+_WHOLE: Final[dict[str, Callable[[ArrowType], bool]]] = {
+    DATE: pa.types.is_date,
+    TIME_OF_DAY: pa.types.is_time,
+    DATE_TIME: pa.types.is_timestamp,
+    DECIMAL: pa.types.is_decimal,
+    CONFLUENT_DECIMAL: pa.types.is_decimal,
+}
+"""Messages that columns of a plain type stand for when they are written."""
+_SECONDS: Final = (-62_135_596_800, 253_402_300_799)
+"""First and last second of a Timestamp: the years 1 to 9999."""
+_LONGEST: Final = 315_576_000_000
+"""Seconds of the longest Duration."""
+
+
+class ProtobufLanguage:
+    """See `Language`."""
+
+    careful = ""
+
+    def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
+        """See `Language`. Raises `InvalidRequest` for an unknown message."""
+        described = schema.parsed.message(message)
+        plan = _Planner(recursion).message(described, "", ())
+        if plan is None:
+            raise Invalid(f"message {described.full_name} contains itself and has no value that ends")
+        return plan
+
+    def scanner(self, reader: Ready, message: str, plan: Plan, accepts: Accepts) -> Scanner | None:
+        """See `Language`; none without numba, and for messages that only the parser reads right."""
+        try:
+            from stele.spark.decode.formats.scan.decoder import Scanner
+            from stele.spark.decode.formats.scan.tables import Unfit
+        except NotInstalled:
+            return None
+        assert isinstance(plan, Struct)
+        try:
+            return Scanner(reader.parsed.message(message), plan, accepts)
+        except Unfit:
+            return None
+
+    def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
+        """See `Language`."""
+        kind = reader.parsed.message_class(message)
+        known: dict[tuple[int, ...], str | None] = {}
+
+        def refusal(indexes: tuple[int, ...]) -> str | None:
+            if indexes not in known:
+                known[indexes] = _refusal(writer, reader, kind.DESCRIPTOR.full_name, indexes)
+            return known[indexes]
+
+        def read(data: bytes) -> Any:
+            indexes, start = _indexes(data)
+            why = refusal(indexes)
+            if why is not None:
+                raise DecodeError(why)
+            try:
+                value = kind.FromString(data[start:])
+            except ParserError as error:
+                raise DecodeError(f"no message {kind.DESCRIPTOR.full_name}: {error}") from error
+            if not value.IsInitialized():
+                missing = ", ".join(value.FindInitializationErrors())
+                raise DecodeError(f"required fields are missing: {missing}")
+            return value
+
+        return Reads(read, read, lambda indexes: refusal(indexes) is None)
+
+    def writing(self, schema: Ready, message: str) -> Write:
+        """See `Language`."""
+        codec = ProtobufCodec(schema.parsed, full_name=message)
+        indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.message(message).full_name))
+        return lambda value: indexes + codec.encode(value)
+
+
+def _refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]) -> str | None:
+    """Why a message of the writer's is not the one wanted; None when it is, or stands for one the reader renamed."""
+    try:
+        name = message_by_indexes(writer.parsed, indexes)
+    except InvalidRequest as error:
+        return str(error)
+    if name == wanted or (name not in reader.parsed.positions and indexes == (0,)):
+        return None
+    return f"the record is a {name}, not a {wanted}"
+
+
+class _Planner:
+    def __init__(self, recursion: int) -> None:
+        self._left = MAX_COLUMNS
+        self._recursion = recursion
+
+    def message(self, message: Descriptor, path: str, above: tuple[str, ...]) -> Struct | None:
+        """The plan of a message; None where it cannot be without going deeper than asked for."""
+        self._left -= len(message.fields)
+        if self._left < 0:
+            raise Invalid(f"message {message.full_name} has more than {MAX_COLUMNS} columns")
+        inside = (*above, message.full_name)
+        parts, deeper = [], []
+        for field in message.fields:
+            plan = self._column(field, f"{path}.{field.name}" if path else field.name, inside)
+            pick = _present(field.name) if field.has_presence and not field.is_required else _attribute(field.name)
+            if plan is None and field.is_required:
+                return None
+            if plan is None:
+                deeper.append(Deeper(field.name, pick, field.is_repeated))
+            else:
+                parts.append(Part(field.name, pick, plan))
+        return Struct(parts, path, whole=_WHOLE.get(message.full_name), deeper=deeper)
+
+    def _column(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan | None:
+        if is_map(field):
+            described, value = map_parts(field)
+            key, item = self._plan(described, f"{path}{{key}}", above), self._plan(value, f"{path}{{}}", above)
+            return None if key is None or item is None else Entries(key, item, path)
+        plan = self._plan(field, f"{path}[]" if field.is_repeated else path, above)
+        return Items(plan, path) if field.is_repeated and plan is not None else plan
+
+    def _plan(self, field: FieldDescriptor, path: str, above: tuple[str, ...]) -> Plan | None:
+        """The plan of one value; None where it would be deeper inside itself than asked for."""
+        if field.message_type is None:
+            return _scalar(field, path)
+        message = message_of(field)
+        name = message.full_name
+        if name in WRAPPERS:
+            return _wrapper(message.fields_by_name["value"], path)
+        if name == TIMESTAMP:
+            return Leaf(pa.timestamp("us", "UTC"), path, read=_microseconds(_SECONDS), raw=pa.int64())
+        if name == DURATION:
+            return Leaf(pa.duration("us"), path, read=_microseconds((-_LONGEST, _LONGEST)), raw=pa.int64())
+        if name == FIELD_MASK:
+            return Leaf(pa.string(), path, read=lambda value: value.ToJsonString())
+        if above.count(name) > self._recursion > 0:
+            return None
+        if name in JSON_VALUES or (name in above and not self._recursion):
+            return Leaf(pa.string(), path, read=_json, write=_from_json)
+        return self.message(message, path, above)
+
+
+def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
+    """Message indexes and where they end; nearly always there is one, in one byte."""
+    if data and data[0] == 0:
+        return (0,), 1
+    if len(data) > 1 and data[0] == 2 and data[1] < 0x80 and not data[1] & 1:
+        return (data[1] >> 1,), 2
+    return decode_indexes(data)
+
+
+def _attribute(name: str) -> Pick:
+    get = attrgetter(name)
+
+    def pick(values: Values, holes: bool) -> list[Any]:
+        if holes:
+            return [None if value is None else get(value) for value in values]
+        return list(map(get, values))
+
+    return pick
+
+
+def _present(name: str) -> Pick:
+    get = attrgetter(name)
+
+    def pick(values: Values, holes: bool) -> list[Any]:
+        if holes:
+            return [get(value) if value is not None and value.HasField(name) else None for value in values]
+        return [get(value) if value.HasField(name) else None for value in values]
+
+    return pick
+
+
+def _scalar(field: FieldDescriptor, path: str) -> Leaf:
+    if field.type in (F.TYPE_UINT64, F.TYPE_FIXED64):
+        return Leaf(pa.decimal128(20, 0), path, write=int, raw=pa.uint64())
+    if field.type == F.TYPE_ENUM:
+        names = {number: value.name for number, value in enum_of(field).values_by_number.items()}
+        return Leaf(pa.string(), path, read=lambda value: names.get(value) or str(value), write=_symbol)
+    return Leaf(_TYPES[field.type], path)
+
+
+def _wrapper(field: FieldDescriptor, path: str) -> Leaf:
+    inner = _scalar(field, path)
+    if pa.types.is_decimal(inner.type):
+        return Leaf(inner.type, path, read=attrgetter("value"), write=int, raw=pa.uint64())
+    return Leaf(inner.type, path, read=attrgetter("value"))
+
+
+def _microseconds(span: tuple[int, int]) -> Callable[[Any], int]:
+    first, last = span
+
+    def read(value: Any) -> int:
+        if not first <= value.seconds <= last or not -1_000_000_000 < value.nanos < 1_000_000_000:
+            raise ValueError(f"{value.seconds} s and {value.nanos} ns are out of range")
+        return int(value.seconds * 1_000_000 + value.nanos // 1000)
+
+    return read
+
+
+def _json(value: Any) -> str:
+    return json_format.MessageToJson(value, indent=None, preserving_proto_field_name=True)
+
+
+def _from_json(text: str) -> Any:
+    return json.loads(text)
+
+
+def _symbol(text: str) -> str | int:
+    """A name, or the number of a value that has none."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() else text

@@ -1,0 +1,187 @@
+"""Decoding and encoding record by record, for the languages that have no engine of their own."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.client.serdes.schemas import Ready
+from stele.client.snapshot import ResolvedSchema
+from stele.errors import DataError, DecodeError, EncodeError
+from stele.spark.decode.formats.base import Language, Reads, Write, made_ready
+from stele.spark.decode.formats.fitting import fit
+from stele.spark.decode.formats.plans import Plan, built
+from stele.spark.engines.arrow import ArrowType, Column
+from stele.spark.engines.base import Decoded
+from stele.spark.engines.reasons import TEXTS, Reason
+from stele.wire.confluent import id_prefix
+
+Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
+"""The schema of an id; see `engines.base.Writers` for what it raises."""
+_HEADER = 5
+_PIECE = 2000
+
+
+class RowDecoder:
+    """Decodes batches towards one reader's schema; grows by one reading per writer id met.
+
+    scanning   whether whole batches may be scanned at once, where the language can
+    recursion  as in `Language.plan`
+    """
+
+    def __init__(
+        self,
+        language: Language,
+        reader: Ready,
+        schemas: Schemas,
+        message: str = "",
+        *,
+        scanning: bool = True,
+        recursion: int = 0,
+    ) -> None:
+        self._language, self._reader, self._message = language, reader, message
+        self._schemas = schemas
+        self._plan = language.plan(reader, message, recursion)
+        self._reads: dict[int, Reads | str] = {}
+        self._scanner = language.scanner(reader, message, self._plan, self._accepts) if scanning else None
+
+    @property
+    def type(self) -> ArrowType:
+        """The type of decoded values."""
+        return self._plan.type
+
+    def decode(self, frames: Column) -> Decoded:
+        """Decode one batch; see `engines.base.Decoder.decode`."""
+        self._reads = {number: read for number, read in self._reads.items() if not isinstance(read, str)}
+        scanned = None if self._scanner is None else self._scanner.scan(frames)
+        if scanned is None:
+            return self._by_rows(frames)
+        n = len(frames)
+        if not scanned.left:
+            return Decoded(scanned.values, scanned.numbers, pa.nulls(n, pa.string()), pa.nulls(n, pa.int32()))
+        rest = self._by_rows(frames.take(pa.array(scanned.left, pa.int64())))
+        source: list[int | None] = list(range(n))
+        told: list[int | None] = [None] * n
+        for place, row in enumerate(scanned.left):
+            source[row], told[row] = n + place, place
+        values = pa.concat_arrays([scanned.values, rest.values]).take(pa.array(source, pa.int64()))
+        places = pa.array(told, pa.int64())
+        return Decoded(values, scanned.numbers, rest.reasons.take(places), rest.places.take(places))
+
+    def _accepts(self, number: int, indexes: tuple[int, ...]) -> bool:
+        """Whether records with this id and these message indexes are of the type read."""
+        read = self._reads.get(number) or self._open(number)
+        return not isinstance(read, str) and read.accepts(indexes)
+
+    def _by_rows(self, frames: Column) -> Decoded:
+        """Decode one record after the other, in pieces whose values fit the processor's cache."""
+        pieces = [self._piece(frames.slice(at, _PIECE)) for at in range(0, len(frames), _PIECE)]
+        if len(pieces) == 1:
+            return pieces[0]
+        if not pieces:
+            return self._piece(frames)
+        return Decoded(
+            pa.concat_arrays([piece.values for piece in pieces]),
+            pa.concat_arrays([piece.schema_ids for piece in pieces]),
+            pa.concat_arrays([piece.reasons for piece in pieces]),
+            pa.concat_arrays([piece.places for piece in pieces]),
+        )
+
+    def _piece(self, frames: Column) -> Decoded:
+        n = len(frames)
+        values: list[Any] = [None] * n
+        numbers: list[int | None] = [None] * n
+        reasons: dict[int, str] = {}
+        places: dict[int, int | None] = {}
+        careful = self._careful(frames)
+        with _no_collecting():
+            for row, data in enumerate(frames.to_pylist()):
+                if data is None:
+                    continue
+                if len(data) < _HEADER or data[0] != 0:
+                    reasons[row], places[row] = TEXTS[Reason.NOT_FRAMED], 0
+                    continue
+                number = numbers[row] = int.from_bytes(data[1:_HEADER], "big", signed=True)
+                read = self._reads.get(number) or self._open(number)
+                try:
+                    if isinstance(read, str):
+                        reasons[row], places[row] = read, 0
+                    else:
+                        values[row] = read[row in careful](data[_HEADER:])
+                except DecodeError as error:
+                    reasons[row], places[row] = error.why, error.offset
+                except DataError as error:
+                    reasons[row] = str(error)
+            column, misfits = built(self._plan, values)
+        reasons |= {row: why for row, why in misfits.items() if row not in reasons}
+        return Decoded(
+            column,
+            pa.array(numbers, pa.int32()),
+            _sparse(reasons, n, pa.string()),
+            _sparse(places, n, pa.int32()),
+        )
+
+    def _careful(self, frames: Column) -> frozenset[int]:
+        """Rows to be read with care."""
+        if not self._language.careful:
+            return frozenset()
+        found: Column = pc.match_substring_regex(frames, self._language.careful)
+        return frozenset(pc.indices_nonzero(found.fill_null(False)).to_pylist())
+
+    def _open(self, number: int) -> Reads | str:
+        try:
+            writer = self._schemas(number) if number >= 0 else None
+            if writer is None:
+                found: Reads | str = f"unknown schema id {number}"
+            else:
+                ready = made_ready(writer, self._reader.schema.schema_type)
+                found = self._language.reading(ready, self._reader, self._message)
+        except DataError as error:
+            found = f"schema id {number} cannot be read: {error}"
+        self._reads[number] = found
+        return found
+
+
+class RowEncoder:
+    """Encodes rows under one schema."""
+
+    def __init__(self, plan: Plan, write: Write, number: int) -> None:
+        self._plan, self._write = plan, write
+        self._prefix = id_prefix(number)
+
+    def encode(self, values: Column) -> Column:
+        """Framed records; see `engines.base.Encoder.encode`."""
+        fitted = fit(self._plan, values)
+        frames: list[bytes | None] = []
+        for row, value in enumerate(fitted.to_pylist()):
+            if value is None:
+                frames.append(None)
+                continue
+            try:
+                frames.append(self._prefix + self._write(self._plan.datum(value)))
+            except EncodeError as error:
+                raise EncodeError(f"row {row}, {error}") from error
+        return pa.array(frames, pa.binary())
+
+
+def _sparse(found: dict[int, Any], n: int, type_: ArrowType) -> Column:
+    if not found:
+        return pa.nulls(n, type_)
+    return pa.array([found.get(row) for row in range(n)], type_)
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Values of a batch are many, and none of them is garbage: looking for cycles among them takes most of the time."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()

@@ -1,0 +1,137 @@
+"""Topics with records of several types: each record goes to the column of its type.
+
+A record belongs to the subject that holds its schema. One that was registered since, or in another subject, belongs
+where its type has the name of the reader's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.client.serdes.schemas import ready
+from stele.client.snapshot import ResolvedSchema
+from stele.errors import DataError, Invalid
+from stele.spark.engines.arrow import ArrowType, Column
+from stele.spark.engines.base import Decoded
+from stele.spark.registry.snapshot import PinnedSchemas
+
+Decode: TypeAlias = Callable[[Column], Decoded]
+Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
+
+OTHER: Final = "the record is a "
+"""How the reason begins for a record of another message of the schema than the one wanted."""
+
+
+class MultiTypeDecoder:
+    """Decodes a column of several types into a struct with a column for each, of which one is not null.
+
+    pins   of each type its pinned subject, and its message where a schema has several
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        pins: Sequence[tuple[PinnedSchemas, str]],
+        decoders: Sequence[Decode],
+        type_: ArrowType,
+        schemas: Schemas,
+    ) -> None:
+        self._names, self._pins, self._decoders = names, pins, decoders
+        self._type, self._schemas = type_, schemas
+        self._known: dict[int, tuple[int, ...]] = {}
+
+    def decode(self, frames: Column) -> Decoded:
+        """Decode one batch; see `engines.base.Decoder.decode`."""
+        coded = pc.binary_slice(frames.cast(pa.binary()), 0, 5).dictionary_encode()
+        choices = [self._choices(head) for head in coded.dictionary.to_pylist()]
+        left = [choices[code] if code is not None else () for code in coded.indices.to_pylist()]
+        heads = coded.dictionary.to_pylist()
+        n = len(frames)
+        chosen: list[Column] = [pa.nulls(n, field.type) for field in self._type]
+        numbers: list[int | None] = [None] * n
+        reasons: list[str | None] = [None] * n
+        places: list[int | None] = [None] * n
+        for row, (code, ways) in enumerate(zip(coded.indices.to_pylist(), left, strict=True)):
+            if code is not None and not ways:
+                numbers[row] = int.from_bytes(heads[code][1:], "big")
+                reasons[row] = f"schema id {numbers[row]} belongs to none of {', '.join(self._names)}"
+        while any(left):
+            for place, decode in enumerate(self._decoders):
+                rows = [row for row, ways in enumerate(left) if ways and ways[0] == place]
+                if not rows:
+                    continue
+                decoded = decode(frames.take(pa.array(rows, pa.int64())))
+                self._put(chosen, place, rows, decoded.values)
+                told = zip(
+                    rows,
+                    decoded.schema_ids.to_pylist(),
+                    decoded.reasons.to_pylist(),
+                    decoded.places.to_pylist(),
+                    strict=True,
+                )
+                for row, number, why, at in told:
+                    numbers[row], reasons[row], places[row] = number, why, at
+                    again = why is not None and why.startswith(OTHER) and len(left[row]) > 1
+                    left[row] = left[row][1:] if again else ()
+        absent = pc.and_(*_pair([column.is_null() for column in chosen]))
+        values = pa.StructArray.from_arrays(chosen, fields=list(self._type), mask=absent)
+        return Decoded(
+            values, pa.array(numbers, pa.int32()), pa.array(reasons, pa.string()), pa.array(places, pa.int32())
+        )
+
+    @staticmethod
+    def _put(chosen: list[Column], place: int, rows: Sequence[int], values: Column) -> None:
+        """Values into their rows of a column."""
+        n = len(chosen[place])
+        source = list(range(n))
+        for at, row in enumerate(rows):
+            source[row] = n + at
+        both = pa.concat_arrays([chosen[place], values])
+        chosen[place] = both.take(pa.array(source, pa.int64()))
+
+    def _choices(self, head: bytes | None) -> tuple[int, ...]:
+        """The types a record may be of, likeliest first; what is wrong with a frame the first decoder says."""
+        if head is None or len(head) < 5 or head[0] != 0:
+            return (0,)
+        number = int.from_bytes(head[1:], "big", signed=True)
+        if number in self._known:
+            return self._known[number]
+        try:
+            schema = self._schemas(number) if number >= 0 else None
+            if schema is None:
+                return (0,)
+            found = self._places(schema)
+        except (DataError, Invalid):
+            return (0,)
+        self._known[number] = found
+        return found
+
+    def _places(self, schema: ResolvedSchema) -> tuple[int, ...]:
+        mine = [
+            place
+            for place, (pinned, _) in enumerate(self._pins)
+            if schema.id
+            and any(known.id == schema.id for known in pinned.snapshot.schemas if known.subject == pinned.subject)
+        ]
+        return tuple(mine or [place for place, pin in enumerate(self._pins) if _is_of(schema, *pin)])
+
+
+def _is_of(schema: ResolvedSchema, pinned: PinnedSchemas, message: str) -> bool:
+    if schema.schema_type.upper() != pinned.reader.schema_type.upper():
+        return False
+    own, wanted = ready(schema).parsed, ready(pinned.reader).parsed
+    name = message or str(wanted.type_name)
+    positions: Any = getattr(own, "positions", {})
+    return bool(name) and (own.type_name == name or name in positions)
+
+
+def _pair(masks: list[Column]) -> tuple[Column, Column]:
+    """All but the last mask as one, and the last."""
+    whole = masks[0]
+    for mask in masks[1:-1]:
+        whole = pc.and_(whole, mask)
+    return whole, masks[-1]

@@ -1,0 +1,226 @@
+"""From a column of records to a column of values and back: wire, rules, formats and types put together.
+
+All parts of the Spark package decode and encode by this, so that they take the same wires, formats and choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.client import ResolvedSchema, SchemaSnapshot
+from stele.client.serdes.rules.model import Mode
+from stele.client.serdes.schemas import ready
+from stele.errors import DataError
+from stele.formats.protobuf import indexes_of
+from stele.spark.decode.formats import decoder_for, encoder_for, generic, type_for
+from stele.spark.decode.multi_type import MultiTypeDecoder
+from stele.spark.decode.rules import OWN_NUMBER, READING, RuleEncoder, RuleRunner, RulesLike, first_rule
+from stele.spark.engines.arrow import ArrowType, Column
+from stele.spark.engines.base import Decoded, Decoder
+from stele.spark.registry.clients import PATIENCE, RegistryLike
+from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
+from stele.spark.wires import Prefix, Wire
+from stele.spark.wires.opened import Opener, without_padding
+from stele.wire.confluent import encode_indexes
+
+if TYPE_CHECKING:
+    from stele.spark.decode.planning import WritePlan
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTarget:
+    """A type records are read as.
+
+    name     of its column, where there are several types
+    pinned   versions of its subject, and the reader's schema
+    message  which type of a Protobuf or Thrift schema; '' for the usual one
+    """
+
+    name: str
+    pinned: PinnedSchemas
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """How a column is decoded. It travels to tasks.
+
+    targets   one type, or several of which each record is one; none: each record is read by its own schema, as JSON
+    several   whether values are a struct with a column for each type, even of one
+    topic     for rules that want to know it
+    patience  seconds for which a registry that does not answer is asked again
+    recursion how often a type that contains itself is unrolled into columns
+    """
+
+    targets: tuple[ReadTarget, ...]
+    registry: RegistryLike
+    engine: str = "auto"
+    wire: Wire = field(default_factory=Prefix)
+    rules: RulesLike = "refuse"
+    several: bool = False
+    topic: str = ""
+    patience: float = PATIENCE
+    recursion: int = 0
+
+    @property
+    def type(self) -> ArrowType:
+        """The type of values. Raises what is wrong with the readers' schemas."""
+        if not self.targets:
+            return generic.TYPE
+        types = [type_for(target.pinned.reader, target.message, self.recursion) for target in self.targets]
+        if not self.several:
+            return types[0]
+        return pa.struct([pa.field(target.name, type_) for target, type_ in zip(self.targets, types, strict=True)])
+
+    def decoder(self) -> RecordDecoder:
+        """What decodes batches; one for each task."""
+        return RecordDecoder(self)
+
+
+class RecordDecoder:
+    """Decodes batches; keeps what it learns of schemas."""
+
+    def __init__(self, reading: ReadPlan) -> None:
+        self._reading = reading
+        self._lookup = _lookup(reading)
+        self._opener: Opener | None = None
+        if not isinstance(reading.wire, Prefix):
+            self._opener = Opener(reading.wire, self._lookup, reading.targets[0].message if reading.targets else "")
+        self._decode = self._chosen()
+
+    def decode(self, values: Column, headers: Column | None = None) -> Decoded:
+        """Decode a binary column, with the headers beside it where the wire needs them.
+
+        `Decoded.schema_ids` are in the wire's own type. Bad records are reported; an outage is raised.
+        """
+        if self._opener is None:
+            return self._decode(values)
+        frames = self._opener.open(values, headers)
+        decoded = self._decode(frames.frames)
+        if frames.padded:
+            decoded = without_padding(decoded, frames.frames, self._decode)
+        return self._opener.told(decoded, frames)
+
+    def _chosen(self) -> Callable[[Column], Decoded]:
+        reading = self._reading
+        if not reading.targets:
+            return generic.GenericDecoder(self._schema).decode
+        decoders = [_TargetDecoder(target, reading, self._schema) for target in reading.targets]
+        if not reading.several:
+            return decoders[0].decode
+        names = [target.name for target in reading.targets]
+        pins = [(target.pinned, target.message) for target in reading.targets]
+        return MultiTypeDecoder(
+            names, pins, [decoder.decode for decoder in decoders], reading.type, self._schema
+        ).decode
+
+    def _schema(self, number: int) -> ResolvedSchema | None:
+        """The schema of an id in a frame. Raises `DataError` for one with rules that nobody decided about."""
+        found = self._opener.schema(number) if self._opener is not None else self._lookup.find_schema(number)
+        if found is not None and self._reading.rules == "refuse":
+            name = first_rule(found, READING)
+            if name:
+                raise DataError(f"its rule {name!r} would have to run: choose rules='run' or 'ignore'")
+        return found
+
+
+def _lookup(reading: ReadPlan) -> SchemaLookup:
+    pins = [target.pinned for target in reading.targets]
+    if not pins:
+        snapshot = reading.registry if isinstance(reading.registry, SchemaSnapshot) else SchemaSnapshot(())
+        pins = [PinnedSchemas("", snapshot, ResolvedSchema(""))]
+    schemas = tuple({id(schema): schema for pinned in pins for schema in pinned.snapshot.schemas}.values())
+    whole = PinnedSchemas(pins[0].subject, SchemaSnapshot(schemas), pins[0].reader)
+    subjects = tuple(pinned.subject for pinned in pins if pinned.subject)
+    return SchemaLookup(whole, reading.registry, patience=reading.patience, subjects=subjects)
+
+
+class _TargetDecoder:
+    """Decodes towards one reader; records whose schemas have rules take the way through them first."""
+
+    def __init__(self, target: ReadTarget, reading: ReadPlan, schemas: Callable[[int], ResolvedSchema | None]) -> None:
+        reader = target.pinned.reader
+        self._decoder: Decoder = decoder_for(
+            reader,
+            lambda number: reader if number == OWN_NUMBER else schemas(number),
+            reading.engine,
+            target.message,
+            reading.recursion,
+        )
+        self._runner: RuleRunner | None = None
+        if reading.rules not in ("refuse", "ignore"):
+            self._runner = RuleRunner(
+                schemas, target.pinned, reading.registry, reading.rules, target.message, reading.topic
+            )
+
+    def decode(self, frames: Column) -> Decoded:
+        """Decode one batch."""
+        if self._runner is None:
+            return self._decoder.decode(frames)
+        heads = pc.binary_slice(frames.cast(pa.binary()), 0, 5)
+        concerned = [head for head in heads.unique().to_pylist() if self._concerns(head)]
+        if not concerned:
+            return self._decoder.decode(frames)
+        made: list[bytes | None] = []
+        whys: list[str | None] = []
+        for data in frames.to_pylist():
+            after, why = self._run(data) if data is not None and data[:5] in concerned else (data, None)
+            made.append(after)
+            whys.append(why)
+        decoded = self._decoder.decode(pa.array(made, pa.binary()))
+        numbers = pa.array([_number(data) for data in frames.to_pylist()], pa.int32())
+        return replace(decoded, schema_ids=numbers, reasons=pc.coalesce(pa.array(whys, pa.string()), decoded.reasons))
+
+    def _concerns(self, head: bytes | None) -> bool:
+        assert self._runner is not None
+        number = _number(head)
+        try:
+            return number is not None and number >= 0 and self._runner.concerns(number)
+        except DataError:  # the decoder says what is wrong with the id
+            return False
+
+    def _run(self, frame: bytes) -> tuple[bytes | None, str | None]:
+        assert self._runner is not None
+        try:
+            return self._runner.run(frame), None
+        except DataError as error:
+            return None, str(error)
+
+
+def _number(frame: Any) -> int | None:
+    if frame is None or len(frame) < 5 or frame[0] != 0:
+        return None
+    return int.from_bytes(frame[1:5], "big", signed=True)
+
+
+class RecordEncoder:
+    """Encodes batches under one schema, for any wire."""
+
+    def __init__(self, writing: WritePlan) -> None:
+        self._writing = writing
+        writer = writing.writer
+        self._encoder = encoder_for(writer, writer.id, writing.engine, writing.message, writing.recursion)
+        self._indexes = b""
+        if writer.schema_type == "PROTOBUF":
+            own = ready(writer).parsed
+            self._indexes = encode_indexes(indexes_of(own, own.message(writing.message).full_name))
+        self._rules: RuleEncoder | None = None
+        if writing.rules not in ("refuse", "ignore") and first_rule(writer, (Mode.WRITE,)):
+            self._rules = RuleEncoder(writer, writing.registry, writing.rules, writing.topic)
+
+    def encode(self, values: Column) -> list[Column]:
+        """The records, and their headers where the wire has such. Raises `EncodeError`, `RuleFailed`."""
+        frames = self._encoder.encode(values)
+        if self._rules is not None:
+            run = self._rules.run
+            frames = pa.array([None if frame is None else run(frame) for frame in frames.to_pylist()], pa.binary())
+        if self._writing.seal is None:
+            return [frames]
+        payloads = pc.binary_slice(frames, 5 + len(self._indexes), 1 << 31)
+        records, headers = self._writing.seal(payloads, self._indexes)
+        return [records] if headers is None else [records, headers]

@@ -1,0 +1,272 @@
+"""Data rules of schemas: run, left alone, or a reason to stop.
+
+Engines decode bytes and know no rules. A subject whose schemas have rules for reading (a field is encrypted, an old
+version is migrated) would come out as what was stored: ciphertext, or values of the wrong version. So one chooses:
+
+    refuse   the default: planning fails and names the rule; records of a schema registered later are bad records
+    run      records of schemas with rules go through `stele.client.serdes`, one by one (about fifty times slower);
+             give `Rules(...)` instead of the word to configure them (secrets, overrides, executors)
+    ignore   records come out as they were stored
+
+The same holds for writing, where plain text would take the place of ciphertext.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+
+from stele.client import ResolvedSchema, SchemaRegistryClient, SchemaSnapshot, Version
+from stele.client.names import split
+from stele.client.serdes import AvroSerializer, Deserializer, JsonSerializer, ProtobufSerializer, Rules, Serializer
+from stele.client.serdes.rules.engine import Engine
+from stele.client.serdes.rules.model import Mode, Phase
+from stele.client.serdes.schemas import ready
+from stele.errors import ContentNotFound, DataError, Invalid, RuleFailed, Unavailable
+from stele.formats.protobuf import indexes_of
+from stele.spark.registry.clients import RegistryLike, get_client
+from stele.spark.registry.snapshot import PinnedSchemas
+from stele.wire.confluent import encode_indexes
+from stele.wire.kms import KmsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
+"""The schema of an id as frames have it."""
+
+RulesLike: TypeAlias = "Literal['refuse', 'run', 'ignore'] | Rules"
+"""What becomes of rules; see the module."""
+
+OWN_NUMBER = 2**31 - 1
+"""Stands for the reader's schema in frames that rules made; no registry hands it out."""
+
+
+class RulesRefused(Invalid):
+    """A schema has a rule that would have to run, and nobody said what to do about rules."""
+
+
+def check_rules_choice(rules: RulesLike) -> RulesLike:
+    """The choice itself. Raises `Invalid` for a word there is not."""
+    if isinstance(rules, Rules) or rules in {"refuse", "run", "ignore"}:
+        return rules
+    raise Invalid(f"rules are 'refuse', 'run', 'ignore' or Rules(…), not {rules!r}")
+
+
+def first_rule(schema: ResolvedSchema, modes: Sequence[Mode]) -> str:
+    """Name of a rule of the schema that would run in one of the modes, '' for none."""
+    if schema.rule_set is None:
+        return ""
+    engine = Engine(Rules(), None)
+    for phase in Phase:
+        for rule in phase.rules_of(schema.rule_set):
+            alone = msgspec.structs.replace(schema, rule_set=_only(schema, phase, rule.name))
+            if any(engine.has_rules(phase, mode, alone) for mode in modes):
+                return rule.name or ""
+    return ""
+
+
+def _only(schema: ResolvedSchema, phase: Phase, name: str | None) -> Any:
+    rules = [rule for rule in phase.rules_of(schema.rule_set) if rule.name == name]
+    return msgspec.structs.replace(schema.rule_set, **{f"{phase.value}_rules": rules})  # type: ignore[type-var]  # not None
+
+
+READING = (Mode.READ, Mode.UPGRADE, Mode.DOWNGRADE)
+"""When rules run on the way in."""
+
+
+def refuse_reading(pinned: PinnedSchemas) -> None:
+    """Raise `RulesRefused` when a pinned schema has a rule for reading or migration."""
+    for schema in (pinned.reader, *pinned.snapshot.schemas):
+        name = first_rule(schema, READING)
+        if name:
+            raise RulesRefused(_sentence(schema, name, "read"))
+
+
+def refuse_writing(writer: ResolvedSchema) -> None:
+    """Raise `RulesRefused` when the schema has a rule for writing."""
+    name = first_rule(writer, (Mode.WRITE,))
+    if name:
+        raise RulesRefused(_sentence(writer, name, "written"))
+
+
+def _sentence(schema: ResolvedSchema, name: str, done: str) -> str:
+    what = f"version {schema.version} of {schema.subject!r}" if schema.subject else "the schema"
+    return f"{what} has the rule {name!r}, without which its records must not be {done}: choose rules='run' or 'ignore'"
+
+
+class RuleSchemaSource:
+    """Schemas for deserializers: those of a look-up, and the versions of the pinned subject."""
+
+    def __init__(self, schemas: Schemas, pinned: PinnedSchemas) -> None:
+        self._schemas, self._pinned = schemas, pinned
+
+    def resolve(self, schema: int | UUID, *, context: str = "") -> ResolvedSchema:
+        """See `SchemaSource`."""
+        del context  # ids count in the context of the pinned subject
+        found = self._schemas(schema) if isinstance(schema, int) else None
+        if found is None:
+            raise ContentNotFound(str(schema))
+        return found
+
+    def resolve_version(self, subject: str, number: Version = "latest") -> ResolvedSchema:
+        """See `SchemaSource`; the newest version is the one pinned for reading, however old."""
+        pinned = self._pinned
+        mine = number in ("latest", pinned.reader.version)
+        return pinned.reader if mine else pinned.snapshot.resolve_version(subject, number)
+
+    def resolve_metadata(self, subject: str, properties: Mapping[str, str]) -> ResolvedSchema:
+        """See `SchemaSource`."""
+        return self._pinned.snapshot.resolve_metadata(subject, properties)
+
+    def lineage(self, subject: str, schema: ResolvedSchema, number: int) -> list[ResolvedSchema]:
+        """See `SchemaSource`."""
+        return self._pinned.snapshot.lineage(subject, schema, number)
+
+
+def _deserializer(schemas: Schemas, pinned: PinnedSchemas, registry: RegistryLike, rules: Rules) -> Deserializer:
+    """Reads every record as the pinned reader's schema, by its version where it is one of the subject."""
+    subject, reader = pinned.subject, pinned.reader
+    if reader.rule_set is None and not reader.version and pinned.snapshot.schemas:
+        # a text of one's own has no rules, but what it reads was written by those of the subject
+        newest = pinned.snapshot.resolve_version(subject)
+        reader = msgspec.structs.replace(reader, rule_set=newest.rule_set, metadata=newest.metadata)
+    client = None if isinstance(registry, SchemaSnapshot) else get_client(registry)
+    if rules.client is None and isinstance(client, SchemaRegistryClient):
+        rules = replace(rules, client=client)
+    return Deserializer(
+        RuleSchemaSource(schemas, pinned),
+        None if reader.version else reader,
+        use_latest=bool(reader.version),
+        naming=lambda *_: subject,
+        context=split(subject).context,
+        rules=rules,
+    )
+
+
+class RuleRunner:
+    """Takes records through the rules of their schemas and writes them again, under the reader's schema."""
+
+    def __init__(
+        self,
+        schemas: Schemas,
+        pinned: PinnedSchemas,
+        registry: RegistryLike,
+        rules: RulesLike,
+        message: str,
+        topic: str,
+    ) -> None:
+        self._schemas, self._pinned, self._registry = schemas, pinned, registry
+        self._rules = rules if isinstance(rules, Rules) else Rules()
+        self._reader = pinned.reader
+        self._message = message
+        self._topic = topic
+        self._ruled: dict[int, bool] = {}
+        self._deserialize: Deserializer | None = None
+        self._encode: Any = None
+
+    def concerns(self, number: int) -> bool:
+        """Whether records of this id go through rules."""
+        if number not in self._ruled:
+            found = self._schemas(number)
+            self._ruled[number] = found is not None and self._has_rules(found)
+        return self._ruled[number]
+
+    def _has_rules(self, schema: ResolvedSchema) -> bool:
+        engine = Engine(self._rules, None)
+        others = (self._reader, *self._pinned.snapshot.schemas)
+        return (
+            engine.has_rules(Phase.ENCODING, Mode.READ, schema)
+            or any(engine.has_rules(Phase.DOMAIN, Mode.READ, each) for each in (schema, self._reader))
+            or (
+                schema.id != self._reader.id
+                and any(
+                    engine.has_rules(Phase.MIGRATION, mode, each)
+                    for each in others
+                    for mode in (Mode.UPGRADE, Mode.DOWNGRADE)
+                )
+            )
+        )
+
+    def run(self, frame: bytes) -> bytes:
+        """The record after its rules, framed with `OWN_NUMBER`.
+
+        Raises `DataError` for a record that rules refuse; an outage, of the registry or of a key management service,
+        is raised as it is, and a library that is missing as `NotInstalled`.
+        """
+        if self._deserialize is None:
+            self._deserialize = _deserializer(self._schemas, self._pinned, self._registry, self._rules)
+            self._encode = _encoder(self._reader, self._message)
+        try:
+            value = self._deserialize(frame, topic=self._topic)
+        except RuleFailed as failure:
+            outage = _outage(failure)
+            if outage is not None:
+                raise outage from failure
+            raise
+        payload: bytes = self._encode(value)
+        return b"\0" + OWN_NUMBER.to_bytes(4, "big") + payload
+
+
+def _outage(failure: BaseException) -> Unavailable | KmsError | None:
+    """What was away, where that is why a rule failed."""
+    cause: BaseException | None = failure
+    for _ in range(20):
+        if cause is None or isinstance(cause, Unavailable | KmsError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def _encoder(reader: ResolvedSchema, message: str) -> Any:
+    own = ready(reader)
+    if reader.schema_type == "PROTOBUF":
+
+        def write(value: Any) -> bytes:
+            name = value.DESCRIPTOR.full_name
+            known = name in own.parsed.positions
+            payload: bytes = value.SerializeToString()
+            return encode_indexes(indexes_of(own.parsed, name if known else message)) + payload
+
+        return write
+    return own.format.codec(own.parsed).encode
+
+
+class RuleEncoder:
+    """Takes records an encoder made through the rules of their schema for writing."""
+
+    def __init__(self, writer: ResolvedSchema, registry: RegistryLike, rules: RulesLike, topic: str) -> None:
+        client = None if isinstance(registry, SchemaSnapshot) else get_client(registry)
+        if not isinstance(client, SchemaRegistryClient):
+            raise Invalid("rules for writing need a registry: its address, or a function that opens a client")
+        chosen = rules if isinstance(rules, Rules) else Rules()
+        subject = writer.subject
+        kind = _SERIALIZERS.get(writer.schema_type)
+        if kind is None:
+            raise DataError(f"nothing runs rules on data of the format {writer.schema_type}")
+        self._read = Deserializer(SchemaSnapshot((writer,)), rules=Rules(enabled=False), context=writer.context)
+        self._write = kind(client, use_id=writer.id, naming=lambda *_: subject, context=writer.context, rules=chosen)
+        self._topic = topic
+
+    def run(self, frame: bytes) -> bytes:
+        """The record after its rules. Raises `RuleFailed`; outages as `RuleRunner.run` does."""
+        try:
+            made = self._write(self._read(frame), topic=self._topic)
+        except RuleFailed as failure:
+            outage = _outage(failure)
+            if outage is not None:
+                raise outage from failure
+            raise
+        assert made is not None  # what was read is no tombstone
+        return made
+
+
+_SERIALIZERS: dict[str, type[Serializer]] = {
+    "AVRO": AvroSerializer,
+    "JSON": JsonSerializer,
+    "PROTOBUF": ProtobufSerializer,
+}

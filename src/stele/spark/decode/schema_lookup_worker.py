@@ -1,0 +1,132 @@
+"""What is known of a writer's schema id, as the jar wants it; on executors, a process the jar asks.
+
+The jar starts `python -m stele.spark.decode.schema_lookup_worker` on an executor when it meets an id that was not
+pinned. The first line it writes is the task, base64 of what `Task.packed` pickled; each further line is an id, and each
+answer a line of JSON with one of
+
+    program   the instructions to read the writer's data
+    refused   why its records cannot be read
+    failed    why nobody could be asked; the task fails, as it must in an outage
+
+or with none of them when there is no such schema. The process ends when the jar does, or when nobody asked for a while.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import select
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from stele.client import SchemaSnapshot
+from stele.errors import DataError, SteleError
+from stele.formats.avro.model import AvroSchema
+from stele.spark.decode.rules import READING, first_rule
+from stele.spark.engines.base import Writers
+from stele.spark.engines.jvm.programs import reading
+from stele.spark.engines.python.reading import reader as checked
+from stele.spark.engines.resolve import Resolver
+from stele.spark.registry.clients import RegistryLike
+from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup, parse_avro
+
+IDLE = 60.0
+"""Seconds without a question after which the process ends."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What the answers are for. refusing: a writer's schema with rules for reading is of no use; recursion is as in
+    `unrolled`."""
+
+    pinned: PinnedSchemas
+    registry: RegistryLike
+    patience: float = 0.0
+    refusing: bool = True
+    recursion: int = 0
+
+    def packed(self) -> str:
+        """The first line for the process. What was pinned stays behind: the jar has it."""
+        from pyspark import cloudpickle
+
+        bare = msgspec.structs.replace(self.pinned, snapshot=SchemaSnapshot(()))
+        task = (bare, self.registry, self.patience, self.refusing, self.recursion)
+        return base64.b64encode(cloudpickle.dumps(task)).decode()  # type: ignore[no-untyped-call]  # PySpark's own
+
+
+class Answers:
+    """Answers about the writers there are, for one reader."""
+
+    def __init__(self, resolver: Resolver, writers: Writers) -> None:
+        self.resolver, self._writers = resolver, writers
+
+    @classmethod
+    def to(cls, task: Task) -> Answers:
+        """The answers to a task. Raises what is wrong with the reader's schema."""
+        resolver = Resolver(parse_avro(task.pinned.reader), for_spark=True, recursion=task.recursion)
+        return cls(resolver, _writers(task))
+
+    def about(self, number: int) -> dict[str, Any]:
+        """What is known of an id. Raises what the look-up raises when nobody answers."""
+        try:
+            writer = self._writers(number)
+            if writer is None:
+                return {}
+            steps = self.resolver.steps(writer)
+            checked(steps)  # defaults that cannot be used are found here, once
+            return {"program": reading(steps)}
+        except DataError as error:
+            return {"refused": f"schema id {number} cannot be read: {error}"}
+
+
+def _writers(task: Task) -> Writers:
+    lookup = SchemaLookup(task.pinned, task.registry, patience=task.patience)
+
+    def find(number: int) -> AvroSchema | None:
+        found = lookup.find_schema(number)
+        name = first_rule(found, READING) if found is not None and task.refusing else ""
+        if name:
+            raise DataError(f"its rule {name!r} would have to run: choose rules='run' or 'ignore'")
+        return None if found is None else parse_avro(found)
+
+    return find
+
+
+def answer(task: str, questions: Iterable[str]) -> Iterator[str]:
+    """An answer to each question of a task."""
+    made: Any = pickle.loads(base64.b64decode(task))  # noqa: S301 - made by the driver, as all tasks are
+    answers = Answers.to(Task(*made))
+    for question in questions:
+        try:
+            yield json.dumps(answers.about(int(question)))
+        except SteleError as error:
+            yield json.dumps({"failed": f"{type(error).__name__}: {error}"})
+
+
+def _lines() -> Iterator[str]:
+    """Lines of standard input, until it ends or is idle. Not buffered: `select` must see what is left."""
+    rest = b""
+    while select.select([0], [], [], IDLE)[0]:
+        more = os.read(0, 1 << 16)
+        if not more:
+            return
+        *lines, rest = (rest + more).split(b"\n")
+        for line in lines:
+            yield line.decode()
+
+
+def main() -> None:
+    """Answer until there are no more questions."""
+    lines = _lines()
+    task = next(lines, None)
+    if task is None:
+        return
+    for said in answer(task, lines):
+        print(said, flush=True)  # noqa: T201 - the answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Where schemas come from: pinned on the driver, shipped with the tasks, and looked up once for an id nobody pinned."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from stele.client import (
+    ResolvedSchema,
+    Schema,
+    SchemaSnapshot,
+)
+from stele.client.names import split
+from stele.errors import ContentNotFound, DataError, Invalid, NotFound, VersionNotFound
+from stele.formats.avro import AVRO, AvroSchema
+from stele.spark.registry.clients import Registry, RegistryLike, get_client, retry_unavailable
+
+T = TypeVar("T")
+
+UNKNOWN_TTL = 30.0
+"""Seconds for which an id the registry did not know is not asked for again by the same process."""
+
+
+class PinnedSchemas(msgspec.Struct, frozen=True):
+    """The schemas one plan or one batch works with; the same everywhere, whatever is registered meanwhile."""
+
+    subject: str
+    snapshot: SchemaSnapshot
+    reader: ResolvedSchema
+
+    @property
+    def reader_version(self) -> int:
+        """Number of the reader's version in the subject; 0 for a text given by hand."""
+        return self.reader.version
+
+    @property
+    def versions(self) -> dict[int, int]:
+        """Newest version number of the subject by schema id."""
+        mine = [schema for schema in self.snapshot.schemas if schema.subject == self.subject]
+        return {schema.id: schema.version for schema in sorted(mine, key=lambda schema: schema.version)}
+
+
+ReaderLike: TypeAlias = "str | int | Path | Schema | ResolvedSchema"
+"""The reader's schema: `latest`, a version number, the text of a schema in the subject's format, a file with such a
+text, or a `Schema`, which says its format and what it refers to."""
+
+_WORD = re.compile(r"[\w.-]*")
+
+
+def pin_schemas(
+    registry: RegistryLike, subject: str, reader: ReaderLike = "latest", *, patience: float = 0.0
+) -> PinnedSchemas:
+    """Pin the subject's versions now; no subject is '' and needs a reader that is a schema.
+
+    patience   seconds a registry that does not answer is asked again
+    Raises `SubjectNotFound`, `VersionNotFound`, `RegistryUnreachable`, `OSError` for a file that cannot be read.
+    """
+    snapshot = _snapshot(registry, subject, patience)
+    if isinstance(reader, str) and reader.isdecimal():
+        reader = int(reader)
+    if isinstance(reader, int) or reader == "latest":
+        found = snapshot.resolve_version(subject, reader if isinstance(reader, int) else "latest")
+        return PinnedSchemas(subject, snapshot, found)
+    if isinstance(reader, Path):
+        reader = reader.read_text(encoding="utf-8")
+    elif isinstance(reader, str) and _WORD.fullmatch(reader):
+        raise VersionNotFound(reader)
+    if isinstance(reader, str):
+        return PinnedSchemas(subject, snapshot, ResolvedSchema(reader, _format_of(snapshot, subject)))
+    return PinnedSchemas(subject, snapshot, resolve_references(registry, reader, split(subject).context))
+
+
+def _snapshot(registry: RegistryLike, subject: str, patience: float) -> SchemaSnapshot:
+    if isinstance(registry, SchemaSnapshot):
+        return registry
+    if not subject:
+        return SchemaSnapshot(())
+    return retry_unavailable(lambda: get_client(registry).snapshot(subjects=[subject]), patience)
+
+
+def _format_of(snapshot: SchemaSnapshot, subject: str) -> str:
+    return snapshot.resolve_version(subject).schema_type if subject else "AVRO"
+
+
+def resolve_references(registry: RegistryLike, schema: Schema | ResolvedSchema, context: str = "") -> ResolvedSchema:
+    """A schema with all it refers to. Raises `Invalid` for references beside a snapshot, which cannot follow them."""
+    if isinstance(schema, ResolvedSchema):
+        return schema
+    if not isinstance(registry, SchemaSnapshot):
+        return get_client(registry).resolve_schema(schema, context=context)
+    if schema.references:
+        raise Invalid("a snapshot cannot look up what a schema refers to: give a ResolvedSchema")
+    return ResolvedSchema(schema.text, schema.schema_type, metadata=schema.metadata, rule_set=schema.rule_set)
+
+
+def parse_avro(schema: ResolvedSchema) -> AvroSchema:
+    """The schema as the Avro format reads it. Raises `DataError` when it is not Avro or does not parse."""
+    if schema.schema_type != "AVRO":
+        raise DataError(f"its format is {schema.schema_type}, Avro is needed")
+    references = {name: text.encode() for name, text in schema.references.items()}
+    try:
+        return AVRO.parse(schema.text.encode(), references, strict=False)
+    except Invalid as error:
+        raise DataError(f"the text is no Avro schema: {error}") from error
+
+
+class SchemaLookup:
+    """Schemas by id for an engine: the pinned ones, then the registry, once per id. Ids count in the subject's context.
+
+    `met` collects the ids that were asked for, with the pinned ones among them. patience is for a registry that does
+    not answer, in seconds; subjects are those of the pin, where it is made of several.
+    """
+
+    def __init__(
+        self,
+        pinned: PinnedSchemas,
+        registry: RegistryLike,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        patience: float = 0.0,
+        subjects: tuple[str, ...] = (),
+    ) -> None:
+        self.pinned = pinned
+        self.subjects = subjects or ((pinned.subject,) if pinned.subject else ())
+        self.registry = registry
+        self._clock = clock
+        self._patience = patience
+        self._context = split(pinned.subject).context
+        mine = [schema for schema in pinned.snapshot.schemas if schema.context == self._context]
+        self._found: dict[int | UUID, ResolvedSchema] = {schema.id: schema for schema in mine if schema.id}
+        self._found |= {UUID(schema.guid): schema for schema in pinned.snapshot.schemas if schema.guid}
+        self._parsed: dict[int, AvroSchema] = {}
+        self._unknown: dict[object, float] = {}
+        self.requested_ids: set[int] = set()
+
+    def __call__(self, number: int) -> AvroSchema | None:
+        """See `engines.base.Writers`. Raises `RegistryUnreachable` when nobody answers for an id that is not pinned."""
+        found = self.find_schema(number)
+        if found is None:
+            return None
+        if number not in self._parsed:
+            self._parsed[number] = parse_avro(found)
+        return self._parsed[number]
+
+    def find_schema(self, number: int | UUID) -> ResolvedSchema | None:
+        """The schema of an id or a guid, None when there is none. Raises likewise."""
+        if isinstance(number, int):
+            self.requested_ids.add(number)
+        if number not in self._found:
+            found = self.query(number, lambda registry: registry.resolve(number, context=self._context))
+            if found is None:
+                return None
+            self._found[number] = found
+        return self._found[number]
+
+    def query(
+        self, key: object, question: Callable[[Registry], T], absent: type[NotFound] = ContentNotFound
+    ) -> T | None:
+        """The registry's answer; None for the error absent, after which it is not asked again for a while.
+
+        Raises `RegistryUnreachable` and whatever else the registry refuses with.
+        """
+        registry = self.registry
+        if isinstance(registry, SchemaSnapshot) or self._clock() < self._unknown.get(key, 0):
+            return None
+        try:
+            return retry_unavailable(lambda: question(get_client(registry)), self._patience)
+        except absent:
+            self._unknown[key] = self._clock() + UNKNOWN_TTL
+            return None
+
+    def remember_unknown(self, key: object) -> None:
+        """Do not ask this again for a while: the answer was of no use."""
+        self._unknown[key] = self._clock() + UNKNOWN_TTL

@@ -1,0 +1,40 @@
+"""SQL over registered streams: `CREATE STREAM … WITH (…)`, then `SELECT`, and nobody writes a schema by hand.
+
+    from stele.spark import sql
+    sql(spark, "CREATE STREAM orders WITH (topic='orders', bootstrap='broker:9092', registry='http://registry:8081')")
+    sql(spark, "SELECT id, place.city FROM orders").show()                   # as it is now
+    query = sql(spark, "SELECT STREAM * FROM orders").writeStream…           # as it grows
+
+A stream says where records are (`places`) and how the registry reads them (`options`); its table is what
+`from_registry` makes of them with the columns of the version that is newest when a query is planned.
+"""
+
+from stele.spark.stream_sql.running import run, script, sql
+from stele.spark.stream_sql.session import (
+    Description,
+    StreamNotFound,
+    create_stream,
+    describe_stream,
+    drop_stream,
+    list_streams,
+    read_stream,
+)
+from stele.spark.stream_sql.statements import ColumnWanted
+from stele.spark.stream_sql.stream import Stream
+from stele.spark.stream_sql.tokens import StatementInvalid
+
+__all__ = [
+    "ColumnWanted",
+    "Description",
+    "StatementInvalid",
+    "Stream",
+    "StreamNotFound",
+    "create_stream",
+    "describe_stream",
+    "drop_stream",
+    "list_streams",
+    "read_stream",
+    "run",
+    "script",
+    "sql",
+]

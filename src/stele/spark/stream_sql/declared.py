@@ -1,0 +1,119 @@
+"""Columns a statement asks for, against those the registered schema has: found, and cast where no value can be lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from stele.errors import Invalid
+from stele.spark.stream_sql.statements import ColumnWanted
+from stele.spark.stream_sql.tokens import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, DecimalType
+
+_TEXT: Final = re.compile(r"\b(?:VAR)?CHAR\b(?:\(\d+\))?", re.IGNORECASE)
+_DIGITS: Final = {"ByteType": 3, "ShortType": 5, "IntegerType": 10, "LongType": 19}
+"""Whole numbers, narrow ones first, by the digits they may have."""
+_EXACT: Final = {"FloatType": {"ByteType", "ShortType"}, "DoubleType": {"ByteType", "ShortType", "IntegerType"}}
+"""Whole numbers of which every one is a float or a double."""
+_AS_TEXT: Final = {"BooleanType", "DateType", "TimestampType", "TimestampNTZType", "FloatType", "DoubleType", *_DIGITS}
+
+
+class ColumnInvalid(Invalid):
+    """A column of a column list is wrong; `column` is its name."""
+
+    def __init__(self, why: str, column: str) -> None:
+        super().__init__(why)
+        self.column = column
+
+    def __reduce__(self) -> tuple[type[ColumnInvalid], tuple[str, str]]:
+        return ColumnInvalid, (str(self), self.column)
+
+
+def chosen(df: DataFrame, wanted: Sequence[ColumnWanted], free: Sequence[str], what: str) -> list[Column]:
+    """The columns that are wanted, in their order, of a DataFrame that has them under the same names.
+
+    free  columns of which bytes may be read as text, since no schema says what they are
+    what  whose columns they are, for errors
+    Raises `ColumnInvalid`.
+    """
+    from pyspark.sql import functions as f
+
+    by_name = {field.name.lower(): field for field in df.schema.fields}
+    taken: set[str] = set()
+    made = []
+    for column in wanted:
+        if column.name.lower() in taken:
+            raise ColumnInvalid(f"the column {column.name!r} is listed twice", column.name)
+        taken.add(column.name.lower())
+        field = by_name.get(column.name.lower())
+        if field is None:
+            raise ColumnInvalid(
+                f"{what} has no column {column.name!r}: its columns are {', '.join(df.columns)}", column.name
+            )
+        kind = _parsed(column)
+        text = field.name in free and (_name(field.dataType), _name(kind)) == ("BinaryType", "StringType")
+        if not text and not fits(field.dataType, kind):
+            raise ColumnInvalid(
+                f"the column {column.name!r} of {what} is {field.dataType.simpleString()}, of which not every value is "
+                f"{kind.simpleString()}: declare what it is, and cast in the query",
+                column.name,
+            )
+        metadata = {"comment": column.comment} if column.comment is not None else {}
+        made.append(f.col(quote(field.name)).cast(kind).alias(column.name, metadata=metadata))
+    return made
+
+
+def _parsed(column: ColumnWanted) -> DataType:
+    """The type as Spark reads it; texts have no greatest length."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import DataType
+
+    try:
+        return DataType.fromDDL(_TEXT.sub("STRING", column.type))
+    except PySparkException:
+        raise ColumnInvalid(f"{column.type} is no type of Spark's", column.name) from None
+
+
+def fits(held: DataType, wanted: DataType) -> bool:
+    """Whether every value of one type is one of the other, without loss."""
+    from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
+
+    mine, theirs = _name(held), _name(wanted)
+    match held, wanted:
+        case ArrayType(), ArrayType():
+            return fits(held.elementType, wanted.elementType)
+        case MapType(), MapType():
+            return fits(held.keyType, wanted.keyType) and fits(held.valueType, wanted.valueType)
+        case StructType(), StructType():
+            return [field.name.lower() for field in held] == [field.name.lower() for field in wanted] and all(
+                fits(one.dataType, other.dataType) for one, other in zip(held, wanted, strict=True)
+            )
+        case DecimalType(), DecimalType():
+            return _decimal(held.precision - held.scale, held.scale, wanted)
+        case _, DecimalType() if mine in _DIGITS:
+            return _decimal(_DIGITS[mine], 0, wanted)
+        case DecimalType(), _:
+            return theirs == "StringType"
+    if mine == theirs or mine in {"NullType", "VoidType"}:
+        return True
+    if theirs == "StringType":
+        return mine in _AS_TEXT
+    if mine in _DIGITS and theirs in _DIGITS:
+        return _DIGITS[mine] <= _DIGITS[theirs]
+    return mine in _EXACT.get(theirs, ()) or (mine, theirs) in {
+        ("FloatType", "DoubleType"),
+        ("DateType", "TimestampType"),
+        ("DateType", "TimestampNTZType"),
+    }
+
+
+def _decimal(whole: int, scale: int, wanted: DecimalType) -> bool:
+    return wanted.scale >= scale and wanted.precision - wanted.scale >= whole
+
+
+def _name(kind: Any) -> str:
+    return type(kind).__name__

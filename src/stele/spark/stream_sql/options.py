@@ -1,0 +1,299 @@
+"""What `WITH (…)` may say of a stream, and what the settings of the session say where it does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Final, cast
+
+from stele.errors import Invalid
+from stele.spark.registry.clients import PATIENCE
+from stele.spark.stream_sql.places import Files, Kafka, Place, Source, Table
+
+if TYPE_CHECKING:
+    from stele.spark.decode.rules import RulesLike
+
+OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "topic": ("kafka.topic", "kafka-topic", "connector.topic"),
+    "bootstrap": ("kafka.bootstrap.servers", "bootstrap.servers"),
+    "path": (),
+    "format": (),
+    "source": (),
+    "table": (),
+    "pravega-stream": (),
+    "column": (),
+    "headers": (),
+    "starting": (),
+    "registry": (),
+    "subject": (),
+    "reader": (),
+    "wire": (),
+    "mode": (),
+    "message": ("format.thrift-class",),
+    "rules": (),
+    "engine": (),
+    "recursion": (),
+    "extras": (),
+    "patience": (),
+    "format.type": ("value-format",),
+    "format.thrift-package": (),
+    "update-mode": (),
+}
+"""Names of options, and others by which they are known. Case does not count, and `_` is `-`."""
+PASSED: Final = ("kafka.", "option.")
+"""Beginnings of options that are handed on: to Kafka's client, and to Spark's source."""
+SETTINGS: Final = ("stele.", "spark.stele.")
+"""Beginnings of the settings of a session that stand in for options. The second one `spark-submit --conf` takes."""
+
+MODES: Final = ("FAILFAST", "PERMISSIVE", "DEADLETTER")
+_DEFAULTS: Final = {"registry", "bootstrap", "wire", "mode", "rules", "engine", "patience", "extras"}
+"""Options that a setting may give for all streams."""
+_NAMES: Final = {other: name for name, others in OPTIONS.items() for other in (name, *others)}
+_SCOPED: Final = re.compile(r"([^/]+)/([^/]+)")
+_WAYS: Final = ("path", "source", "table", "topic")
+
+
+class OptionInvalid(Invalid):
+    """An option is wrong; `option` is its name as it was given."""
+
+    def __init__(self, why: str, option: str) -> None:
+        super().__init__(why)
+        self.option = option
+
+    def __reduce__(self) -> tuple[type[OptionInvalid], tuple[str, str]]:
+        return OptionInvalid, (str(self), self.option)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a stream is read: its place, and what `from_registry` wants to know.
+
+    subjects     one; several, which make a struct each; none, for records of any type
+    format_type  what the schema's language has to be, in capitals; '' for any
+    extras       whether columns of the source beside the records are columns of the stream
+    """
+
+    place: Place
+    registry: str
+    subjects: tuple[str, ...]
+    topic: str
+    reader: str
+    wire: str
+    mode: str
+    message: str
+    rules: RulesLike
+    engine: str
+    extras: bool
+    patience: float
+    recursion: int
+    format_type: str
+
+
+class _Said:
+    """Options by their first names, beside how they were written."""
+
+    def __init__(self, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
+        self.values: dict[str, str] = {}
+        self.written: dict[str, str] = {}
+        self.passed: dict[str, dict[str, str]] = {prefix: {} for prefix in PASSED}
+        for written, value in given.items():
+            self._add(written, value)
+        pravega = self.values.get("pravega-stream")
+        if pravega is not None:
+            scoped = _SCOPED.fullmatch(pravega)
+            if scoped is None:
+                raise self.wrong("pravega-stream", f"is 'scope/stream', not {pravega!r}")
+            self._fill(_pravega(scoped[1], scoped[2], settings))
+            self._fill({"wire": f"pravega:{pravega}", "subject": pravega})
+        self._fill(_defaults(settings))
+
+    def _add(self, written: str, value: str) -> None:
+        name, prefix, rest = _named(written)
+        if not isinstance(value, str):
+            raise OptionInvalid(f"the option {written!r} is a text, not {value!r}", written)
+        if name:
+            if name in self.values:
+                raise OptionInvalid(f"{written!r} says again what {self.written[name]!r} says", written)
+            self.values[name], self.written[name] = value, written
+        elif prefix:
+            self.passed[prefix][rest] = value
+        else:
+            known = ", ".join([*OPTIONS, *(f"{each}*" for each in PASSED)])
+            raise OptionInvalid(f"there is no option {written!r}; there are {known}", written)
+
+    def _fill(self, more: Mapping[str, str]) -> None:
+        """Take what nobody said before."""
+        placed = any(way in self.values for way in _WAYS)
+        for written, value in more.items():
+            name, prefix, rest = _named(written)
+            if name in _WAYS and placed:
+                continue
+            if name and name not in self.values:
+                self.values[name], self.written[name] = value, written
+            elif prefix:
+                self.passed[prefix].setdefault(rest, value)
+
+    def get(self, name: str, otherwise: str = "") -> str:
+        """The value of an option."""
+        return self.values.get(name, otherwise)
+
+    def wrong(self, name: str, why: str) -> OptionInvalid:
+        """An error about an option."""
+        written = self.written.get(name, name)
+        return OptionInvalid(f"the option {written!r} {why}", written)
+
+
+def reading(name: str, given: Mapping[str, str], settings: Mapping[str, str]) -> Reading:
+    """How the stream of a name is read.
+
+    given     options as they were written
+    settings  of the session; those that begin with `SETTINGS` count
+    Raises `OptionInvalid`, `Invalid` when nothing says where the records or the registry are.
+    """
+    said = _Said(given, settings)
+    _check_words(said)
+    wire = said.get("wire", "confluent")
+    return Reading(
+        place=_place(name, said, wire),
+        registry=said.get("registry"),
+        subjects=_subjects(name, said),
+        topic=said.get("topic"),
+        reader=said.get("reader", "latest"),
+        wire=wire,
+        mode=said.get("mode", "FAILFAST").upper(),
+        message=_message(said),
+        rules=cast("RulesLike", said.get("rules", "refuse").lower()),
+        engine=said.get("engine", "auto"),
+        extras=said.get("extras", "true").lower() == "true",
+        patience=_seconds(said),
+        recursion=_depth(said),
+        format_type=said.get("format.type").upper(),
+    )
+
+
+def _named(written: str) -> tuple[str, str, str]:
+    """The first name of an option; or the beginning of one that is handed on, and the rest of it."""
+    name = written.strip().lower().replace("_", "-")
+    if name in _NAMES:
+        return _NAMES[name], "", ""
+    for prefix in PASSED:
+        if name.startswith(prefix) and len(name) > len(prefix):
+            return "", prefix, written.strip()[len(prefix) :]
+    return "", "", ""
+
+
+def _defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    own = _settings(settings)
+    return {name: value for name, value in own.items() if name in _DEFAULTS or name.startswith("kafka.")}
+
+
+def _settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
+    """Settings of the session by what stands behind their beginning; `stele.x` wins over `spark.stele.x`."""
+    found: dict[str, str] = {}
+    for prefix in reversed(SETTINGS):
+        begin = prefix + inner
+        found |= {name[len(begin) :]: value for name, value in settings.items() if name.startswith(begin)}
+    return found
+
+
+def _pravega(scope: str, stream: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """What the session says of all of Pravega's streams, with the names of this one put in."""
+    own = _settings(settings, "pravega.")
+    return {name: value.replace("{scope}", scope).replace("{stream}", stream) for name, value in own.items()}
+
+
+def _check_words(said: _Said) -> None:
+    """Raise for words that are none of those there are."""
+    words = {
+        "mode": MODES,
+        "extras": ("true", "false"),
+        "rules": ("refuse", "run", "ignore"),
+        "update-mode": ("append",),
+    }
+    for name, known in words.items():
+        value = said.values.get(name)
+        if value is not None and value.lower() not in {word.lower() for word in known}:
+            raise said.wrong(name, f"is {' or '.join(known)}, not {value!r}")
+    reader = said.get("reader", "latest")
+    if reader != "latest" and not (reader.isascii() and reader.isdigit() and len(reader) < 10):
+        raise said.wrong("reader", f"is latest or the number of a version, not {reader!r}")
+
+
+def _seconds(said: _Said) -> float:
+    text = said.get("patience", str(PATIENCE))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not isfinite(seconds) or seconds < 0:
+        raise said.wrong("patience", f"is a number of seconds, not {text!r}")
+    return seconds
+
+
+def _depth(said: _Said) -> int:
+    text = said.get("recursion", "0")
+    if not (text.isascii() and text.isdigit() and len(text) < 4):
+        raise said.wrong("recursion", f"is how often a type may stand inside itself, not {text!r}")
+    return int(text)
+
+
+def _message(said: _Said) -> str:
+    """The message to read; of a class of Java its own name."""
+    message = said.get("message")
+    written = said.written.get("message", "")
+    return message if written.lower() == "message" else message.rpartition(".")[2]
+
+
+def _subjects(name: str, said: _Said) -> tuple[str, ...]:
+    """What was said, the group of Pravega's stream, or the subject of the topic's values."""
+    subject = said.values.get("subject")
+    if subject is None:
+        return (f"{said.get('topic') or name}-value",)
+    if subject.strip() == "*":
+        return ()
+    found = tuple(part.strip() for part in subject.split(","))
+    if not all(found):
+        raise said.wrong("subject", f"is a subject, several with commas, or '*', not {subject!r}")
+    return found
+
+
+def _place(name: str, said: _Said, wire: str) -> Place:
+    """Where the records are. Raises `Invalid` when nobody says so."""
+    from stele.spark.wires import wire_named
+
+    passed = said.passed["option."]
+    column, headers = said.get("column", "value"), said.get("headers")
+    starting = said.get("starting", "earliest")
+    for one, other in (("source", "table"), ("path", "table"), ("source", "format")):
+        if one in said.values and other in said.values:
+            raise said.wrong(other, f"does not go with {said.written[one]!r}")
+    if "table" in said.values:
+        return Table(said.get("table"), passed, column, headers, starting)
+    if "source" in said.values:
+        more = {"path": said.get("path")} if "path" in said.values else {}
+        return Source(said.get("source"), {**more, **passed}, column, headers, starting)
+    if "path" in said.values:
+        shape = said.get("format", "parquet")
+        column = said.get("column", "content" if shape.lower() == "binaryfile" else "value")
+        return Files(said.get("path"), shape, passed, column, headers, starting)
+    if said.get("pravega-stream") and "topic" not in said.values:
+        raise Invalid(
+            f"nothing says where the events of {said.get('pravega-stream')!r} are: Spark 4 has no connector for "
+            "Pravega. Give the option path (files of events), table or source, or set stele.pravega.path "
+            "= '/events/{scope}/{stream}' for all streams of the session"
+        )
+    if "topic" not in said.values:
+        raise Invalid(f"nothing says where the records of {name!r} are: give the option topic, path, table or source")
+    if not said.get("bootstrap"):
+        raise said.wrong("topic", "needs a broker: give the option bootstrap or set stele.bootstrap = 'host:9092'")
+    with_headers = bool(headers) or wire_named(wire).needs_headers
+    return Kafka(
+        said.get("topic"),
+        said.get("bootstrap"),
+        {**{f"kafka.{each}": value for each, value in said.passed["kafka."].items()}, **passed},
+        column,
+        "headers" if with_headers else "",
+        starting,
+    )

@@ -1,0 +1,246 @@
+"""Where the records of streams are, and how Spark reads and writes them there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from stele.errors import Invalid, NotFound
+from stele.spark.stream_sql.tokens import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+EARLIEST, LATEST = "earliest", "latest"
+_TEXTS: Final = {"json", "csv"}
+"""Formats that hold bytes as base64 text."""
+_GLOB: Final = frozenset("*?[{")
+
+
+class Place(Protocol):
+    """A place of records. column has them, headers their headers ('' where there are none)."""
+
+    @property
+    def column(self) -> str:
+        """The column with the records."""
+        ...
+
+    @property
+    def headers(self) -> str:
+        """The column with headers of records; '' for none."""
+        ...
+
+    def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
+        """The records with all that is beside them. Raises `Invalid`, `NotFound`."""
+        ...
+
+    def write(self, df: DataFrame) -> None:
+        """Add records; df has the column of the records, binary, and others. Raises `Invalid`."""
+        ...
+
+    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+        """Columns beside the records that can be written, and whether all of them must be."""
+        ...
+
+    def __str__(self) -> str:
+        """The place in a few words, without secrets."""
+        ...
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """A topic, through Spark's connector for Kafka. starting is `earliest`, `latest` or JSON of offsets."""
+
+    topic: str
+    bootstrap: str
+    options: Mapping[str, str]
+    column: str
+    headers: str
+    starting: str
+
+    def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
+        """See `Place`."""
+        start = self.starting
+        if start not in {EARLIEST, LATEST} and not start.lstrip().startswith("{"):
+            raise Invalid(f"starting is earliest, latest or the JSON of offsets, not {start!r}")
+        if not streaming and start == LATEST:
+            start = EARLIEST
+        own = {"kafka.bootstrap.servers": self.bootstrap, "subscribe": self.topic, "startingOffsets": start}
+        if self.headers:
+            own["includeHeaders"] = "true"
+        reader = spark.readStream if streaming else spark.read
+        with _connector():
+            df = reader.format("kafka").options(**own, **self._more(own)).load()
+            df.columns  # noqa: B018 - on Spark Connect only this asks
+            return df
+
+    def write(self, df: DataFrame) -> None:
+        """See `Place`."""
+        own = {"kafka.bootstrap.servers": self.bootstrap, "topic": self.topic}
+        with _connector():
+            df.withColumnRenamed(self.column, "value").write.format("kafka").options(**own, **self._more(own)).save()
+
+    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+        """See `Place`."""
+        del spark
+        return ("key", "partition", "headers"), False
+
+    def _more(self, own: Mapping[str, str]) -> dict[str, str]:
+        mine = {name.lower() for name in own}
+        return {name: value for name, value in self.options.items() if name.lower() not in mine}
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} at {self.bootstrap}"
+
+
+@contextmanager
+def _connector() -> Iterator[None]:
+    """Say what is missing when Spark has no connector for Kafka."""
+    from pyspark import __version__
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        if "data source: kafka" not in str(error):
+            raise
+        line = ".".join(__version__.split(".")[:3])
+        raise Invalid(
+            "this session of Spark has no connector for Kafka: start it with "
+            f"spark.jars.packages=org.apache.spark:spark-sql-kafka-0-10_2.13:{line}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one folder in a format Spark reads. In JSON and CSV records are base64 text."""
+
+    path: str
+    format: str
+    options: Mapping[str, str]
+    column: str
+    headers: str
+    starting: str
+
+    def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
+        """See `Place`. An empty folder is a stream without records so far."""
+        _from_the_start(self.starting)
+        if "://" not in self.path and not set(self.path) & _GLOB and not Path(self.path).exists():
+            raise NotFound(f"there is nothing at {self.path} to read records from")
+        reader = self._reader(spark.read)
+        df: DataFrame = reader.load(self.path) if self._has_files() else reader.schema(self._least()).load(self.path)
+        if streaming:
+            df = self._reader(spark.readStream).schema(df.schema).load(self.path)
+        return self._bytes(df)
+
+    def write(self, df: DataFrame) -> None:
+        """See `Place`."""
+        from pyspark.sql import functions as f
+
+        if self.format.lower() == "binaryfile":
+            raise Invalid("Spark does not write binaryFile: INSERT needs files of another format")
+        if self._text():
+            df = df.withColumn(self.column, f.base64(f.col(quote(self.column))))
+        writer = df.write.format(self.format).mode("append").options(**self.options)
+        (writer.option("header", "true") if self.format.lower() == "csv" else writer).save(self.path)
+
+    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+        """See `Place`: files of one folder have the same columns."""
+        return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), True
+
+    def _reader(self, reader: Any) -> Any:
+        reader = reader.format(self.format).options(**self.options)
+        return reader.option("header", "true") if self.format.lower() == "csv" else reader
+
+    def _text(self) -> bool:
+        return self.format.lower() in _TEXTS
+
+    def _least(self) -> str:
+        return f"{quote(self.column)} {'string' if self._text() else 'binary'}"
+
+    def _has_files(self) -> bool:
+        """Whether there is a file to learn the columns from, as far as one can see from here."""
+        folder = Path(self.path)
+        if not folder.is_dir():
+            return True
+        return any(found.is_file() and not _hidden(found.relative_to(folder)) for found in folder.rglob("*"))
+
+    def _bytes(self, df: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import StringType
+
+        if self._text() and self.column in df.columns and isinstance(df.schema[self.column].dataType, StringType):
+            return df.withColumn(self.column, f.unbase64(f.col(quote(self.column))))
+        return df
+
+    def __str__(self) -> str:
+        return f"{self.format} files of {self.path}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Any source Spark knows, by its name, with its own options."""
+
+    format: str
+    options: Mapping[str, str]
+    column: str
+    headers: str
+    starting: str
+
+    def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
+        """See `Place`."""
+        _from_the_start(self.starting)
+        reader = spark.readStream if streaming else spark.read
+        return reader.format(self.format).options(**self.options).load()
+
+    def write(self, df: DataFrame) -> None:
+        """See `Place`."""
+        df.write.format(self.format).mode("append").options(**self.options).save()
+
+    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+        """See `Place`."""
+        return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), False
+
+    def __str__(self) -> str:
+        return f"source {self.format}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or view of the session's catalogues."""
+
+    name: str
+    options: Mapping[str, str]
+    column: str
+    headers: str
+    starting: str
+
+    def read(self, spark: SparkSession, *, streaming: bool) -> DataFrame:
+        """See `Place`."""
+        _from_the_start(self.starting)
+        reader = spark.readStream if streaming else spark.read
+        return reader.options(**self.options).table(self.name)
+
+    def write(self, df: DataFrame) -> None:
+        """See `Place`."""
+        df.write.mode("append").options(**self.options).saveAsTable(self.name)
+
+    def takes(self, spark: SparkSession) -> tuple[tuple[str, ...], bool]:
+        """See `Place`."""
+        return tuple(name for name in self.read(spark, streaming=False).columns if name != self.column), True
+
+    def __str__(self) -> str:
+        return f"table {self.name}"
+
+
+def _hidden(path: Path) -> bool:
+    """Whether Spark passes over a file: its name, or that of a folder on the way, begins so and is no partition."""
+    return any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in path.parts)
+
+
+def _from_the_start(starting: str) -> None:
+    if starting != EARLIEST:
+        raise Invalid("starting is for topics: other sources are read from their beginning, or by options of their own")

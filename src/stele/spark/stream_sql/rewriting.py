@@ -1,0 +1,222 @@
+"""Where a query names streams, and the query as Spark takes it.
+
+    SELECT * FROM orders                       batch: the view `orders`
+    SELECT * FROM STREAM(orders) o             streaming: the view `orders$stream`
+    SELECT * FROM STREAM orders                the same
+    SELECT STREAM * FROM orders                every stream of the statement is streaming
+
+A column called stream is to be put in backquotes where it comes first in a SELECT. Names of common table expressions
+hide streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from stele.spark.stream_sql.tokens import Kind, Piece, Token, place, quote
+
+STREAMING: Final = "$stream"
+"""Behind the name of a view: the same as it grows."""
+
+_END: Final = Token(Kind.MARK, "", 0, 0)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_FROM_ENDS: Final = _words(
+    "CLUSTER DISTRIBUTE EXCEPT GROUP HAVING INTERSECT LIMIT MINUS OFFSET ORDER QUALIFY SELECT SORT UNION WHERE WINDOW"
+)
+_NO_ALIAS: Final = _FROM_ENDS | _words(
+    "ANTI CROSS FROM FULL INNER INSERT JOIN LATERAL LEFT NATURAL ON OUTER PIVOT RIGHT SEMI UNPIVOT USING WHEN"
+)
+_BEHIND_COLUMN: Final = _words("AND AS BETWEEN COLLATE DIV FROM ILIKE IN IS LIKE NOT OR RLIKE UNION EXCEPT INTERSECT")
+
+
+class Reference(NamedTuple):
+    """A stream in a FROM clause: the tokens, from the first (a STREAM, perhaps) to behind the last."""
+
+    name: str
+    first: int
+    behind: int
+    streaming: bool
+
+
+class _Change(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query for Spark, the streams it reads, and the way back to the text it was made of."""
+
+    text: str
+    batch: frozenset[str]
+    streaming: frozenset[str]
+    piece: Piece
+    changes: Sequence[_Change] = field(repr=False)
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column in the original of an offset into the query for Spark."""
+        shift = self.piece.tokens[0].start
+        for start, end, text in self.changes:
+            here = start - shift
+            if offset < here:
+                break
+            if offset < here + len(text):
+                return place(self.piece.text, start)
+            shift += end - start - len(text)
+        return place(self.piece.text, min(offset + shift, len(self.piece.text)))
+
+    def place_of(self, line: int, position: int) -> tuple[int, int]:
+        """The same of a line, from 1, and a position in it, from 0, as Spark says them."""
+        before = self.text.split("\n")[: line - 1]
+        return self.place(sum(len(each) + 1 for each in before) + position)
+
+
+def rewritten(piece: Piece, known: Collection[str]) -> Query:
+    """A query of Spark's for a piece of text. known are the names of streams, in lower case."""
+    tokens = piece.tokens
+    everywhere = [at for at in range(len(tokens)) if _selects_stream(tokens, at)]
+    hidden = set(_expressions(tokens))
+    relations = list(references(tokens, frozenset(known) - hidden)) if known else []
+    changes = [_Change(tokens[at].start, tokens[at].end, "") for at in everywhere]
+    streaming: set[str] = set()
+    taken: set[int] = set()
+    for each in relations:
+        if each.streaming or everywhere:
+            streaming.add(each.name.lower())
+            taken.update(range(each.first, each.behind))
+            changes.append(_streamed(tokens, each))
+    batch: set[str] = set()
+    for at, token in enumerate(tokens):
+        name = token.name
+        if at in taken or name is None or name.lower() not in known or name.lower() in hidden:
+            continue
+        batch.add(name.lower())
+        if "$" in token.text and token.kind is Kind.WORD:
+            changes.append(_Change(token.start, token.end, quote(name)))
+    changes.sort()
+    return Query(_changed(piece, changes), frozenset(batch), frozenset(streaming), piece, changes)
+
+
+def _changed(piece: Piece, changes: Sequence[_Change]) -> str:
+    at, end = piece.tokens[0].start, piece.tokens[-1].end
+    parts = []
+    for change in changes:
+        parts += [piece.text[at : change.start], change.text]
+        at = change.end
+    return "".join([*parts, piece.text[at:end]])
+
+
+def _streamed(tokens: Sequence[Token], found: Reference) -> _Change:
+    """The streaming view, under the stream's own name unless the query gives another."""
+    after = tokens[found.behind] if found.behind < len(tokens) else _END
+    named = after.kind is Kind.QUOTED or (after.kind is Kind.WORD and after.word not in _NO_ALIAS)
+    alias = "" if named else f" AS {quote(found.name)}"
+    view = quote(found.name + STREAMING)
+    return _Change(tokens[found.first].start, tokens[found.behind - 1].end, view + alias)
+
+
+def _selects_stream(tokens: Sequence[Token], at: int) -> bool:
+    """Whether this is the STREAM of `SELECT STREAM`, not a column of that name."""
+    if tokens[at].word != "STREAM" or not at or tokens[at - 1].word != "SELECT" or at + 1 == len(tokens):
+        return False
+    after = tokens[at + 1]
+    if after.word == "*":
+        behind = tokens[at + 2].word if at + 2 < len(tokens) else ""
+        return behind in {"FROM", ",", "EXCEPT", ""}
+    if after.kind is Kind.MARK:
+        return after.word == "("
+    return after.word not in _BEHIND_COLUMN
+
+
+def _expressions(tokens: Sequence[Token]) -> Iterator[str]:
+    """Names of common table expressions, in lower case."""
+    for at, token in enumerate(tokens):
+        if not at or tokens[at - 1].word not in {"WITH", "RECURSIVE", ","} or token.name is None:
+            continue
+        behind = at + 1
+        if behind < len(tokens) and tokens[behind].word == "(":
+            behind += 1
+            while behind < len(tokens) and tokens[behind].word not in {"(", ")"}:
+                behind += 1
+            behind += 1
+        if [each.word for each in tokens[behind : behind + 2]] == ["AS", "("]:
+            yield token.name.lower()
+
+
+@dataclass(slots=True)
+class _Level:
+    """What is known within one pair of parentheses."""
+
+    fresh: bool = True
+    selecting: bool = False
+    listing: bool = False
+    expecting: bool = False
+
+
+def references(tokens: Sequence[Token], known: Collection[str]) -> Iterator[Reference]:
+    """The streams a query reads from: names of known ones where a relation stands."""
+    levels = [_Level()]
+    merging = bool(tokens) and tokens[0].word == "MERGE"
+    at = 0
+    while at < len(tokens):
+        level = levels[-1]
+        if level.expecting:
+            found = _reference(tokens, at, known)
+            if found is not None:
+                yield found
+                level.expecting, at = False, found.behind
+                continue
+        _step(levels, tokens, at, merging=merging)
+        level.fresh = False
+        at += 1
+
+
+def _step(levels: list[_Level], tokens: Sequence[Token], at: int, *, merging: bool) -> None:
+    """What one token changes."""
+    level, word = levels[-1], tokens[at].word
+    if word == "(":
+        levels.append(_Level(listing=level.expecting, expecting=level.expecting))
+        level.expecting = False
+    elif word == ")":
+        if len(levels) > 1:
+            levels.pop()
+        levels[-1].expecting = False
+    elif word == "FROM":
+        distinct = at > 1 and tokens[at - 1].word == "DISTINCT" and tokens[at - 2].word in {"IS", "NOT"}
+        if (level.selecting or level.fresh) and not distinct:
+            level.selecting = level.listing = level.expecting = True
+    elif word in _FROM_ENDS or (word == "|" and at + 1 < len(tokens) and tokens[at + 1].word == ">"):
+        level.listing = level.expecting = False
+        level.selecting = level.selecting or word == "SELECT"
+    elif word in {"JOIN", "TABLE"} or (word == "USING" and merging):
+        level.expecting = True
+    elif word == ",":
+        level.expecting = level.listing
+    elif word != "LATERAL":
+        level.expecting = False
+
+
+def _reference(tokens: Sequence[Token], at: int, known: Collection[str]) -> Reference | None:
+    """The stream that is named here, behind STREAM or STREAM( perhaps."""
+
+    def named(place: int) -> str | None:
+        name = tokens[place].name if place < len(tokens) else None
+        after = tokens[place + 1].word if place + 1 < len(tokens) else ""
+        return name if name is not None and name.lower() in known and after not in {".", "("} else None
+
+    if tokens[at].word == "STREAM" and at + 1 < len(tokens):
+        if (name := named(at + 1)) is not None:
+            return Reference(name, at, at + 2, streaming=True)
+        closed = at + 3 < len(tokens) and tokens[at + 1].word == "(" and tokens[at + 3].word == ")"
+        if closed and (name := named(at + 2)) is not None:
+            return Reference(name, at, at + 4, streaming=True)
+    name = named(at)
+    return None if name is None else Reference(name, at, at + 1, streaming=False)

@@ -1,0 +1,132 @@
+"""Rows for eyes and programs: a grid of text, a table of HTML, lines of JSON, CSV."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from rich.cells import cell_len, set_cell_size
+
+from stele.templates import render_template
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WIDEST: Final = 60
+"""Characters of a cell that a grid or an HTML table shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The first rows of a DataFrame; more: there are others."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+    more: bool = False
+
+
+def first_rows(df: DataFrame, most: int) -> Rows:
+    """At most so many rows of a batch DataFrame; 0: all. Raises what Spark raises."""
+    taken = df.limit(most + 1).collect() if most else df.collect()
+    rows = [tuple(row) for row in taken]
+    return Rows(tuple(df.columns), rows[:most] if most else rows, more=bool(most) and len(rows) > most)
+
+
+def grid(found: Rows) -> str:
+    """Columns side by side under their names, and how many rows these are."""
+    lines = [[_cell(name) for name in found.columns], *([_cell(_text(each)) for each in row] for row in found.rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    drawn = [" | ".join(set_cell_size(*pair) for pair in zip(line, widths, strict=True)).rstrip() for line in lines]
+    drawn.insert(1, "-+-".join("-" * width for width in widths))
+    return "\n".join([*drawn, _count(found)])
+
+
+def html(found: Rows) -> str:
+    """The same as an HTML table, everything in it escaped."""
+    rows = [[_cell(_text(each)) for each in row] for row in found.rows]
+    columns = [_cell(name) for name in found.columns]
+    return render_template("stele.spark.stream_sql", "rows.html.j2", columns=columns, rows=rows, count=_count(found))
+
+
+def json_lines(found: Rows) -> Iterator[str]:
+    """Each row as one JSON object. A name that stands twice gets a number behind it; bytes are base64."""
+    names = list(_distinct(found.columns))
+    for row in found.rows:
+        yield msgspec.json.encode(dict(zip(names, map(_plain, row), strict=True))).decode()
+
+
+def csv_text(found: Rows, *, head: bool) -> str:
+    """The rows as CSV, under their names if asked; null is empty, parts are JSON."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if head:
+        writer.writerow(found.columns)
+    writer.writerows([_field(_plain(each)) for each in row] for row in found.rows)
+    return out.getvalue()
+
+
+def _count(found: Rows) -> str:
+    number = len(found.rows)
+    return f"({number} row{'s' * (number != 1)}{', and there are more' * found.more})"
+
+
+def _cell(text: str) -> str:
+    """On one line, without what a terminal would obey, and not too wide."""
+    clean = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text[: WIDEST + 1])
+    return clean if len(clean) <= WIDEST else clean[: WIDEST - 1] + "…"
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case bytes() | bytearray():
+            return f"X'{bytes(value[:WIDEST]).hex().upper()}'"
+        case str() | int() | float() | Decimal() | date() | timedelta():
+            return str(value)
+    return msgspec.json.encode(_plain(value)).decode()
+
+
+def _plain(value: Any) -> Any:
+    """A value of Spark's as JSON has it."""
+    match value:
+        case None | bool() | str() | float():
+            return value
+        case int():
+            return value if -(2**63) <= value < 2**64 else str(value)
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode()
+        case datetime() | date():
+            return value.isoformat()
+        case dict():
+            return {key if isinstance(key, str) else _text(key): _plain(each) for key, each in value.items()}
+        case tuple() if hasattr(value, "__fields__"):
+            return dict(zip(_distinct(value.__fields__), map(_plain, value), strict=True))
+        case list() | tuple():
+            return [_plain(each) for each in value]
+    return str(value)
+
+
+def _field(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
+
+
+def _distinct(names: Iterable[str]) -> Iterator[str]:
+    taken: set[str] = set()
+    for name in names:
+        free, number = name, 2
+        while free in taken:
+            free, number = f"{name}_{number}", number + 1
+        taken.add(free)
+        yield free

@@ -1,0 +1,166 @@
+"""What a column says of itself in its metadata, so that a type comes back from Spark as it went in.
+
+The entry `comment` is the documentation, as everywhere in Spark. The entry `stele` is the JSON text of an object (Spark
+keeps no lists of unlike things in metadata); each member is there only where the column's name, type and nullability do
+not say the same:
+
+    number, default, aliases, constraints   as in the model
+    required, nullable                      as in the model
+    oneof                                   the group of which a datum has at most one
+    type                                    see `note_of`
+
+Metadata can be anything: what does not have the right shape is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from stele.errors import MalformedSchema
+from stele.formats.conversion.model import (
+    Decimal,
+    Duration,
+    Enumeration,
+    EnumSymbol,
+    Fixed,
+    RecordType,
+    Scalar,
+    ScalarKind,
+    Time,
+    Timestamp,
+    TimeUnit,
+    Type,
+)
+from stele.formats.json_reader import decode_json
+
+COMMENT: Final = "comment"
+"""Metadata entry with the documentation."""
+
+NOTES: Final = "stele"
+"""Metadata entry with the rest."""
+
+MAX_DEPTH: Final = 200
+"""Objects and lists inside each other in the notes of one column."""
+
+
+def metadata_of(doc: str, notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a column."""
+    made = {COMMENT: doc} if doc else {}
+    return {**made, NOTES: json.dumps(notes)} if notes else made
+
+
+def notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The notes in a column's metadata; empty when there are none, or they are no JSON object."""
+    text = metadata.get(NOTES)
+    if not isinstance(text, str):
+        return {}
+    try:
+        found = decode_json(text.encode("utf-8", "replace"), max_depth=MAX_DEPTH)
+    except MalformedSchema:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def note_of(kind: Type) -> Any:
+    """The note for a type without parts: `uint8`, `{"timestamp": "ns", "utc": true}` …"""
+    match kind:
+        case Scalar():
+            return kind.kind.value
+        case Decimal():
+            return {"decimal": [kind.precision, kind.scale]}
+        case Time():
+            return {"time": kind.unit.value}
+        case Timestamp():
+            return {"timestamp": kind.unit.value, "utc": kind.utc}
+        case Duration():
+            return {"duration": kind.unit.value, "calendar": kind.calendar}
+    raise TypeError(type(kind).__name__)
+
+
+def type_in(note: Any) -> Type | None:
+    """The type without parts that a note names; None for anything else."""
+    try:
+        match note:
+            case str():
+                return Scalar(ScalarKind(note))
+            case {"decimal": [int() | None as precision, int(scale)]}:
+                return Decimal(precision, scale)
+            case {"time": str(unit)}:
+                return Time(TimeUnit(unit))
+            case {"timestamp": str(unit), "utc": bool(utc)}:
+                return Timestamp(TimeUnit(unit), utc)
+            case {"duration": str(unit), "calendar": bool(calendar)}:
+                return Duration(TimeUnit(unit), calendar)
+    except ValueError:
+        return None
+    return None
+
+
+def enum_note(item: Enumeration) -> dict[str, Any]:
+    """The note for an enumeration, whose column is text."""
+    symbols = [[symbol.name, symbol.number, symbol.doc] for symbol in item.symbols]
+    return {"enum": {"name": item.name, "symbols": symbols, "default": item.default, **_head(item)}}
+
+
+def enum_in(note: Any) -> Enumeration | None:
+    """The enumeration that a note describes; None for anything else."""
+    match note:
+        case {"enum": {"name": str(name), "symbols": list(symbols), "default": str(default), **rest}}:
+            pass
+        case _:
+            return None
+    made: list[EnumSymbol] = []
+    for each in symbols:
+        match each:
+            case [str(text), int() | None as number, str(doc)]:
+                made.append(EnumSymbol(text, number, doc))
+            case _:
+                return None
+    doc, aliases = head_in(rest)
+    return Enumeration(name, tuple(made), default, doc, aliases)
+
+
+def fixed_note(item: Fixed) -> dict[str, Any]:
+    """The note for bytes of one length."""
+    return {"fixed": {"name": item.name, "size": item.size, **_head(item)}}
+
+
+def fixed_in(note: Any) -> Fixed | None:
+    """The fixed type that a note describes; None for anything else."""
+    match note:
+        case {"fixed": {"name": str(name), "size": int(size), **rest}}:
+            doc, aliases = head_in(rest)
+            return Fixed(name, size, doc, aliases)
+    return None
+
+
+def record_note(item: RecordType, usual: str) -> dict[str, Any] | None:
+    """The note for a struct; None where the record has its usual name and nothing else to say."""
+    said = _head(item)
+    if item.name != usual:
+        said["name"] = item.name
+    if item.open is not None:
+        said["open"] = item.open
+    return {"record": said} if said else None
+
+
+def _head(item: RecordType | Enumeration | Fixed) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    if item.doc:
+        said["doc"] = item.doc
+    if item.aliases:
+        said["aliases"] = list(item.aliases)
+    return said
+
+
+def head_in(said: Mapping[Any, Any]) -> tuple[str, tuple[str, ...]]:
+    """Documentation and earlier names, as far as they have the right shape."""
+    doc, aliases = said.get("doc"), said.get("aliases")
+    return doc if isinstance(doc, str) else "", strings_in(aliases)
+
+
+def strings_in(value: Any) -> tuple[str, ...]:
+    """A list of texts; empty for anything else."""
+    return tuple(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else ()

@@ -1,0 +1,136 @@
+"""Pins and look-ups: who is asked for what, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import pytest
+
+from stele.client import RegisteredSchema, ResolvedSchema, Schema, SchemaSnapshot
+from stele.errors import ContentNotFound, DataError, Invalid, RegistryUnreachable, VersionNotFound
+from stele.spark.registry.clients import MAX_CLIENTS, ClientFactory, as_picklable, get_client
+from stele.spark.registry.snapshot import UNKNOWN_TTL, SchemaLookup, pin_schemas
+
+PINNED = SchemaSnapshot(
+    (
+        ResolvedSchema('"int"', id=1, subject="s", version=1),
+        ResolvedSchema('"long"', id=2, subject="s", version=2),
+        ResolvedSchema('"int"', id=1, subject="s", version=3),
+        ResolvedSchema("{}", "JSON", id=9, subject="other", version=1),
+    )
+)
+
+
+class FakeRegistry:
+    """Knows id 5, counts questions, and can go away."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.contexts: set[str] = set()
+        self.known = {5: '"string"'}
+        self.gone = False
+
+    def snapshot(self, *, subjects: Iterable[str] = ()) -> SchemaSnapshot:
+        """The pinned schemas."""
+        return PINNED
+
+    def resolve(self, schema: int, *, context: str = "") -> ResolvedSchema:
+        """A known schema, or what the real one raises."""
+        self.contexts.add(context)
+        self.asked.append(schema)
+        if self.gone:
+            raise RegistryUnreachable("nobody answers")
+        if schema not in self.known:
+            raise ContentNotFound(schema)
+        return ResolvedSchema(self.known[schema], id=schema)
+
+    def register(self, subject: str, schema: Schema) -> RegisteredSchema:
+        """Not used here."""
+        raise NotImplementedError
+
+    def lookup(self, subject: str, schema: Schema) -> RegisteredSchema:
+        """Not used here."""
+        raise NotImplementedError
+
+
+def test_the_reader_is_latest_a_number_or_a_text() -> None:
+    """All three ways to say it, and words that are none of them."""
+    assert pin_schemas(PINNED, "s").reader_version == 3
+    assert pin_schemas(PINNED, "s", 2).reader.text == '"long"'
+    assert pin_schemas(PINNED, "s", "2").reader_version == 2
+    assert pin_schemas(PINNED, "s", '"bytes"').reader_version == 0
+    with pytest.raises(VersionNotFound):
+        pin_schemas(PINNED, "s", "newest")
+
+
+def test_an_id_of_two_versions_counts_as_the_newer() -> None:
+    """A schema registered again as a later version is that version from then on."""
+    assert pin_schemas(PINNED, "s").versions == {1: 3, 2: 2}
+
+
+def test_ids_are_asked_for_once() -> None:
+    """Pinned ids never, found ones once, unknown ones again after a while; an outage is raised and not remembered."""
+    fake, now = FakeRegistry(), [0.0]
+    lookup = SchemaLookup(pin_schemas(PINNED, "s"), lambda: fake, lambda: now[0])
+    assert lookup(1) is not None
+    assert fake.asked == []
+    assert [lookup(5) is lookup(5), lookup(7), lookup(7)] == [True, None, None]
+    assert fake.asked == [5, 7]
+    fake.known[7] = '"int"'
+    now[0] = UNKNOWN_TTL + 1
+    assert lookup(7) is not None
+    fake.gone = True
+    for _ in range(2):
+        with pytest.raises(RegistryUnreachable):
+            lookup(8)
+    assert lookup.requested_ids == {1, 5, 7, 8}
+
+
+def test_schemas_of_other_formats_are_of_no_use() -> None:
+    """An id of a JSON schema, or of text that is no schema, is a fault of its records."""
+    fake = FakeRegistry()
+    fake.known[6] = "no json"
+    lookup = SchemaLookup(pin_schemas(PINNED, "s"), lambda: fake)
+    with pytest.raises(DataError, match="its format is JSON"):
+        lookup(9)
+    with pytest.raises(DataError, match="no Avro schema"):
+        lookup(6)
+
+
+def test_ids_count_in_the_context_of_the_subject() -> None:
+    """The same id in another context is another schema: neither pins nor look-ups mix them."""
+    both = SchemaSnapshot(
+        (
+            ResolvedSchema('"int"', id=1, subject=":.team:s", version=1, context="team"),
+            ResolvedSchema('"long"', id=1, subject="s", version=1),
+        )
+    )
+    fake = FakeRegistry()
+    lookup = SchemaLookup(pin_schemas(both, ":.team:s"), lambda: fake)
+    found = lookup(1)
+    assert found is not None
+    assert found.root.kind == "int"
+    assert lookup(5) is not None
+    assert fake.contexts == {"team"}
+
+
+def test_a_process_opens_one_client_for_one_function() -> None:
+    """A function unpickled again and again by tasks is the same registry, and not too many clients stay open."""
+    made: list[FakeRegistry] = []
+
+    def connect() -> FakeRegistry:
+        made.append(FakeRegistry())
+        return made[-1]
+
+    named = as_picklable(connect)
+    assert isinstance(named, ClientFactory)
+    assert as_picklable(connect) == named
+    first = get_client(connect)
+    assert get_client(ClientFactory(named.name, FakeRegistry)) is first, "as tasks have it: another function, its name"
+    for _ in range(MAX_CLIENTS):
+        get_client(partial(FakeRegistry))
+    assert get_client(connect) is not first
+    assert len(made) == 2
+    with pytest.raises(Invalid, match="a FakeRegistry cannot travel"):
+        as_picklable(FakeRegistry())  # type: ignore[arg-type]  # on purpose
