@@ -281,6 +281,7 @@ def _print_reserved(
 
 
 def format_range(start: int, end: int, highest: int) -> str:
+    """Return `5` or `5 to 9`; an end equal to highest is written `max`."""
     if start == end:
         return str(start)
     return f"{start} to {'max' if end == highest else end}"

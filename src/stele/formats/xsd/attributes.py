@@ -101,7 +101,10 @@ class AttributeChecker:
             exact=True,
             path=f"/@{local_name(name)}",
             writer=local_name(name),
-            why=f"{local_name(node.name)!r} may have the attribute {local_name(name)!r} for the writer; the reader refuses it.",
+            why=(
+                f"{local_name(node.name)!r} may have the attribute {local_name(name)!r} for the writer; "
+                "the reader refuses it."
+            ),
             fix="Keep the attribute, as optional.",
         )
 
@@ -113,7 +116,10 @@ class AttributeChecker:
             exact=True,
             path=f"/@{local_name(name)}",
             reader=local_name(name),
-            why=f"{local_name(node.name)!r} may lack the attribute {local_name(name)!r} for the writer; the reader requires it.",
+            why=(
+                f"{local_name(node.name)!r} may lack the attribute {local_name(name)!r} for the writer; "
+                "the reader requires it."
+            ),
             fix="Make the attribute optional.",
         )
 

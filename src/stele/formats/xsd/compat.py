@@ -226,7 +226,9 @@ class _Checker:
             else self._root_documents(ElementPair(name, element, kind, None, None, None, None)),
             exact=kind is not None,
             writer=local_name(name),
-            why=f"Documents whose root is {local_name(name)!r} are valid for the writer; the reader knows no such root.",
+            why=(
+                f"Documents whose root is {local_name(name)!r} are valid for the writer; the reader knows no such root."
+            ),
             fix=f"Keep the global element {local_name(name)!r}.",
         )
 
@@ -242,7 +244,9 @@ class _Checker:
             exact=True,
             reader=type_name(node.reader),
             writer=type_name(node.writer),
-            why=f"The reader's type of {local_name(node.name)!r} is abstract, so elements without xsi:type are refused.",
+            why=(
+                f"The reader's type of {local_name(node.name)!r} is abstract, so elements without xsi:type are refused."
+            ),
             fix="Let the type be concrete.",
         )
 
@@ -270,7 +274,10 @@ class _Checker:
             rule, writer = "CHILD_NOT_ALLOWED", local_name(miss.word[-1][1])
             before = " ".join(local_name(name) for _, name in miss.word[-4:-1])
             place = f"after {before}" if before else "at the start"
-            why = f"{writer!r} may come {place} in {local_name(node.name)!r} for the writer; the reader allows {wanted} there."
+            why = (
+                f"{writer!r} may come {place} in {local_name(node.name)!r} for the writer; "
+                f"the reader allows {wanted} there."
+            )
             fix = f"Let {writer!r} stay possible at that place."
         refused = (
             self._single_child_documents(node, miss.word[0])

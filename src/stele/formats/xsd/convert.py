@@ -123,7 +123,10 @@ class _ModelBuilder:
             self._add_loss(path, "ANY", "Any XML may stand here; the model says any JSON value.", data=True)
             return Scalar(ScalarKind.ANY)
         if id(kind) in self._derived and kind.name:
-            why = f"A type derived from {local_name(kind.name)!r} may stand in for it (xsi:type); what it adds has no place."
+            why = (
+                f"A type derived from {local_name(kind.name)!r} may stand in for it (xsi:type); "
+                "what it adds has no place."
+            )
             self._add_loss(path, "SUBTYPE", why, data=True)
         if isinstance(kind.content, XsdSimpleType) and not self._attribute_uses(kind):
             return self._simple.convert_type(kind.content, path, self._full_name(kind, hint))
@@ -220,7 +223,7 @@ class _ModelBuilder:
         default = self._default_value(use, at)
         constraints = self._with_fixed_value(use, self._simple.json_constraints(use.type), default)
         kind = self._simple.convert_type(
-            use.convert_type, at, self._full_name(use.convert_type, f"{owner}.{made[:1].upper()}{made[1:]}")
+            use.type, at, self._full_name(use.type, f"{owner}.{made[:1].upper()}{made[1:]}")
         )
         required = use.use == "required"
         return RecordField(

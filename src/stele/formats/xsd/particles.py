@@ -53,7 +53,10 @@ class OccurrenceLister:
             why = "That a document has one branch of a choice is not said where a branch is more than one element."
             self._losses.append(Loss(path, "CHOICE", why))
         for head in dict.fromkeys(walk.heads):
-            why = f"Elements of other schemas may join the substitution group of {local_name(head)!r}; they have no place."
+            why = (
+                f"Elements of other schemas may join the substitution group of {local_name(head)!r}; "
+                "they have no place."
+            )
             self._losses.append(Loss(path, "SUBSTITUTION", why))
         return _merge_occurrences(walk.found)
 

@@ -173,5 +173,5 @@ def list_words(algebra: Algebra, start: Term, *, width: int = 400) -> Iterator[s
             budget.spend_steps()
             for label, rest in algebra.first_steps(term):
                 if len(following) < width:
-                    following.setdefault(rest, text + label.sample())
+                    following.setdefault(rest, text + label.sample_char())
         layer = following

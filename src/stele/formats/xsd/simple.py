@@ -263,14 +263,14 @@ def _compare_languages(
     for term in wanted:
         miss = find_missing_word(algebra, mine, term, split_sets)
         if miss is not None:
-            word = "".join(symbol.sample() for _, symbol in miss.word)
+            word = "".join(symbol.sample_char() for _, symbol in miss.word)
             return InclusionProof(False, (word + _shortest_completion(algebra, miss.rest),))
     return _YES
 
 
 def _shortest_completion(algebra: Algebra, term: Term) -> str:
     miss = find_missing_word(algebra, term, algebra.never, lambda label, _: [(label, [label])])
-    return "" if miss is None else "".join(symbol.sample() for _, symbol in miss.word)
+    return "" if miss is None else "".join(symbol.sample_char() for _, symbol in miss.word)
 
 
 def _is_lexically_below(writer: str, reader: str) -> bool:

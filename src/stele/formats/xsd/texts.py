@@ -55,7 +55,10 @@ class ValueConstraintChecker:
                 exact=True,
                 reader=type_name(theirs),
                 writer=str(node.mine.default if node.mine is not None else ""),
-                why=f"An empty {local_name(node.name)!r} takes the writer's default; the reader has none and refuses it.",
+                why=(
+                    f"An empty {local_name(node.name)!r} takes the writer's default; "
+                    "the reader has none and refuses it."
+                ),
                 fix="Keep the default.",
             )
 
@@ -157,7 +160,8 @@ def _has_only_value(fixed: str | None, writer: Any, wanted: str, reader: Any) ->
 
 def _explain_refusal(found: tuple[str, ...], writer: Any, reader: Any) -> str:
     if found:
-        return f"{found[0][:60]!r} is {_describe_type(writer)} for the writer, not {_describe_type(reader)} for the reader."
+        text = repr(found[0][:60])
+        return f"{text} is {_describe_type(writer)} for the writer, not {_describe_type(reader)} for the reader."
     return f"Not every value of {_describe_type(writer)} is sure to be one of {_describe_type(reader)}."
 
 

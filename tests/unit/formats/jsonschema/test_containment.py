@@ -244,7 +244,7 @@ def test_what_is_plain_to_see_is_seen_at_a_glance(writer: Any, reader: Any) -> N
     old, new = (JSON_SCHEMA.parse(json.dumps(schema).encode(), {}) for schema in (writer, reader))
     reads, wrote = (DocumentView(build_document(each, Draft.DRAFT2020, formats=False)) for each in (new, old))
     search = Search(reads, wrote, StructuralProver(reads, wrote), SearchBudget(100, time.monotonic() + 60), PASSES[0])
-    found = search.witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
+    found = search.find_witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
     assert found is not None
 
 
@@ -262,15 +262,15 @@ def test_a_proof_that_takes_too_long_is_given_up_and_the_next_one_is_not_harmed(
     prover = Prover(deadline=0.3)
     slow = [BundledDocument(_choices(6, kind), exact=True) for kind in ("integer", "null")]
     started = time.monotonic()
-    assert not prover.covers(slow[0], slow[1], Draft.DRAFT7, formats=False)
+    assert not prover.can_prove(slow[0], slow[1], Draft.DRAFT7, formats=False)
     assert time.monotonic() - started < 30
     quick = BundledDocument({"type": "integer"}, exact=True), BundledDocument({"const": 1}, exact=True)
     patient = Prover(deadline=30)
-    assert patient.covers(*quick, Draft.DRAFT7, formats=False)
-    assert not patient.covers(quick[1], quick[0], Draft.DRAFT7, formats=False)
-    assert not patient.covers(quick[0]._replace(exact=False), quick[1], Draft.DRAFT7, formats=False)
+    assert patient.can_prove(*quick, Draft.DRAFT7, formats=False)
+    assert not patient.can_prove(quick[1], quick[0], Draft.DRAFT7, formats=False)
+    assert not patient.can_prove(quick[0]._replace(exact=False), quick[1], Draft.DRAFT7, formats=False)
     patient.close()
-    assert patient.covers(*quick, Draft.DRAFT7, formats=False)
+    assert patient.can_prove(*quick, Draft.DRAFT7, formats=False)
     prover.close()
     patient.close()
 

@@ -39,10 +39,10 @@ def test_inclusion(one: str, other: str, texts: list[str]) -> None:
     if miss is None:
         assert all(Pattern(other).match(text) for text in texts if Pattern(one).match(text))
     else:
-        word = "".join(symbol.sample() for _, symbol in miss.word)
+        word = "".join(symbol.sample_char() for _, symbol in miss.word)
         more = find_missing_word(algebra, miss.rest, algebra.never, lambda label, _: [(label, [label])])
         assert more is not None
-        word += "".join(symbol.sample() for _, symbol in more.word)
+        word += "".join(symbol.sample_char() for _, symbol in more.word)
         assert Pattern(one).match(word)
         assert not Pattern(other).match(word)
 
