@@ -73,7 +73,7 @@ def get(
 def _explain(client: SchemaRegistryClient, subject: str, schema: Schema) -> None:
     """Say why and what to do: the server's dialect has no room for it, the check itself has."""
     try:
-        level = client.config(subject, default_to_global=True).compatibility or "BACKWARD"
+        level = client.config(subject, default_to_global=True).compatibility_level or "BACKWARD"
         old = [client.version(subject, number) for number in client.versions(subject)]
     except NotFound:
         return

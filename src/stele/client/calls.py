@@ -15,15 +15,8 @@ from uuid import UUID
 import msgspec
 
 from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, escape, nothing, path, query
-from stele.client.types import (
-    ClusterId,
-    ContextId,
-    RegisteredSchema,
-    Schema,
-    ServerVersion,
-    SubjectVersion,
-    Version,
-)
+from stele.client.types import ClusterId, RegisteredSchema, Schema, Version
+from stele.protocol.confluent import ContextId, ServerVersion, SubjectVersion
 
 _integers = decoder(list[int])
 _integer = decoder(int)

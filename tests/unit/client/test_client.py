@@ -113,8 +113,8 @@ def test_settings_have_one_name(script: Script) -> None:
     script.say("PUT /config", (200, {"compatibility": "NONE"}))
     script.say("PUT /mode", (200, {"mode": "READONLY"}))
     with script.client() as client:
-        assert client.config() == Config(compatibility="FULL", normalize=True)
-        assert client.set_config("NONE") == Config(compatibility="NONE")
+        assert client.config() == Config(compatibility_level="FULL", normalize=True)
+        assert client.set_config("NONE") == Config(compatibility_level="NONE")
         assert client.set_mode("READONLY") == "READONLY"
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -84,6 +88,25 @@ def test_a_record_comes_back_from_json(event: ev.Event) -> None:
     for more in (line[:-1] + b',"more":1}', line.replace(b'"at":5', b'"at":5,"more":1'), line + b" "):
         with pytest.raises(msgspec.DecodeError):
             read_record(more)
+
+
+STORED = json.loads((Path(__file__).parent / "stored_records.json").read_text(encoding="utf-8"))
+"""The events above, one to a record, as release 0.1.0 wrote them: bytes in base64, and as a line of JSON."""
+
+
+@pytest.mark.parametrize(
+    ("event", "stored"), list(zip(EVENTS, STORED, strict=True)), ids=lambda each: type(each).__name__
+)
+def test_stored_names_never_change(event: ev.Event, stored: dict[str, str]) -> None:
+    """What an earlier release wrote is read with the same meaning, and the same is written today.
+
+    Whoever renames a class, a member or a value keeps its stored name: docs/adr/0011-stored-names-stay.md.
+    """
+    record = Record(Stamp(bytes(16), 5, "ann", "api"), (event,))
+    data = base64.b64decode(stored["record"])
+    assert decode_record(data) == record
+    assert encode_record(record) == data
+    assert print_record(record) == stored["line"].encode()
 
 
 def test_members_with_their_default_are_not_written() -> None:

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import Message
 from tests.unit.client.rules.registry import RuledRegistry
 
-from stele.client import ResolvedSchema
+from stele.client import Metadata, ResolvedSchema, Rule, RuleSet
 from stele.client.serdes import (
     AvroSerializer,
     JsonDeserializer,
@@ -23,7 +23,6 @@ from stele.client.serdes import (
     Rules,
 )
 from stele.client.serdes.rules import Mode, Record, RuleContext, cel, cel_functions, cel_values, json_fields
-from stele.client.types import Metadata, Rule, RuleSet
 from stele.formats.registry import get_format
 
 PROTO = """

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import types as t
 
 from stele.cli.offline import StoreTransport
-from stele.client import ConfigUpdate, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
+from stele.client import ConfigUpdateRequest, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import Invalid, TooLarge
 from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import write_model
@@ -195,7 +195,7 @@ def test_registered_with_notes_once(client: SchemaRegistryClient) -> None:
 def test_what_the_policy_refuses_is_told_and_not_registered(client: SchemaRegistryClient) -> None:
     """A subject with another opinion keeps its versions; the report says why."""
     client.register("s", Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'))
-    client.set_config(ConfigUpdate(compatibility="FULL"), "s")
+    client.set_config(ConfigUpdateRequest(compatibility="FULL"), "s")
     found = register_inferred(inference({"a": 1}), "s", lambda: client)
     assert found.offer is not None
     assert not found.offer.taken

@@ -61,8 +61,8 @@ def _offered(client: SchemaRegistryClient, subject: str, schema: ResolvedSchema,
             return Offer(subject, newest.version, newest.id, there=True)
     wanted = Schema(schema.text, schema.schema_type, metadata=notes)
     asked = client.check_compatibility(subject, wanted)
-    if not asked.compatible:
-        return Offer(subject, against=asked.messages or ("it is not compatible with earlier versions",))
+    if not asked.is_compatible:
+        return Offer(subject, against=tuple(asked.messages or ()) or ("it is not compatible with earlier versions",))
     try:
         made = client.register(subject, wanted)
     except Incompatible as refusal:  # somebody registered another version meanwhile
