@@ -87,7 +87,7 @@ def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
     if writer is None or reader is None:
         return
     views = [DocumentView(one_document(each, Draft.DRAFT2020, formats=False)) for each in (reader, writer)]
-    if StructuralProver(views[0], views[1]).proves(views[0].root, views[1].root):
+    if StructuralProver(views[0], views[1]).can_prove(views[0].root, views[1].root):
         assert refuted(reader, writer) == []
 
 
