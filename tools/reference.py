@@ -18,14 +18,14 @@ import msgspec
 import typer.main
 from litestar.routes import HTTPRoute
 
-from stele.apis.cncf.faults import AZURE_FAULTS
-from stele.apis.cncf.faults import FAULTS as CNCF_FAULTS
+from stele.apis.cncf.errors import AZURE_CODES
+from stele.apis.cncf.errors import STATUSES as CNCF_STATUSES
 from stele.apis.confluent.faults import FAULTS as CONFLUENT_FAULTS
 from stele.apis.native.faults import STATUSES as NATIVE_STATUSES
-from stele.apis.openschema.faults import FAULTS as OPENSCHEMA_FAULTS
-from stele.apis.pravega.faults import FAULTS as PRAVEGA_FAULTS
-from stele.apis.rocketmq.faults import FAULTS as ROCKETMQ_FAULTS
-from stele.apis.schema_repo.faults import FAULTS as REPO_FAULTS
+from stele.apis.openschema.errors import FAULTS as OPENSCHEMA_FAULTS
+from stele.apis.pravega.errors import FAULTS as PRAVEGA_FAULTS
+from stele.apis.rocketmq.errors import FAULTS as ROCKETMQ_FAULTS
+from stele.apis.schema_repo.errors import FAULTS as REPO_FAULTS
 from stele.cli.app import app as command_line
 from stele.formats import lint, rulesets
 from stele.formats.registry import get_format
@@ -241,8 +241,8 @@ def errors_page() -> str:
     coded = [
         ("Pravega", "plain text", {cls: row[0] for cls, row in PRAVEGA_FAULTS.items()}, {}),
         ("AVRO-1124 and schema-repo", "plain text", {cls: row[0] for cls, row in REPO_FAULTS.items()}, {}),
-        ("CNCF", "RFC 9457, `application/problem+json`", CNCF_FAULTS, {}),
-        ("Azure", '`{"error": {"code", "message"}}`', *_split(AZURE_FAULTS)),
+        ("CNCF", "RFC 9457, `application/problem+json`", CNCF_STATUSES, {}),
+        ("Azure", '`{"error": {"code", "message"}}`', *_split(AZURE_CODES)),
         ("RocketMQ", '`{"status", "message"}`', *_split(ROCKETMQ_FAULTS)),
         ("OpenSchema", '`{"errorCode", "errorMessage"}`', *_split(openschema)),
     ]

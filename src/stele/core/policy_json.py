@@ -1,6 +1,6 @@
 """Policies as programs write them: the normal form of `policy` in plain words, for every API that shows it exactly.
 
-{"kind": "directional", "backward": "latest", "forward": "since:3", "validators": ["lint"]}
+{"kind": "directional", "backward": "latest", "forward": "since:3", "checkers": ["lint"]}
 """
 
 from __future__ import annotations
@@ -31,18 +31,23 @@ class PolicyJson(msgspec.Struct, frozen=True):
     kind      `directional` compares; `allow_any` lets everything in, `deny_all` nothing after a subject's first schema
     backward  the versions whose data the new schema must read
     forward   the versions that must read the new schema's data
-    validators  names of validators that are asked in addition, in this order
+    checkers  names of validators that are asked in addition, in this order
     """
 
     kind: Literal["directional", "allow_any", "deny_all"] = "directional"
     backward: RangeText = "none"
     forward: RangeText = "none"
-    validators: Annotated[tuple[str, ...], Meta(max_length=MAX_VALIDATORS)] = ()
+    validators: Annotated[tuple[str, ...], Meta(max_length=MAX_VALIDATORS)] = msgspec.field(name="checkers", default=())
 
     @classmethod
     def from_policy(cls, policy: Policy) -> PolicyJson:
         """The words of a policy."""
         return cls(policy.kind.value, print_range(policy.backward), print_range(policy.forward), policy.validators)
+
+    @classmethod
+    def when_unnamed(cls, policy: Policy) -> PolicyJson | None:
+        """Return the words of a policy that none of the common names says exactly; None where one does."""
+        return None if policy.exact_name is not None else cls.from_policy(policy)
 
     @property
     def to_policy(self) -> Policy:

@@ -14,12 +14,14 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
-from stele.apis.openschema import routes_compatibility, routes_schemas, routes_subjects
+from stele.apis.openschema.routes import compatibility
+from stele.apis.openschema.routes import schemas
+from stele.apis.openschema.routes import subjects
 from stele.apis.openschema.conventions import MEDIA_TYPE, conventions
-from stele.apis.openschema.desk import Desk, Office
-from stele.apis.openschema.faults import answer
+from stele.apis.openschema.operations import Desk, Office
+from stele.apis.openschema.errors import answer
 from stele.apis.openschema.options import OpenSchemaOptions
-from stele.apis.openschema.places import asked_space
+from stele.apis.openschema.tenancy import asked_space
 from stele.apis.web import actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
@@ -45,7 +47,7 @@ def application(registry: Registry, options: OpenSchemaOptions | None = None, **
     def desk(request: Request[Any, Any, Any], tenant: Tenant = "", namespace: Namespace = "") -> Desk:
         return Desk(office, actor_of(request), asked_space(tenant, namespace))
 
-    modules = (routes_subjects, routes_schemas, routes_compatibility)
+    modules = (subjects, schemas, compatibility)
     return Litestar(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from stele.apis.openschema import entities as api
-from stele.apis.openschema.places import place_of, schema_id
+from stele.apis.openschema import models as api
+from stele.apis.openschema.tenancy import place_of, schema_id
 from stele.apis.web import WrongShape
 from stele.core import queries
 from stele.core.model import MAX_INT32, SchemaKind, SettingsLevel, Subject, Version

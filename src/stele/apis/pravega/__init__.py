@@ -12,9 +12,11 @@ from litestar.di import Provide
 from litestar.params import QueryParameter
 
 from stele.apis.paths import named
-from stele.apis.pravega import routes_encodings, routes_groups, routes_schemas
-from stele.apis.pravega.desk import Desk, Office
-from stele.apis.pravega.faults import answer
+from stele.apis.pravega.routes import encodings
+from stele.apis.pravega.routes import schemas
+from stele.apis.pravega.routes import groups
+from stele.apis.pravega.operations import Desk, Office
+from stele.apis.pravega.errors import answer
 from stele.apis.pravega.options import PravegaOptions
 from stele.apis.web import actor_of, described
 from stele.service.registry import Registry
@@ -38,7 +40,7 @@ def application(registry: Registry, options: PravegaOptions | None = None, **set
     def desk(request: Request[Any, Any, Any], namespace: Namespace = "") -> Desk:
         return Desk(office, actor_of(request), named(str(request.path_params.get("ns", namespace))))
 
-    modules = (routes_groups, routes_schemas, routes_encodings)
+    modules = (groups, schemas, encodings)
     return Litestar(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from stele.apis.pravega import entities as api
+from stele.apis.pravega import models as api
 from stele.core.model import MAX_INT32, ComparisonScope, SchemaKind, Subject, Version
 from stele.core.policy import (
     ALL_VERSIONS,

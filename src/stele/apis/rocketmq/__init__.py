@@ -11,9 +11,11 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 from litestar.params import PathParameter
 
-from stele.apis.rocketmq import routes_bindings, routes_lists, routes_reading, routes_schemas
-from stele.apis.rocketmq.desk import Desk, Office
-from stele.apis.rocketmq.faults import answer
+from stele.apis.rocketmq import routes_bindings, routes_reading
+from stele.apis.rocketmq.routes import tenants
+from stele.apis.rocketmq.routes import subjects
+from stele.apis.rocketmq.operations import Desk, Office
+from stele.apis.rocketmq.errors import answer
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.translate import DEFAULT, place_of
 from stele.apis.web import actor_of, described, without_empty_segments
@@ -43,7 +45,7 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
     def desk(request: Request[Any, Any, Any], cluster: Cluster = DEFAULT, tenant: Tenant = DEFAULT) -> Desk:
         return Desk(office, actor_of(request), place_of(cluster, tenant))
 
-    modules = (routes_schemas, routes_reading, routes_lists, routes_bindings)
+    modules = (subjects, routes_reading, tenants, routes_bindings)
     return Litestar(
         route_handlers=[Router(ROOT, route_handlers=[handler for module in modules for handler in module.ROUTES])],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},

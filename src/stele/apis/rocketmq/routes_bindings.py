@@ -5,9 +5,9 @@ from __future__ import annotations
 from litestar import delete, put
 
 from stele.apis.paths import named
-from stele.apis.rocketmq import entities as api
+from stele.protocol import rocketmq as api
 from stele.apis.rocketmq import translate
-from stele.apis.rocketmq.parameters import READ, AtDesk, RecordId, SubjectName, everywhere
+from stele.apis.rocketmq.params import READ, AtDesk, RecordId, SubjectName, everywhere
 
 _BINDING = everywhere("/subject/{subject:str}/binding/{record_id:str}")
 

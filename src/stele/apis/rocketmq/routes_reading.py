@@ -7,10 +7,10 @@ from typing import Any
 from litestar import Request, get, post
 
 from stele.apis.paths import named
-from stele.apis.rocketmq import entities as api
+from stele.protocol import rocketmq as api
 from stele.apis.rocketmq import translate
-from stele.apis.rocketmq.desk import Desk
-from stele.apis.rocketmq.parameters import READ, AtDesk, RecordId, SubjectName, VersionNumber, everywhere
+from stele.apis.rocketmq.operations import Desk
+from stele.apis.rocketmq.params import READ, AtDesk, RecordId, SubjectName, VersionNumber, everywhere
 from stele.apis.web import documented, read_bytes
 from stele.core import queries
 from stele.core.model import Version

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from stele.apis.paths import named
-from stele.apis.rocketmq import entities as api
+from stele.protocol import rocketmq as api
 from stele.core import queries
 from stele.core.model import (
     DEFAULT_NAMESPACE,

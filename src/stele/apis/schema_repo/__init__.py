@@ -21,9 +21,11 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 
 from stele import __version__
-from stele.apis.schema_repo import routes_avro1124, routes_browser, routes_subjects
-from stele.apis.schema_repo.desk import AVRO1124, SCHEMA_REPO, Custom, Desk, Office
-from stele.apis.schema_repo.faults import answer
+from stele.apis.schema_repo.routes import browser
+from stele.apis.schema_repo.routes import avro1124
+from stele.apis.schema_repo.routes import subjects
+from stele.apis.schema_repo.operations import AVRO1124, SCHEMA_REPO, Custom, Desk, Office
+from stele.apis.schema_repo.errors import answer
 from stele.apis.schema_repo.ids import IdIndex
 from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
 from stele.apis.schema_repo.strategies import strategy
@@ -50,10 +52,10 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
     office = Office(registry, options, IdIndex(options.ids))
     return Litestar(
         route_handlers=[
-            Router("/", route_handlers=routes_avro1124.ROUTES, dependencies={"desk": _desks(office, AVRO1124)}),
+            Router("/", route_handlers=avro1124.ROUTES, dependencies={"desk": _desks(office, AVRO1124)}),
             Router(
                 "/",
-                route_handlers=[*routes_subjects.ROUTES, *routes_browser.ROUTES],
+                route_handlers=[*subjects.ROUTES, *browser.ROUTES],
                 dependencies={"desk": _desks(office, SCHEMA_REPO)},
             ),
         ],

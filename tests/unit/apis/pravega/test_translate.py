@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from litestar.exceptions import NotFoundException
 
 from stele import errors as err
-from stele.apis.pravega import access, faults, translate
-from stele.apis.pravega import entities as api
-from stele.apis.pravega.parameters import limit_of, name_in, number_of, token_of
+from stele.apis.pravega import access, errors, translate
+from stele.apis.pravega import models as api
+from stele.apis.pravega.params import limit_of, name_in, number_of, token_of
 from stele.core.findings import Finding
 from stele.core.model import ComparisonScope, Subject, SubjectKey
 from stele.core.policy import (
@@ -161,7 +161,7 @@ def test_every_error_has_an_answer() -> None:
     """Each class of the error tree finds a status that is meant for it."""
     for cls in vars(err).values():
         if inspect.isclass(cls) and issubclass(cls, err.SteleError):
-            nearest = next(base for base in cls.__mro__ if base in faults.FAULTS)
+            nearest = next(base for base in cls.__mro__ if base in errors.FAULTS)
             assert nearest is not err.SteleError or issubclass(cls, err.DataError) or cls is err.SteleError, cls
 
 
@@ -182,12 +182,12 @@ def test_every_error_has_an_answer() -> None:
 )
 def test_answers(error: Exception, status: int, text: str) -> None:
     """Status and text of the errors clients meet; what is a defect tells nothing about the inside."""
-    assert faults.fault_of(error) == (status, text)
+    assert errors.fault_of(error) == (status, text)
 
 
 def test_a_refusal_says_why() -> None:
     """The body of a refused schema has the findings, one a line."""
     finding = Finding("R", "/fields/0", why="no default")
-    fault = faults.fault_of(err.Incompatible("g", [finding], against=1))
+    fault = errors.fault_of(err.Incompatible("g", [finding], against=1))
     assert fault.status == 409
     assert fault.text.endswith("version 1\n/fields/0: no default")

@@ -1,0 +1,21 @@
+"""Paths as endpoints declare them: how they read in code and in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar.di import NamedDependency
+from litestar.params import PathParameter
+
+from stele.apis.openschema.conventions import MEDIA_TYPE
+from stele.apis.openschema.operations import Desk
+from stele.apis.openschema.errors import ERRORS
+
+AtDesk = NamedDependency[Desk]
+
+SubjectName = Annotated[str, PathParameter(description="name of a subject: of a topic, as a rule")]
+VersionName = Annotated[str, PathParameter(description="a version number from 1, or `latest`")]
+SchemaId = Annotated[str, PathParameter(description="id of a schema")]
+
+READ: dict[str, Any] = {"responses": ERRORS, "status_code": 200, "media_type": MEDIA_TYPE}
+"""What all endpoints have in common."""
