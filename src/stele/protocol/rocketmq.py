@@ -10,11 +10,11 @@ import msgspec
 from stele.core.policy_json import PolicyJson
 
 
-class _Object(msgspec.Struct, frozen=True, rename="camel"):
+class _Body(msgspec.Struct, frozen=True, rename="camel"):
     """What all objects share; members unknown here are ignored, null is as good as absent."""
 
 
-class RegisterSchema(_Object, frozen=True):
+class RegisterSchemaRequest(_Body, frozen=True):
     """A new schema: its text (IDL), type and policy."""
 
     schema_idl: str
@@ -24,7 +24,7 @@ class RegisterSchema(_Object, frozen=True):
     desc: str | None = None
 
 
-class UpdateSchema(_Object, frozen=True):
+class UpdateSchemaRequest(_Body, frozen=True):
     """The next version of a schema; an owner or a description that is empty stays as it is."""
 
     schema_idl: str
@@ -32,20 +32,20 @@ class UpdateSchema(_Object, frozen=True):
     desc: str | None = None
 
 
-class Written(_Object, frozen=True):
+class RecordVersion(_Body, frozen=True):
     """What registering and updating answer."""
 
     record_id: int
     version: int
 
 
-class Removed(_Object, frozen=True):
+class DeletedRecord(_Body, frozen=True):
     """What deleting answers: the newest record that went, or the only one."""
 
     record_id: int | None
 
 
-class Dependency(_Object, frozen=True):
+class Dependency(_Body, frozen=True):
     """Coordinates of a package with the classes of a schema."""
 
     group_id: str
@@ -53,7 +53,7 @@ class Dependency(_Object, frozen=True):
     version: str
 
 
-class GetSchema(_Object, frozen=True):
+class SubjectRecord(_Body, frozen=True):
     """A record as one of its subjects sees it: `cluster/tenant/subject`, `tenant/schema`."""
 
     subject_full_name: str
@@ -65,7 +65,7 @@ class GetSchema(_Object, frozen=True):
     type: str
 
 
-class Subject(_Object, frozen=True):
+class BoundSubject(_Body, frozen=True):
     """A subject by its full name."""
 
     cluster: str
@@ -73,7 +73,7 @@ class Subject(_Object, frozen=True):
     subject: str
 
 
-class SchemaRecord(_Object, frozen=True):
+class SchemaRecord(_Body, frozen=True):
     """A version of a schema, and the subjects bound to it. schema_id is what all its record ids begin with."""
 
     schema: str
@@ -82,18 +82,18 @@ class SchemaRecord(_Object, frozen=True):
     record_id: int | None
     idl: str
     dependency: Dependency | None
-    subjects: list[Subject]
+    subjects: list[BoundSubject]
     type: str
 
 
-class QualifiedName(_Object, frozen=True):
+class TenantSchema(_Body, frozen=True):
     """Where a schema is."""
 
     tenant: str
     schema: str
 
 
-class Audit(_Object, frozen=True):
+class SchemaAudit(_Body, frozen=True):
     """Who made a schema and changed it last, and when: milliseconds since 1970."""
 
     desc: str
@@ -103,7 +103,7 @@ class Audit(_Object, frozen=True):
     last_modified_time: int
 
 
-class Meta(_Object, frozen=True, omit_defaults=True):
+class SchemaMeta(_Body, frozen=True, omit_defaults=True):
     """What describes a schema. steleCompatibility is there when no level says the policy exactly: an extension."""
 
     type: str
@@ -116,16 +116,16 @@ class Meta(_Object, frozen=True, omit_defaults=True):
     stele_compatibility: PolicyJson | None = None
 
 
-class Details(_Object, frozen=True):
+class SchemaDetails(_Body, frozen=True):
     """The records of a schema, oldest first."""
 
     schema_records: list[SchemaRecord]
 
 
-class Schema(_Object, frozen=True):
+class SchemaDescription(_Body, frozen=True):
     """A schema with all there is to know about it."""
 
-    qualified_name: QualifiedName
-    audit: Audit
-    meta: Meta
-    details: Details
+    qualified_name: TenantSchema
+    audit: SchemaAudit
+    meta: SchemaMeta
+    details: SchemaDetails

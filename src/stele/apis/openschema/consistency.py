@@ -25,13 +25,13 @@ async def require_consistent(
         return
     pairs = [
         (rows[position], other)
-        for rows in _compared(subject)
+        for rows in _comparable_versions(subject)
         for position in range(1, len(rows))
         for other, _, _ in policy.list_comparisons(reversed(rows[:position]))
     ]
     if len(pairs) > max_pairs:
         raise TooLarge(f"{len(pairs)} pairs of versions would have to be compared, {max_pairs} is the most")
-    await _compare(registry, state, pairs, policy)
+    await _require_compatible(registry, state, pairs, policy)
 
 
 async def require_consistent_without(registry: Registry, state: State, version: Version) -> None:
@@ -41,31 +41,33 @@ async def require_consistent_without(registry: Registry, state: State, version: 
     """
     subject = version.subject
     policy = queries.policy_for(state, subject.key)
-    near = Policy(backward=_near(policy.backward), forward=_near(policy.forward))
-    rows = next(rows for rows in _compared(subject) if any(row is version for row in rows))
+    near = Policy(backward=_only_latest(policy.backward), forward=_only_latest(policy.forward))
+    rows = next(rows for rows in _comparable_versions(subject) if any(row is version for row in rows))
     position = next(number for number, row in enumerate(rows) if row is version)
     if policy.kind is PolicyKind.DIRECTIONAL and near != Policy() and 0 < position < len(rows) - 1:
-        await _compare(registry, state, [(rows[position + 1], rows[position - 1])], near)
+        await _require_compatible(registry, state, [(rows[position + 1], rows[position - 1])], near)
 
 
-def _compared(subject: Subject) -> list[list[Version]]:
-    """Live versions that are compared with each other, ascending: those of one lane where the subject says so."""
-    lanes: dict[SchemaKind | None, list[Version]] = {}
+def _comparable_versions(subject: Subject) -> list[list[Version]]:
+    """Live versions that are compared with each other, ascending: those of one kind where the subject says so."""
+    kinds: dict[SchemaKind | None, list[Version]] = {}
     for row in queries.list_versions(subject):
-        lanes.setdefault(row.kind if subject.comparison_scope is ComparisonScope.SCHEMA_KIND else None, []).append(row)
-    return list(lanes.values())
+        kinds.setdefault(row.kind if subject.comparison_scope is ComparisonScope.SCHEMA_KIND else None, []).append(row)
+    return list(kinds.values())
 
 
-def _near(extent: VersionRange) -> VersionRange:
-    return extent if extent == LATEST_VERSION else NO_VERSIONS
+def _only_latest(versions: VersionRange) -> VersionRange:
+    return versions if versions == LATEST_VERSION else NO_VERSIONS
 
 
-async def _compare(registry: Registry, state: State, pairs: Sequence[tuple[Version, Version]], policy: Policy) -> None:
+async def _require_compatible(
+    registry: Registry, state: State, pairs: Sequence[tuple[Version, Version]], policy: Policy
+) -> None:
     plain = replace(policy, validators=())
     for version, other in pairs:
-        lane, content = version.kind, version.content
+        kind, content = version.kind, version.content
         document = SchemaDocument(
-            state.get_text(content), content.sha, lane.format, lane.type, custom_format=lane.custom_format
+            state.get_text(content), content.sha, kind.format, kind.type, custom_format=kind.custom_format
         )
         key = version.subject.key
         findings, against = await registry.findings(

@@ -14,20 +14,20 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.openschema.conventions import MEDIA_TYPE
+from stele.apis.openschema.models import MEDIA_TYPE
 from stele.apis.web import allowed, sentence_of
 
 _logger = structlog.get_logger("stele.openschema")
 
 
-class Error(msgspec.Struct, frozen=True, rename="camel"):
+class OpenSchemaErrorBody(msgspec.Struct, frozen=True, rename="camel"):
     """The body of every error."""
 
     error_code: int
     error_message: str
 
 
-FAULTS: dict[type[Exception], int] = {
+CODES: dict[type[Exception], int] = {
     err.Unauthenticated: 40101,
     err.Refused: 40301,
     err.NotFound: 40401,
@@ -42,8 +42,8 @@ FAULTS: dict[type[Exception], int] = {
 }
 """Codes by class."""
 
-ERRORS = {
-    status: ResponseSpec(Error, description=why, generate_examples=False, media_type=MEDIA_TYPE)
+ERROR_RESPONSES = {
+    status: ResponseSpec(OpenSchemaErrorBody, description=why, generate_examples=False, media_type=MEDIA_TYPE)
     for status, why in (
         (401, "40101: nobody proved who is asking"),
         (403, "40301: the caller or the mode in force may not do this"),
@@ -59,16 +59,16 @@ ERRORS = {
 
 def code_of(error: Exception) -> int:
     """The code of an error: that of its class, or of its nearest ancestor in the table."""
-    known = next((FAULTS[cls] for cls in type(error).__mro__ if cls in FAULTS), None)
+    known = next((CODES[cls] for cls in type(error).__mro__ if cls in CODES), None)
     if known is not None:
         return known
-    return error.status_code * 100 if isinstance(error, HTTPException) else FAULTS[err.SteleError]
+    return error.status_code * 100 if isinstance(error, HTTPException) else CODES[err.SteleError]
 
 
-def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Error]:
+def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[OpenSchemaErrorBody]:
     """The exception handler of the application."""
     code = code_of(error)
     if code >= 50000:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    body = Error(code, sentence_of(error))
+    body = OpenSchemaErrorBody(code, sentence_of(error))
     return Response(body, status_code=code // 100, media_type=MEDIA_TYPE, headers=allowed(error))

@@ -9,12 +9,15 @@ from msgspec import UNSET, UnsetType
 
 from stele.core.policy_json import PolicyJson
 
+MEDIA_TYPE = "application/vnd.openschema.v1+json"
+"""Media type of all bodies; a client that names it at the root means this dialect."""
 
-class _Object(msgspec.Struct, frozen=True, rename="camel"):
+
+class _Body(msgspec.Struct, frozen=True, rename="camel"):
     """What all objects share; members unknown here are ignored."""
 
 
-class SubjectIn(_Object, frozen=True):
+class SubjectRequest(_Body, frozen=True):
     """A subject to create or to change: what is absent stays as it is."""
 
     tenant: str
@@ -27,7 +30,7 @@ class SubjectIn(_Object, frozen=True):
     coordinate: str | None = None
 
 
-class SubjectOut(_Object, frozen=True):
+class SubjectBody(_Body, frozen=True):
     """A subject. Times are UTC, to the millisecond; coordinate is `group:artifact:version` of a package.
 
     steleCompatibility is there when no level of compatibility says the policy exactly: an extension.
@@ -46,7 +49,7 @@ class SubjectOut(_Object, frozen=True):
     stele_compatibility: PolicyJson | UnsetType = UNSET
 
 
-class SchemaIn(_Object, frozen=True):
+class SchemaRequest(_Body, frozen=True):
     """A schema to register: the definition is text, or JSON where the language is; id and version are not chosen."""
 
     schema_definition: msgspec.Raw | UnsetType = UNSET
@@ -56,8 +59,8 @@ class SchemaIn(_Object, frozen=True):
     validator: str | None = None
 
 
-class SchemaDocument(_Object, frozen=True):
-    """As `SchemaIn`, for the OpenAPI document."""
+class SchemaRequestDoc(_Body, frozen=True):
+    """As `SchemaRequest`, for the OpenAPI document."""
 
     schema_definition: Any
     serialization: str | None = None
@@ -66,7 +69,7 @@ class SchemaDocument(_Object, frozen=True):
     validator: str | None = None
 
 
-class SchemaOut(_Object, frozen=True):
+class SchemaBody(_Body, frozen=True):
     """A schema with its numbers; the definition is JSON where its author sent it so, else text."""
 
     name: str
@@ -78,70 +81,70 @@ class SchemaOut(_Object, frozen=True):
     version: int
 
 
-class SubjectWithSchema(SubjectOut, frozen=True, kw_only=True):
+class SubjectWithSchema(SubjectBody, frozen=True, kw_only=True):
     """A subject with one of its schemas, and the schema's kind."""
 
     format: str
-    schema: SchemaOut
+    schema: SchemaBody
 
 
-class Names(_Object, frozen=True):
+class SubjectNames(_Body, frozen=True):
     """Names of subjects."""
 
     name: list[str]
 
 
-class Versions(_Object, frozen=True):
+class VersionNumbers(_Body, frozen=True):
     """Version numbers."""
 
     version: list[int]
 
 
-class OneVersion(_Object, frozen=True):
+class SingleVersion(_Body, frozen=True):
     """A version number."""
 
     version: int
 
 
-class SubjectVersion(_Object, frozen=True):
+class SchemaLocation(_Body, frozen=True):
     """Where a schema is."""
 
     subject: str
     version: int
 
 
-class Id(_Object, frozen=True):
+class SchemaIdBody(_Body, frozen=True):
     """The id of a schema."""
 
     id: str
 
 
-class CheckIn(_Object, frozen=True):
+class CheckRequest(_Body, frozen=True):
     """A schema to try: whole, or its definition alone."""
 
     schema: msgspec.Raw
 
 
-class CheckDocument(_Object, frozen=True):
-    """As `CheckIn`, for the OpenAPI document."""
+class CheckRequestDoc(_Body, frozen=True):
+    """As `CheckRequest`, for the OpenAPI document."""
 
     schema: Any
 
 
-class CheckOut(_Object, frozen=True):
+class CheckResult(_Body, frozen=True):
     """Whether a schema could be registered, as far as one version is concerned."""
 
     is_compatible: bool
 
 
-class ConfigIn(_Object, frozen=True):
+class ConfigRequest(_Body, frozen=True):
     """The compatibility to set."""
 
     compatibility: str
 
 
-class ConfigOut(_Object, frozen=True, omit_defaults=True):
-    """The compatibility of a subject; steleCompatibility as in `SubjectOut`."""
+class ConfigBody(_Body, frozen=True, omit_defaults=True):
+    """The compatibility of a subject; steleCompatibility as in `SubjectBody`."""
 
     compatibility: str
     stele_compatibility: PolicyJson | UnsetType = UNSET

@@ -9,8 +9,8 @@ import msgspec
 from stele.apis.openschema import models as api
 from stele.apis.openschema import translate
 from stele.apis.openschema.options import OpenSchemaOptions
-from stele.apis.openschema.tenancy import schema_id_in
-from stele.apis.openschema.translate import DIALECT, Draft
+from stele.apis.openschema.tenancy import parse_schema_id
+from stele.apis.openschema.translate import DIALECT, SubmittedSchema
 from stele.core import queries
 from stele.core.commands import Command, Outcome
 from stele.core.decide.decision import checked_name
@@ -29,81 +29,87 @@ from stele.service.registry import Registry
 from stele.service.schemas import Prepared
 
 
-class Office(msgspec.Struct, frozen=True):
+class AppState(msgspec.Struct, frozen=True):
     """What all requests share."""
 
     registry: Registry
     options: OpenSchemaOptions
 
 
-class Desk:
+class Operations:
     """Serves one request for one caller; space is None where the request names no tenant or namespace."""
 
-    def __init__(self, office: Office, actor: str, space: str | None) -> None:
-        self.registry = office.registry
-        self.options = office.options
-        self._actor = actor
-        self.space = space
+    def __init__(self, app_state: AppState, actor: str, namespace: str | None) -> None:
+        self.registry = app_state.registry
+        self.options = app_state.options
+        self._caller = actor
+        self.namespace = namespace
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._actor, via=DIALECT)
+        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
-    def key(self, state: State, name: str) -> SubjectKey:
+    def resolve_key(self, state: State, name: str) -> SubjectKey:
         """The subject of a name: where the request says, else in the default space, else wherever there is one.
 
         Raises `InvalidName`, `InvalidRequest` when there are several.
         """
         if not name.strip():
             raise InvalidName(name, "is no name")
-        space = DEFAULT_NAMESPACE if self.space is None else self.space
-        key = SubjectKey(space, name)
-        if self.space is not None or self._shown(state, key) is not None:
+        namespace = DEFAULT_NAMESPACE if self.namespace is None else self.namespace
+        key = SubjectKey(namespace, name)
+        if self.namespace is not None or self._find_visible(state, key) is not None:
             return key
-        found = [place.name for place in self.spaces(state) if self._shown(state, SubjectKey(place.name, name))]
+        found = [
+            place.name
+            for place in self.list_namespaces(state)
+            if self._find_visible(state, SubjectKey(place.name, name))
+        ]
         if len(found) > 1:
             raise InvalidRequest(f"there are {len(found)} subjects '{name}': say of which tenant and namespace")
         return SubjectKey(found[0], name) if found else key
 
-    def _shown(self, state: State, key: SubjectKey) -> Subject | None:
+    def _find_visible(self, state: State, key: SubjectKey) -> Subject | None:
         subject = state.find_subject(key)
-        return subject if subject is not None and translate.is_shown(subject) else None
+        return subject if subject is not None and translate.is_visible(subject) else None
 
-    def spaces(self, state: State) -> list[Namespace]:
-        """The spaces a request is about."""
-        if self.space is None:
+    def list_namespaces(self, state: State) -> list[Namespace]:
+        """The namespaces a request is about."""
+        if self.namespace is None:
             return queries.visible_namespaces(state)
-        place = state.find_namespace(self.space)
+        place = state.find_namespace(self.namespace)
         return [] if place is None else [place]
 
-    async def subject(self, name: str) -> tuple[State, Subject]:
+    async def get_subject(self, name: str) -> tuple[State, Subject]:
         """A subject. Raises `SubjectNotFound`."""
         state = await self.registry.current()
         return state, self.subject_in(state, name)
 
     def subject_in(self, state: State, name: str) -> Subject:
         """As `subject`, in a state."""
-        found = self._shown(state, self.key(state, name))
+        found = self._find_visible(state, self.resolve_key(state, name))
         if found is None:
             raise SubjectNotFound(name)
         return found
 
-    async def version(self, name: str, number: int | None) -> tuple[State, Version]:
+    async def get_version(self, name: str, number: int | None) -> tuple[State, Version]:
         """A live version, None is the latest. Raises `SubjectNotFound`, `VersionNotFound`."""
 
         def look(state: State) -> tuple[State, Version]:
-            return state, live_version(state, self.subject_in(state, name), number)
+            return state, get_live_version(state, self.subject_in(state, name), number)
 
         return await self.registry.find(look)
 
-    async def by_id(self, text: str) -> tuple[State, Version]:
+    async def get_version_by_id(self, text: str) -> tuple[State, Version]:
         """The version an id stands for: the first live one, else the first there was. Raises `ContentNotFound`."""
-        space, gid = schema_id_in(text, self.space)
+        namespace, schema_id = parse_schema_id(text, self.namespace)
 
         def look(state: State) -> tuple[State, Version]:
-            rows = sorted(list_versions_of_entry(queries.get_schema_entry(state, space, gid)), key=lambda row: row.seq)
+            rows = sorted(
+                list_versions_of_entry(queries.get_schema_entry(state, namespace, schema_id)), key=lambda row: row.seq
+            )
             live = [row for row in rows if row.state is VersionState.ACTIVE]
             if not rows:
                 raise ContentNotFound(text)
@@ -113,34 +119,36 @@ class Desk:
 
     # --- schemas in -------------------------------------------------------------------------------------------------
 
-    async def prepared(self, state: State, draft: Draft, newest: Version | None) -> Prepared:
+    async def parse_submitted(self, state: State, submitted: SubmittedSchema, newest: Version | None) -> Prepared:
         """A draft as a schema; where it refers to others, to those the newest version refers to.
 
         Raises what parsing raises.
         """
         prepare = self.registry.schemas.prepare
         try:
-            prepared = await prepare(state, draft.format, draft.text)
+            prepared = await prepare(state, submitted.format, submitted.text)
         except UnresolvedReference:
             if newest is None or not newest.schema.attachments.references:
                 raise
-            prepared = await prepare(state, draft.format, draft.text, newest.schema.attachments.references)
-        return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=draft.custom_format))
+            prepared = await prepare(state, submitted.format, submitted.text, newest.schema.attachments.references)
+        return prepared._replace(
+            document=msgspec.structs.replace(prepared.document, custom_format=submitted.custom_format)
+        )
 
-    def draft(self, given: api.SchemaIn, newest: Version | None) -> Draft:
+    def parse_schema(self, given: api.SchemaRequest, newest: Version | None) -> SubmittedSchema:
         """See `translate.draft_of`. Raises `TooLarge` for much beside the schema, `InvalidName`."""
-        self.require_small(given.name, given.comment, given.validator, given.serialization)
-        lane: SchemaKind | None = None if newest is None else newest.kind
-        draft = translate.draft_of(given, lane)
-        checked_name(draft.custom_format)
-        return draft
+        self.check_sizes(given.name, given.comment, given.validator, given.serialization)
+        kind: SchemaKind | None = None if newest is None else newest.kind
+        submitted = translate.parse_schema(given, kind)
+        checked_name(submitted.custom_format)
+        return submitted
 
-    def require_small(self, *texts: str | None) -> None:
+    def check_sizes(self, *texts: str | None) -> None:
         """Raise `TooLarge` when what surrounds a schema is longer than a schema may be."""
         self.registry.limits.check_text("".join(text or "" for text in texts).encode())
 
 
-def live_version(state: State, subject: Subject, number: int | None) -> Version:
+def get_live_version(state: State, subject: Subject, number: int | None) -> Version:
     """A live version of a subject; None is the latest. Raises `VersionNotFound`."""
     if not subject.versions:
         raise VersionNotFound(translate.LATEST if number is None else number)

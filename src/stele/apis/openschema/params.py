@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from litestar.di import NamedDependency
 from litestar.params import PathParameter
 
-from stele.apis.openschema.conventions import MEDIA_TYPE
-from stele.apis.openschema.operations import Desk
-from stele.apis.openschema.errors import ERRORS
+from stele.apis.openschema.errors import ERROR_RESPONSES
+from stele.apis.openschema.models import MEDIA_TYPE
+from stele.apis.openschema.operations import Operations
 
-AtDesk = NamedDependency[Desk]
+InjectedOperations = NamedDependency[Operations]
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject: of a topic, as a rule")]
 VersionName = Annotated[str, PathParameter(description="a version number from 1, or `latest`")]
 SchemaId = Annotated[str, PathParameter(description="id of a schema")]
 
-READ: dict[str, Any] = {"responses": ERRORS, "status_code": 200, "media_type": MEDIA_TYPE}
+READ: dict[str, Any] = {"responses": ERROR_RESPONSES, "status_code": 200, "media_type": MEDIA_TYPE}
 """What all endpoints have in common."""

@@ -1,52 +1,11 @@
-"""The Pravega dialect: groups, schemas, codecs and encodings, below `/v1`, as Pravega's schema registry has them.
+"""The Pravega dialect: groups, schemas, codecs and encodings, below `/v1`.
 
 Source: docs/protocols/pravega.md.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from litestar import Litestar, Request
-from litestar.di import Provide
-from litestar.params import QueryParameter
-
-from stele.apis.paths import named
-from stele.apis.pravega.routes import encodings
-from stele.apis.pravega.routes import schemas
-from stele.apis.pravega.routes import groups
-from stele.apis.pravega.operations import Desk, Office
-from stele.apis.pravega.errors import answer
+from stele.apis.pravega.app import SEGMENTS, application
 from stele.apis.pravega.options import PravegaOptions
-from stele.apis.web import actor_of, described
-from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "PravegaOptions", "application"]
-
-SEGMENTS = ("v1", "ping")
-"""First segments of the paths that are answered here."""
-
-_RELEASE = "0.6.0"
-"""Of the API this dialect follows."""
-
-Namespace = Annotated[str, QueryParameter(description="namespace of the groups; the default one has no name")]
-
-
-def application(registry: Registry, options: PravegaOptions | None = None, **settings: Any) -> Litestar:
-    """The dialect as an application of its own. settings go to Litestar as they are."""
-    options = options or PravegaOptions()
-    office = Office(registry, options)
-
-    def desk(request: Request[Any, Any, Any], namespace: Namespace = "") -> Desk:
-        return Desk(office, actor_of(request), named(str(request.path_params.get("ns", namespace))))
-
-    modules = (groups, schemas, encodings)
-    return Litestar(
-        route_handlers=[handler for module in modules for handler in module.ROUTES],
-        dependencies={"desk": Provide(desk, sync_to_thread=False)},
-        exception_handlers={Exception: answer},
-        openapi_config=described("pravega", "Stele: Pravega dialect", _RELEASE),
-        request_max_body_size=options.max_request_bytes,
-        logging_config=None,
-        **settings,
-    )

@@ -15,7 +15,7 @@ Resource = Callable[[str, str], str]
 """The name of a resource of a group, by namespace and group."""
 
 
-class Permission(IntEnum):
+class ResourcePermission(IntEnum):
     """What a caller may do with a resource; each includes the ones before it."""
 
     NONE = 0
@@ -26,31 +26,31 @@ class Permission(IntEnum):
 class Authorizer(Protocol):
     """Decides about permissions; called on every request, and for every group of a list."""
 
-    def __call__(self, caller: str, resource: str, permission: Permission) -> bool:
+    def __call__(self, caller: str, resource: str, permission: ResourcePermission) -> bool:
         """Whether the caller ('' is nobody in particular) has at least this permission."""
         ...
 
 
-def everyone(caller: str, resource: str, permission: Permission) -> bool:
+def allow_everyone(caller: str, resource: str, permission: ResourcePermission) -> bool:
     """The default: everybody may do everything."""
     return True
 
 
-def namespace_resource(space: str) -> str:
+def namespace_resource(namespace: str) -> str:
     """The resource of a namespace; the default one has the empty name."""
-    return f"prn::/namespace:{quote(space, safe='')}"
+    return f"prn::/namespace:{quote(namespace, safe='')}"
 
 
-def group_resource(space: str, group: str) -> str:
+def group_resource(namespace: str, group: str) -> str:
     """The resource of a group."""
-    return f"{namespace_resource(space)}/group:{quote(group, safe='')}"
+    return f"{namespace_resource(namespace)}/group:{quote(group, safe='')}"
 
 
-def schemas_resource(space: str, group: str) -> str:
+def schemas_resource(namespace: str, group: str) -> str:
     """The resource of all schemas of a group."""
-    return f"{group_resource(space, group)}/schemas:*"
+    return f"{group_resource(namespace, group)}/schemas:*"
 
 
-def codecs_resource(space: str, group: str) -> str:
+def codecs_resource(namespace: str, group: str) -> str:
     """The resource of all codecs of a group."""
-    return f"{group_resource(space, group)}/codecs:*"
+    return f"{group_resource(namespace, group)}/codecs:*"

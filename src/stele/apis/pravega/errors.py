@@ -18,23 +18,23 @@ _logger = structlog.get_logger("stele.pravega")
 Wording = Callable[[Any], str]
 
 
-class Fault(NamedTuple):
+class ErrorReply(NamedTuple):
     """An answer."""
 
     status: int
     text: str
 
 
-def _incompatible(error: err.Incompatible) -> str:
+def _incompatible_text(error: err.Incompatible) -> str:
     lines = [f"{finding.path or '/'}: {finding.why}" for finding in error.findings]
     return "\n".join([str(error), *lines])
 
 
-FAULTS: dict[type[Exception], tuple[int, Wording]] = {
+REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.NotFound: (404, str),
     err.CodecNotFound: (412, str),
     err.Conflict: (409, str),
-    err.Incompatible: (409, _incompatible),
+    err.Incompatible: (409, _incompatible_text),
     err.Invalid: (400, str),
     err.FormatMismatch: (417, str),
     err.Refused: (403, str),
@@ -45,7 +45,7 @@ FAULTS: dict[type[Exception], tuple[int, Wording]] = {
 }
 """Status and wording by class."""
 
-ERRORS = {
+ERROR_RESPONSES = {
     status: ResponseSpec(str, description=why, generate_examples=False, media_type="text/plain")
     for status, why in (
         (400, "Not a schema, not of the type it says, or a wrong value"),
@@ -58,23 +58,23 @@ ERRORS = {
 }
 
 
-def fault_of(error: Exception) -> Fault:
+def describe_error(error: Exception) -> ErrorReply:
     """The answer to an error: that of its class, or of its nearest ancestor in the table."""
     for cls in type(error).__mro__:
-        if cls in FAULTS:
-            status, wording = FAULTS[cls]
-            return Fault(status, wording(error))
+        if cls in REPLIES:
+            status, wording = REPLIES[cls]
+            return ErrorReply(status, wording(error))
     if isinstance(error, HTTPException):
         # The API knows no status of its own for bodies that are too long.
         too_long = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         status = 400 if too_long else error.status_code
-        return Fault(status, "the request is too large" if too_long else HTTPStatus(status).phrase)
-    return Fault(500, "the registry failed; its log says how")
+        return ErrorReply(status, "the request is too large" if too_long else HTTPStatus(status).phrase)
+    return ErrorReply(500, "the registry failed; its log says how")
 
 
-def answer(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
+def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
     """The exception handler of the application."""
-    fault = fault_of(error)
+    fault = describe_error(error)
     if fault.status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
     headers = {

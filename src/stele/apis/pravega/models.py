@@ -6,18 +6,18 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 
-class _Object(msgspec.Struct, frozen=True, rename="camel"):
+class _Body(msgspec.Struct, frozen=True, rename="camel"):
     """What all objects share; members unknown here are ignored."""
 
 
-class SerializationFormat(_Object, frozen=True):
+class SerializationFormat(_Body, frozen=True):
     """A schema language: `Avro`, `Protobuf`, `Json`, `Any` (of a group only), or `Custom` with a name of its own."""
 
     serialization_format: str
     full_type_name: str | UnsetType | None = UNSET
 
 
-class VersionInfo(_Object, frozen=True):
+class VersionInfo(_Body, frozen=True):
     """Where a schema stands: version counts within its type and format, id within the group, both from 0."""
 
     type: str
@@ -26,33 +26,33 @@ class VersionInfo(_Object, frozen=True):
     serialization_format: str = ""
 
 
-class Stretch(_Object, frozen=True):
+class DirectionRange(_Body, frozen=True):
     """How far a direction looks: `Backward`, `BackwardTransitive`, `BackwardTill` a version; the same for `Forward`."""
 
     name: str
     version_info: VersionInfo | UnsetType | None = UNSET
 
 
-class BackwardPolicy(_Object, frozen=True):
+class BackwardPolicy(_Body, frozen=True):
     """The stretch of the backward direction."""
 
-    backward_policy: Stretch
+    backward_policy: DirectionRange
 
 
-class ForwardPolicy(_Object, frozen=True):
+class ForwardPolicy(_Body, frozen=True):
     """The stretch of the forward direction."""
 
-    forward_policy: Stretch
+    forward_policy: DirectionRange
 
 
-class BackwardAndForward(_Object, frozen=True):
+class BackwardAndForward(_Body, frozen=True):
     """Both directions of an advanced policy, at least one of them given."""
 
     backward_policy: BackwardPolicy | UnsetType | None = UNSET
     forward_policy: ForwardPolicy | UnsetType | None = UNSET
 
 
-class Compatibility(_Object, frozen=True):
+class Compatibility(_Body, frozen=True):
     """A policy by name; `Advanced` says what it is in `advanced`.
 
     checkers names validators that run in addition: an extension of this registry, absent where there are none.
@@ -63,7 +63,7 @@ class Compatibility(_Object, frozen=True):
     checkers: list[str] | UnsetType | None = UNSET
 
 
-class GroupProperties(_Object, frozen=True):
+class GroupProperties(_Body, frozen=True):
     """What describes a group."""
 
     serialization_format: SerializationFormat
@@ -72,28 +72,28 @@ class GroupProperties(_Object, frozen=True):
     properties: dict[str, str] | None = None
 
 
-class CreateGroupRequest(_Object, frozen=True):
+class CreateGroupRequest(_Body, frozen=True):
     """A new group."""
 
     group_name: str
     group_properties: GroupProperties
 
 
-class ListGroupsResponse(_Object, frozen=True):
+class ListGroupsResponse(_Body, frozen=True):
     """A page of groups by name, and the token that asks for the next one."""
 
     groups: dict[str, GroupProperties]
     continuation_token: str
 
 
-class UpdateCompatibilityRequest(_Object, frozen=True):
+class UpdateCompatibilityRequest(_Body, frozen=True):
     """The policy to set, and the one that must be in force for that to happen."""
 
     compatibility: Compatibility
     previous_compatibility: Compatibility | None = None
 
 
-class SchemaInfo(_Object, frozen=True):
+class SchemaInfo(_Body, frozen=True):
     """A schema: type is the name of what it describes, properties are free and make no difference."""
 
     type: str
@@ -102,20 +102,20 @@ class SchemaInfo(_Object, frozen=True):
     properties: dict[str, str] | None = None
 
 
-class SchemaWithVersion(_Object, frozen=True):
+class SchemaWithVersion(_Body, frozen=True):
     """A schema and where it stands."""
 
     schema_info: SchemaInfo
     version_info: VersionInfo
 
 
-class SchemaVersionsList(_Object, frozen=True):
+class SchemaVersionsList(_Body, frozen=True):
     """Schemas in the order of their ids."""
 
     schemas: list[SchemaWithVersion]
 
 
-class GroupHistoryRecord(_Object, frozen=True):
+class GroupHistoryRecord(_Body, frozen=True):
     """A schema, the policy in force when it came (timestamp: milliseconds since 1970), and its text for people."""
 
     schema_info: SchemaInfo
@@ -125,52 +125,52 @@ class GroupHistoryRecord(_Object, frozen=True):
     schema_string: str
 
 
-class GroupHistory(_Object, frozen=True):
+class GroupHistory(_Body, frozen=True):
     """Everything in a group, oldest first."""
 
     history: list[GroupHistoryRecord]
 
 
-class ValidateRequest(_Object, frozen=True):
+class ValidateRequest(_Body, frozen=True):
     """A schema to try, under the policy of the group or another one."""
 
     schema_info: SchemaInfo
     compatibility: Compatibility | None = None
 
 
-class Valid(_Object, frozen=True):
+class Valid(_Body, frozen=True):
     """Whether a schema could be added."""
 
     valid: bool
 
 
-class CanRead(_Object, frozen=True):
+class CanRead(_Body, frozen=True):
     """Whether a schema can read what is written."""
 
     compatible: bool
 
 
-class GetEncodingIdRequest(_Object, frozen=True):
+class GetEncodingIdRequest(_Body, frozen=True):
     """A version and the name of a codec."""
 
     version_info: VersionInfo
     codec_type: str
 
 
-class EncodingId(_Object, frozen=True):
+class EncodingId(_Body, frozen=True):
     """What data begin with: the id of a version and a codec."""
 
     encoding_id: int
 
 
-class CodecType(_Object, frozen=True):
+class CodecType(_Body, frozen=True):
     """A codec by name; the empty name is none at all."""
 
     name: str
     properties: dict[str, str] | None = None
 
 
-class EncodingInfo(_Object, frozen=True):
+class EncodingInfo(_Body, frozen=True):
     """What an encoding id stands for."""
 
     schema_info: SchemaInfo
@@ -178,13 +178,13 @@ class EncodingInfo(_Object, frozen=True):
     codec_type: CodecType
 
 
-class CodecTypes(_Object, frozen=True):
+class CodecTypes(_Body, frozen=True):
     """The codecs of a group."""
 
     codec_types: list[CodecType]
 
 
-class AddedTo(_Object, frozen=True):
+class AddedTo(_Body, frozen=True):
     """Where a schema was added to: groups by name."""
 
     groups: dict[str, VersionInfo]

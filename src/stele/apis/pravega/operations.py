@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from stele.apis.paths import named
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import models as api
-from stele.apis.pravega.access import Permission
+from stele.apis.pravega.access import ResourcePermission
 from stele.apis.pravega.options import PravegaOptions
-from stele.apis.pravega.translate import Language
 from stele.core import queries
 from stele.core.commands import Command, Equality, Outcome
+from stele.core.decide.compatibility import candidates
 from stele.core.decide.decision import checked_name
 from stele.core.digests import digest_key
-from stele.core.model import NO_ATTACHMENTS, SchemaDocument, SettingsLevel, Subject, SubjectKey, Version
-from stele.core.policy import Policy
+from stele.core.model import NO_ATTACHMENTS, SchemaDocument, SchemaFormat, SettingsLevel, Subject, SubjectKey, Version
+from stele.core.policy import BACKWARD, NO_VERSIONS, Policy, PolicyKind
 from stele.core.ports import TextForm
 from stele.core.state import State
 from stele.errors import Forbidden, FormatMismatch, InvalidRequest, SubjectNotFound, TooLarge, UnknownPolicy
@@ -36,73 +36,75 @@ _MAX_LENGTH = 200
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 """What a serialized descriptor has and no source text."""
 
-EQUAL_BY = "normalized"
+EQUALITY_DIGEST = "normalized"
 """Kind of the digest that says whether two schemas are the same: white space and the order of keys do not count."""
 
 
-class Office(msgspec.Struct, frozen=True):
+class AppState(msgspec.Struct, frozen=True):
     """What all requests share."""
 
     registry: Registry
     options: PravegaOptions
 
 
-class Desk:
+class Operations:
     """Serves one request for one caller in one namespace."""
 
-    def __init__(self, office: Office, actor: str, namespace: str) -> None:
-        self.registry = office.registry
-        self._authorize = office.options.authorize
-        self._actor = actor
+    def __init__(self, app_state: AppState, actor: str, namespace: str) -> None:
+        self.registry = app_state.registry
+        self._authorize = app_state.options.authorize
+        self._caller = actor
         self.namespace = namespace
 
     # --- who may ----------------------------------------------------------------------------------------------------
 
-    def may(self, resource: str, permission: Permission = Permission.READ) -> bool:
+    def has_permission(self, resource: str, permission: ResourcePermission = ResourcePermission.READ) -> bool:
         """Whether the caller has a permission."""
-        return self._authorize(self._actor, resource, permission)
+        return self._authorize(self._caller, resource, permission)
 
-    def require(self, resource: str, permission: Permission = Permission.READ) -> None:
+    def require_permission(self, resource: str, permission: ResourcePermission = ResourcePermission.READ) -> None:
         """Raise `Forbidden` when the caller has not that permission."""
-        if not self.may(resource, permission):
-            raise Forbidden(f"{self._actor or 'anonymous'} has no {permission.name} permission on {resource}")
+        if not self.has_permission(resource, permission):
+            raise Forbidden(f"{self._caller or 'anonymous'} has no {permission.name} permission on {resource}")
 
-    def readable(self, segment: str) -> SubjectKey:
+    def authorize_read(self, segment: str) -> SubjectKey:
         """The subject of a group the caller may read. Raises `Forbidden`."""
-        return self.allowed(segment, access.group_resource, Permission.READ)
+        return self.authorize_group(segment, access.group_resource, ResourcePermission.READ)
 
-    def allowed(self, segment: str, resource: access.Resource, permission: Permission) -> SubjectKey:
+    def authorize_group(self, segment: str, resource: access.Resource, permission: ResourcePermission) -> SubjectKey:
         """The subject of a group with whose resource the caller may do that. Raises `Forbidden`."""
         key = SubjectKey(self.namespace, named(segment))
-        self.require(resource(*key), permission)
+        self.require_permission(resource(*key), permission)
         return key
 
     # --- finding ----------------------------------------------------------------------------------------------------
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._actor, via=translate.DIALECT)
+        return await self.registry.execute(command, actor=self._caller, via=translate.DIALECT)
 
-    async def group(self, key: SubjectKey) -> tuple[State, Subject]:
+    async def get_group(self, key: SubjectKey) -> tuple[State, Subject]:
         """The present state, and a group in it. Raises `SubjectNotFound`."""
         state = await self.registry.current()
-        return state, _present(state, key)
+        return state, _find_group(state, key)
 
-    async def by_id(self, key: SubjectKey, number: int) -> tuple[State, Version]:
+    async def get_version_by_id(self, key: SubjectKey, number: int) -> tuple[State, Version]:
         """A version by its id, a deleted one too. Raises `SubjectNotFound`, `VersionNotFound`."""
 
         def look(state: State) -> tuple[State, Version]:
-            _present(state, key)
+            _find_group(state, key)
             return state, queries.get_version(state, key, number + 1, queries.ACTIVE_OR_SOFT_DELETED)
 
         return await self.registry.find(look)
 
-    async def by_version(self, key: SubjectKey, format_name: str, type_name: str, number: int) -> tuple[State, Version]:
-        """A version by its number within its type and format, a deleted one too. Raises as `by_id`."""
+    async def get_version_by_number(
+        self, key: SubjectKey, format_name: str, type_name: str, number: int
+    ) -> tuple[State, Version]:
+        """A version by its number within its type and format, a deleted one too. Raises as `get_version_by_id`."""
 
         def look(state: State) -> tuple[State, Version]:
-            rows = queries.list_versions(_present(state, key), queries.ACTIVE_OR_SOFT_DELETED)
-            return state, translate.only(
+            rows = queries.list_versions(_find_group(state, key), queries.ACTIVE_OR_SOFT_DELETED)
+            return state, translate.require_first(
                 (row for row in rows if translate.is_at(row, format_name, type_name, number)), number
             )
 
@@ -110,11 +112,11 @@ class Desk:
 
     # --- schemas in -------------------------------------------------------------------------------------------------
 
-    def language(self, given: api.SerializationFormat) -> Language:
+    def read_format(self, given: api.SerializationFormat) -> SchemaFormat:
         """The language of a serialization format; a custom one may be that of a format installed here."""
-        return translate.takes_its_name(translate.language_in(given), self.registry.schemas.installed())
+        return translate.resolve_custom_format(translate.parse_format(given), self.registry.schemas.installed())
 
-    async def draft(
+    async def parse_document(
         self, state: State, info: api.SchemaInfo, subject: Subject | None = None, name: str | None = None
     ) -> SchemaDocument:
         """The schema of a request, parsed, with its full type name.
@@ -122,54 +124,79 @@ class Desk:
         subject is the group it is for, whose format it must have; name the one it is looked for in. Raises
         `FormatMismatch` with the format of the group, `MalformedSchema`, `UnknownFormat`, `InvalidRequest`, `TooLarge`.
         """
-        language = self.language(info.serialization_format)
-        if language == translate.ANY_LANGUAGE:
+        schema_format = self.read_format(info.serialization_format)
+        if schema_format == translate.ANY_FORMAT:
             raise InvalidRequest("Any is the serialization format of groups, no schema has it")
         if subject is not None:
-            _require_format(subject, language)
+            _require_format(subject, schema_format)
         if len(info.schema_data) > MAX_SCHEMA_BYTES:
             raise TooLarge(f"the schema has {len(info.schema_data)} bytes, {MAX_SCHEMA_BYTES} is the most")
         check_properties(info.properties)
-        for word in (info.type, language.custom_format):
+        for word in (info.type, schema_format.custom_format):
             checked_name(word)
         name = subject.key.name if subject is not None else name
-        prepared = await self.registry.schemas.prepare(state, language.format, info.schema_data)
-        described = await asyncio.to_thread(_described, prepared)
+        prepared = await self.registry.schemas.prepare(state, schema_format.format, info.schema_data)
+        described_types = await asyncio.to_thread(_described_types, prepared)
         first = prepared.document.type
-        type_name = translate.type_in(info.type, described, first, name)
-        return replace(prepared.document, type=type_name, custom_format=language.custom_format)
+        type_name = translate.resolve_type_name(info.type, described_types, first, name)
+        return replace(prepared.document, type=type_name, custom_format=schema_format.custom_format)
 
-    async def require_comparable(self, language: Language, policy: Policy) -> None:
+    async def require_comparable(self, schema_format: SchemaFormat, policy: Policy) -> None:
         """Raise `UnknownPolicy` when a policy compares schemas of a format nobody can compare."""
         if (
-            language.format
-            and translate.directional(policy)
-            and not await self.registry.schemas.compares(language.format)
+            schema_format.format
+            and translate.is_directional(policy)
+            and not await self.registry.schemas.compares(schema_format.format)
         ):
-            name = translate.full_name(language)
+            name = translate.full_format_name(schema_format)
             raise UnknownPolicy(f"{name} schemas cannot be compared: choose AllowAny or DenyAll")
 
-    def same(self, state: State, key: SubjectKey, document: SchemaDocument) -> Version | None:
+    def find_same_schema(self, state: State, key: SubjectKey, document: SchemaDocument) -> Version | None:
         """The live version of a group that is the same schema."""
-        digest = digest_key(EQUAL_BY, document.digests[EQUAL_BY])
+        digest = digest_key(EQUALITY_DIGEST, document.digests[EQUALITY_DIGEST])
         return queries.find_equal_version(
             state, key, document.sha, NO_ATTACHMENTS, equality=Equality.DIGEST, digest=digest, kind=document.kind
         )
 
-    def same_everywhere(self, state: State, document: SchemaDocument) -> list[Version]:
+    def find_same_in_groups(self, state: State, document: SchemaDocument) -> list[Version]:
         """The live versions of all groups of the namespace that are the same schema, one of each, by name."""
-        digest = digest_key(EQUAL_BY, document.digests[EQUAL_BY])
+        digest = digest_key(EQUALITY_DIGEST, document.digests[EQUALITY_DIGEST])
         rows = queries.live_versions_by_digest(state, digest, document.kind)
         if document.type:  # What has no name of its own is of the type its group is called.
             unnamed = queries.live_versions_by_digest(state, digest, document.kind._replace(type=""))
-            rows += [row for row in unnamed if translate.type_out(row) == document.type]
+            rows += [row for row in unnamed if translate.type_name_of(row) == document.type]
         here = (row for row in rows if row.subject.key.namespace == self.namespace)
         newest_first = sorted(here, key=lambda row: (row.subject.key.name, -row.version_number))
         return list({row.subject.key.name: row for row in newest_first}.values())
 
+    async def can_read(self, subject: Subject, document: SchemaDocument, policy: Policy) -> bool:
+        """Return whether a reader with this schema may start on the data of a group.
+
+        It has to read what the backward part of the policy covers, and the latest schema where the policy has a forward
+        part. Everything reads a group without schemas, unless its policy has a forward part or denies all. A format
+        that cannot be compared reads only the same text.
+        """
+        if policy.kind is PolicyKind.ALLOW_ANY:
+            return True
+        policies = []
+        latest = next(candidates(self.registry.state, subject.key, document.kind, NO_ATTACHMENTS), None)
+        if policy.kind is PolicyKind.DIRECTIONAL and policy.backward != NO_VERSIONS:
+            policies.append(Policy(backward=policy.backward))
+        if policy.kind is PolicyKind.DENY_ALL or policy.forward != NO_VERSIONS:
+            if latest is None:
+                return False
+            policies.append(BACKWARD)
+        if not await self.registry.schemas.compares(document.format):
+            return latest is None or latest.content.sha == document.sha
+        for required in policies:
+            findings, _ = await self.registry.findings(subject.key, document, NO_ATTACHMENTS, policy=required)
+            if findings:
+                return False
+        return True
+
     # --- schemas out ------------------------------------------------------------------------------------------------
 
-    async def schema_out(self, state: State, version: Version) -> api.SchemaInfo:
+    async def build_schema_info(self, state: State, version: Version) -> api.SchemaInfo:
         """A version as it was sent.
 
         What another dialect brought and no client of this one could read is rendered: references are resolved, Protobuf
@@ -177,63 +204,68 @@ class Desk:
         """
         labels = version.attributes.labels if version.attributes is not None else None
         return api.SchemaInfo(
-            translate.type_out(version),
-            translate.format_out(version.kind),
-            await self._data(state, version),
+            translate.type_name_of(version),
+            translate.format_body(version.kind),
+            await self._schema_data(state, version),
             dict(labels or {}),
         )
 
-    async def _data(self, state: State, version: Version) -> bytes:
+    async def _schema_data(self, state: State, version: Version) -> bytes:
         text = state.get_text(version.content)
         protobuf = version.kind.format == "protobuf"
         if _BINARY.search(text) if protobuf else not version.schema.attachments.references:
             return text
-        rendered = await self._rendered(state, version, "descriptor_set" if protobuf else "resolved")
+        rendered = await self._render_version(state, version, "descriptor_set" if protobuf else "resolved")
         if rendered is None:
             return text
         return base64.b64decode(rendered) if protobuf else rendered.encode()
 
-    async def _rendered(self, state: State, version: Version, style: str) -> str | None:
+    async def _render_version(self, state: State, version: Version, style: str) -> str | None:
         references = version.schema.attachments.references
         fmt, parsed = await self.registry.schemas.parsed_schema(
             state, version.kind.format, version.content.sha, references
         )
         return await asyncio.to_thread(fmt.render, parsed, style)
 
-    async def with_versions(self, state: State, versions: Iterable[Version]) -> api.SchemaVersionsList:
+    async def build_versions_list(self, state: State, versions: Iterable[Version]) -> api.SchemaVersionsList:
         """Versions with their schemas."""
         return api.SchemaVersionsList(
-            [api.SchemaWithVersion(await self.schema_out(state, row), translate.version_out(row)) for row in versions]
+            [
+                api.SchemaWithVersion(await self.build_schema_info(state, row), translate.build_version_info(row))
+                for row in versions
+            ]
         )
 
-    async def history_record(self, state: State, version: Version) -> api.GroupHistoryRecord:
+    async def build_history_record(self, state: State, version: Version) -> api.GroupHistoryRecord:
         """A version as the history of its group has it."""
-        info = await self.schema_out(state, version)
+        info = await self.build_schema_info(state, version)
         policy = version.policy or queries.policy_for(state, version.subject.key)
         match version.kind.format:
             case "avro" | "json":
                 shown = info.schema_data.decode("utf-8", "replace")
             case "protobuf":
-                shown = await self._rendered(state, version, "json") or ""
+                shown = await self._render_version(state, version, "json") or ""
             case _:
                 shown = ""
         return api.GroupHistoryRecord(
             info,
-            translate.version_out(version),
-            translate.compatibility_out(policy, version.subject),
+            translate.build_version_info(version),
+            translate.compatibility_body(policy, version.subject),
             version.at,
             shown,
         )
 
-    def properties_out(self, state: State, subject: Subject) -> api.GroupProperties:
+    def build_group_properties(self, state: State, subject: Subject) -> api.GroupProperties:
         """What describes a group."""
         own = state.settings_at(SettingsLevel(*subject.key))
-        saved = translate.saved_in(own.dialect_data) if own is not None and own.policy is not None else None
+        saved = translate.stored_compatibility(own.dialect_data) if own is not None and own.policy is not None else None
         policy = queries.policy_for(state, subject.key)
         return api.GroupProperties(
-            translate.format_out(_language_of(subject)),
-            translate.compatibility_out(policy, subject, saved or translate.saved_in(subject.dialect_data)),
-            translate.multiple_types(subject),
+            translate.format_body(_format_of_group(subject)),
+            translate.compatibility_body(
+                policy, subject, saved or translate.stored_compatibility(subject.dialect_data)
+            ),
+            translate.has_multiple_types(subject),
             dict(subject.labels or {}),
         )
 
@@ -247,25 +279,25 @@ def check_properties(properties: Mapping[str, str] | None) -> None:
             raise TooLarge(f"a key or a value of the properties is longer than {_MAX_LENGTH} bytes")
 
 
-def _present(state: State, key: SubjectKey) -> Subject:
+def _find_group(state: State, key: SubjectKey) -> Subject:
     subject = state.find_subject(key)
     if subject is None:
         raise SubjectNotFound(key.name)
     return subject
 
 
-def _language_of(subject: Subject) -> Language:
+def _format_of_group(subject: Subject) -> SchemaFormat:
     """The format of a group."""
-    return Language(subject.format, subject.custom_format)
+    return SchemaFormat(subject.format, subject.custom_format)
 
 
-def _require_format(subject: Subject, language: Language) -> None:
-    own = _language_of(subject)
-    if own.format and own != language:
-        raise FormatMismatch(translate.full_name(own))
+def _require_format(subject: Subject, schema_format: SchemaFormat) -> None:
+    own = _format_of_group(subject)
+    if own.format and own != schema_format:
+        raise FormatMismatch(translate.full_format_name(own))
 
 
-def _described(prepared: Prepared) -> list[str] | None:
+def _described_types(prepared: Prepared) -> list[str] | None:
     """Full names of the types a schema describes; None for formats that leave the name to the author."""
     fmt, parsed = prepared.format, prepared.parsed
     match fmt.name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stele.apis.pravega.access import Authorizer, everyone
+from stele.apis.pravega.access import Authorizer, allow_everyone
 
 
 class PravegaOptions(msgspec.Struct, frozen=True):
@@ -15,4 +15,4 @@ class PravegaOptions(msgspec.Struct, frozen=True):
     """
 
     max_request_bytes: int = 16 * 1024 * 1024
-    authorize: Authorizer = everyone
+    authorize: Authorizer = allow_everyone

@@ -25,39 +25,39 @@ class SameSchema(err.Conflict):
     """The schema is equal to a version there is: no update."""
 
 
-class Error(msgspec.Struct, frozen=True):
+class RocketmqErrorBody(msgspec.Struct, frozen=True):
     """The body of every error."""
 
     status: int
     message: str
 
 
-class Fault(NamedTuple):
+class ErrorNumbers(NamedTuple):
     """An HTTP status and the API's own number."""
 
-    http: int
+    http_status: int
     status: int
 
 
-FAULTS: dict[type[Exception], Fault] = {
-    err.Unauthenticated: Fault(401, 40101),
-    err.Refused: Fault(403, 40301),
-    err.AlreadyExists: Fault(409, 40401),  # that is its number, and what 40402 means is the opposite
-    err.NotFound: Fault(404, 40402),
-    err.Conflict: Fault(409, 40901),
-    err.FormatMismatch: Fault(409, 40901),
-    err.UnknownRuleset: Fault(409, 40901),  # nobody can compare schemas of that type
-    err.MalformedSchema: Fault(422, 42201),
-    err.Invalid: Fault(400, 40001),
-    err.Unavailable: Fault(503, 50301),
-    err.StoreError: Fault(500, 50001),
-    err.NotInstalled: Fault(501, 50101),
-    err.SteleError: Fault(500, 50001),
+NUMBERS: dict[type[Exception], ErrorNumbers] = {
+    err.Unauthenticated: ErrorNumbers(401, 40101),
+    err.Refused: ErrorNumbers(403, 40301),
+    err.AlreadyExists: ErrorNumbers(409, 40401),  # that is its number, and what 40402 means is the opposite
+    err.NotFound: ErrorNumbers(404, 40402),
+    err.Conflict: ErrorNumbers(409, 40901),
+    err.FormatMismatch: ErrorNumbers(409, 40901),
+    err.UnknownRuleset: ErrorNumbers(409, 40901),  # nobody can compare schemas of that type
+    err.MalformedSchema: ErrorNumbers(422, 42201),
+    err.Invalid: ErrorNumbers(400, 40001),
+    err.Unavailable: ErrorNumbers(503, 50301),
+    err.StoreError: ErrorNumbers(500, 50001),
+    err.NotInstalled: ErrorNumbers(501, 50101),
+    err.SteleError: ErrorNumbers(500, 50001),
 }
 """By class."""
 
-ERRORS = {
-    status: ResponseSpec(Error, description=why, generate_examples=False)
+ERROR_RESPONSES = {
+    status: ResponseSpec(RocketmqErrorBody, description=why, generate_examples=False)
     for status, why in (
         (400, "40001: a wrong value, or a limit is exceeded"),
         (401, "40101: nobody proved who is asking"),
@@ -72,20 +72,20 @@ ERRORS = {
 }
 
 
-def fault_of(error: Exception) -> Fault:
+def numbers_of(error: Exception) -> ErrorNumbers:
     """The numbers of an error: those of its class, or of its nearest ancestor in the table."""
-    known = next((FAULTS[cls] for cls in type(error).__mro__ if cls in FAULTS), None)
+    known = next((NUMBERS[cls] for cls in type(error).__mro__ if cls in NUMBERS), None)
     if known is not None:
         return known
     if isinstance(error, HTTPException):
-        return Fault(error.status_code, error.status_code * 100)
-    return FAULTS[err.SteleError]
+        return ErrorNumbers(error.status_code, error.status_code * 100)
+    return NUMBERS[err.SteleError]
 
 
-def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Error]:
+def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[RocketmqErrorBody]:
     """The exception handler of the application."""
-    fault = fault_of(error)
-    if fault.http >= 500:
+    fault = numbers_of(error)
+    if fault.http_status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    body = Error(fault.status, sentence_of(error))
-    return Response(body, status_code=fault.http, media_type="application/json", headers=allowed(error))
+    body = RocketmqErrorBody(fault.status, sentence_of(error))
+    return Response(body, status_code=fault.http_status, media_type="application/json", headers=allowed(error))

@@ -9,7 +9,7 @@ import msgspec
 from stele.apis.rocketmq import translate
 from stele.apis.rocketmq.errors import SameSchema
 from stele.apis.rocketmq.options import RocketmqOptions
-from stele.apis.rocketmq.translate import DIALECT, MOST_VERSIONS, Language, Place
+from stele.apis.rocketmq.translate import DIALECT, MAX_VERSION_NUMBER, TenantAddress
 from stele.core import queries
 from stele.core.commands import (
     ChangeBindings,
@@ -29,6 +29,7 @@ from stele.core.model import (
     RECORD_ID_VERSION_BITS,
     Binding,
     Numbering,
+    SchemaFormat,
     Subject,
     SubjectKey,
     Version,
@@ -51,57 +52,57 @@ from stele.errors import (
 from stele.service.registry import Registry
 from stele.service.schemas import Prepared
 
-_EQUAL_BY = ("normalized", "rabin")
+_EQUALITY_DIGESTS = ("normalized", "rabin")
 """Digests by which a text is looked up, closest first: white space, then what makes no difference to data."""
 
 
-class Office(msgspec.Struct, frozen=True):
+class AppState(msgspec.Struct, frozen=True):
     """What all requests share."""
 
     registry: Registry
     options: RocketmqOptions
 
 
-class Desk:
+class Operations:
     """Serves one request for one caller."""
 
-    def __init__(self, office: Office, actor: str, place: Place) -> None:
-        self.registry = office.registry
-        self._actor = actor
-        self.place = place
+    def __init__(self, app_state: AppState, actor: str, address: TenantAddress) -> None:
+        self.registry = app_state.registry
+        self._caller = actor
+        self.address = address
 
     async def execute(self, command: Command) -> Outcome:
         """Carry out a command in the caller's name."""
-        return await self.registry.execute(command, actor=self._actor, via=DIALECT)
+        return await self.registry.execute(command, actor=self._caller, via=DIALECT)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    async def bound(self, subject: str) -> tuple[State, Version]:
+    async def get_bound_record(self, subject: str) -> tuple[State, Version]:
         """The record a subject is bound to. Raises `SubjectNotFound`."""
         state = await self.registry.current()
-        return state, self.bound_in(state, subject)
+        return state, self.bound_record_in(state, subject)
 
-    def bound_in(self, state: State, subject: str) -> Version:
-        """As `bound`, in a state."""
-        binding = state.bindings.get(translate.binding_key(self.place, subject))
+    def bound_record_in(self, state: State, subject: str) -> Version:
+        """As `get_bound_record`, in a state."""
+        binding = state.bindings.get(translate.binding_key(self.address, subject))
         if binding is not None:
-            found = translate.record_of(state, binding)
+            found = translate.find_record(state, binding)
         else:
-            known = state.find_subject(SubjectKey(self.place.space, subject))
+            known = state.find_subject(SubjectKey(self.address.namespace, subject))
             found = queries.latest_version(known) if known is not None and translate.is_foreign(known) else None
         if found is None:
             raise SubjectNotFound(subject)
         return found
 
-    async def by_version(self, subject: str, number: int) -> tuple[State, Version]:
+    async def get_version(self, subject: str, number: int) -> tuple[State, Version]:
         """A version of the schema a subject is bound to. Raises `SubjectNotFound`, `VersionNotFound`."""
 
         def look(state: State) -> tuple[State, Version]:
-            return state, queries.get_version(state, self.bound_in(state, subject).subject.key, number)
+            return state, queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
 
         return await self.registry.find(look)
 
-    async def by_record_id(self, subject: str, number: int) -> tuple[State, Version]:
+    async def get_record_of_subject(self, subject: str, number: int) -> tuple[State, Version]:
         """A record of this tenant by its id, whatever the subject is bound to by now: data written once stay readable.
 
         Of an id that is nothing but a version (the original looks no further) the subject says the schema. Raises
@@ -110,13 +111,13 @@ class Desk:
 
         def look(state: State) -> tuple[State, Version]:
             if not number >> RECORD_ID_VERSION_BITS:
-                number_of = self.bound_in(state, subject).subject.record_id | number
-                return state, self.record(state, number_of)
-            return state, self.record(state, number)
+                number_of = self.bound_record_in(state, subject).subject.record_id | number
+                return state, self.record_in(state, number_of)
+            return state, self.record_in(state, number)
 
         return await self.registry.find(look)
 
-    async def by_id(self, number: int) -> tuple[State, Version]:
+    async def get_record(self, number: int) -> tuple[State, Version]:
         """A record of this tenant by its id, or the newest live one of the schema whose id it is.
 
         Raises `ContentNotFound`.
@@ -124,33 +125,35 @@ class Desk:
 
         def look(state: State) -> tuple[State, Version]:
             schema = (
-                None if number & MOST_VERSIONS else queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
+                None
+                if number & MAX_VERSION_NUMBER
+                else queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
             )
-            here = schema is not None and schema.key.namespace == self.place.space
+            here = schema is not None and schema.key.namespace == self.address.namespace
             newest = queries.latest_version(schema) if here else None
-            return state, self.record(state, newest.record_id if newest is not None else number)
+            return state, self.record_in(state, newest.record_id if newest is not None else number)
 
         return await self.registry.find(look)
 
-    def record(self, state: State, number: int) -> Version:
+    def record_in(self, state: State, number: int) -> Version:
         """A record of this tenant by its id, a deleted one too. Raises `ContentNotFound`."""
         found = queries.get_version_by_record_id(state, number)
-        if found.subject.key.namespace != self.place.space:
+        if found.subject.key.namespace != self.address.namespace:
             raise ContentNotFound(number)
         return found
 
-    async def by_text(self, subject: str, text: bytes) -> tuple[State, Version]:
+    async def find_version_by_text(self, subject: str, text: bytes) -> tuple[State, Version]:
         """The version of a subject's schema that is the same schema. Raises `SubjectNotFound`, `ContentNotFound`."""
-        state, bound = await self.bound(subject)
-        key, lane = bound.subject.key, bound.kind
+        state, bound = await self.get_bound_record(subject)
+        key, kind = bound.subject.key, bound.kind
         try:
-            prepared = await self._prepared(state, key, Language(lane.format, lane.custom_format), text)
+            prepared = await self._parse_text(state, key, SchemaFormat(kind.format, kind.custom_format), text)
         except MalformedSchema:
             raise ContentNotFound from None
         document = prepared.document
-        for kind in _EQUAL_BY:
-            if kind in document.digests:
-                digest = digest_key(kind, document.digests[kind])
+        for digest_name in _EQUALITY_DIGESTS:
+            if digest_name in document.digests:
+                digest = digest_key(digest_name, document.digests[digest_name])
                 same = queries.find_equal_version(
                     state,
                     key,
@@ -164,45 +167,52 @@ class Desk:
                     return state, same
         raise ContentNotFound
 
-    async def rows(self, name: str) -> tuple[State, list[Version]]:
+    async def list_live_versions(self, name: str) -> tuple[State, list[Version]]:
         """The live versions of a schema by its name, one at least. Raises `SubjectNotFound`."""
         state = await self.registry.current()
-        rows = queries.list_versions(state.find_subject(SubjectKey(self.place.space, name)))
+        rows = queries.list_versions(state.find_subject(SubjectKey(self.address.namespace, name)))
         if not rows:
             raise SubjectNotFound(name)
         return state, rows
 
-    def bindings_of(self, state: State, schema: Subject) -> dict[int, list[Binding]]:
-        """The subjects bound to each version of a schema, by ordinal; a deleted schema has none."""
+    def bindings_by_version(self, state: State, schema: Subject) -> dict[int, list[Binding]]:
+        """The subjects bound to each version of a schema, by version number; a deleted schema has none."""
         found: dict[int, list[Binding]] = {}
         if schema.closed:
             return found
         for binding in queries.bindings_of(state, [schema.key]):
-            record = translate.record_of(state, binding) if binding.resource_type == DIALECT else None
+            record = translate.find_record(state, binding) if binding.resource_type == DIALECT else None
             if record is not None:
                 found.setdefault(record.version_number, []).append(binding)
         return found
 
-    def bindings_in(self, state: State) -> Iterator[Binding]:
+    def list_bindings(self, state: State) -> Iterator[Binding]:
         """All subjects of this cluster that are bound to something there is, of whichever tenant."""
         for (cluster, kind, _, _), binding in state.bindings.items():
-            if (cluster, kind) == (self.place.cluster, DIALECT) and translate.record_of(state, binding) is not None:
+            if (cluster, kind) == (self.address.cluster, DIALECT) and translate.find_record(state, binding) is not None:
                 yield binding
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def register(
-        self, subject: str, name: str, text: bytes, language: Language, policy: Policy | None, desc: str, owner: str
+    async def register_schema(
+        self,
+        subject: str,
+        name: str,
+        text: bytes,
+        schema_format: SchemaFormat,
+        policy: Policy | None,
+        desc: str,
+        owner: str,
     ) -> Version:
         """A new schema, bound to a subject. Raises `AlreadyExists`, and what parsing and the decision raise."""
-        key = SubjectKey(self.place.space, _checked(name))
+        key = SubjectKey(self.address.namespace, _require_name(name))
         self.registry.limits.check_text((desc + owner).encode())
         state = await self.registry.current()
         if queries.latest_version(state.find_subject(key)) is not None:
-            raise _exists(key)
-        prepared = await self._prepared(state, key, language, text)
+            raise _already_exists(key)
+        prepared = await self._parse_text(state, key, schema_format, text)
         try:
-            return await self._registered(
+            return await self._execute_registration(
                 RegisterSchema(
                     key,
                     prepared.document,
@@ -213,37 +223,37 @@ class Desk:
                     defaults=SubjectDefaults(Numbering.NEVER_REUSE, policy=policy or BACKWARD),
                     description=desc,
                     dialect_data={DIALECT: {"owner": owner}},
-                    bindings=(translate.binding_of(self.place, _checked(subject), key),),
+                    bindings=(translate.build_binding(self.address, _require_name(subject), key),),
                 )
             )
         except PreconditionFailed:
-            raise _exists(key) from None
+            raise _already_exists(key) from None
 
-    async def update(self, subject: str, name: str, text: bytes, desc: str, owner: str) -> Version:
+    async def update_schema(self, subject: str, name: str, text: bytes, desc: str, owner: str) -> Version:
         """The next version of a schema, with a subject bound to it. Raises `SubjectNotFound`, `SameSchema`."""
-        key = SubjectKey(self.place.space, name)
+        key = SubjectKey(self.address.namespace, name)
         self.registry.limits.check_text((desc + owner).encode())
-        state, rows = await self.rows(name)
+        state, rows = await self.list_live_versions(name)
         newest = rows[-1]
-        if newest.subject.highest_version_number >= MOST_VERSIONS:
-            raise TooLarge(f"the schema '{name}' has {MOST_VERSIONS} versions: there is no number for another one")
-        language = Language(newest.kind.format, newest.kind.custom_format)
-        prepared = await self._prepared(state, key, language, text)
-        return await self._registered(
+        if newest.subject.highest_version_number >= MAX_VERSION_NUMBER:
+            raise TooLarge(f"the schema '{name}' has {MAX_VERSION_NUMBER} versions: there is no number for another one")
+        schema_format = SchemaFormat(newest.kind.format, newest.kind.custom_format)
+        prepared = await self._parse_text(state, key, schema_format, text)
+        return await self._execute_registration(
             RegisterSchema(
                 key,
                 prepared.document,
                 prepared.references,
                 equality=Equality.DIGEST,
-                equality_digest=_EQUAL_BY[0],
+                equality_digest=_EQUALITY_DIGESTS[0],
                 defaults=SubjectDefaults(create=False),
                 description=desc or translate.desc_of(newest),
                 dialect_data={DIALECT: {"owner": owner or translate.owner_of(newest)}},
-                bindings=(translate.binding_of(self.place, _checked(subject), key),),
+                bindings=(translate.build_binding(self.address, _require_name(subject), key),),
             )
         )
 
-    async def _registered(self, command: RegisterSchema) -> Version:
+    async def _execute_registration(self, command: RegisterSchema) -> Version:
         outcome = await self.execute(command)
         assert isinstance(outcome, Registration)
         if not outcome.created:
@@ -252,28 +262,28 @@ class Desk:
             self.registry.state, command.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED
         )
 
-    async def _prepared(self, state: State, key: SubjectKey, language: Language, text: bytes) -> Prepared:
+    async def _parse_text(self, state: State, key: SubjectKey, schema_format: SchemaFormat, text: bytes) -> Prepared:
         """A text as a schema; where it refers to others, to those its newest version refers to."""
         prepare = self.registry.schemas.prepare
         try:
-            prepared = await prepare(state, language.format, text)
+            prepared = await prepare(state, schema_format.format, text)
         except UnresolvedReference:
             newest = queries.latest_version(state.find_subject(key))
             if newest is None or not newest.schema.attachments.references:
                 raise
-            prepared = await prepare(state, language.format, text, newest.schema.attachments.references)
+            prepared = await prepare(state, schema_format.format, text, newest.schema.attachments.references)
         return prepared._replace(
-            document=msgspec.structs.replace(prepared.document, custom_format=language.custom_format)
+            document=msgspec.structs.replace(prepared.document, custom_format=schema_format.custom_format)
         )
 
-    async def delete(self, subject: str) -> Version:
+    async def delete_schema(self, subject: str) -> Version:
         """The schema of a subject, with all versions and bindings; answers the newest. Raises `SubjectNotFound`."""
-        _, newest = await self.bound(subject)
+        _, newest = await self.get_bound_record(subject)
         newest = queries.latest_version(newest.subject) or newest
-        await self.close(newest.subject.key)
+        await self.delete_schema_by_key(newest.subject.key)
         return newest
 
-    async def close(self, key: SubjectKey) -> None:
+    async def delete_schema_by_key(self, key: SubjectKey) -> None:
         """Delete a schema, with all versions and bindings. Raises `SubjectNotFound`, `InUse`."""
         await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
 
@@ -284,7 +294,7 @@ class Desk:
         """
         while True:
             state = await self.registry.current()
-            key = self.bound_in(state, subject).subject.key
+            key = self.bound_record_in(state, subject).subject.key
             row = queries.get_version(state, key, number)
             try:
                 if queries.list_versions(row.subject) == [row]:
@@ -309,11 +319,11 @@ class Desk:
             moved = (msgspec.structs.replace(row, version_number=newest.version_number) for row in stale)
             await self.execute(ChangeBindings(tuple(moved)))
 
-    async def unbind(self, subject: str, number: int) -> None:
+    async def unbind_subject(self, subject: str, number: int) -> None:
         """End the binding of a subject to a record. Raises `BindingNotFound` when it is not bound to that one."""
         while True:
             state = await self.registry.current()
-            binding = state.bindings.get(translate.binding_key(self.place, subject))
+            binding = state.bindings.get(translate.binding_key(self.address, subject))
             if binding is None or not _leads_to(state, binding, number):
                 raise BindingNotFound(f"'{subject}' is not bound to record {number}")
             try:
@@ -322,36 +332,36 @@ class Desk:
                 continue
             return
 
-    async def bind(self, subject: str, number: int) -> tuple[State, Version]:
+    async def bind_subject(self, subject: str, number: int) -> tuple[State, Version]:
         """Bind a subject to a live record, or by the id of a schema to whichever is its newest.
 
         Raises `ContentNotFound`.
         """
         state = await self.registry.current()
         schema = queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
-        ordinal = number & MOST_VERSIONS or None
-        if schema is None or schema.key.namespace != self.place.space or schema.closed:
+        version_number = number & MAX_VERSION_NUMBER or None
+        if schema is None or schema.key.namespace != self.address.namespace or schema.closed:
             raise ContentNotFound(number)
-        found = find_version(schema, ordinal) if ordinal else queries.latest_version(schema)
+        found = find_version(schema, version_number) if version_number else queries.latest_version(schema)
         if found is None or found.state is not VersionState.ACTIVE:
             raise ContentNotFound(number)
-        binding = translate.binding_of(self.place, _checked(subject), schema.key, ordinal)
+        binding = translate.build_binding(self.address, _require_name(subject), schema.key, version_number)
         await self.execute(ChangeBindings((binding,)))
-        return await self.bound(subject)
+        return await self.get_bound_record(subject)
 
 
 def _leads_to(state: State, binding: Binding, number: int) -> bool:
-    record = translate.record_of(state, binding)
+    record = translate.find_record(state, binding)
     if record is None:
         return False
     return number in {record.subject.record_id, translate.record_id(record)}
 
 
-def _exists(key: SubjectKey) -> AlreadyExists:
+def _already_exists(key: SubjectKey) -> AlreadyExists:
     return AlreadyExists(f"the schema '{translate.schema_name(key)}' exists already")
 
 
-def _checked(name: str) -> str:
+def _require_name(name: str) -> str:
     if not name.strip():
         raise InvalidName(name, "is no name")
     return name

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from litestar.di import NamedDependency
 from litestar.params import PathParameter
 
-from stele.apis.rocketmq.operations import Desk
-from stele.apis.rocketmq.errors import ERRORS
+from stele.apis.rocketmq.errors import ERROR_RESPONSES
+from stele.apis.rocketmq.operations import Operations
 
 _INTEGER = {"type": "integer", "format": "int64"}
 
-AtDesk = NamedDependency[Desk]
+InjectedOperations = NamedDependency[Operations]
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject: of a topic, say")]
 SchemaName = Annotated[str, PathParameter(description="name of a schema, unique in its tenant")]
@@ -21,15 +21,15 @@ RecordId = Annotated[
     str, PathParameter(schema_extra=_INTEGER, description="id of a record: of its schema, with the version in 14 bits")
 ]
 
-READ: dict[str, Any] = {"responses": ERRORS, "status_code": 200}
+READ: dict[str, Any] = {"responses": ERROR_RESPONSES, "status_code": 200}
 """What all endpoints have in common: the original's client takes no other status for success."""
 
 
-def everywhere(path: str) -> list[str]:
+def cluster_paths(path: str) -> list[str]:
     """A path with cluster and tenant, and the short form that means the default ones."""
     return [f"/cluster/{{cluster:str}}/tenant/{{tenant:str}}{path}", path]
 
 
-def of_tenant(path: str) -> list[str]:
+def tenant_paths(path: str) -> list[str]:
     """A path with a tenant, whose schemas are the same in every cluster."""
     return [f"/cluster/{{cluster:str}}/tenant/{{tenant:str}}{path}", f"/tenant/{{tenant:str}}{path}"]

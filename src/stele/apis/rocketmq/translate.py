@@ -11,12 +11,13 @@ import re
 from typing import NamedTuple
 
 from stele.apis.paths import named
-from stele.protocol import rocketmq as api
 from stele.core import queries
 from stele.core.model import (
     DEFAULT_NAMESPACE,
+    OPAQUE_FORMAT,
     RECORD_ID_VERSION_BITS,
     Binding,
+    SchemaFormat,
     SchemaKind,
     Subject,
     SubjectKey,
@@ -28,13 +29,13 @@ from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.core.traversal import find_version
 from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
+from stele.protocol import rocketmq as api
 
 DIALECT = "rocketmq"
 """Under which name versions keep what only this API knows, and the kind of its bindings."""
 DEFAULT = "default"
 """Name of the cluster and the tenant of paths that name none; as a tenant, the default space."""
-OPAQUE = "opaque"
-MOST_VERSIONS = (1 << RECORD_ID_VERSION_BITS) - 1
+MAX_VERSION_NUMBER = (1 << RECORD_ID_VERSION_BITS) - 1
 """The last version that has a record id."""
 
 _ESCAPED = "~"
@@ -44,65 +45,58 @@ _NUMBER = re.compile(r"[0-9]{1,19}\Z")
 # --- places ---------------------------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
-    """The cluster and the space of a request."""
+class TenantAddress(NamedTuple):
+    """The cluster and the namespace of a request."""
 
     cluster: str
-    space: str
+    namespace: str
 
 
-def place_of(cluster: str, tenant: str) -> Place:
+def parse_address(cluster: str, tenant: str) -> TenantAddress:
     """The place two path segments name."""
-    return Place(named(cluster), space_of(named(tenant)))
+    return TenantAddress(named(cluster), namespace_of(named(tenant)))
 
 
-def space_of(tenant: str) -> str:
-    """The space of a tenant; one that is itself called `default` elsewhere is `default~` here, and so on."""
+def namespace_of(tenant: str) -> str:
+    """The namespace of a tenant; one that is itself called `default` elsewhere is `default~` here, and so on."""
     if tenant == DEFAULT:
         return DEFAULT_NAMESPACE
     return tenant.removesuffix(_ESCAPED) if _DEFAULT_LIKE.match(tenant) else tenant
 
 
-def tenant_of(space: str) -> str:
-    """Inverse of `space_of`."""
-    if space == DEFAULT_NAMESPACE:
+def tenant_of(namespace: str) -> str:
+    """Inverse of `namespace_of`."""
+    if namespace == DEFAULT_NAMESPACE:
         return DEFAULT
-    return space + _ESCAPED if _DEFAULT_LIKE.match(space) else space
+    return namespace + _ESCAPED if _DEFAULT_LIKE.match(namespace) else namespace
 
 
 # --- types ----------------------------------------------------------------------------------------------------------
 
 _TEXT, _BINLOG = "TEXT", "BINLOG"
-_FORMATS = {"AVRO": "avro", "PROTOBUF": "protobuf", "THRIFT": "thrift", "JSON": "json"}
-_TYPES = {name: word for word, name in _FORMATS.items()}
+_FORMAT_BY_TYPE = {"AVRO": "avro", "PROTOBUF": "protobuf", "THRIFT": "thrift", "JSON": "json"}
+_TYPE_BY_FORMAT = {name: word for word, name in _FORMAT_BY_TYPE.items()}
 
 
-class Language(NamedTuple):
-    """A format of the core, and the name of its own that an opaque one has."""
-
-    format: str
-    custom_format: str = ""
-
-
-def language_in(word: str | None) -> Language:
+def parse_type(word: str | None) -> SchemaFormat:
     """The language of a schema type, Avro where none is named. Raises `UnknownFormat`."""
     name = (word or "AVRO").strip().upper()
     if name in {_TEXT, _BINLOG}:
-        return Language(OPAQUE, name)
-    if name not in _FORMATS:
-        raise UnknownFormat(f"{word!r} is no schema type; known: {', '.join([*_FORMATS, _TEXT, _BINLOG])}")
-    return Language(_FORMATS[name])
+        return SchemaFormat(OPAQUE_FORMAT, name)
+    if name not in _FORMAT_BY_TYPE:
+        raise UnknownFormat(f"{word!r} is no schema type; known: {', '.join([*_FORMAT_BY_TYPE, _TEXT, _BINLOG])}")
+    return SchemaFormat(_FORMAT_BY_TYPE[name])
 
 
-def type_out(lane: SchemaKind) -> str:
-    """The schema type of a lane: clients know six, and what is none of the others is text."""
-    return _BINLOG if lane.custom_format == _BINLOG else _TYPES.get(lane.format, _TEXT)
+def type_of_kind(kind: SchemaKind) -> str:
+    """The schema type of a kind: clients know six, and what is none of the others is text."""
+    return _BINLOG if kind.custom_format == _BINLOG else _TYPE_BY_FORMAT.get(kind.format, _TEXT)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
 
 
-def version_in(segment: str) -> int:
+def parse_version(segment: str) -> int:
     """The version a path segment names. Raises `InvalidVersion`."""
     text = named(segment)
     if not _NUMBER.match(text) or not int(text):
@@ -110,7 +104,7 @@ def version_in(segment: str) -> int:
     return int(text)
 
 
-def record_id_in(segment: str) -> int:
+def parse_record_id(segment: str) -> int:
     """The record id a path segment names. Raises `ContentNotFound`: nothing has any other id."""
     text = named(segment)
     if not _NUMBER.match(text):
@@ -120,24 +114,24 @@ def record_id_in(segment: str) -> int:
 
 def record_id(version: Version) -> int | None:
     """The record id of a version; none beyond the last one that has one, which only other dialects register."""
-    return version.record_id if version.version_number <= MOST_VERSIONS else None
+    return version.record_id if version.version_number <= MAX_VERSION_NUMBER else None
 
 
 # --- subjects -------------------------------------------------------------------------------------------------------
 
 
-def binding_key(place: Place, subject: str) -> tuple[str, str, str, str]:
+def binding_key(address: TenantAddress, subject: str) -> tuple[str, str, str, str]:
     """The key of the binding a subject of this API is."""
-    return place.cluster, DIALECT, subject, place.space
+    return address.cluster, DIALECT, subject, address.namespace
 
 
-def binding_of(place: Place, subject: str, key: SubjectKey, ordinal: int | None = None) -> Binding:
+def build_binding(address: TenantAddress, subject: str, key: SubjectKey, version_number: int | None = None) -> Binding:
     """A subject of this API bound to a version of a schema, or (None) to whichever is the newest."""
-    cluster, kind, resource, role = binding_key(place, subject)
-    return Binding(cluster, kind, resource, role, key, ordinal)
+    cluster, kind, resource, role = binding_key(address, subject)
+    return Binding(cluster, kind, resource, role, key, version_number)
 
 
-def record_of(state: State, binding: Binding) -> Version | None:
+def find_record(state: State, binding: Binding) -> Version | None:
     """The record a binding leads to: where its version was deleted, in another dialect perhaps, the newest one."""
     subject = state.find_subject(binding.subject)
     found = find_version(subject, binding.version_number) if subject is not None and binding.version_number else None
@@ -151,25 +145,25 @@ def is_foreign(subject: Subject) -> bool:
     return live and (first is None or DIALECT not in (first.dialect_data or {}))
 
 
-def subject_out(binding: Binding) -> api.Subject:
+def subject_body(binding: Binding) -> api.BoundSubject:
     """A binding as the subject it is."""
-    return api.Subject(binding.cluster, tenant_of(binding.role), binding.resource)
+    return api.BoundSubject(binding.cluster, tenant_of(binding.role), binding.resource)
 
 
 # --- schemas out ----------------------------------------------------------------------------------------------------
 
 
-def get_schema(state: State, place: Place, subject: str, version: Version) -> api.GetSchema:
+def build_subject_record(state: State, address: TenantAddress, subject: str, version: Version) -> api.SubjectRecord:
     """A record as a subject sees it."""
-    tenant = tenant_of(place.space)
-    return api.GetSchema(
-        subject_full_name=f"{place.cluster}/{tenant}/{subject}",
+    tenant = tenant_of(address.namespace)
+    return api.SubjectRecord(
+        subject_full_name=f"{address.cluster}/{tenant}/{subject}",
         schema_full_name=schema_name(version.subject.key),
         version=version.version_number,
         record_id=record_id(version),
-        idl=_text(state, version),
+        idl=_text_of(state, version),
         dependency=None,
-        type=type_out(version.kind),
+        type=type_of_kind(version.kind),
     )
 
 
@@ -178,44 +172,44 @@ def schema_name(key: SubjectKey) -> str:
     return f"{tenant_of(key.namespace)}/{key.name}"
 
 
-def schema_record(state: State, version: Version, bound: list[Binding]) -> api.SchemaRecord:
+def build_schema_record(state: State, version: Version, bound: list[Binding]) -> api.SchemaRecord:
     """A version with the subjects bound to it."""
     return api.SchemaRecord(
         schema=schema_name(version.subject.key),
         schema_id=version.subject.record_id,
         version=version.version_number,
         record_id=record_id(version),
-        idl=_text(state, version),
+        idl=_text_of(state, version),
         dependency=None,
-        subjects=[subject_out(row) for row in sorted(bound, key=lambda row: row.key)],
-        type=type_out(version.kind),
+        subjects=[subject_body(row) for row in sorted(bound, key=lambda row: row.key)],
+        type=type_of_kind(version.kind),
     )
 
 
-def schema_out(state: State, rows: list[Version], records: list[api.SchemaRecord]) -> api.Schema:
+def schema_body(state: State, rows: list[Version], records: list[api.SchemaRecord]) -> api.SchemaDescription:
     """A schema with its live versions, of which there is one at least."""
     first, newest = rows[0], rows[-1]
     key, policy = newest.subject.key, queries.policy_for(state, newest.subject.key)
     tenant = tenant_of(key.namespace)
-    return api.Schema(
-        api.QualifiedName(tenant, key.name),
-        api.Audit(desc_of(newest), _author(first), first.at, _author(newest), newest.at),
-        api.Meta(
-            type=type_out(newest.kind),
+    return api.SchemaDescription(
+        api.TenantSchema(tenant, key.name),
+        api.SchemaAudit(desc_of(newest), _created_by(first), first.at, _created_by(newest), newest.at),
+        api.SchemaMeta(
+            type=type_of_kind(newest.kind),
             tenant=tenant,
             schema_name=key.name,
             compatibility=policy.nearest_name,
             owner=owner_of(newest),
             unique_id=newest.subject.record_id,
-            stele_compatibility=exact(policy),
+            stele_compatibility=exact_policy_json(policy),
         ),
-        api.Details(records),
+        api.SchemaDetails(records),
     )
 
 
-def exact(policy: Policy) -> PolicyJson | None:
+def exact_policy_json(policy: Policy) -> PolicyJson | None:
     """A policy in full where no level says it."""
-    return PolicyJson.from_policy(policy) if policy.exact_name is None else None
+    return PolicyJson.when_unnamed(policy)
 
 
 def owner_of(version: Version | None) -> str:
@@ -229,10 +223,10 @@ def desc_of(version: Version | None) -> str:
     return version.attributes.description if version is not None and version.attributes is not None else ""
 
 
-def _author(version: Version) -> str:
+def _created_by(version: Version) -> str:
     return version.attributes.created_by if version.attributes is not None else ""
 
 
-def _text(state: State, version: Version) -> str:
+def _text_of(state: State, version: Version) -> str:
     """The text; bytes that are no UTF-8 can only come from another dialect, and read badly."""
     return state.get_text(version.content).decode("utf-8", "replace")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from stele.apis.schema_repo.strategies import SEQUENTIAL
+from stele.apis.schema_repo.ids import SEQUENTIAL
 from stele.errors import InvalidRequest
 
 
@@ -27,12 +27,12 @@ class SchemaRepoOptions(msgspec.Struct, frozen=True):
     max_request_bytes: int = 16 * 1024 * 1024
 
 
-def words_in(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """The members of a comma-separated list, without the empty ones."""
     return tuple(word for word in (part.strip() for part in text.split(",")) if word)
 
 
-def models_in(text: str) -> dict[str, tuple[str, ...]]:
+def parse_models(text: str) -> dict[str, tuple[str, ...]]:
     """Named models as a setting spells them: `db_policy=full_transitive,lint; noop=none`. Raises `InvalidRequest`."""
     models = {}
     for part in text.split(";"):
@@ -40,5 +40,5 @@ def models_in(text: str) -> dict[str, tuple[str, ...]]:
         if part.strip():
             if not equals or not name.strip() or "," in name:
                 raise InvalidRequest(f"a compatibility model is written name=word,word, not {part.strip()!r}")
-            models[name.strip()] = words_in(words)
+            models[name.strip()] = split_words(words)
     return models

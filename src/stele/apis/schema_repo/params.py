@@ -22,7 +22,7 @@ _CHARSETS = {"utf-8", "utf8", "us-ascii", "iso-8859-1"}
 _CHARSET = re.compile(r';\s*charset\s*=\s*"?([\w.:+-]+)', re.IGNORECASE)
 
 
-def rendering(request: Request[Any, Any, Any], *offered: str) -> str:
+def choose_media_type(request: Request[Any, Any, Any], *offered: str) -> str:
     """The first media type of the Accept header that is offered; `*`, `*/*` or none at all is the first one offered.
 
     The list is read from left to right and weights do not count, as in the original. Raises `NotAcceptable`.
@@ -38,7 +38,7 @@ def rendering(request: Request[Any, Any, Any], *offered: str) -> str:
 
 async def read_text(request: Request[Any, Any, Any]) -> bytes:
     """The schema a request brings, as UTF-8. Raises `UnsupportedMediaType`, `InvalidRequest`."""
-    text = _decoded(await _body(request, TEXT), request.headers.get("content-type", ""))
+    text = _decode_body(await _read_body(request, TEXT), request.headers.get("content-type", ""))
     if not text.strip():
         raise InvalidRequest("the request has no schema")
     return text.encode()
@@ -46,7 +46,7 @@ async def read_text(request: Request[Any, Any, Any]) -> bytes:
 
 async def read_form(request: Request[Any, Any, Any]) -> dict[str, str]:
     """The fields of a form, the first value of each. Raises `UnsupportedMediaType`, `InvalidRequest`."""
-    text = _decoded(await _body(request, FORM), "")
+    text = _decode_body(await _read_body(request, FORM), "")
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
     except ValueError as error:  # UnicodeDecodeError is one
@@ -54,7 +54,7 @@ async def read_form(request: Request[Any, Any, Any]) -> dict[str, str]:
     return dict(reversed(pairs))
 
 
-async def _body(request: Request[Any, Any, Any], *taken: str) -> bytes:
+async def _read_body(request: Request[Any, Any, Any], *taken: str) -> bytes:
     given = media_type_of(request.headers.get("content-type", ""))
     if given and given not in taken:
         raise UnsupportedMediaType(f"The body is {given}; {' or '.join(taken)} is taken.")
@@ -64,7 +64,7 @@ async def _body(request: Request[Any, Any, Any], *taken: str) -> bytes:
         raise InvalidRequest("the request ended before its body did") from None
 
 
-def _decoded(body: bytes, content_type: str) -> str:
+def _decode_body(body: bytes, content_type: str) -> str:
     found = _CHARSET.search(content_type)
     charset = found[1].lower() if found else "utf-8"
     if charset not in _CHARSETS:

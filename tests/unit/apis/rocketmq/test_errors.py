@@ -8,13 +8,13 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors
-from stele.apis.rocketmq.errors import FAULTS, SameSchema, fault_of
+from stele.apis.rocketmq.errors import NUMBERS, SameSchema, numbers_of
 from stele.apis.web import NotJson, sentence_of
 from stele.core.findings import Finding
 
 
 @pytest.mark.parametrize(
-    ("error", "http", "status"),
+    ("error", "http_status", "status"),
     [
         (errors.Unauthenticated("who?"), 401, 40101),
         (errors.Forbidden("no"), 403, 40301),
@@ -41,14 +41,14 @@ from stele.core.findings import Finding
         (ValueError("defect"), 500, 50001),
     ],
 )
-def test_numbers(error: Exception, http: int, status: int) -> None:
+def test_numbers(error: Exception, http_status: int, status: int) -> None:
     """The HTTP status is a real one, and the number the API's own where it has one."""
-    assert fault_of(error) == (http, status)
+    assert numbers_of(error) == (http_status, status)
 
 
 def test_numbers_begin_with_the_status() -> None:
     """All but the one that means the opposite of what its digits say."""
-    assert {fault.status for fault in FAULTS.values() if fault.status // 100 != fault.http} == {40401}
+    assert {fault.status for fault in NUMBERS.values() if fault.status // 100 != fault.http_status} == {40401}
 
 
 def test_every_error_has_an_answer() -> None:
@@ -56,9 +56,9 @@ def test_every_error_has_an_answer() -> None:
     classes = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.SteleError)]
     for cls in classes:
         error = cls.__new__(cls)
-        assert fault_of(error).http < 600
+        assert numbers_of(error).http_status < 600
         if issubclass(cls, errors.NotFound | errors.Conflict | errors.Invalid | errors.Refused):
-            assert fault_of(error).http < 500, cls
+            assert numbers_of(error).http_status < 500, cls
 
 
 def test_messages() -> None:

@@ -8,7 +8,7 @@ import pytest
 from litestar.exceptions import HTTPException
 
 from stele import errors
-from stele.apis.schema_repo.errors import fault_of
+from stele.apis.schema_repo.errors import describe_error
 from stele.core.findings import Finding
 
 
@@ -30,13 +30,13 @@ from stele.core.findings import Finding
 )
 def test_statuses(error: Exception, status: int, text: str) -> None:
     """What is told depends on the class; of defects nothing is told."""
-    assert fault_of(error) == (status, text)
+    assert describe_error(error) == (status, text)
 
 
 def test_refusals_tell_every_reason() -> None:
     """403, a sentence, and a line for each finding with its rule, place and way out where there are such."""
     findings = [Finding("A", "/x", why="Because.", fix="Do not."), Finding("B", "", why="So.")]
-    status, text = fault_of(errors.Incompatible("s", findings, against=3))
+    status, text = describe_error(errors.Incompatible("s", findings, against=3))
     assert status == 403
     assert text.splitlines()[1:] == ["- A at /x: Because. (Do not.)", "- B: So."]
 
@@ -47,4 +47,4 @@ def test_no_error_of_the_tree_is_a_defect() -> None:
         if issubclass(cls, errors.SteleError) and cls is not errors.SteleError and cls is not errors.DataError:
             error = cls.__new__(cls)
             if not issubclass(cls, errors.Incompatible | errors.DataError):
-                assert fault_of(error)[0] in {400, 401, 403, 404, 409, 413, 501, 503}, cls
+                assert describe_error(error)[0] in {400, 401, 403, 404, 409, 413, 501, 503}, cls

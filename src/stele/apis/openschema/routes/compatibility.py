@@ -8,10 +8,10 @@ from litestar import Request, get, post, put
 
 from stele.apis.openschema import models as api
 from stele.apis.openschema import translate
-from stele.apis.openschema.conventions import MEDIA_TYPE
-from stele.apis.openschema.operations import live_version, now_after
 from stele.apis.openschema.consistency import require_consistent
-from stele.apis.openschema.params import READ, AtDesk, SubjectName, VersionName
+from stele.apis.openschema.models import MEDIA_TYPE
+from stele.apis.openschema.operations import get_live_version, now_after
+from stele.apis.openschema.params import READ, InjectedOperations, SubjectName, VersionName
 from stele.apis.openschema.translate import DIALECT
 from stele.apis.paths import named
 from stele.apis.web import documented, read_body
@@ -25,48 +25,50 @@ _CONFIG = "/config/{subject:str}"
 
 @post(
     "/compatibility/subjects/{subject:str}/versions/{version:str}",
-    operation_class=documented(api.CheckDocument, MEDIA_TYPE),
+    operation_class=documented(api.CheckRequestDoc, MEDIA_TYPE),
     **READ,
 )
-async def check(
-    desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName, version: VersionName
-) -> api.CheckOut:
+async def check_compatibility(
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, version: VersionName
+) -> api.CheckResult:
     # POST /compatibility/subjects/{subject}/versions/{version}
     """Whether a schema agrees with a version, under the policy of the subject."""
-    body = await read_body(request, api.CheckIn)
-    number = translate.version_in(named(version))
-    state, found = await desk.subject(named(subject))
-    row = live_version(state, found, number)
-    draft = desk.draft(translate.tried_in(bytes(body.schema)), row)
-    prepared = await desk.prepared(state, draft, row)
+    body = await read_body(request, api.CheckRequest)
+    number = translate.parse_version(named(version))
+    state, found = await operations.get_subject(named(subject))
+    row = get_live_version(state, found, number)
+    submitted = operations.parse_schema(translate.parse_checked_schema(bytes(body.schema)), row)
+    prepared = await operations.parse_submitted(state, submitted, row)
     attachments = Attachments(prepared.references)
-    findings, _ = await desk.registry.findings(
+    findings, _ = await operations.registry.findings(
         found.key, prepared.document, attachments, version_number=row.version_number
     )
-    return api.CheckOut(not findings)
+    return api.CheckResult(not findings)
 
 
 @get(_CONFIG, **READ)
-async def get_config(desk: AtDesk, subject: SubjectName) -> api.ConfigOut:
+async def get_config(operations: InjectedOperations, subject: SubjectName) -> api.ConfigBody:
     # GET /config/{subject}
     """The compatibility of a subject."""
-    state, found = await desk.subject(named(subject))
-    return translate.config_out(queries.policy_for(state, found.key))
+    state, found = await operations.get_subject(named(subject))
+    return translate.config_body(queries.policy_for(state, found.key))
 
 
-@put(_CONFIG, operation_class=documented(api.ConfigIn, MEDIA_TYPE), **READ)
-async def put_config(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> api.ConfigOut:
+@put(_CONFIG, operation_class=documented(api.ConfigRequest, MEDIA_TYPE), **READ)
+async def put_config(
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
+) -> api.ConfigBody:
     # PUT /config/{subject}
     """Set the compatibility of a subject, if the versions there are agree with it."""
-    body = await read_body(request, api.ConfigIn)
+    body = await read_body(request, api.ConfigRequest)
     policy = find_policy(body.compatibility)
-    state, found = await desk.subject(named(subject))
-    await require_consistent(desk.registry, state, found, policy, max_pairs=desk.options.max_pairs)
+    state, found = await operations.get_subject(named(subject))
+    await require_consistent(operations.registry, state, found, policy, max_pairs=operations.options.max_pairs)
     at = now_after(translate.modified_at(state, found))
-    await desk.execute(
+    await operations.execute(
         ChangeSettings(SettingsLevel(*found.key), {"policy": policy, "dialect_data": {DIALECT: {"modified": at}}})
     )
-    return translate.config_out(policy)
+    return translate.config_body(policy)
 
 
-ROUTES = [check, get_config, put_config]
+ROUTES = [check_compatibility, get_config, put_config]

@@ -8,11 +8,11 @@ from litestar import Request, delete, get, post
 
 from stele.apis.openschema import models as api
 from stele.apis.openschema import translate
-from stele.apis.openschema.conventions import MEDIA_TYPE
-from stele.apis.openschema.operations import live_version
 from stele.apis.openschema.consistency import require_consistent_without
-from stele.apis.openschema.params import READ, AtDesk, SchemaId, SubjectName, VersionName
-from stele.apis.openschema.tenancy import schema_id
+from stele.apis.openschema.models import MEDIA_TYPE
+from stele.apis.openschema.operations import get_live_version
+from stele.apis.openschema.params import READ, InjectedOperations, SchemaId, SubjectName, VersionName
+from stele.apis.openschema.tenancy import format_schema_id
 from stele.apis.openschema.translate import DIALECT
 from stele.apis.paths import named
 from stele.apis.web import documented, read_body
@@ -23,78 +23,84 @@ from stele.core.policy import BACKWARD
 
 _VERSIONS = "/subjects/{subject:str}/versions"
 _VERSION = f"{_VERSIONS}/{{version:str}}"
-_EQUAL_BY = "normalized"
+_EQUALITY_DIGEST = "normalized"
 """Kind of the digest that says whether two definitions are the same."""
 
 
 @get("/schemas/{schema_id:str}", **READ)
-async def get_schema(desk: AtDesk, schema_id: SchemaId) -> api.SchemaOut:
+async def get_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaBody:
     # GET /schemas/{id}
     """The schema of an id, also when its versions were deleted: data may have been written with it."""
-    return translate.schema_out(*await desk.by_id(named(schema_id)))
+    return translate.schema_body(*await operations.get_version_by_id(named(schema_id)))
 
 
 @get("/schemas/{schema_id:str}/subject", **READ)
-async def get_place(desk: AtDesk, schema_id: SchemaId) -> api.SubjectVersion:
+async def get_subject_of_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaLocation:
     # GET /schemas/{id}/subject
     """The subject and version of an id, the first ones where there are several."""
-    _, version = await desk.by_id(named(schema_id))
-    return api.SubjectVersion(version.subject.key.name, version.version_number)
+    _, version = await operations.get_version_by_id(named(schema_id))
+    return api.SchemaLocation(version.subject.key.name, version.version_number)
 
 
 @get(_VERSIONS, **READ)
-async def list_versions(desk: AtDesk, subject: SubjectName) -> api.Versions:
+async def list_versions(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # GET /subjects/{subject}/versions
     """The versions of a subject."""
-    _, found = await desk.subject(named(subject))
-    return api.Versions([row.version_number for row in queries.list_versions(found)])
+    _, found = await operations.get_subject(named(subject))
+    return api.VersionNumbers([row.version_number for row in queries.list_versions(found)])
 
 
 @get(f"{_VERSION}/schema", **READ)
-async def get_version(desk: AtDesk, subject: SubjectName, version: VersionName) -> api.SubjectWithSchema:
+async def get_version(
+    operations: InjectedOperations, subject: SubjectName, version: VersionName
+) -> api.SubjectWithSchema:
     # GET /subjects/{subject}/versions/{version}/schema
     """A subject with the schema of one version."""
-    state, found = await desk.version(named(subject), translate.version_in(named(version)))
-    described = translate.subject_out(state, found.subject)
-    return translate.with_schema(described, found, translate.schema_out(state, found))
+    state, found = await operations.get_version(named(subject), translate.parse_version(named(version)))
+    described = translate.subject_body(state, found.subject)
+    return translate.with_schema(described, found, translate.schema_body(state, found))
 
 
-@post(_VERSIONS, operation_class=documented(api.SchemaDocument, MEDIA_TYPE), **READ)
-async def register(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> api.Id:
+@post(_VERSIONS, operation_class=documented(api.SchemaRequestDoc, MEDIA_TYPE), **READ)
+async def register_schema(
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
+) -> api.SchemaIdBody:
     # POST /subjects/{subject}/versions
     """Register a schema, with its subject where that is new; the same definition again has the id it had."""
-    given = await read_body(request, api.SchemaIn)
-    state = await desk.registry.current()
-    key = desk.key(state, named(subject))
+    given = await read_body(request, api.SchemaRequest)
+    state = await operations.registry.current()
+    key = operations.resolve_key(state, named(subject))
     newest = queries.latest_version(state.find_subject(key))
-    draft = desk.draft(given, newest)
-    prepared = await desk.prepared(state, draft, newest)
-    outcome = await desk.execute(
+    submitted = operations.parse_schema(given, newest)
+    prepared = await operations.parse_submitted(state, submitted, newest)
+    outcome = await operations.execute(
         RegisterSchema(
             key,
             prepared.document,
             prepared.references,
             equality=Equality.DIGEST,
-            equality_digest=_EQUAL_BY,
+            equality_digest=_EQUALITY_DIGEST,
             defaults=SubjectDefaults(Numbering.NEVER_REUSE, policy=BACKWARD),
             description=given.comment or "",
-            dialect_data={DIALECT: translate.kept_of(given, draft)},
+            dialect_data={DIALECT: translate.schema_data(given, submitted)},
         )
     )
     assert isinstance(outcome, Registration)
-    return api.Id(schema_id(key.namespace, outcome.schema_id))
+    return api.SchemaIdBody(format_schema_id(key.namespace, outcome.schema_id))
 
 
 @delete(_VERSION, **READ)
-async def delete_version(desk: AtDesk, subject: SubjectName, version: VersionName) -> api.OneVersion:
+async def delete_version(
+    operations: InjectedOperations, subject: SubjectName, version: VersionName
+) -> api.SingleVersion:
     # DELETE /subjects/{subject}/versions/{version}
     """Delete one version, if those before and after it agree without it."""
-    number = translate.version_in(named(version))
-    state, found = await desk.subject(named(subject))
-    row = live_version(state, found, number)
-    await require_consistent_without(desk.registry, state, row)
-    await desk.execute(DeleteVersion(found.key, row.version_number))
-    return api.OneVersion(row.version_number)
+    number = translate.parse_version(named(version))
+    state, found = await operations.get_subject(named(subject))
+    row = get_live_version(state, found, number)
+    await require_consistent_without(operations.registry, state, row)
+    await operations.execute(DeleteVersion(found.key, row.version_number))
+    return api.SingleVersion(row.version_number)
 
 
-ROUTES = [get_schema, get_place, list_versions, get_version, register, delete_version]
+ROUTES = [get_schema, get_subject_of_schema, list_versions, get_version, register_schema, delete_version]

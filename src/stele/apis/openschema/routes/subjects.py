@@ -8,11 +8,11 @@ from litestar import Request, delete, get, post
 
 from stele.apis.openschema import models as api
 from stele.apis.openschema import translate
-from stele.apis.openschema.conventions import MEDIA_TYPE
-from stele.apis.openschema.operations import Desk, now_after
 from stele.apis.openschema.consistency import require_consistent
-from stele.apis.openschema.params import READ, AtDesk, SubjectName
-from stele.apis.openschema.tenancy import space_of
+from stele.apis.openschema.models import MEDIA_TYPE
+from stele.apis.openschema.operations import Operations, now_after
+from stele.apis.openschema.params import READ, InjectedOperations, SubjectName
+from stele.apis.openschema.tenancy import namespace_of
 from stele.apis.paths import named
 from stele.apis.web import WrongShape, documented, read_body
 from stele.core import queries
@@ -33,75 +33,79 @@ _SUBJECT = "/subjects/{subject:str}"
 
 
 @get("/subjects", **READ)
-async def list_subjects(desk: AtDesk) -> api.Names:
+async def list_subjects(operations: InjectedOperations) -> api.SubjectNames:
     # GET /subjects
     """Names of all subjects, or of those of a tenant's namespace."""
-    state = await desk.registry.current()
-    return api.Names(translate.names_of(row for place in desk.spaces(state) for row in place.subjects.values()))
+    state = await operations.registry.current()
+    return api.SubjectNames(
+        translate.visible_names(row for place in operations.list_namespaces(state) for row in place.subjects.values())
+    )
 
 
 @get(_SUBJECT, **READ)
-async def get_subject(desk: AtDesk, subject: SubjectName) -> api.SubjectOut:
+async def get_subject(operations: InjectedOperations, subject: SubjectName) -> api.SubjectBody:
     # GET /subjects/{subject}
     """What describes a subject."""
-    return translate.subject_out(*await desk.subject(named(subject)))
+    return translate.subject_body(*await operations.get_subject(named(subject)))
 
 
-@post(_SUBJECT, operation_class=documented(api.SubjectIn, MEDIA_TYPE), **READ)
-async def put_subject(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> api.SubjectOut:
+@post(_SUBJECT, operation_class=documented(api.SubjectRequest, MEDIA_TYPE), **READ)
+async def put_subject(
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
+) -> api.SubjectBody:
     # POST /subjects/{subject}/
     """Create a subject, or change what describes it."""
-    given = await read_body(request, api.SubjectIn)
-    space = space_of(given.tenant, given.namespace)
-    if given.subject != named(subject) or desk.space not in {None, space}:
+    given = await read_body(request, api.SubjectRequest)
+    namespace = namespace_of(given.tenant, given.namespace)
+    if given.subject != named(subject) or operations.namespace not in {None, namespace}:
         raise WrongShape("subject, tenant and namespace differ from those of the address")
     if not given.status.strip():
         raise WrongShape("status is missing")
     if not given.subject.strip():
         raise InvalidName(given.subject, "is no name")
-    desk.require_small(given.app, given.description, given.coordinate, given.status)
-    key = SubjectKey(space, given.subject)
+    operations.check_sizes(given.app, given.description, given.coordinate, given.status)
+    key = SubjectKey(namespace, given.subject)
     while True:
-        state = await desk.registry.current()
+        state = await operations.registry.current()
         known = state.find_subject(key)
         try:
-            await (_create(desk, key, given) if known is None else _change(desk, state, known, given))
+            await (_create(operations, key, given) if known is None else _change(operations, state, known, given))
         except (AlreadyExists, SubjectNotFound):  # somebody was faster: the other one of the two is meant
             continue
-        state = desk.registry.state
+        state = operations.registry.state
         made = state.find_subject(key)
         if made is not None:
-            return translate.subject_out(state, made)
+            return translate.subject_body(state, made)
 
 
-async def _create(desk: Desk, key: SubjectKey, given: api.SubjectIn) -> None:
-    policy = translate.policy_in(given.compatibility)
-    ready = desk.registry.state.settings_at(SettingsLevel(*key))
+async def _create(operations: Operations, key: SubjectKey, given: api.SubjectRequest) -> None:
+    policy = translate.parse_policy(given.compatibility)
+    ready = operations.registry.state.settings_at(SettingsLevel(*key))
     if policy is None and ready is not None:  # another dialect had one ready for a subject of this name
         policy = ready.policy
     defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy or BACKWARD)
-    kept = translate.kept_subject(None, given, now_after(0))
-    await desk.execute(CreateSubject(key, defaults, given.description or "", dialect_data=kept))
+    kept = translate.subject_data(None, given, now_after(0))
+    await operations.execute(CreateSubject(key, defaults, given.description or "", dialect_data=kept))
 
 
-async def _change(desk: Desk, state: State, subject: Subject, given: api.SubjectIn) -> None:
-    policy = translate.policy_in(given.compatibility)
+async def _change(operations: Operations, state: State, subject: Subject, given: api.SubjectRequest) -> None:
+    policy = translate.parse_policy(given.compatibility)
     if policy is not None and policy != queries.policy_for(state, subject.key):
-        await require_consistent(desk.registry, state, subject, policy, max_pairs=desk.options.max_pairs)
-        await desk.execute(ChangeSettings(SettingsLevel(*subject.key), {"policy": policy}))
-    kept = translate.kept_subject(subject.dialect_data, given, now_after(translate.modified_at(state, subject)))
+        await require_consistent(operations.registry, state, subject, policy, max_pairs=operations.options.max_pairs)
+        await operations.execute(ChangeSettings(SettingsLevel(*subject.key), {"policy": policy}))
+    kept = translate.subject_data(subject.dialect_data, given, now_after(translate.modified_at(state, subject)))
     described = subject.description if given.description is None else given.description
-    await desk.execute(ChangeSubject(subject.key, described, subject.labels, kept, subject.default_version))
+    await operations.execute(ChangeSubject(subject.key, described, subject.labels, kept, subject.default_version))
 
 
 @delete(_SUBJECT, **READ)
-async def delete_subject(desk: AtDesk, subject: SubjectName) -> api.Versions:
+async def delete_subject(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # DELETE /subjects/{subject}
     """Delete a subject with its compatibility and all versions, and say which those were."""
-    _, found = await desk.subject(named(subject))
+    _, found = await operations.get_subject(named(subject))
     live = [row.version_number for row in queries.list_versions(found)]
-    await desk.execute(DeleteSubject(found.key, DeleteMode.END_INCARNATION))
-    return api.Versions(live)
+    await operations.execute(DeleteSubject(found.key, DeleteMode.END_INCARNATION))
+    return api.VersionNumbers(live)
 
 
 ROUTES = [list_subjects, get_subject, put_subject, delete_subject]

@@ -8,27 +8,27 @@ from litestar import Request, Response, delete, get, post, put
 
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import models as api
-from stele.apis.pravega.access import Permission
+from stele.apis.pravega.access import ResourcePermission
 from stele.apis.pravega.operations import check_properties
 from stele.apis.pravega.params import (
-    ASK,
-    CREATE,
     DELETE,
     READ,
-    AtDesk,
+    STATUS_200,
+    STATUS_201,
     Group,
+    InjectedOperations,
     Limit,
     Token,
-    everywhere,
-    limit_of,
-    name_in,
-    nothing,
-    token_of,
+    decode_token,
+    empty_response,
+    encode_token,
+    namespaced_paths,
+    parse_limit,
 )
 from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings, CreateSubject, DeleteMode, DeleteSubject, SubjectDefaults
-from stele.core.model import Numbering, SettingsLevel, SubjectKey
+from stele.core.model import Numbering, SchemaFormat, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, SubjectNotFound
 
 _GROUP = "/groups/{group:str}"
@@ -41,103 +41,113 @@ async def ping() -> Response[bytes]:
     return Response(b"", status_code=200, media_type="text/plain")
 
 
-@get(everywhere("/groups"), **READ)
-async def list_groups(desk: AtDesk, token: Token = "", limit: Limit = "100") -> api.ListGroupsResponse:
+@get(namespaced_paths("/groups"), **READ)
+async def list_groups(
+    operations: InjectedOperations, token: Token = "", limit: Limit = "100"
+) -> api.ListGroupsResponse:
     # GET /v1/groups
     """A page of the groups the caller may read; one without groups is the last."""
-    size = limit_of(limit)
-    state = await desk.registry.current()
-    space = state.find_namespace(desk.namespace)
-    after = name_in(token) if token else None
-    names = sorted(name for name in (space.subjects if space else {}) if after is None or name > after)
+    size = parse_limit(limit)
+    state = await operations.registry.current()
+    namespace = state.find_namespace(operations.namespace)
+    after = decode_token(token) if token else None
+    names = sorted(name for name in (namespace.subjects if namespace else {}) if after is None or name > after)
     groups: dict[str, api.GroupProperties] = {}
     for name in names:
         if len(groups) == size:
             break
-        subject = state.find_subject(SubjectKey(desk.namespace, name))
-        if subject is not None and desk.may(access.group_resource(desk.namespace, name)):
-            groups[name] = desk.properties_out(state, subject)
-    return api.ListGroupsResponse(groups, token_of(next(reversed(groups))) if groups else token)
+        subject = state.find_subject(SubjectKey(operations.namespace, name))
+        if subject is not None and operations.has_permission(access.group_resource(operations.namespace, name)):
+            groups[name] = operations.build_group_properties(state, subject)
+    return api.ListGroupsResponse(groups, encode_token(next(reversed(groups))) if groups else token)
 
 
-@post(everywhere("/groups"), operation_class=documented(api.CreateGroupRequest), **CREATE)
-async def create_group(desk: AtDesk, request: Request[Any, Any, Any]) -> Response[bytes]:
+@post(namespaced_paths("/groups"), operation_class=documented(api.CreateGroupRequest), **STATUS_201)
+async def create_group(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /v1/groups
     """Create a group."""
     body = await read_body(request, api.CreateGroupRequest)
-    desk.require(access.namespace_resource(desk.namespace), Permission.READ_UPDATE)
+    operations.require_permission(access.namespace_resource(operations.namespace), ResourcePermission.READ_UPDATE)
     if not body.group_name:
         raise InvalidName(body.group_name)
     given = body.group_properties
     check_properties(given.properties)
-    language = desk.language(given.serialization_format)
-    policy = translate.compatibility_in(given.compatibility)
-    await desk.require_comparable(language, policy)
+    schema_format = operations.read_format(given.serialization_format)
+    policy = translate.parse_compatibility(given.compatibility)
+    await operations.require_comparable(schema_format, policy)
     defaults = SubjectDefaults(
         Numbering.NEVER_REUSE,
-        translate.scope_in(given.allow_multiple_types),
+        translate.comparison_scope(given.allow_multiple_types),
         policy,
-        language.format,
-        custom_format=language.custom_format,
+        schema_format.format,
+        custom_format=schema_format.custom_format,
     )
-    kept = translate.kept(given.compatibility)
-    await desk.execute(
+    stored = translate.compatibility_data(given.compatibility)
+    await operations.execute(
         CreateSubject(
-            SubjectKey(desk.namespace, body.group_name),
+            SubjectKey(operations.namespace, body.group_name),
             defaults,
             labels=given.properties or None,
-            dialect_data={translate.DIALECT: {"compatibility": kept}} if kept is not None else None,
+            dialect_data={translate.DIALECT: {"compatibility": stored}} if stored is not None else None,
         )
     )
-    return nothing(201)
+    return empty_response(201)
 
 
-@get(everywhere(_GROUP), **READ)
-async def get_group_properties(desk: AtDesk, group: Group) -> api.GroupProperties:
+@get(namespaced_paths(_GROUP), **READ)
+async def get_group_properties(operations: InjectedOperations, group: Group) -> api.GroupProperties:
     # GET /v1/groups/{groupName}
     """What describes a group."""
-    state, subject = await desk.group(desk.readable(group))
-    return desk.properties_out(state, subject)
+    state, subject = await operations.get_group(operations.authorize_read(group))
+    return operations.build_group_properties(state, subject)
 
 
-@delete(everywhere(_GROUP), **DELETE)
-async def delete_group(desk: AtDesk, group: Group) -> None:
+@delete(namespaced_paths(_GROUP), **DELETE)
+async def delete_group(operations: InjectedOperations, group: Group) -> None:
     # DELETE /v1/groups/{groupName}
     """Delete a group with all that is in it; one of the same name starts anew."""
-    key = desk.allowed(group, access.group_resource, Permission.READ_UPDATE)
+    key = operations.authorize_group(group, access.group_resource, ResourcePermission.READ_UPDATE)
     try:
-        await desk.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
+        await operations.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
     except SubjectNotFound:
         return
 
 
-@get(everywhere(f"{_GROUP}/history"), **READ)
-async def get_group_history(desk: AtDesk, group: Group) -> api.GroupHistory:
+@get(namespaced_paths(f"{_GROUP}/history"), **READ)
+async def get_group_history(operations: InjectedOperations, group: Group) -> api.GroupHistory:
     # GET /v1/groups/{groupName}/history
     """All schemas of a group that are not deleted, with the policies they were added under."""
-    state, subject = await desk.group(desk.readable(group))
-    return api.GroupHistory([await desk.history_record(state, row) for row in queries.list_versions(subject)])
+    state, subject = await operations.get_group(operations.authorize_read(group))
+    return api.GroupHistory(
+        [await operations.build_history_record(state, row) for row in queries.list_versions(subject)]
+    )
 
 
-@put(everywhere(f"{_GROUP}/compatibility"), operation_class=documented(api.UpdateCompatibilityRequest), **ASK)
-async def update_compatibility(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> Response[bytes]:
+@put(
+    namespaced_paths(f"{_GROUP}/compatibility"),
+    operation_class=documented(api.UpdateCompatibilityRequest),
+    **STATUS_200,
+)
+async def update_compatibility(
+    operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
+) -> Response[bytes]:
     # PUT /v1/groups/{groupName}/compatibility
     """Set the policy of a group, if it is the one expected."""
     body = await read_body(request, api.UpdateCompatibilityRequest)
-    key = desk.allowed(group, access.group_resource, Permission.READ_UPDATE)
-    _, subject = await desk.group(key)
-    policy = translate.compatibility_in(body.compatibility)
-    await desk.require_comparable(translate.Language(subject.format), policy)
+    key = operations.authorize_group(group, access.group_resource, ResourcePermission.READ_UPDATE)
+    _, subject = await operations.get_group(key)
+    policy = translate.parse_compatibility(body.compatibility)
+    await operations.require_comparable(SchemaFormat(subject.format), policy)
     previous = body.previous_compatibility
-    own = {translate.DIALECT: {"compatibility": translate.kept(body.compatibility)}}
-    await desk.execute(
+    own = {translate.DIALECT: {"compatibility": translate.compatibility_data(body.compatibility)}}
+    await operations.execute(
         ChangeSettings(
             SettingsLevel(*key),
             {"policy": policy, "dialect_data": own},
-            expected=translate.compatibility_in(previous) if previous is not None else None,
+            expected=translate.parse_compatibility(previous) if previous is not None else None,
         )
     )
-    return nothing(200)
+    return empty_response(200)
 
 
 ROUTES = [

@@ -9,28 +9,27 @@ from litestar import Request, delete, get, post
 from stele.apis.paths import named
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import models as api
-from stele.apis.pravega.access import Permission
-from stele.apis.pravega.operations import EQUAL_BY, Desk
+from stele.apis.pravega.access import ResourcePermission
+from stele.apis.pravega.operations import EQUALITY_DIGEST, Operations
 from stele.apis.pravega.params import (
-    ASK,
-    CREATE,
     DELETE,
     READ,
-    AtDesk,
+    STATUS_200,
+    STATUS_201,
     FormatName,
     Group,
+    InjectedOperations,
     OfType,
     SchemaId,
     TypeName,
     VersionNumber,
-    everywhere,
-    number_of,
+    namespaced_paths,
+    parse_number,
 )
-from stele.apis.pravega.reading import can_read
 from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import DeleteMode, DeleteVersion, Equality, RegisterSchema, Registration, SubjectDefaults
-from stele.core.model import NO_ATTACHMENTS, SubjectKey, Version
+from stele.core.model import NO_ATTACHMENTS, SchemaFormat, SubjectKey, Version
 from stele.errors import AlreadySoftDeleted, ContentNotFound
 
 _SCHEMAS = "/groups/{group:str}/schemas"
@@ -40,148 +39,159 @@ _SCHEMA_BODY = documented(api.SchemaInfo)
 _EXISTING = SubjectDefaults(create=False)
 
 
-@get(everywhere(_SCHEMAS), **READ)
-async def get_schemas(desk: AtDesk, group: Group, of_type: OfType = None) -> api.SchemaVersionsList:
+@get(namespaced_paths(_SCHEMAS), **READ)
+async def get_schemas(operations: InjectedOperations, group: Group, of_type: OfType = None) -> api.SchemaVersionsList:
     # GET /v1/groups/{groupName}/schemas
     """The latest schema of every type."""
-    state, subject = await desk.group(desk.readable(group))
-    latest = {translate.type_out(row): row for row in queries.list_versions(subject)}
+    state, subject = await operations.get_group(operations.authorize_read(group))
+    latest = {translate.type_name_of(row): row for row in queries.list_versions(subject)}
     rows = [row for name, row in latest.items() if of_type in (None, name)]
-    return await desk.with_versions(state, sorted(rows, key=lambda row: row.version_number))
+    return await operations.build_versions_list(state, sorted(rows, key=lambda row: row.version_number))
 
 
-@post(everywhere(_SCHEMAS), operation_class=_SCHEMA_BODY, **CREATE)
-async def add_schema(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> api.VersionInfo:
+@post(namespaced_paths(_SCHEMAS), operation_class=_SCHEMA_BODY, **STATUS_201)
+async def add_schema(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.VersionInfo:
     # POST /v1/groups/{groupName}/schemas
     """Add a schema, or find that it is there already."""
     body = await read_body(request, api.SchemaInfo)
-    key = desk.allowed(group, access.schemas_resource, Permission.READ_UPDATE)
-    state, subject = await desk.group(key)
-    document = await desk.draft(state, body, subject)
-    if desk.same(state, key, document) is None:
-        language = translate.Language(document.format, document.custom_format)
-        await desk.require_comparable(language, queries.policy_for(state, key))
-    outcome = await desk.execute(
+    key = operations.authorize_group(group, access.schemas_resource, ResourcePermission.READ_UPDATE)
+    state, subject = await operations.get_group(key)
+    document = await operations.parse_document(state, body, subject)
+    if operations.find_same_schema(state, key, document) is None:
+        schema_format = SchemaFormat(document.format, document.custom_format)
+        await operations.require_comparable(schema_format, queries.policy_for(state, key))
+    outcome = await operations.execute(
         RegisterSchema(
             key,
             document,
             equality=Equality.DIGEST,
-            equality_digest=EQUAL_BY,
+            equality_digest=EQUALITY_DIGEST,
             defaults=_EXISTING,
             labels=body.properties or None,
         )
     )
     assert isinstance(outcome, Registration)
-    return translate.version_out(
-        queries.get_version(desk.registry.state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+    return translate.build_version_info(
+        queries.get_version(operations.registry.state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
     )
 
 
-@get(everywhere(f"{_SCHEMAS}/versions"), **READ)
-async def get_schema_versions(desk: AtDesk, group: Group, of_type: OfType = None) -> api.SchemaVersionsList:
+@get(namespaced_paths(f"{_SCHEMAS}/versions"), **READ)
+async def get_schema_versions(
+    operations: InjectedOperations, group: Group, of_type: OfType = None
+) -> api.SchemaVersionsList:
     # GET /v1/groups/{groupName}/schemas/versions
     """All schemas that are not deleted."""
-    state, subject = await desk.group(desk.readable(group))
-    rows = [row for row in queries.list_versions(subject) if of_type in (None, translate.type_out(row))]
-    return await desk.with_versions(state, rows)
+    state, subject = await operations.get_group(operations.authorize_read(group))
+    rows = [row for row in queries.list_versions(subject) if of_type in (None, translate.type_name_of(row))]
+    return await operations.build_versions_list(state, rows)
 
 
-@post(everywhere(f"{_SCHEMAS}/versions/find"), operation_class=_SCHEMA_BODY, **ASK)
-async def get_schema_version(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> api.VersionInfo:
+@post(namespaced_paths(f"{_SCHEMAS}/versions/find"), operation_class=_SCHEMA_BODY, **STATUS_200)
+async def get_schema_version(
+    operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
+) -> api.VersionInfo:
     # POST /v1/groups/{groupName}/schemas/versions/find
     """Where a schema stands in a group."""
     body = await read_body(request, api.SchemaInfo)
-    key = desk.readable(group)
-    state, _ = await desk.group(key)
-    found = desk.same(state, key, await desk.draft(state, body, name=key.name))
+    key = operations.authorize_read(group)
+    state, _ = await operations.get_group(key)
+    found = operations.find_same_schema(state, key, await operations.parse_document(state, body, name=key.name))
     if found is None:
         raise ContentNotFound
-    return translate.version_out(found)
+    return translate.build_version_info(found)
 
 
-@post(everywhere(f"{_SCHEMAS}/versions/validate"), operation_class=documented(api.ValidateRequest), **ASK)
-async def validate(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> api.Valid:
+@post(namespaced_paths(f"{_SCHEMAS}/versions/validate"), operation_class=documented(api.ValidateRequest), **STATUS_200)
+async def validate_schema(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.Valid:
     # POST /v1/groups/{groupName}/schemas/versions/validate
     """Whether a schema could be added, under the policy of the group or another one."""
     body = await read_body(request, api.ValidateRequest)
-    key = desk.readable(group)
-    state, subject = await desk.group(key)
-    document = await desk.draft(state, body.schema_info, subject)
+    key = operations.authorize_read(group)
+    state, subject = await operations.get_group(key)
+    document = await operations.parse_document(state, body.schema_info, subject)
     if body.compatibility is None:
-        if desk.same(state, key, document) is not None:
+        if operations.find_same_schema(state, key, document) is not None:
             return api.Valid(True)
         policy = queries.policy_for(state, key)
     else:
-        policy = translate.compatibility_in(body.compatibility)
-    await desk.require_comparable(translate.Language(document.format, document.custom_format), policy)
-    findings, _ = await desk.registry.findings(key, document, NO_ATTACHMENTS, policy=policy)
+        policy = translate.parse_compatibility(body.compatibility)
+    await operations.require_comparable(SchemaFormat(document.format, document.custom_format), policy)
+    findings, _ = await operations.registry.findings(key, document, NO_ATTACHMENTS, policy=policy)
     return api.Valid(not findings)
 
 
-@post(everywhere(f"{_SCHEMAS}/versions/canRead"), operation_class=_SCHEMA_BODY, **ASK)
-async def can_read_using(desk: AtDesk, request: Request[Any, Any, Any], group: Group) -> api.CanRead:
+@post(namespaced_paths(f"{_SCHEMAS}/versions/canRead"), operation_class=_SCHEMA_BODY, **STATUS_200)
+async def can_read_using(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.CanRead:
     # POST /v1/groups/{groupName}/schemas/versions/canRead
     """Whether a schema can read the data of a group, as far as its policy asks."""
     body = await read_body(request, api.SchemaInfo)
-    key = desk.readable(group)
-    state, subject = await desk.group(key)
-    document = await desk.draft(state, body, subject)
-    return api.CanRead(await can_read(desk.registry, subject, document, queries.policy_for(state, key)))
+    key = operations.authorize_read(group)
+    state, subject = await operations.get_group(key)
+    document = await operations.parse_document(state, body, subject)
+    return api.CanRead(await operations.can_read(subject, document, queries.policy_for(state, key)))
 
 
-@get(everywhere(_BY_ID), **READ)
-async def get_schema_for_id(desk: AtDesk, group: Group, schema_id: SchemaId) -> api.SchemaInfo:
+@get(namespaced_paths(_BY_ID), **READ)
+async def get_schema_for_id(operations: InjectedOperations, group: Group, schema_id: SchemaId) -> api.SchemaInfo:
     # GET /v1/groups/{groupName}/schemas/schema/{schemaId}
     """A schema by its id, a deleted one too."""
-    return await desk.schema_out(*await desk.by_id(desk.readable(group), number_of(schema_id)))
+    return await operations.build_schema_info(
+        *await operations.get_version_by_id(operations.authorize_read(group), parse_number(schema_id))
+    )
 
 
-@delete(everywhere(_BY_ID), **DELETE)
-async def delete_schema_for_id(desk: AtDesk, group: Group, schema_id: SchemaId) -> None:
+@delete(namespaced_paths(_BY_ID), **DELETE)
+async def delete_schema_for_id(operations: InjectedOperations, group: Group, schema_id: SchemaId) -> None:
     # DELETE /v1/groups/{groupName}/schemas/schema/{schemaId}
     """Delete a schema: it stays readable for data that have its id, and counts for nothing else."""
-    key = desk.allowed(group, access.group_resource, Permission.READ_UPDATE)
-    await _deleted(desk, key, (await desk.by_id(key, number_of(schema_id)))[1])
+    key = operations.authorize_group(group, access.group_resource, ResourcePermission.READ_UPDATE)
+    await _delete_version(operations, key, (await operations.get_version_by_id(key, parse_number(schema_id)))[1])
 
 
-@get(everywhere(_BY_VERSION), **READ)
+@get(namespaced_paths(_BY_VERSION), **READ)
 async def get_schema_from_version(
-    desk: AtDesk, group: Group, format_name: FormatName, type_name: TypeName, version: VersionNumber
+    operations: InjectedOperations, group: Group, format_name: FormatName, type_name: TypeName, version: VersionNumber
 ) -> api.SchemaInfo:
     # GET /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
     """A schema by its version, a deleted one too."""
-    place = named(format_name), named(type_name), number_of(version)
-    return await desk.schema_out(*await desk.by_version(desk.readable(group), *place))
+    place = named(format_name), named(type_name), parse_number(version)
+    return await operations.build_schema_info(
+        *await operations.get_version_by_number(operations.authorize_read(group), *place)
+    )
 
 
-@delete(everywhere(_BY_VERSION), **DELETE)
+@delete(namespaced_paths(_BY_VERSION), **DELETE)
 async def delete_schema_version(
-    desk: AtDesk, group: Group, format_name: FormatName, type_name: TypeName, version: VersionNumber
+    operations: InjectedOperations, group: Group, format_name: FormatName, type_name: TypeName, version: VersionNumber
 ) -> None:
     # DELETE /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
     """As `delete_schema_for_id`, by version."""
-    key = desk.allowed(group, access.schemas_resource, Permission.READ_UPDATE)
-    place = named(format_name), named(type_name), number_of(version)
-    await _deleted(desk, key, (await desk.by_version(key, *place))[1])
+    key = operations.authorize_group(group, access.schemas_resource, ResourcePermission.READ_UPDATE)
+    place = named(format_name), named(type_name), parse_number(version)
+    await _delete_version(operations, key, (await operations.get_version_by_number(key, *place))[1])
 
 
-async def _deleted(desk: Desk, key: SubjectKey, version: Version) -> None:
+async def _delete_version(operations: Operations, key: SubjectKey, version: Version) -> None:
     try:
-        await desk.execute(DeleteVersion(key, version.version_number, DeleteMode.SOFT))
+        await operations.execute(DeleteVersion(key, version.version_number, DeleteMode.SOFT))
     except AlreadySoftDeleted:
         return
 
 
-@post(everywhere("/schemas/addedTo"), operation_class=_SCHEMA_BODY, **ASK)
-async def get_schema_references(desk: AtDesk, request: Request[Any, Any, Any]) -> api.AddedTo:
+@post(namespaced_paths("/schemas/addedTo"), operation_class=_SCHEMA_BODY, **STATUS_200)
+async def get_schema_references(operations: InjectedOperations, request: Request[Any, Any, Any]) -> api.AddedTo:
     # POST /v1/schemas/addedTo
     """Every group of the namespace that has a schema."""
     body = await read_body(request, api.SchemaInfo)
-    desk.require(access.namespace_resource(desk.namespace))
-    state = await desk.registry.current()
-    document = await desk.draft(state, body)
+    operations.require_permission(access.namespace_resource(operations.namespace))
+    state = await operations.registry.current()
+    document = await operations.parse_document(state, body)
     return api.AddedTo(
-        {row.subject.key.name: translate.version_out(row) for row in desk.same_everywhere(state, document)}
+        {
+            row.subject.key.name: translate.build_version_info(row)
+            for row in operations.find_same_in_groups(state, document)
+        }
     )
 
 
@@ -190,7 +200,7 @@ ROUTES = [
     add_schema,
     get_schema_versions,
     get_schema_version,
-    validate,
+    validate_schema,
     can_read_using,
     get_schema_for_id,
     delete_schema_for_id,

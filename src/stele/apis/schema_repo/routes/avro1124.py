@@ -12,12 +12,12 @@ from litestar import MediaType, Request, Response, get, post
 from litestar.params import PathParameter
 
 from stele.apis.paths import named
+from stele.apis.schema_repo.errors import ERROR_RESPONSES
+from stele.apis.schema_repo.operations import InjectedOperations
+from stele.apis.schema_repo.options import split_words
 from stele.apis.schema_repo.params import FORM, read_form
-from stele.apis.schema_repo.operations import AtDesk
-from stele.apis.schema_repo.errors import ERRORS
-from stele.apis.schema_repo.options import words_in
-from stele.apis.schema_repo.renderings import lines
-from stele.apis.schema_repo.translate import exact_words, words_of
+from stele.apis.schema_repo.renderings import format_lines
+from stele.apis.schema_repo.translate import exact_words, policy_words
 from stele.apis.web import documented
 from stele.core import queries
 from stele.errors import InvalidRequest
@@ -25,14 +25,14 @@ from stele.errors import InvalidRequest
 Group = Annotated[str, PathParameter(description="name of a group")]
 Id = Annotated[str, PathParameter(name="id", description="an id of the group, or `latest`")]
 
-_READ: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERRORS}
+_READ: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERROR_RESPONSES}
 _WRITE: dict[str, Any] = {**_READ, "status_code": 200}
 
 _ROOT = "/avro1124/schemas"
 _LATEST = "latest"
 
 
-class Posted(msgspec.Struct):
+class RegistrationForm(msgspec.Struct):
     """The form that registers a schema: its text, the group's model from now on, and whether to skip the check."""
 
     schema: str
@@ -41,53 +41,59 @@ class Posted(msgspec.Struct):
 
 
 @get(_ROOT, **_READ)
-async def list_groups(desk: AtDesk) -> str:
+async def list_groups(operations: InjectedOperations) -> str:
     # GET /avro1124/schemas
     """All groups, one per line."""
-    return lines(await desk.names())
+    return format_lines(await operations.list_subjects())
 
 
 @get([f"{_ROOT}/{{group:str}}", f"{_ROOT}/groups"], **_READ)
-async def list_ids(desk: AtDesk, group: Group = "groups") -> Response[str]:
+async def list_ids(operations: InjectedOperations, group: Group = "groups") -> Response[str]:
     # GET /avro1124/schemas/{group}
     """The ids of a group in the order of registration, one per line; headers tell its compatibility model."""
     name = named(group)
-    ids = await desk.ids(name)
-    state, subject = await desk.subject(name)
+    ids = await operations.list_ids(name)
+    state, subject = await operations.get_subject(name)
     policy = queries.policy_for(state, subject.key)
-    words = ",".join(words_of(policy)) or "none"
+    words = ",".join(policy_words(policy)) or "none"
     headers = {"X-Compatibility-Model": words.encode("ascii", "backslashreplace").decode()}
     if (exact := exact_words(policy)) is not None:
         headers["X-Stele-Policy"] = exact
-    return Response(lines(ids), headers=headers, media_type=MediaType.TEXT)
+    return Response(format_lines(ids), headers=headers, media_type=MediaType.TEXT)
 
 
 @get([f"{_ROOT}/{{group:str}}/{{id:str}}", f"{_ROOT}/groups/{{id:str}}"], **_READ)
-async def get_schema(desk: AtDesk, schema_id: Id, group: Group = "groups") -> Response[bytes]:
+async def get_schema(operations: InjectedOperations, schema_id: Id, group: Group = "groups") -> Response[bytes]:
     # GET /avro1124/schemas/{group}/{id}
     """The text of a schema; `latest` is the last one registered."""
     name = named(group)
-    text = (await desk.latest(name))[1] if schema_id == _LATEST else await desk.schema(name, named(schema_id))
+    text = (
+        (await operations.get_latest(name))[1]
+        if schema_id == _LATEST
+        else await operations.get_schema(name, named(schema_id))
+    )
     return Response(text, media_type=MediaType.TEXT)
 
 
 @post(
     [f"{_ROOT}/groups/{{group:str}}", f"{_ROOT}/{{group:str}}", f"{_ROOT}/groups"],
-    operation_class=documented(Posted, FORM),
+    operation_class=documented(RegistrationForm, FORM),
     **_WRITE,
 )
-async def register(desk: AtDesk, request: Request[Any, Any, Any], group: Group = "groups") -> str:
+async def register_schema(
+    operations: InjectedOperations, request: Request[Any, Any, Any], group: Group = "groups"
+) -> str:
     # POST /avro1124/schemas/groups/{group}
     """Register a schema, with its group where that is new; answers the id."""
     form = await read_form(request)
     if not form.get("schema", "").strip():
         raise InvalidRequest("the form has no field 'schema'")
-    model = words_in(form.get("compatibility_model", ""))
-    force = _flag(form.get("force_override", ""))
-    return await desk.post(named(group), form["schema"].encode(), model or None, force=force)
+    model = split_words(form.get("compatibility_model", ""))
+    force = _parse_flag(form.get("force_override", ""))
+    return await operations.register_with_model(named(group), form["schema"].encode(), model or None, force=force)
 
 
-def _flag(text: str) -> bool:
+def _parse_flag(text: str) -> bool:
     match text.strip().lower():
         case "true":
             return True
@@ -97,4 +103,4 @@ def _flag(text: str) -> bool:
             raise InvalidRequest(f"force_override is true or false, not {text!r}")
 
 
-ROUTES = [list_groups, list_ids, get_schema, register]
+ROUTES = [list_groups, list_ids, get_schema, register_schema]

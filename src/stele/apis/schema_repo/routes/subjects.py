@@ -9,124 +9,139 @@ from litestar import MediaType, Request, Response, get, post, put
 from litestar.params import PathParameter
 
 from stele.apis.paths import named
-from stele.apis.schema_repo.params import FORM, JSON, TEXT, read_form, read_text, rendering
-from stele.apis.schema_repo.operations import AtDesk
-from stele.apis.schema_repo.errors import ERRORS
-from stele.apis.schema_repo.renderings import entries, entries_json, entry, lines, names_json, properties
-from stele.apis.schema_repo.strategies import SEQUENTIAL
+from stele.apis.schema_repo.errors import ERROR_RESPONSES
+from stele.apis.schema_repo.ids import SEQUENTIAL
+from stele.apis.schema_repo.operations import InjectedOperations
+from stele.apis.schema_repo.params import FORM, JSON, TEXT, choose_media_type, read_form, read_text
+from stele.apis.schema_repo.renderings import (
+    encode_entries,
+    encode_names,
+    format_entries,
+    format_entry,
+    format_lines,
+    format_properties,
+)
 from stele.apis.web import documented
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject")]
 SchemaId = Annotated[str, PathParameter(name="id", description="an id of the subject")]
 LatestId = Annotated[str, PathParameter(description="id of the newest schema; nothing when there is none")]
 
-_READ: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERRORS}
+_READ: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERROR_RESPONSES}
 _WRITE: dict[str, Any] = {**_READ, "status_code": 200}
 _WITH_SCHEMA: dict[str, Any] = {**_WRITE, "operation_class": documented(str, TEXT)}
 
 CONFIG_TITLE = "config of the subject"
 
 
-def _at(path: str) -> list[str]:
+def _below_mounts(path: str) -> list[str]:
     """A path below both places the API is found at."""
     return [f"/avro1124/schema-repo{path}", f"/schema-repo{path}"]
 
 
-@get(_at(""), **_READ)
-async def list_subjects(desk: AtDesk, request: Request[Any, Any, Any]) -> Response[Any]:
+@get(_below_mounts(""), **_READ)
+async def list_subjects(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # GET /schema-repo
     """All subjects, as lines or JSON."""
-    shape = rendering(request, TEXT, JSON)
-    names = await desk.names()
-    return _told(names_json(names) if shape == JSON else lines(names), shape)
+    shape = choose_media_type(request, TEXT, JSON)
+    names = await operations.list_subjects()
+    return _text_response(encode_names(names) if shape == JSON else format_lines(names), shape)
 
 
-@get(_at("/{subject:str}"), **_READ)
-async def has_subject(desk: AtDesk, subject: SubjectName) -> str:
+@get(_below_mounts("/{subject:str}"), **_READ)
+async def has_subject(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}
     """Nothing, if the subject exists."""
-    await desk.subject(named(subject))
+    await operations.get_subject(named(subject))
     return ""
 
 
-@put(_at("/{subject:str}"), operation_class=documented(dict[str, str], FORM), **_WRITE)
-async def create_subject(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> str:
+@put(_below_mounts("/{subject:str}"), operation_class=documented(dict[str, str], FORM), **_WRITE)
+async def create_subject(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}
     """Create a subject with this config; one that exists keeps its own. Answers the name."""
-    await desk.create(named(subject), await read_form(request))
+    await operations.create_subject(named(subject), await read_form(request))
     return named(subject)
 
 
-@get(_at("/{subject:str}/all"), **_READ)
-async def list_schemas(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> Response[Any]:
+@get(_below_mounts("/{subject:str}/all"), **_READ)
+async def list_schemas(
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
+) -> Response[Any]:
     # GET /schema-repo/{subject}/all
     """All schemas with their ids, newest first, as lines or JSON."""
-    shape = rendering(request, TEXT, JSON)
-    rows = (await desk.rows(named(subject)))[::-1]
-    return _told(entries_json(rows) if shape == JSON else entries(rows), shape)
+    shape = choose_media_type(request, TEXT, JSON)
+    rows = (await operations.list_schemas(named(subject)))[::-1]
+    return _text_response(encode_entries(rows) if shape == JSON else format_entries(rows), shape)
 
 
-@get(_at("/{subject:str}/config"), **_READ)
-async def get_config(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> str:
+@get(_below_mounts("/{subject:str}/config"), **_READ)
+async def get_config(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/config
     """The config of a subject as Java properties."""
-    rendering(request, TEXT)
-    return properties(CONFIG_TITLE, await desk.config(named(subject)), time.time())
+    choose_media_type(request, TEXT)
+    return format_properties(CONFIG_TITLE, await operations.get_config(named(subject)), time.time())
 
 
-@get(_at("/{subject:str}/latest"), **_READ)
-async def get_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> Response[Any]:
+@get(_below_mounts("/{subject:str}/latest"), **_READ)
+async def get_latest(
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
+) -> Response[Any]:
     # GET /schema-repo/{subject}/latest
     """The newest schema, after its id and a tab."""
-    rendering(request, TEXT)
-    schema_id, text = await desk.latest(named(subject))
-    return _told(entry(schema_id, "").encode() + text, TEXT)
+    choose_media_type(request, TEXT)
+    schema_id, text = await operations.get_latest(named(subject))
+    return _text_response(format_entry(schema_id, "").encode() + text, TEXT)
 
 
-@get(_at("/{subject:str}/id/{id:str}"), **_READ)
+@get(_below_mounts("/{subject:str}/id/{id:str}"), **_READ)
 async def get_schema(
-    desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName, schema_id: SchemaId
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, schema_id: SchemaId
 ) -> Response[Any]:
     # GET /schema-repo/{subject}/id/{id}
     """The text of a schema."""
-    rendering(request, TEXT)
-    return _told(await desk.schema(named(subject), named(schema_id)), TEXT)
+    choose_media_type(request, TEXT)
+    return _text_response(await operations.get_schema(named(subject), named(schema_id)), TEXT)
 
 
-@get(_at("/{subject:str}/integral"), **_READ)
-async def is_integral(desk: AtDesk, subject: SubjectName) -> str:
+@get(_below_mounts("/{subject:str}/integral"), **_READ)
+async def is_integral(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/integral
     """Whether ids are numbers."""
-    await desk.subject(named(subject))
-    return "true" if desk.options.ids == SEQUENTIAL else "false"
+    await operations.get_subject(named(subject))
+    return "true" if operations.options.ids == SEQUENTIAL else "false"
 
 
-@post(_at("/{subject:str}/schema"), **_WITH_SCHEMA)
-async def find_id(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> str:
+@post(_below_mounts("/{subject:str}/schema"), **_WITH_SCHEMA)
+async def find_id(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # POST /schema-repo/{subject}/schema
     """The id of a schema."""
-    return await desk.id_of_text(named(subject), await read_text(request))
+    return await operations.find_id(named(subject), await read_text(request))
 
 
-@put(_at("/{subject:str}/register"), **_WITH_SCHEMA)
-async def register(desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName) -> str:
+@put(_below_mounts("/{subject:str}/register"), **_WITH_SCHEMA)
+async def register_schema(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}/register
     """Register a schema; answers its id, the old one when it is registered already."""
-    return await desk.register(named(subject), await read_text(request))
+    return await operations.register_schema(named(subject), await read_text(request))
 
 
 @put(
-    [*_at("/{subject:str}/register_if_latest/{latest:str}"), *_at("/{subject:str}/register_if_latest")], **_WITH_SCHEMA
+    [
+        *_below_mounts("/{subject:str}/register_if_latest/{latest:str}"),
+        *_below_mounts("/{subject:str}/register_if_latest"),
+    ],
+    **_WITH_SCHEMA,
 )
 async def register_if_latest(
-    desk: AtDesk, request: Request[Any, Any, Any], subject: SubjectName, latest: LatestId = ""
+    operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, latest: LatestId = ""
 ) -> str:
     # PUT /schema-repo/{subject}/register_if_latest/{latest}
     """Register a schema if the newest one is still the one of that id."""
-    return await desk.register_after(named(subject), await read_text(request), named(latest))
+    return await operations.register_if_latest(named(subject), await read_text(request), named(latest))
 
 
-def _told(body: bytes | str, media_type: str) -> Response[Any]:
+def _text_response(body: bytes | str, media_type: str) -> Response[Any]:
     return Response(body, media_type=media_type if media_type == JSON else MediaType.TEXT)
 
 
@@ -140,6 +155,6 @@ ROUTES = [
     get_schema,
     is_integral,
     find_id,
-    register,
+    register_schema,
     register_if_latest,
 ]
