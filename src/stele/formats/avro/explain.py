@@ -45,7 +45,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
 _WARNINGS: Final = frozenset({"LOGICAL_TYPE_CHANGED"})
 
 
-def explain(rule: str, path: str, reader: str, writer: str, extra: str = "") -> Finding:
+def explain_issue(rule: str, path: str, reader: str, writer: str, extra: str = "") -> Finding:
     """The finding for an issue.
 
     extra is the fixed's name (FIXED_SIZE_MISMATCH), the missing symbols as `[A, B]` (MISSING_ENUM_SYMBOLS), the field's

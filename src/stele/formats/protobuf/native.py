@@ -106,7 +106,7 @@ def _read_one(field: FieldDescriptor, value: Any) -> Any:
 
 
 class Writer:
-    """Fills messages from plain data and collects what does not fit, one sentence each, in `problems`."""
+    """Fills messages from plain data and collects what does not fit, one sentence each, in `find_problems`."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
