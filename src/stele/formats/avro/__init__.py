@@ -13,7 +13,6 @@ from stele.core.ports import Field, Form
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
-from stele.formats.avro import fingerprint as _fingerprint
 from stele.formats.avro import from_model as _from_model
 from stele.formats.avro import lint as _lint
 from stele.formats.avro import outline as _outline
@@ -78,7 +77,7 @@ class AvroFormat:
 
     def fingerprints(self, parsed: AvroSchema) -> Mapping[str, bytes]:
         """rabin (8 bytes, big-endian; single-object encoding wants them reversed), md5 and sha256."""
-        return _fingerprint.compute_fingerprints(_canonical.print_canonical(parsed, Form.CANONICAL))
+        return _canonical.compute_fingerprints(_canonical.print_canonical(parsed, Form.CANONICAL))
 
     def check(self, reader: AvroSchema, writer: AvroSchema, ruleset: str = "") -> list[Finding]:
         """Why data of writer cannot be read with reader; see `stele.formats.avro.compat`. Raises `UnknownRuleset`."""

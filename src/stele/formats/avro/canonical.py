@@ -11,6 +11,7 @@ Source: docs/protocols/avro.md#canonical-forms.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -113,15 +114,15 @@ class _Printer:
 class _PrintedForm(_Printer):
     """Form.PRINTED."""
 
-    def reference(self, name: str, space: str) -> str:
+    def print_reference(self, name: str, space: str) -> str:
         own = namespace_of(name)
         return name[len(own) + 1 :] if own and own == space else name
 
-    def with_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
+    def add_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
         out.update(props)
         return out
 
-    def definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
         own, _, simple = node.name.rpartition(".")
         out: dict[str, Any] = {
             "type": "error" if isinstance(node, AvroRecord) and node.error else node.kind,
@@ -162,12 +163,12 @@ class _PrintedForm(_Printer):
 class _NormalizedForm(_Printer):
     """Form.NORMALIZED."""
 
-    def with_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
+    def add_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
         for key in sorted(props):
             out[key] = _sort_members(props[key])
         return out
 
-    def definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
         out: dict[str, Any] = {"name": node.name, "type": node.kind}
         if space and not namespace_of(node.name):
             out["namespace"] = ""
@@ -185,7 +186,7 @@ class _NormalizedForm(_Printer):
             out["aliases"] = sorted(_qualify_alias(alias, node.name) for alias in node.aliases)
         if isinstance(node, AvroEnum) and node.default is not None:
             out["default"] = node.default
-        return self.with_props(out, node.props)
+        return self.add_props(out, node.props)
 
     def _print_field(self, field: AvroField, space: str) -> dict[str, Any]:
         out: dict[str, Any] = {"name": field.name, "type": self.print_type(field.type, space)}
@@ -197,16 +198,16 @@ class _NormalizedForm(_Printer):
             out["aliases"] = sorted(field.aliases)
         if field.default is not NO_DEFAULT:
             out["default"] = _sort_members(field.default)
-        return self.with_props(out, field.props)
+        return self.add_props(out, field.props)
 
 
 class _ParsingCanonicalForm(_Printer):
     """Form.CANONICAL: the specification's transformation, done on the model instead of the text."""
 
-    def with_props(self, out: dict[str, Any], props: Props) -> Any:
+    def add_props(self, out: dict[str, Any], props: Props) -> Any:
         return out if len(out) > 1 else out["type"]
 
-    def definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
         out: dict[str, Any] = {"name": node.name, "type": node.kind}
         match node:
             case AvroRecord():
@@ -236,3 +237,43 @@ def _sort_members(value: Any) -> Any:
     if isinstance(value, list):
         return [_sort_members(item) for item in value]
     return value
+
+
+# --- fingerprints -----------------------------------------------------------------------------------------------------
+
+
+_CRC_EMPTY: Final = 0xC15D213AA4D7A795
+
+
+def _make_crc_table() -> tuple[int, ...]:
+    """The 256 steps of CRC-64-AVRO, one for each value of a byte."""
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = (value >> 1) ^ (_CRC_EMPTY if value & 1 else 0)  # noqa: PLW2901 - the remainder grows bit by bit
+        table.append(value)
+    return tuple(table)
+
+
+_CRC_TABLE: Final = _make_crc_table()
+
+
+def rabin_fingerprint(text: bytes) -> bytes:
+    """CRC-64-AVRO as 8 bytes, big-endian: printed as hex it reads like Java's `Long.toHexString`.
+
+    The header of the single-object encoding wants the same bytes in reverse (little-endian) order.
+    """
+    value = _CRC_EMPTY
+    table = _CRC_TABLE
+    for byte in text:
+        value = (value >> 8) ^ table[(value ^ byte) & 0xFF]
+    return value.to_bytes(8, "big")
+
+
+def compute_fingerprints(canonical: bytes) -> Mapping[str, bytes]:
+    """The three digests the specification names, of a text in Parsing Canonical Form."""
+    return {
+        "rabin": rabin_fingerprint(canonical),
+        "md5": hashlib.md5(canonical, usedforsecurity=False).digest(),
+        "sha256": hashlib.sha256(canonical).digest(),
+    }

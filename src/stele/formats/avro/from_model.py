@@ -18,13 +18,16 @@ fields and symbols are kept in `stele.number` and `stele.numbers`. `to_model` re
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from stele.errors import CannotConvert, EncodeError, TooLarge
-from stele.formats.avro.default_values import _DefaultWriter
-from stele.formats.avro.names import _AvroNames
 from stele.formats.avro.to_model import MAX_DEPTH, NAME, NUMBER, NUMBERS, SYMBOLS
+from stele.formats.conversion import scalar_text
+from stele.formats.conversion.json_values import from_json_value
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
@@ -47,6 +50,7 @@ from stele.formats.conversion.model import (
     Union,
     UnionOption,
 )
+from stele.formats.conversion.unique_names import UniqueNames
 
 MAX_NODES: Final = 100_000
 """Types, fields and branches in one document."""
@@ -386,3 +390,197 @@ def _flatten_options(kind: Union) -> list[UnionOption]:
 
 def _describe_constraints(constraints: Any) -> str:
     return f"Nothing checks {', '.join(sorted(constraints))[:200]}."
+
+
+# --- defaults ---------------------------------------------------------------------------------------------------------
+
+
+_DEFAULT_UNITS = {
+    TimeUnit.SECOND: TimeUnit.MILLI,
+    TimeUnit.MILLI: TimeUnit.MILLI,
+    TimeUnit.MICRO: TimeUnit.MICRO,
+    TimeUnit.NANO: TimeUnit.NANO,
+}
+
+
+class _DefaultWriter:
+    """Turns JSON values of a model into default values of the Avro schema made from it."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.wrapped: set[Union] = set()
+        """Unions of which some option sits in a record of its own: defaults inside them are left out."""
+
+    def find_option(self, kind: Union, value: Any) -> int | None:
+        """Index of the option that takes a value; None when none does."""
+        for at, option in enumerate(kind.options):
+            try:
+                from_json_value(self._model, value, option.type)
+            except EncodeError:
+                continue
+            return at
+        return None
+
+    def write_default(self, kind: Type, value: Any) -> Any:
+        """The default value. Raises `EncodeError` when there is none."""
+        from_json_value(self._model, value, kind)
+        try:
+            return self._write_value(kind, value)
+        except (ValueError, ArithmeticError) as error:
+            raise EncodeError(str(error)) from None
+
+    def _write_value(self, kind: Type, value: Any) -> Any:
+        if value is None:
+            return None
+        match kind:
+            case Scalar(scalar):
+                return _write_scalar_default(scalar, value)
+            case Array():
+                return [self._write_value(kind.items, item) for item in value]
+            case Map():
+                return {key: self._write_value(kind.values, item) for key, item in value.items()}
+            case TypeReference(name):
+                return self._write_named_value(name, value)
+            case Union():
+                at = self.find_option(kind, value)
+                if at is None or kind in self.wrapped:
+                    raise EncodeError("it lies in a union with no place for it")
+                return self._write_value(kind.options[at].type, value)
+            case Decimal(None):
+                return value
+            case Decimal(_, scale):
+                return _unscaled_to_characters(
+                    int(scalar_text.parse_decimal(value, scale).scaleb(scale, scalar_text.EXACT_CONTEXT))
+                )
+            case Time(unit):
+                return scalar_text.parse_time(value, TimeUnit.MICRO if unit is TimeUnit.NANO else _DEFAULT_UNITS[unit])
+            case Timestamp(unit, utc):
+                return _require_long(scalar_text.parse_timestamp(value, _DEFAULT_UNITS[unit], utc=utc))
+            case Duration(_, True):
+                return b"".join(
+                    part.to_bytes(4, "little") for part in scalar_text.parse_calendar_duration(value)
+                ).decode("latin-1")
+            case Duration(unit):
+                return _require_long(scalar_text.parse_duration(value, unit))
+
+    def _write_named_value(self, name: str, value: Any) -> Any:
+        match self._model.types[name]:
+            case RecordType(fields=fields):
+                names = _AvroNames.legal_symbols([field.name for field in fields])
+                types = {field.name: field.type for field in fields}
+                return {names[member]: self._write_value(types[member], item) for member, item in value.items()}
+            case Enumeration(symbols=symbols):
+                return _AvroNames.legal_symbols([symbol.name for symbol in symbols])[value]
+        return _base64_to_characters(value)
+
+
+def _write_scalar_default(kind: ScalarKind, value: Any) -> Any:
+    match kind:
+        case ScalarKind.ANY:
+            return json.dumps(value, ensure_ascii=False)
+        case ScalarKind.DATE:
+            return scalar_text.parse_date(value)
+        case ScalarKind.BYTES:
+            return _base64_to_characters(value)
+        case ScalarKind.UINT64:
+            return _unscaled_to_characters(value)
+        case ScalarKind.INTEGER:
+            return _require_long(value)
+        case ScalarKind.NUMBER:
+            return float(value)
+    return value
+
+
+def _base64_to_characters(value: str) -> str:
+    return base64.b64decode(value).decode("latin-1")
+
+
+def _unscaled_to_characters(value: int) -> str:
+    return value.to_bytes((value + (value < 0)).bit_length() // 8 + 1, "big", signed=True).decode("latin-1")
+
+
+def _require_long(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value} is beyond 64 bits")
+    return value
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+RESERVED: Final = frozenset(
+    [
+        *("null", "boolean", "int", "long", "float", "double", "bytes", "string"),
+        *("record", "error", "enum", "fixed", "array", "map", "union", "request", "error_union"),
+    ]
+)
+"""Words that are no names of types."""
+
+_DOTTED: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_WRONG: Final = re.compile(r"[^A-Za-z0-9_]")
+
+
+class _AvroNames:
+    """The Avro names of a model's types; legal names keep themselves, others make room for them."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        wanted = list(names)
+        self._full = {name: name for name in wanted if self.is_legal(name) and name not in RESERVED}
+        self._distinct = UniqueNames((*RESERVED, *self._full))
+        self._made: dict[str, str] = {}
+        for name in wanted:
+            if name not in self._full:
+                self._full[name] = self._distinct.claim_name(_make_legal(name), "_")
+
+    @staticmethod
+    def is_legal(name: str) -> bool:
+        """Whether a dotted name is one to Avro."""
+        return _DOTTED.fullmatch(name) is not None
+
+    def full_name(self, name: str) -> str:
+        """The full name of a type of the model."""
+        return self._full.get(name, name)
+
+    def new_full_name(self, name: str, space: str, *, fresh: bool = False) -> str:
+        """The full name of a type the model does not have: the same one for the same name, unless fresh."""
+        if fresh or name not in self._made:
+            self._made[name] = self._distinct.claim_name(
+                f"{space}.{_make_legal(name)}" if space else _make_legal(name), "_"
+            )
+        return self._made[name]
+
+    def name_attributes(self, full: str, space: str) -> dict[str, str]:
+        """The attributes that name a type where it is defined."""
+        own, _, simple = full.rpartition(".")
+        return {"name": simple} if own == space else {"name": simple, "namespace": own}
+
+    def reference_to(self, full: str, space: str) -> str:
+        """How a type defined before is named; a leading dot keeps a name without namespace from being looked up."""
+        own, _, simple = full.rpartition(".")
+        if own == space:
+            return simple
+        return full if own or f"{space}.{simple}" not in self._distinct.taken else f".{simple}"
+
+    @staticmethod
+    def legal_symbols(names: Iterable[str]) -> dict[str, str]:
+        """A legal, distinct name for each field or symbol."""
+        wanted = list(dict.fromkeys(names))
+        found = {name: name for name in wanted if _is_simple_name(name)}
+        distinct = UniqueNames(found)
+        for name in wanted:
+            if name not in found:
+                found[name] = distinct.claim_name(_make_part_legal(name), "_")
+        return {name: found[name] for name in wanted}
+
+
+def _is_simple_name(name: str) -> bool:
+    return name.isascii() and name.isidentifier()
+
+
+def _make_legal(name: str) -> str:
+    return ".".join(_make_part_legal(part) for part in name.split("."))
+
+
+def _make_part_legal(part: str) -> str:
+    made = _WRONG.sub("_", part)
+    return f"_{made}" if not made or made[0].isdigit() else made

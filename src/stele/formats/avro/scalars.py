@@ -181,7 +181,8 @@ def _logical_problem(node: AvroPrimitive | AvroFixed, logical: LogicalType, datu
             if family not in ("timestamp", "local-timestamp") or unit not in _MICROS:
                 return f"{describe_datum(datum)} is not a {logical}"
             if (datum.tzinfo is None) != (family == "local-timestamp"):
-                return f"{describe_datum(datum)} {'has no' if datum.tzinfo is None else 'has a'} time zone, unlike {logical}"
+                has = "has no" if datum.tzinfo is None else "has a"
+                return f"{describe_datum(datum)} {has} time zone, unlike {logical}"
             return None
         case date() if logical.name == "date":
             return None

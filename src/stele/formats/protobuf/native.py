@@ -33,7 +33,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 
-from stele.formats.conversion.scalar_parts import Nanos
+from stele.formats.conversion.scalar_text import Nanos
 from stele.formats.protobuf.kinds import (
     DURATION,
     FIELD_MASK,
@@ -106,7 +106,7 @@ def _read_one(field: FieldDescriptor, value: Any) -> Any:
 
 
 class Writer:
-    """Fills messages from plain data and collects what does not fit, one sentence each, in `find_problems`."""
+    """Fills messages from plain data and collects what does not fit, one sentence each, in `problems`."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []

@@ -31,7 +31,7 @@ class _Enough(Exception):
 
 
 class Writer:
-    """Writes one datum to `out`; `find_problems` says what does not fit, a sentence with its path each."""
+    """Writes one datum to `out`; `problems` says what does not fit, a sentence with its path each."""
 
     def __init__(self, layouts: Layouts) -> None:
         self.out = bytearray()

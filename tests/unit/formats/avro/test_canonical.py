@@ -6,7 +6,7 @@ import pytest
 
 from stele.core.ports import Form
 from stele.formats.avro import AVRO
-from stele.formats.avro.fingerprint import rabin_fingerprint
+from stele.formats.avro.canonical import rabin_fingerprint
 from stele.formats.avro.java_json import format_double, to_java_json
 
 TEXT = b"""{
