@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from stele.core.findings import Level
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
-from stele.formats.jsonschema.containment.document import document as one_document
-from stele.formats.jsonschema.containment.structure import Structure
-from stele.formats.jsonschema.containment.view import View
+from stele.formats.jsonschema.containment.document import build_document as one_document
+from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.view import DocumentView
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.jsonschema.text import plain
+from stele.formats.jsonschema.text import to_builtin
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -86,8 +86,8 @@ def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
     writer, reader = map(parse, Schemas(Random(seed), draft).pair())
     if writer is None or reader is None:
         return
-    views = [View(one_document(each, Draft.DRAFT2020, formats=False)) for each in (reader, writer)]
-    if Structure(views[0], views[1]).proves(views[0].root, views[1].root):
+    views = [DocumentView(one_document(each, Draft.DRAFT2020, formats=False)) for each in (reader, writer)]
+    if StructuralProver(views[0], views[1]).can_prove(views[0].root, views[1].root):
         assert refuted(reader, writer) == []
 
 
@@ -102,7 +102,7 @@ def test_one_document_means_what_the_schema_meant(seed: int, draft: int) -> None
         translated = one_document(parsed, target, formats=False)
         if not translated.exact:
             continue
-        validator = target.validator(plain(translated.root), validate_formats=False)
+        validator = target.validator(to_builtin(translated.root), validate_formats=False)
         assert [validator.is_valid(value) for value in DOCUMENTS] == [parsed.validator.is_valid(v) for v in DOCUMENTS]
 
 

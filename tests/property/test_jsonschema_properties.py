@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stele.core.ports import Form
 from stele.errors import SteleError
-from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, changes
+from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, list_changes
 from stele.formats.jsonschema.confluent import ALL, STRICT
 
 NAMES = st.sampled_from(["a", "b", "title", "$ref", "x/y", "~", ""])
@@ -120,7 +120,7 @@ def test_a_schema_reads_its_own_data(schema: Any) -> None:
     parsed, copy = parse(schema), parse(schema)
     if parsed is None or copy is None:
         return
-    assert {change.type for change in changes(copy, parsed)} <= {"NOT_TYPE_NARROWED"}
+    assert {change.type for change in list_changes(copy, parsed)} <= {"NOT_TYPE_NARROWED"}
     assert not any(JSON_SCHEMA.check(copy, parsed, ruleset) for ruleset in JSON_SCHEMA.rulesets)
 
 
@@ -131,7 +131,7 @@ def test_any_two_schemas_can_be_compared(one: Any, two: Any) -> None:
     old, new = parse(one), parse(two)
     if old is None or new is None:
         return
-    found = changes(new, old)
+    found = list_changes(new, old)
     assert {change.type for change in found} <= ALL
     assert bool(JSON_SCHEMA.check(new, old)) is any(change.type not in STRICT for change in found)
     if not JSON_SCHEMA.check(new, old):

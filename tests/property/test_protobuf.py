@@ -150,8 +150,8 @@ def test_compatible_schemas_read_each_others_data(
 def test_message_positions_are_a_bijection(source: tuple[list[str], list[list[str]]]) -> None:
     """Every message has one path of positions, which leads back to it."""
     schema = parse(source)
-    paths = {tuple(indexes_of(schema, name)): name for name in schema.positions}
-    assert len(paths) == len(schema.positions)
+    paths = {tuple(indexes_of(schema, name)): name for name in schema.message_positions}
+    assert len(paths) == len(schema.message_positions)
     assert all(message_by_indexes(schema, path) == name for path, name in paths.items())
 
 
@@ -160,7 +160,7 @@ def test_message_positions_are_a_bijection(source: tuple[list[str], list[list[st
 def test_examples_survive(source: tuple[list[str], list[list[str]]]) -> None:
     """decode(encode(x)) encodes to the same bytes, for each top-level message."""
     schema = parse(source)
-    for message in schema.messages():
+    for message in schema.list_messages():
         codec = ProtobufCodec(schema, full_name=message.full_name)
         data = codec.encode(codec.example())
         assert codec.encode(codec.decode(data)) == data

@@ -19,7 +19,7 @@ from stele.formats.protobuf.arrow import arrow_schema
 from stele.formats.protobuf.buf import check_modules
 from stele.formats.protobuf.codec import ProtobufCodec
 from stele.formats.protobuf.convert import from_model, to_model
-from stele.formats.protobuf.fields import fields
+from stele.formats.protobuf.fields import list_fields
 from stele.formats.protobuf.model import (
     ProtobufSchema,
     file_descriptor_set,
@@ -112,7 +112,7 @@ class ProtobufFormat:
 
     def fields(self, parsed: ProtobufSchema) -> list[Field]:
         """All fields, depth first. See `fields.fields`."""
-        return fields(parsed)
+        return list_fields(parsed)
 
     def outline(self, parsed: ProtobufSchema) -> list[OutlineNode]:
         """The file with all it declares. See `outline.outline`."""

@@ -9,6 +9,7 @@ import re
 
 import httpx
 import pytest
+from markupsafe import escape
 
 from stele.apis.schema_repo import SchemaRepoOptions
 from stele.core.commands import SetMode
@@ -265,7 +266,9 @@ async def test_25_the_browser_escapes_and_links(prefix: str, client: httpx.Async
         seen |= links
     assert f"{root}/a%2Fb/id/0" in seen
     assert len(seen) == 1 + 3 * 3 + 2 * 2
-    assert html.escape(evil) in (await client.get(f"{root}/a%2Fb/id/0")).text
+    page = (await client.get(f"{root}/a%2Fb/id/0")).text
+    assert escape(evil) in page
+    assert html.unescape(page.partition("<pre>")[2].partition("</pre>")[0]).removeprefix("\n") == evil
     assert "no schema" in (await client.get(f"{root}/empty/all")).text
     assert (await client.get(f"{root}/nobody/all")).status_code == 404
 

@@ -101,7 +101,7 @@ def test_references_may_use_each_other() -> None:
 def test_a_reference_name_needs_no_suffix() -> None:
     """Any import path works as a reference name, as registries let people choose them."""
     parsed = PROTOBUF.parse(HEAD + b'import "simple"; message A { S s = 1; }', {"simple": HEAD + b"message S {}"})
-    assert parsed.message("S").full_name == "S"
+    assert parsed.get_message("S").full_name == "S"
 
 
 @pytest.mark.parametrize("path", sorted(builtin_sources()))
@@ -122,7 +122,7 @@ def test_confluent_files_have_the_agreed_numbers() -> None:
     )
     options = parsed.proto.message_type[0].field[0].options.SerializeToString()
     assert options == b"\x82\x44\x0b\x0a\x01x\x12\x06\x0a\x01k\x12\x01v"
-    decimal = parsed.message("confluent.type.Decimal")
+    decimal = parsed.get_message("confluent.type.Decimal")
     assert {field.name: field.number for field in decimal.fields} == {"value": 1, "precision": 2, "scale": 3}
 
 
@@ -133,7 +133,7 @@ def test_a_reference_may_replace_a_built_in_file() -> None:
         HEAD + b'import "google/type/date.proto"; message A { google.type.Date d = 1; }',
         {"google/type/date.proto": own},
     )
-    assert [field.name for field in parsed.message("google.type.Date").fields] == ["text"]
+    assert [field.name for field in parsed.get_message("google.type.Date").fields] == ["text"]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from stele.core.ports import Form
 from stele.errors import InvalidRequest
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, file_descriptor_set
 from stele.formats.protobuf.builtin import builtin_sources
-from stele.formats.protobuf.normalize import descriptor_bytes, normalized
-from stele.formats.protobuf.printer import print_schema, usual_json_name
+from stele.formats.protobuf.normalize import descriptor_bytes, normalize_file
+from stele.formats.protobuf.printer import default_json_name, print_schema
 
 HERE = Path(__file__).parent
 P3 = 'syntax = "proto3";\n'
@@ -41,7 +41,7 @@ def meaning(schema: ProtobufSchema) -> bytes:
     """The file in a stable form, options read by its own extensions, which makes spellings of one option equal."""
     data = FileDescriptorSet(file=[schema.proto])
     try:
-        kind = schema.message("google.protobuf.FileDescriptorSet")
+        kind = schema.get_message("google.protobuf.FileDescriptorSet")
     except InvalidRequest:  # no descriptor.proto, no custom options
         return data.SerializeToString(deterministic=True)
     return schema.class_of(kind).FromString(data.SerializeToString()).SerializePartialToString(deterministic=True)
@@ -145,7 +145,7 @@ def test_normalizing_keeps_the_order_of_messages() -> None:
 def test_normalizing_keeps_the_first_enum_value() -> None:
     """The first value is the default of a closed enum; the rest is sorted, aliases keep their order."""
     schema = PROTOBUF.parse(b"enum E { option allow_alias = true; B = 2; Z = 9; A = 1; A2 = 1; B2 = 2; }", {})
-    assert [value.name for value in normalized(schema.proto).enum_type[0].value] == ["B", "B2", "A", "A2", "Z"]
+    assert [value.name for value in normalize_file(schema.proto).enum_type[0].value] == ["B", "B2", "A", "A2", "Z"]
 
 
 def test_imports_count_in_the_descriptor_digest_only() -> None:
@@ -206,7 +206,7 @@ def test_tabs_and_wide_characters_do_not_shift_names() -> None:
 )
 def test_usual_json_names(name: str, json_name: str) -> None:
     """The JSON name a compiler gives is recognised, so that only other ones are printed."""
-    assert usual_json_name(name) == json_name
+    assert default_json_name(name) == json_name
     schema = PROTOBUF.parse((P3 + f"message A {{ int32 {name} = 1; }}").encode(), {})
     assert schema.proto.message_type[0].field[0].json_name == json_name
     assert "json_name" not in text(schema)
