@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats.avro.java_json import to_java_json
 from stele.formats.avro.model import (
@@ -39,14 +39,14 @@ MAX_INLINED: Final = 200
 """Types inside types once references are inlined: documents may each stay flat and still nest deeply together."""
 
 
-def print_canonical(schema: AvroSchema, form: Form) -> bytes:
+def print_canonical(schema: AvroSchema, form: TextForm) -> bytes:
     """The schema in one of its stable texts, UTF-8. Raises `MalformedSchema` when references nest too deeply."""
     match form:
-        case Form.PRINTED:
+        case TextForm.PRINTED:
             return _print_schema(_PrintedForm(schema.referenced), schema)
-        case Form.NORMALIZED:
+        case TextForm.NORMALIZED:
             return _print_schema(_NormalizedForm(schema.referenced), schema)
-        case Form.CANONICAL:
+        case TextForm.CANONICAL:
             return _print_schema(_ParsingCanonicalForm({}), schema)
 
 
@@ -112,7 +112,7 @@ class _Printer:
 
 
 class _PrintedForm(_Printer):
-    """Form.PRINTED."""
+    """TextForm.PRINTED."""
 
     def print_reference(self, name: str, space: str) -> str:
         own = namespace_of(name)
@@ -161,7 +161,7 @@ class _PrintedForm(_Printer):
 
 
 class _NormalizedForm(_Printer):
-    """Form.NORMALIZED."""
+    """TextForm.NORMALIZED."""
 
     def add_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
         for key in sorted(props):
@@ -202,7 +202,7 @@ class _NormalizedForm(_Printer):
 
 
 class _ParsingCanonicalForm(_Printer):
-    """Form.CANONICAL: the specification's transformation, done on the model instead of the text."""
+    """TextForm.CANONICAL: the specification's transformation, done on the model instead of the text."""
 
     def add_props(self, out: dict[str, Any], props: Props) -> Any:
         return out if len(out) > 1 else out["type"]

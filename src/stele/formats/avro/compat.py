@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from stele.core.findings import Finding, Level
-from stele.formats.avro.decode import PROMOTIONS
+from stele.core.findings import Finding, Severity
 from stele.formats.avro.logical_types import describe_consequence
 from stele.formats.avro.model import (
     NO_DEFAULT,
@@ -38,6 +37,7 @@ from stele.formats.avro.model import (
     AvroUnion,
     describe_type,
 )
+from stele.formats.avro.resolution import PROMOTIONS
 
 MAX_DEPTH: Final = 220
 """Comparisons inside comparisons; recursive types of coprime periods reach any depth."""
@@ -96,7 +96,7 @@ def check_compatibility(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = 
                 describe_type(writer.root),
                 why,
                 fix,
-                level=Level.UNKNOWN,
+                level=Severity.UNKNOWN,
             )
         ]
     if verdict.issues is None and not checker.ambiguous:
@@ -448,7 +448,7 @@ def explain_issue(rule: str, path: str, reader: str, writer: str, extra: str = "
     if rule == "MISSING_UNION_BRANCH" and extra:
         why = f"{why} The nearest one fails with {extra}."
         fix = "Mend that branch so that it reads what was written before."
-    level = Level.WARNING if rule in _WARNINGS else Level.ERROR
+    level = Severity.WARNING if rule in _WARNINGS else Severity.ERROR
     # The missing symbols are what the writer has and the reader lacks, so they stand in the writer's column.
     shown = extra if rule == "MISSING_ENUM_SYMBOLS" else writer
     return Finding(rule, path, reader, shown, why, fix, level=level)
