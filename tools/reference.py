@@ -125,7 +125,14 @@ def build_pipeline_page() -> str:
         for field in msgspec.structs.fields(struct):
             if _is_table(hints[field.name]):
                 continue
-            rows.append((f"`{field.name}`", _describe_values(hints[field.name]), _describe_default(field), meanings.get(field.name, "")))
+            rows.append(
+                (
+                    f"`{field.name}`",
+                    _describe_values(hints[field.name]),
+                    _describe_default(field),
+                    meanings.get(field.name, ""),
+                )
+            )
         parts.append(f"\n## {title}\n\n{about}\n\n{format_table(*rows)}")
     return "".join(parts)
 
@@ -246,7 +253,10 @@ def build_errors_page() -> str:
         ("RocketMQ", '`{"status", "message"}`', *_split_table(ROCKETMQ_FAULTS)),
         ("OpenSchema", '`{"errorCode", "errorMessage"}`', *_split_table(openschema)),
     ]
-    plain = [f"\n## {name}\n\nBody: {body}.\n\n" + format_table(*_build_status_rows(by, codes)) for name, body, by, codes in coded]
+    plain = [
+        f"\n## {name}\n\nBody: {body}.\n\n" + format_table(*_build_status_rows(by, codes))
+        for name, body, by, codes in coded
+    ]
     return (
         "# Errors\n\nAn error without a row of its own gets the answer of its nearest ancestor in "
         '`stele.errors`.\n\n## Confluent\n\nBody: `{"error_code": …, "message": …}`. A refused schema answers '
@@ -269,7 +279,9 @@ def _build_status_rows(
     statuses: Mapping[type[Exception], int], codes: Mapping[type[Exception], object] | None = None
 ) -> list[tuple[str, ...]]:
     if not codes:
-        rows = [(f"`{cls.__name__}`", str(status), _get_first_paragraph(cls.__doc__)) for cls, status in statuses.items()]
+        rows = [
+            (f"`{cls.__name__}`", str(status), _get_first_paragraph(cls.__doc__)) for cls, status in statuses.items()
+        ]
         return [("error", "HTTP", "meaning"), *rows]
     return [
         ("error", "HTTP", "code", "meaning"),
@@ -325,7 +337,9 @@ def build_rulesets_page() -> str:
         advice.append((f"`{rule}`", sentence, ", ".join(having)))
     return (
         "# Rules\n\n## Compatibility\n\nName one in a policy, a check or a diff; without `@version` the one the "
-        "registry has adopted speaks.\n\n" + format_table(*rows) + "\n## Advice\n\nGiven by `stele lint`, and as validators "
+        "registry has adopted speaks.\n\n"
+        + format_table(*rows)
+        + "\n## Advice\n\nGiven by `stele lint`, and as validators "
         "(`lint:RULE`) in policies.\n\n" + format_table(*advice)
     )
 
@@ -378,7 +392,7 @@ def main(*, check: bool) -> int:
         else:
             path.write_text(text, encoding="utf-8")
     if stale:
-        sys.stderr.write(f"docs/reference is stale: {', '.join(stale)}; run 'make docs'\n")
+        sys.stderr.write(f"the reference pages are stale: {', '.join(stale)}; run 'make docs'\n")
     return 1 if stale else 0
 
 
