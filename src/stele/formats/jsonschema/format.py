@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stele.core.findings import Finding, Level
-from stele.core.ports import Field, Form
+from stele.core.findings import Finding, Severity
+from stele.core.ports import Field, TextForm
 from stele.errors import TooLarge
 from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
@@ -35,7 +35,7 @@ def _check_changes(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema
         changes = confluent.list_changes(reader, writer, allowed=allowed)
     except TooLarge as error:
         why = f"The schemas are too large to be compared with each other: {error}."
-        return [Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Level.UNKNOWN)]
+        return [Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Severity.UNKNOWN)]
     return confluent.build_findings(changes, allowed, reader, writer)
 
 
@@ -81,7 +81,7 @@ class JsonSchemaFormat:
         """Parse one schema; see `stele.formats.jsonschema.parsed.parse`."""
         return parsed.parse(text, references, name=name, strict=strict)
 
-    def canonical(self, parsed: ParsedJsonSchema, form: Form) -> bytes:
+    def canonical(self, parsed: ParsedJsonSchema, form: TextForm) -> bytes:
         """Compact JSON; sorted when NORMALIZED; sorted and without annotations when CANONICAL."""
         return canonical.print_schema(parsed, form)
 

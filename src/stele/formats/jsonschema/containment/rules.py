@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jsonschema_rs
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.errors import MalformedSchema
 from stele.formats.jsonschema.containment.document import BundledDocument, build_document
 from stele.formats.jsonschema.containment.explain import UndecidedReason, build_refusal, build_undecided
@@ -21,7 +21,7 @@ from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.text import Json
 
-RULESETS = {"containment": Level.UNKNOWN, "containment-lenient": Level.WARNING}
+RULESETS = {"containment": Severity.UNKNOWN, "containment-lenient": Severity.WARNING}
 """The rulesets of this family with the level of what cannot be decided."""
 
 STEPS_BEFORE_PROOF = 1_000
@@ -52,7 +52,7 @@ class _Reading(NamedTuple):
     writer: jsonschema_rs.Validator
 
 
-def check_containment(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Level) -> list[Finding]:
+def check_containment(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Severity) -> list[Finding]:
     """Nothing when the reader's schema allows all the writer's does, under every usual reading of `format`.
 
     Else one finding: with a counter-example, or of undecided_level when neither proof nor counter-example was found.
