@@ -214,9 +214,8 @@ def build_routes_page() -> str:
             for method in handler.http_methods - {"OPTIONS"}
         )
         shown = [(method, f"`{path}`", what) for path, method, what in rows]
-        parts.append(
-            f"\n## {dialect.title}\n\n{_describe_mount(dialect)}\n\n{format_table(('method', 'path', 'what it does'), *shown)}"
-        )
+        routes = format_table(("method", "path", "what it does"), *shown)
+        parts.append(f"\n## {dialect.title}\n\n{_describe_mount(dialect)}\n\n{routes}")
     parts.append(
         "\nEvery Confluent path also exists below `/contexts/{context}`. `GET /health/live`, `/health/ready` and "
         "`/metrics` belong to the server; HEAD works wherever GET does. OpenAPI 3.1: "
