@@ -1,6 +1,29 @@
-"""Which rules make up which category, as `buf config ls-breaking-rules` of version 1.75 lists them."""
+"""What a breaking-change rule reports, and which categories it belongs to.
+
+The categories are those that `buf config ls-breaking-rules` of version 1.75 lists.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Violation(NamedTuple):
+    """A finding whose rule goes without saying; the members are those of `stele.core.findings.Finding`."""
+
+    path: str
+    reader: str
+    writer: str
+    why: str
+    fix: str
+
+
+Rules = Mapping[str, Callable[[T, T], Iterator[Violation]]]
+"""Rule ids to functions of what the reader's and the writer's schema have in the same place."""
+
 
 CATEGORIES = ("WIRE", "WIRE_JSON", "PACKAGE", "FILE", "CSR")
 """Laxest first: encoded data, data also as JSON, generated code of a package, of each file; Confluent's registry."""

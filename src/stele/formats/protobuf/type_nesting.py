@@ -20,7 +20,7 @@ from stele.formats.conversion.model import (
     TypeReference,
     Union,
 )
-from stele.formats.protobuf.draft import (
+from stele.formats.protobuf.proto_writer import (
     IMPORTED_PACKAGES,
     NameScope,
     ProtoEnum,

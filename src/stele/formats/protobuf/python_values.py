@@ -1,4 +1,4 @@
-"""Between messages and plain Python data.
+"""Conversion between Protobuf messages and plain Python data.
 
 | Protobuf | Python, when read | also taken when written |
 |---|---|---|
@@ -27,14 +27,16 @@ import binascii
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 
-from stele.formats.conversion.scalar_parts import Nanos
-from stele.formats.protobuf.kinds import (
+from stele.formats.conversion import scalar_text
+from stele.formats.conversion.scalar_parts import Nanos, decimal_to_parts, time_to_parts, timestamp_to_parts
+from stele.formats.protobuf.type_names import (
     DURATION,
     FIELD_MASK,
     TIMESTAMP,
@@ -47,10 +49,52 @@ from stele.formats.protobuf.kinds import (
     set_fields,
     type_text,
 )
-from stele.formats.protobuf.whole import fields_from_value
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+
+DATE: Final = "google.type.Date"
+TIME_OF_DAY: Final = "google.type.TimeOfDay"
+DATE_TIME: Final = "google.type.DateTime"
+DECIMAL: Final = "google.type.Decimal"
+CONFLUENT_DECIMAL: Final = "confluent.type.Decimal"
+
+EXAMPLE_VALUES: Final[Mapping[str, Mapping[str, Any]]] = {
+    DECIMAL: {"value": "1.5"},
+    CONFLUENT_DECIMAL: {"value": b"\x0f", "precision": 2, "scale": 1},
+}
+"""Data of messages whose fields by themselves make no number."""
+
+
+def fields_from_value(message: str, value: Any) -> dict[str, Any] | None:
+    """The fields of a message of that full name for a whole value; None when it is no such value.
+
+    Nanoseconds count from midnight, or from 1970. Raises ValueError for what the message cannot hold.
+    """
+    if message == DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return {"year": value.year, "month": value.month, "day": value.day}
+    if message == TIME_OF_DAY and isinstance(value, Nanos | dt.time):
+        return time_to_parts(value) if isinstance(value, Nanos) else _time_fields(value)
+    if message == DATE_TIME and isinstance(value, Nanos | dt.datetime):
+        return timestamp_to_parts(value) if isinstance(value, Nanos) else _datetime_fields(value)
+    if message == DECIMAL and isinstance(value, Decimal):
+        return {"value": scalar_text.format_decimal(value, None)}
+    if message == CONFLUENT_DECIMAL and isinstance(value, Decimal):
+        return decimal_to_parts(value)
+    return None
+
+
+def _time_fields(value: dt.time | dt.datetime) -> dict[str, Any]:
+    parts = {"hours": value.hour, "minutes": value.minute, "seconds": value.second}
+    return parts | {"nanos": value.microsecond * 1000}
+
+
+def _datetime_fields(value: dt.datetime) -> dict[str, Any]:
+    parts: dict[str, Any] = {"year": value.year, "month": value.month, "day": value.day, **_time_fields(value)}
+    offset = value.utcoffset()
+    return parts if offset is None else {**parts, "utc_offset": offset}
+
 
 MAX_DEPTH = 100
 """Messages nest no deeper: the limit of Protobuf parsers."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from stele.formats.protobuf.options import quote_text
 from stele.formats.protobuf.printer import default_json_name
-from stele.formats.protobuf.values import quote_text
 
 LONGEST_NAME: Final = 200
 """A longer name is cut: the compiler has a limit for full names."""
