@@ -8,10 +8,10 @@ from typing import Any, Final
 from lxml import etree
 
 from stele.core.findings import Finding, Level
+from stele.formats.xsd.codec import is_valid
 from stele.formats.xsd.content import Leaf, SchemaSide
 from stele.formats.xsd.instances import MINIMAL, DocumentBuilder, ElementContent, InstanceStyle, NoDocument
 from stele.formats.xsd.parse import ParsedXsd
-from stele.formats.xsd.validate import is_valid
 
 MAX_DOCUMENTS: Final = 400
 """Documents made and validated in one check."""

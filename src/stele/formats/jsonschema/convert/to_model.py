@@ -15,6 +15,7 @@ lets more data in and loses none; what is said to lose data lets less in than th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -40,13 +41,57 @@ from stele.formats.conversion.model import (
     UnionOption,
 )
 from stele.formats.conversion.unique_names import UniqueNames
-from stele.formats.jsonschema.neutral import objects
-from stele.formats.jsonschema.neutral.alternatives import constant_symbols, json_types_of
-from stele.formats.jsonschema.neutral.merging import IGNORED, Merger
-from stele.formats.jsonschema.neutral.names import SchemaNames, join_names
-from stele.formats.jsonschema.neutral.scalars import STRING_CONSTRAINTS, number_type, string_type, to_builtin
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json
+from stele.formats.jsonschema.convert import flat_schema
+from stele.formats.jsonschema.convert.flat_schema import IGNORED, SchemaMerger, constant_symbols, json_types_of
+from stele.formats.jsonschema.convert.scalars import STRING_CONSTRAINTS, number_type, string_type, to_builtin
+from stele.formats.jsonschema.json_text import Json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
+
+_NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*", re.ASCII)
+_WORD: Final = re.compile(r"[^\W_]+")
+_EXTENSION: Final = re.compile(r"(\.schema)?\.json$")
+
+
+class SchemaNames:
+    """The names schemas have in their documents."""
+
+    def __init__(self, parsed: ParsedJsonSchema) -> None:
+        self._names: dict[int, str] = {}
+        for label, text in parsed.references.items():
+            self._names.setdefault(id(text), _title_name(text) or _file_name(label))
+        if isinstance(parsed.root, dict) and _title_name(parsed.root):
+            self._names[id(parsed.root)] = _title_name(parsed.root)
+        for text in (parsed.root, *parsed.references.values()):
+            self._add_definitions(text)
+
+    def _add_definitions(self, text: Json) -> None:
+        for keyword in ("$defs", "definitions"):
+            found = text.get(keyword) if isinstance(text, dict) else None
+            for name, schema in (found if isinstance(found, dict) else {}).items():
+                if name:
+                    self._names.setdefault(id(schema), name)
+
+    def name_of(self, schema: Json) -> str:
+        """The name of a schema; '' when it has none."""
+        return self._names.get(id(schema)) or _title_name(schema)
+
+
+def join_names(parent: str, member: str) -> str:
+    """The name of what stands at a member of a record: `Order` and `ship_to` make `OrderShipTo`."""
+    if not parent and _NAME.fullmatch(member):
+        return member
+    return parent + "".join(word[0].upper() + word[1:] for word in _WORD.findall(member))
+
+
+def _title_name(schema: Json) -> str:
+    title = schema.get("title") if isinstance(schema, dict) else None
+    return title if isinstance(title, str) and _NAME.fullmatch(title) else ""
+
+
+def _file_name(label: str) -> str:
+    """The name of a document: its file's, without the extension."""
+    return join_names("", _EXTENSION.sub("", label.rpartition("/")[2])) or "Root"
+
 
 MAX_DEPTH: Final = 60
 """Schemas inside schemas that are converted."""
@@ -115,7 +160,7 @@ class _ModelBuilder:
     """Walks the schema; a named type is known by the identity of its text, and its members are read in their turn."""
 
     def __init__(self, parsed: ParsedJsonSchema) -> None:
-        self.merger = Merger(parsed)
+        self.merger = SchemaMerger(parsed)
         self.names = SchemaNames(parsed)
         self.types: dict[str, NamedType | None] = {}
         self.losses: list[Loss] = []
@@ -166,7 +211,7 @@ class _ModelBuilder:
     def _leave_out(self, flat: dict[str, Json], path: str) -> None:
         """Report the keywords nothing is made of."""
         for key in sorted(flat.keys() & _LEFT_OUT.keys()):
-            if key == "unevaluatedProperties" and objects.is_closed(flat):
+            if key == "unevaluatedProperties" and flat_schema.is_closed(flat):
                 continue
             dynamic = key in ("$dynamicRef", "$recursiveRef")
             why = (
@@ -191,12 +236,12 @@ class _ModelBuilder:
         for keyword in ("anyOf", "oneOf"):
             branches = flat.get(keyword)
             if isinstance(branches, list) and branches:
-                if keyword == "oneOf" and objects.exclusive_group(flat, branches):
+                if keyword == "oneOf" and flat_schema.exclusive_group(flat, branches):
                     continue
-                if not objects.has_structure(flat):
+                if not flat_schema.has_structure(flat):
                     return self._convert_branches(flat, keyword, branches, path, hint)
                 self.add_loss(path, "CONSTRAINT", f"Which of the alternatives of {keyword} hold is left out.")
-        if any(objects.exclusive_group(flat, factor.get("oneOf")) is None for factor in flat.get("allOf", ())):
+        if any(flat_schema.exclusive_group(flat, factor.get("oneOf")) is None for factor in flat.get("allOf", ())):
             self.add_loss(path, "CONSTRAINT", "Which of further alternatives hold is left out.")
         return self._convert_types(schema, flat, path, hint)
 
@@ -313,7 +358,7 @@ class _ModelBuilder:
         self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str, *, nullable: bool | None = None
     ) -> _PlaceType:
         """nullable None: values of other types are allowed too, so that a reference back here is not to the record."""
-        if objects.is_map(flat):
+        if flat_schema.is_map(flat):
             place = self._convert_map(flat, path, hint)
             return _PlaceType(place.type, False, {**_member_constraints(flat), **place.constraints})
         name = self.distinct.claim_name(hint)
@@ -324,20 +369,23 @@ class _ModelBuilder:
         return _PlaceType(TypeReference(name))
 
     def _build_record(self, name: str, flat: dict[str, Json], path: str) -> None:
-        unchecked = [*_member_constraints(flat), *(["additionalProperties"] if objects.has_typed_rest(flat) else [])]
+        unchecked = [
+            *_member_constraints(flat),
+            *(["additionalProperties"] if flat_schema.has_typed_rest(flat) else []),
+        ]
         if unchecked:
             self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of a record.")
         fields = tuple(
             self._build_field(member, written, path, join_names(name, member), required=required)
-            for member, written, required in objects.list_members(flat)
+            for member, written, required in flat_schema.list_members(flat)
         )
-        groups = {f"oneOf{at}": group for at, group in enumerate(objects.exclusive_groups(flat), 1)}
+        groups = {f"oneOf{at}": group for at, group in enumerate(flat_schema.exclusive_groups(flat), 1)}
         doc = _doc_text(flat, TypeReference(name))
-        self.types[name] = RecordType(name, fields, doc, open=not objects.is_closed(flat), at_most_one=groups)
+        self.types[name] = RecordType(name, fields, doc, open=not flat_schema.is_closed(flat), at_most_one=groups)
 
     def _convert_map(self, flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
         inside = f"{path}{{}}"
-        schemas, exact, total = objects.map_values(flat)
+        schemas, exact, total = flat_schema.map_values(flat)
         if not exact:
             why = (
                 "Members with other names are valid too, and have no place." if not total else "Names are not checked."

@@ -18,11 +18,11 @@ from typing import IO
 
 import jsonschema_rs
 
-from stele.formats.jsonschema.containment import worker
+from stele.formats.jsonschema.containment import prover_worker
 from stele.formats.jsonschema.containment.document import BundledDocument
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.jsonschema.parsed import BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT
-from stele.formats.jsonschema.text import write_json
+from stele.formats.jsonschema.json_text import write_json
+from stele.formats.jsonschema.parse import BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT
 
 DEADLINE = 1.0
 """Seconds one proof may take; what takes longer counts as not proved."""
@@ -83,7 +83,7 @@ class Prover:
     def _start_process() -> subprocess.Popen[bytes]:
         package = Path(jsonschema_rs.__file__).parent.parent
         return subprocess.Popen(
-            [sys.executable, "-I", worker.__file__, str(package)],
+            [sys.executable, "-I", prover_worker.__file__, str(package)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -14,9 +14,9 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.json_text import Json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.text import Json
 
 
 class ShapeKind(Enum):

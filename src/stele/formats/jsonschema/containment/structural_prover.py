@@ -9,9 +9,9 @@ speaks against it would hold a smaller one that does, and so on for ever, which 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
-from stele.formats.jsonschema.containment import scalars
 from stele.formats.jsonschema.containment.view import (
     DocumentView,
     Parts,
@@ -20,7 +20,128 @@ from stele.formats.jsonschema.containment.view import (
     member_schemas,
     required_with,
 )
-from stele.formats.jsonschema.text import Json, to_hashable
+from stele.formats.jsonschema.json_text import Json, to_hashable
+
+_TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean", "null"])
+_ABOUT = {
+    "object": ("required", "minProperties", "maxProperties"),
+    "array": ("minItems", "maxItems", "uniqueItems"),
+    "string": ("minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+_TYPE_OF = {keyword: name for name, keywords in _ABOUT.items() for keyword in keywords}
+
+
+def keyword_follows(keyword: str, reader: dict[str, Json], writer: Parts) -> bool:
+    """Whether every value that fits the writer's schemas meets this keyword of the reader's; False when in doubt."""
+    if keyword == "type":
+        return allowed_types(writer) <= _type_set(reader["type"])
+    about = _TYPE_OF.get(keyword)
+    if about is None:
+        return False
+    if not is_possible_type(about, writer):
+        return True
+    value = reader[keyword]
+    if keyword.startswith("min") and keyword != "minimum" and value == 0:
+        return True
+    match keyword:
+        case "required":
+            return required_names(writer).issuperset(value)
+        case "pattern":
+            return any(part.get(keyword) == value for part in writer)
+        case "format" | "contentEncoding" | "contentMediaType":
+            words = ("format",) if keyword == "format" else ("contentEncoding", "contentMediaType")
+            return any(all(part.get(word) == reader.get(word) for word in words) for part in writer)
+        case "uniqueItems":
+            return value is not True or longest_array(writer) <= 1 or any(part.get(keyword) is True for part in writer)
+        case "multipleOf":
+            return any(_is_divisor(value, part[keyword]) for part in writer if keyword in part)
+        case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
+            return _is_bounded(keyword, value, writer)
+        case "minProperties":
+            return len(required_names(writer)) >= value or any(part.get(keyword, -1) >= value for part in writer)
+        case _:
+            return any(_is_within(keyword, part[keyword], value) for part in writer if keyword in part)
+
+
+def _is_within(keyword: str, theirs: Json, mine: Json) -> bool:
+    return bool(theirs >= mine if keyword.startswith("min") else theirs <= mine)
+
+
+def _is_bounded(keyword: str, value: Json, writer: Parts) -> bool:
+    """Exclusive bounds of the writer do for either kind; its inclusive ones only short of an exclusive one."""
+    word = "inimum" if keyword.endswith("inimum") else "aximum"
+    sign = 1 if word == "inimum" else -1
+    for part in writer:
+        inclusive, exclusive = part.get("m" + word), part.get("exclusiveM" + word)
+        if exclusive is not None and exclusive * sign >= value * sign:
+            return True
+        beyond = keyword.startswith("exclusive") and inclusive == value
+        if inclusive is not None and inclusive * sign >= value * sign and not beyond:
+            return True
+    return False
+
+
+def _is_divisor(mine: Json, theirs: Json) -> bool:
+    try:
+        return Decimal(str(theirs)) % Decimal(str(mine)) == 0
+    except InvalidOperation:
+        return False
+
+
+def allowed_types(parts: Parts) -> frozenset[str]:
+    """The types a value may have that fits all parts; `number` stands for numbers with a fraction."""
+    allowed = _TYPES
+    for part in parts:
+        if "type" in part:
+            allowed &= _type_set(part["type"])
+        values = listed_values(part)
+        if values is not None:
+            allowed &= frozenset(name for value in values for name in _types_of(value))
+    return allowed
+
+
+def is_possible_type(name: str, parts: Parts) -> bool:
+    """Whether a value that fits all parts may be of a type."""
+    allowed = allowed_types(parts)
+    return name in allowed or (name == "number" and "integer" in allowed)
+
+
+def listed_values(part: dict[str, Json]) -> list[Json] | None:
+    """All values a schema allows where it lists them."""
+    if "const" in part:
+        return [part["const"]]
+    values = part.get("enum")
+    return values if isinstance(values, list) else None
+
+
+def required_names(parts: Parts) -> frozenset[str]:
+    """The members that have to be there."""
+    return frozenset(name for part in parts for name in part.get("required", ()))
+
+
+def longest_array(parts: Parts) -> float:
+    """The most items an array may have."""
+    return min((float(part["maxItems"]) for part in parts if "maxItems" in part), default=float("inf"))
+
+
+def _type_set(names: Json) -> frozenset[str]:
+    found = frozenset([names] if isinstance(names, str) else names)
+    return found | {"integer"} if "number" in found else found
+
+
+def _types_of(value: Json) -> tuple[str, ...]:
+    """The types a listed value may count as: drafts differ on whether 1.0 is an integer."""
+    if value is None:
+        return ("null",)
+    if isinstance(value, bool):
+        return ("boolean",)
+    if isinstance(value, str):
+        return ("string",)
+    if isinstance(value, dict | list):
+        return ("object",) if isinstance(value, dict) else ("array",)
+    return ("integer",) if isinstance(value, int) else ("integer", "number")
+
 
 MAX_STEPS = 60_000
 """Pairs looked at before the answer is no."""
@@ -109,7 +230,7 @@ class StructuralProver:
             return False
         own = {keyword: value for keyword, value in reader.items() if keyword not in _CONJUNCTIONS}
         return all(rule(self, own, writer) for keyword, rule in _RULES.items() if keyword in own) and all(
-            keyword in _RULES or scalars.keyword_follows(keyword, own, writer) for keyword in own
+            keyword in _RULES or keyword_follows(keyword, own, writer) for keyword in own
         )
 
     def _list_conjuncts(self, writer: dict[str, Json]) -> list[Json]:
@@ -170,7 +291,7 @@ def _then_follows(_proof: StructuralProver, _reader: dict[str, Json], _writer: P
 
 def _dependencies_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
     """`dependentRequired`, `dependentSchemas` and both in `dependencies`."""
-    required = scalars.required_names(writer)
+    required = required_names(writer)
     theirs = [need for part in writer for need in required_with(part)]
     for name, wanted in required_with(reader):
         given = {other for each, others in theirs if each == name for other in others}
@@ -191,7 +312,7 @@ _DEPENDENT = ("dependentSchemas", "dependencies")
 
 
 def _properties_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    if not scalars.is_possible_type("object", writer):
+    if not is_possible_type("object", writer):
         return True
     return all(
         proof.covers_inside(schema, member_schemas(writer, name)) for name, schema in reader["properties"].items()
@@ -199,7 +320,7 @@ def _properties_follow(proof: StructuralProver, reader: dict[str, Json], writer:
 
 
 def _patterns_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    if not scalars.is_possible_type("object", writer):
+    if not is_possible_type("object", writer):
         return True
     for pattern, schema in reader["patternProperties"].items():
         equal = [part["patternProperties"][pattern] for part in writer if pattern in part.get("patternProperties", {})]
@@ -211,7 +332,7 @@ def _patterns_follow(proof: StructuralProver, reader: dict[str, Json], writer: P
 
 
 def _additional_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    if not scalars.is_possible_type("object", writer):
+    if not is_possible_type("object", writer):
         return True
     patterns = reader.get("patternProperties", {})
 
@@ -240,9 +361,9 @@ def _covers_all_members(proof: StructuralProver, schema: Json, writer: Parts, na
 
 
 def _prefix_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    if not scalars.is_possible_type("array", writer):
+    if not is_possible_type("array", writer):
         return True
-    most = scalars.longest_array(writer)
+    most = longest_array(writer)
     return all(
         index >= most or proof.covers_inside(schema, item_schemas(writer, index))
         for index, schema in enumerate(reader["prefixItems"])
@@ -250,9 +371,9 @@ def _prefix_follows(proof: StructuralProver, reader: dict[str, Json], writer: Pa
 
 
 def _items_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    if not scalars.is_possible_type("array", writer):
+    if not is_possible_type("array", writer):
         return True
-    most = scalars.longest_array(writer)
+    most = longest_array(writer)
     start = len(reader.get("prefixItems", ()))
     end = max((len(part.get("prefixItems", ())) for part in writer), default=0)
     return all(
@@ -263,7 +384,7 @@ def _items_follow(proof: StructuralProver, reader: dict[str, Json], writer: Part
 
 def _contains_follows(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
     least = reader.get("minContains", 1)
-    if "contains" not in reader or not scalars.is_possible_type("array", writer):
+    if "contains" not in reader or not is_possible_type("array", writer):
         return True
     if "maxContains" in reader:
         return False
@@ -276,7 +397,7 @@ def _contains_follows(proof: StructuralProver, reader: dict[str, Json], writer: 
 
 
 def _property_names_follow(proof: StructuralProver, reader: dict[str, Json], writer: Parts) -> bool:
-    return not scalars.is_possible_type("object", writer) or any(
+    return not is_possible_type("object", writer) or any(
         "propertyNames" in part and proof.covers_inside(reader["propertyNames"], (part["propertyNames"],))
         for part in writer
     )
@@ -293,8 +414,7 @@ def _const_follows(_proof: StructuralProver, reader: dict[str, Json], writer: Pa
 def _is_among(allowed: list[Json], writer: Parts) -> bool:
     known = set(map(to_hashable, allowed))
     return any(
-        values is not None and known.issuperset(map(to_hashable, values))
-        for values in map(scalars.listed_values, writer)
+        values is not None and known.issuperset(map(to_hashable, values)) for values in map(listed_values, writer)
     )
 
 

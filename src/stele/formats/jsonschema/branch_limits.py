@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stele.errors import MalformedSchema
+from stele.formats.jsonschema.json_text import Json
 from stele.formats.jsonschema.resolve import Links
-from stele.formats.jsonschema.text import Json
 
 MAX_LOOKS = 20_000
 """Times a schema may be applied to one value, counted over all branches."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import jsonschema_rs
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.jsonschema import text as jsontext
+from stele.formats.jsonschema import json_text as jsontext
+from stele.formats.jsonschema.branch_limits import refuse_branch_explosion
 from stele.formats.jsonschema.drafts import Draft, detect_draft
+from stele.formats.jsonschema.json_text import Json, write_json
 from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join_uri
-from stele.formats.jsonschema.tangle import refuse_branch_explosion
-from stele.formats.jsonschema.text import Json
 
 BACKTRACK_LIMIT = 200_000
 """Steps back a pattern may take on one string."""
@@ -267,3 +267,22 @@ def _explain_error(error: jsonschema_rs.ValidationError, draft: Draft) -> Malfor
 
 def _shorten(message: str) -> str:
     return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"
+
+
+_TEXT_LIMIT = 80
+
+
+def excerpt_at(parsed: ParsedJsonSchema, path: Iterable[str | int]) -> str:
+    """What a schema has at a path, references on the way followed, shortened; '' where it has nothing."""
+    value: Json = parsed.root
+    for step in path:
+        value = parsed.links.follow_references(value)
+        name = str(step)
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return ""
+    text = write_json(value).decode()
+    return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"

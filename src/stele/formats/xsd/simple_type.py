@@ -13,7 +13,7 @@ from xmlschema.validators import (
     XsdUnion,
 )
 
-from stele.formats.xsd.library import XS
+from stele.formats.xsd.xmlschema_adapter import XS
 
 TEXTUAL: Final = frozenset({"string", "normalizedString", "token", "language", "NMTOKEN", "Name", "NCName"})
 """Built-in types whose values are their own (normalized) texts."""

@@ -24,7 +24,7 @@ from stele.errors import CannotConvert
 from stele.formats.conversion.json_values import INTEGERS
 from stele.formats.conversion.model import Decimal, Duration, Scalar, ScalarKind, Time, Timestamp, TimeUnit, Type
 from stele.formats.conversion.scalar_text import EXACT_CONTEXT
-from stele.formats.jsonschema.text import Json
+from stele.formats.jsonschema.json_text import Json
 
 FORMATS: Final[Mapping[str, Type]] = {
     "date": Scalar(ScalarKind.DATE),

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice, product
 from typing import Any
 
-from stele.formats.jsonschema.containment.strings import sample_pattern, whole_bound
+from stele.formats.jsonschema.containment.scalar_samples import sample_pattern, whole_bound
 from stele.formats.jsonschema.containment.view import Parts, required_with
-from stele.formats.jsonschema.text import Json, to_hashable
+from stele.formats.jsonschema.json_text import Json, to_hashable
 
 MAX_SIZE = 1_200
 """Members or items of the largest value made."""
