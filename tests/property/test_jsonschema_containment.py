@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stele.core.findings import Level
+from stele.core.findings import Severity
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
 from stele.formats.jsonschema.containment.document import build_document as one_document
@@ -58,9 +58,9 @@ def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -
         return
     (finding,) = findings
     assert finding.breaks
-    if finding.level is Level.UNKNOWN:
+    if finding.level is Severity.UNKNOWN:
         assert finding.witness is None
-        assert [found.level for found in JSON_SCHEMA.check(reader, writer, "containment-lenient")] == [Level.WARNING]
+        assert [found.level for found in JSON_SCHEMA.check(reader, writer, "containment-lenient")] == [Severity.WARNING]
         return
     assert finding.witness is not None
     witness = json.loads(finding.witness)
@@ -109,12 +109,12 @@ def test_one_document_means_what_the_schema_meant(seed: int, draft: int) -> None
 @pytest.mark.parametrize("draft", sorted(URIS))
 def test_few_pairs_stay_undecided(draft: int) -> None:
     """Of 60 pairs of a draft at most five find neither proof nor counter-example, and both answers occur."""
-    levels: list[Level | None] = []
+    levels: list[Severity | None] = []
     for seed in range(60):
         writer, reader = map(parse, Schemas(Random(seed), draft).pair())
         if writer is not None and reader is not None:
             findings = JSON_SCHEMA.check(reader, writer, "containment")
             levels.append(findings[0].level if findings else None)
-    assert levels.count(Level.UNKNOWN) <= 5
+    assert levels.count(Severity.UNKNOWN) <= 5
     assert levels.count(None) > 10
-    assert levels.count(Level.ERROR) > 10
+    assert levels.count(Severity.ERROR) > 10

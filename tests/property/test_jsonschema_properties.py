@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, list_changes
 from stele.formats.jsonschema.confluent import ALL, STRICT
@@ -95,7 +95,7 @@ def test_printing_loses_nothing_and_is_idempotent(schema: Any) -> None:
     if parsed is None:
         return
     assert json.loads(parsed.printed) == schema
-    for form in Form:
+    for form in TextForm:
         text = JSON_SCHEMA.canonical(parsed, form)
         assert JSON_SCHEMA.canonical(JSON_SCHEMA.parse(text, {}), form) == text
 
@@ -108,7 +108,7 @@ def test_order_of_members_has_no_meaning(schema: Any, chance: random.Random) -> 
     if parsed is None or other is None:
         assert parsed is other
         return
-    assert JSON_SCHEMA.canonical(parsed, Form.NORMALIZED) == JSON_SCHEMA.canonical(other, Form.NORMALIZED)
+    assert JSON_SCHEMA.canonical(parsed, TextForm.NORMALIZED) == JSON_SCHEMA.canonical(other, TextForm.NORMALIZED)
     assert JSON_SCHEMA.fingerprints(parsed) == JSON_SCHEMA.fingerprints(other)
     assert not JSON_SCHEMA.check(other, parsed)
 

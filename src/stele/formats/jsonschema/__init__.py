@@ -12,8 +12,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from stele.core.findings import Finding, Level
-from stele.core.ports import Field, Form
+from stele.core.findings import Finding, Severity
+from stele.core.ports import Field, TextForm
 from stele.errors import TooLarge
 from stele.formats.rulesets import Ruleset, Rulesets
 
@@ -46,11 +46,11 @@ def _check_changes(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema
         changes = confluent.list_changes(reader, writer, allowed=allowed)
     except TooLarge as error:
         why = f"The schemas are too large to be compared with each other: {error}."
-        return [Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Level.UNKNOWN)]
+        return [Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Severity.UNKNOWN)]
     return confluent.build_findings(changes, allowed, reader, writer)
 
 
-def _check_containment(undecided: Level, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
+def _check_containment(undecided: Severity, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
     from stele.formats.jsonschema.containment import check_containment
 
     return check_containment(reader, writer, undecided)
@@ -70,15 +70,17 @@ RULESETS = Rulesets(
     ),
     Ruleset(
         "containment@1",
-        partial(_check_containment, Level.UNKNOWN),
+        partial(_check_containment, Severity.UNKNOWN),
         "Every document the writer's schema allows is allowed by the reader's; doubt is undecided.",
     ),
     Ruleset(
         "containment-lenient@1",
-        partial(_check_containment, Level.WARNING),
+        partial(_check_containment, Severity.WARNING),
         "The same, with doubt as a warning: only a document that proves the break refuses.",
     ),
-    Ruleset("apicurio@1", partial(_check_containment, Level.UNKNOWN), "What Apicurio's checker aims at: containment."),
+    Ruleset(
+        "apicurio@1", partial(_check_containment, Severity.UNKNOWN), "What Apicurio's checker aims at: containment."
+    ),
 )
 """`confluent` is the default; `apicurio` is another name of `containment`."""
 
@@ -99,7 +101,7 @@ class JsonSchemaFormat:
 
         return parse(text, references, name=name, strict=strict)
 
-    def canonical(self, parsed: ParsedJsonSchema, form: Form) -> bytes:
+    def canonical(self, parsed: ParsedJsonSchema, form: TextForm) -> bytes:
         """Return compact JSON: sorted when NORMALIZED, sorted and without annotations when CANONICAL."""
         from stele.formats.jsonschema.canonical import print_schema
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.formats.jsonschema.drafts import ANNOTATIONS, SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS
 from stele.formats.jsonschema.json_text import Json, json_pointer, write_json
 from stele.formats.jsonschema.parse import ParsedJsonSchema
@@ -16,21 +16,21 @@ _FRAGMENT = "#/~!$&'()*+,;=:@?"
 _IDENTITY = frozenset(("id", "$id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"))
 
 
-def print_schema(parsed: ParsedJsonSchema, form: Form) -> bytes:
+def print_schema(parsed: ParsedJsonSchema, form: TextForm) -> bytes:
     """A schema as text.
 
     PRINTED keeps the order of members and the spelling of numbers; NORMALIZED sorts members by name; CANONICAL also
     leaves out `title`, `description`, `$comment` and `examples`, which say nothing about data.
     """
-    if form is Form.PRINTED:
+    if form is TextForm.PRINTED:
         return parsed.printed
-    root = parsed.root if form is Form.NORMALIZED else _without_annotations(parsed.root)
+    root = parsed.root if form is TextForm.NORMALIZED else _without_annotations(parsed.root)
     return write_json(root, order="sorted")
 
 
 def compute_fingerprints(parsed: ParsedJsonSchema) -> Mapping[str, bytes]:
     """MD5 (16 bytes) and SHA-256 (32 bytes) of the CANONICAL form; texts of references are not part of it."""
-    text = print_schema(parsed, Form.CANONICAL)
+    text = print_schema(parsed, TextForm.CANONICAL)
     return {"md5": hashlib.md5(text, usedforsecurity=False).digest(), "sha256": hashlib.sha256(text).digest()}
 
 

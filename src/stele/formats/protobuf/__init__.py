@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from stele.core.ports import Field, Form, Format
+from stele.core.ports import Field, Format, TextForm
 from stele.formats.protobuf.buf.rules import CATEGORIES
 from stele.formats.rulesets import Ruleset, Rulesets
 
@@ -115,7 +115,7 @@ class ProtobufFormat:
 
         return parse(text, references, name=name)
 
-    def canonical(self, parsed: ProtobufSchema, form: Form) -> bytes:
+    def canonical(self, parsed: ProtobufSchema, form: TextForm) -> bytes:
         """Return the schema as `.proto` text without comments.
 
         PRINTED keeps the order of declarations and the author's spelling of type names. NORMALIZED sorts what has no
@@ -124,7 +124,7 @@ class ProtobufFormat:
         """
         from stele.formats.protobuf.printer import print_schema
 
-        return print_schema(parsed, normal=form is not Form.PRINTED).encode()
+        return print_schema(parsed, normal=form is not TextForm.PRINTED).encode()
 
     def render(self, parsed: ProtobufSchema, style: str) -> str | None:
         """Return another representation of the schema, None for an unknown style.
@@ -156,7 +156,7 @@ class ProtobufFormat:
         """
         from stele.formats.protobuf.normalize import descriptor_bytes
 
-        text = self.canonical(parsed, Form.CANONICAL)
+        text = self.canonical(parsed, TextForm.CANONICAL)
         return {
             "sha256": hashlib.sha256(text).digest(),
             "md5": hashlib.md5(text, usedforsecurity=False).digest(),

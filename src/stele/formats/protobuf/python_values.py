@@ -35,7 +35,7 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 
 from stele.formats.conversion import scalar_text
-from stele.formats.conversion.scalar_parts import Nanos, decimal_to_parts, time_to_parts, timestamp_to_parts
+from stele.formats.conversion.scalar_text import Nanos, decimal_to_parts, time_to_parts, timestamp_to_parts
 from stele.formats.protobuf.type_names import (
     DURATION,
     FIELD_MASK,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
+from stele.core.ports import Field, TextForm
 from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -64,7 +64,7 @@ class XsdFormat:
         """
         return _parse.parse(text, references, name=name)
 
-    def canonical(self, parsed: ParsedXsd, form: Form) -> bytes:
+    def canonical(self, parsed: ParsedXsd, form: TextForm) -> bytes:
         """The document in Canonical XML; see `stele.formats.xsd.canonical`."""
         return canonicalize(parsed, form)
 
@@ -74,7 +74,7 @@ class XsdFormat:
 
     def fingerprints(self, parsed: ParsedXsd) -> Mapping[str, bytes]:
         """`md5` and `sha256` of the CANONICAL form."""
-        text = canonicalize(parsed, Form.CANONICAL)
+        text = canonicalize(parsed, TextForm.CANONICAL)
         return {
             "sha256": hashlib.sha256(text).digest(),
             "md5": hashlib.md5(text, usedforsecurity=False).digest(),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -23,12 +23,12 @@ _VERSIONING: Final = "{http://www.w3.org/2007/XMLSchema-versioning}"
 _PROSE: Final = (_XS + "documentation", _XS + "appinfo")
 
 
-def canonicalize(parsed: ParsedXsd, form: Form) -> bytes:
+def canonicalize(parsed: ParsedXsd, form: TextForm) -> bytes:
     """The document in one of its stable texts."""
     from lxml import etree
 
     root = copy.deepcopy(parsed.root)
-    if form is Form.CANONICAL:
+    if form is TextForm.CANONICAL:
         _remove_annotations(root)
     _drop_blanks(root)
     return etree.tostring(root, method="c14n", with_comments=False)

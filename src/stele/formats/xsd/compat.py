@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from xmlschema.validators import XsdSimpleType
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.formats.xsd.content import Leaf, NameSampler, SchemaSide, ShapeProver
 from stele.formats.xsd.declarations import AttributeChecker, DeclarationChecker
 from stele.formats.xsd.findings import ElementPair, FindingCollector, local_name, type_name
@@ -305,7 +305,7 @@ class _Checker:
             "/",
             why="The two schemas are too large, or their content models too entangled, to be compared in bounded time.",
             fix="Split the schema, or write its content models in the same shape as before.",
-            level=Level.UNKNOWN,
+            level=Severity.UNKNOWN,
         )
 
     def warn_of_lost_names(self) -> Iterator[Finding]:
@@ -321,7 +321,7 @@ class _Checker:
                 writer=local_name(name),
                 why=f"The reader has no type {local_name(name)!r}; documents that name it in xsi:type are refused.",
                 fix="Keep the named type if documents may name it.",
-                level=Level.WARNING,
+                level=Severity.WARNING,
             )
 
 

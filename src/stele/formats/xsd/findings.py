@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lxml import etree
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.formats.xsd.codec import is_valid
 from stele.formats.xsd.content import Leaf, SchemaSide
 from stele.formats.xsd.instances import MINIMAL, DocumentBuilder, ElementContent, InstanceStyle, NoDocument
@@ -125,11 +125,11 @@ class FindingCollector:
             witness, accepted = self._find_witness(documents)
         except NoDocument:
             witness, accepted = None, False
-        level = Level.ERROR if witness is not None or (exact and not accepted) else Level.UNKNOWN
-        if level is Level.UNKNOWN:
+        level = Severity.ERROR if witness is not None or (exact and not accepted) else Severity.UNKNOWN
+        if level is Severity.UNKNOWN:
             why += " No document that proves it was found, nor could it be shown that there is none."
         self.findings[key] = Finding(rule, where or "/", reader, writer, why, fix, witness, level=level)
-        return level is Level.ERROR
+        return level is Severity.ERROR
 
     def _find_witness(self, documents: Iterator[etree._Element]) -> tuple[str | None, bool]:
         """The first document that only the writer's schema allows; else whether both allowed one."""

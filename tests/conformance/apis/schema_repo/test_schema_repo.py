@@ -13,7 +13,7 @@ from markupsafe import escape
 
 from stele.apis.schema_repo import SchemaRepoOptions
 from stele.core.commands import SetMode
-from stele.core.model import Level, Mode
+from stele.core.model import Mode, SettingsLevel
 from stele.errors import UnknownPolicy
 from stele.service.registry import Registry
 
@@ -314,7 +314,7 @@ async def test_28_read_only_repositories_are_read(world: World, node: Registry, 
     still = await world.repo(node, SchemaRepoOptions(read_only=True))
     for refusing in (still, client):
         if refusing is client:
-            await node.execute(SetMode(Level(), Mode.READONLY))
+            await node.execute(SetMode(SettingsLevel(), Mode.READONLY))
         for method, path, kind in WRITES:
             sent = {"content": LONG, "headers": TEXT} if kind == "text" else {"data": {"schema": LONG}}
             answer = await refusing.request(method, path, **sent)  # type: ignore[arg-type]  # test shorthand

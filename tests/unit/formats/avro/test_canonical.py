@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.formats.avro import AVRO
-from stele.formats.avro.fingerprint import rabin
-from stele.formats.avro.javajson import double, dumps
+from stele.formats.avro.canonical import rabin_fingerprint
+from stele.formats.avro.java_json import format_double, to_java_json
 
 TEXT = b"""{
   "fields": [
@@ -35,9 +35,10 @@ CANONICAL = '{"name":"n.R","type":"record","fields":[{"name":"a","type":"bytes"}
 
 
 @pytest.mark.parametrize(
-    ("form", "expected"), [(Form.PRINTED, PRINTED), (Form.NORMALIZED, NORMALIZED), (Form.CANONICAL, CANONICAL)]
+    ("form", "expected"),
+    [(TextForm.PRINTED, PRINTED), (TextForm.NORMALIZED, NORMALIZED), (TextForm.CANONICAL, CANONICAL)],
 )
-def test_three_forms(form: Form, expected: str) -> None:
+def test_three_forms(form: TextForm, expected: str) -> None:
     """What each form keeps, drops and sorts."""
     assert AVRO.canonical(AVRO.parse(TEXT, {}), form).decode() == expected
 
@@ -45,14 +46,14 @@ def test_three_forms(form: Form, expected: str) -> None:
 def test_rabin_is_big_endian() -> None:
     """The fingerprint of "long" reads as Java prints it; the empty text gives the seed."""
     assert AVRO.fingerprints(AVRO.parse(b'"null"', {}))["rabin"].hex() == "63dd24e7cc258f8a"
-    assert rabin(b"").hex() == "c15d213aa4d7a795"
+    assert rabin_fingerprint(b"").hex() == "c15d213aa4d7a795"
 
 
 def test_null_namespace_inside_another() -> None:
     """`"namespace": ""` is honoured in the canonical form, where one Python library loses it."""
     inner = b'{"type":"fixed","name":"In","namespace":"","size":1}'
     text = b'{"type":"record","name":"o.X","fields":[{"name":"a","type":%s}]}' % inner
-    assert b'"name":"In"' in AVRO.canonical(AVRO.parse(text, {}), Form.CANONICAL)
+    assert b'"name":"In"' in AVRO.canonical(AVRO.parse(text, {}), TextForm.CANONICAL)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +70,9 @@ def test_null_namespace_inside_another() -> None:
 )
 def test_doubles_look_like_java(value: float, expected: str) -> None:
     """The borders of Java's decimal notation."""
-    assert double(value) == expected
+    assert format_double(value) == expected
 
 
 def test_strings_look_like_java() -> None:
     """Control characters in upper-case hex, everything else as it is, backslashes never mistaken for escapes."""
-    assert dumps('\x1f\x7fé/\U0001f600"\\u001f') == '"\\u001F\x7fé/\U0001f600\\"\\\\u001f"'
+    assert to_java_json('\x1f\x7fé/\U0001f600"\\u001f') == '"\\u001F\x7fé/\U0001f600\\"\\\\u001f"'

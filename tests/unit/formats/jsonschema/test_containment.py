@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Format
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
 from stele.formats.jsonschema.containment.document import BundledDocument, build_document
@@ -83,7 +83,7 @@ REFUTED: list[tuple[Any, Any, str, str, str]] = [
 def test_a_document_refutes(writer: Any, reader: Any, rule: str, path: str, witness: str) -> None:
     """One finding names the keyword, its place in the reader's schema, and a small document that proves it."""
     (finding,) = check(writer, reader)
-    assert (finding.rule, finding.path, finding.level) == (rule, path, Level.ERROR)
+    assert (finding.rule, finding.path, finding.level) == (rule, path, Severity.ERROR)
     assert finding.witness is not None
     assert not witness or finding.witness == witness
     document = json.loads(finding.witness)
@@ -123,10 +123,10 @@ def test_what_is_proved_is_compatible(writer: Any, reader: Any) -> None:
 def test_what_nobody_can_decide_is_refused_unless_a_ruleset_lets_it_pass() -> None:
     """Neither proof nor counter-example: UNKNOWN, which breaks; a warning of that name under the lenient ruleset."""
     (finding,) = check(*NEITHER)
-    assert (finding.rule, finding.level, finding.witness) == ("CONTAINMENT_UNDECIDED", Level.UNKNOWN, None)
+    assert (finding.rule, finding.level, finding.witness) == ("CONTAINMENT_UNDECIDED", Severity.UNKNOWN, None)
     assert finding.breaks
     (lenient,) = check(*NEITHER, "containment-lenient")
-    assert (lenient.rule, lenient.level) == ("CONTAINMENT_UNDECIDED", Level.WARNING)
+    assert (lenient.rule, lenient.level) == ("CONTAINMENT_UNDECIDED", Severity.WARNING)
     assert not lenient.breaks
 
 
@@ -158,7 +158,7 @@ def test_a_malformed_schema_of_old_is_in_doubt() -> None:
     """A text only strict=False lets in has no validator: the answer is UNKNOWN, with the reason."""
     old = JSON_SCHEMA.parse(b'{"type": "strange"}', {}, strict=False)
     (finding,) = JSON_SCHEMA.check(parse({}), old, "containment")
-    assert finding.level is Level.UNKNOWN
+    assert finding.level is Severity.UNKNOWN
     assert "malformed" in finding.why
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema, SteleError, TooLarge, UnknownRuleset, UnresolvedReference
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, list_changes
 from stele.formats.jsonschema.confluent import engine
@@ -103,17 +103,19 @@ def test_old_texts_keep_their_place() -> None:
 def test_numbers_strings_and_order_survive_printing() -> None:
     """Numbers keep their spelling, members their order, text its characters."""
     text = '{"z":1.0,"a":[1e400,-0,12345678901234567890123,0.1000,1E+2],"s":"é\\u2028\\ud83d\\ude00/\\""}'
-    printed = JSON_SCHEMA.canonical(parse(text.encode()), Form.PRINTED).decode()
+    printed = JSON_SCHEMA.canonical(parse(text.encode()), TextForm.PRINTED).decode()
     assert printed == '{"z":1.0,"a":[1e400,-0,12345678901234567890123,0.1000,1E+2],"s":"é\u2028\U0001f600/\\""}'
 
 
 def test_the_three_forms() -> None:
     """NORMALIZED sorts members; CANONICAL drops annotations of schemas but no property of such a name."""
     parsed = parse(b'{ "title": "T", "properties": {"title": {"type": "string", "description": "d"}}, "enum": [2, 1] }')
-    assert JSON_SCHEMA.canonical(parsed, Form.NORMALIZED) == (
+    assert JSON_SCHEMA.canonical(parsed, TextForm.NORMALIZED) == (
         b'{"enum":[2,1],"properties":{"title":{"description":"d","type":"string"}},"title":"T"}'
     )
-    assert JSON_SCHEMA.canonical(parsed, Form.CANONICAL) == b'{"enum":[2,1],"properties":{"title":{"type":"string"}}}'
+    assert (
+        JSON_SCHEMA.canonical(parsed, TextForm.CANONICAL) == b'{"enum":[2,1],"properties":{"title":{"type":"string"}}}'
+    )
     assert {kind: len(digest) for kind, digest in JSON_SCHEMA.fingerprints(parsed).items()} == {"md5": 16, "sha256": 32}
     assert parsed.type_name == "T"
 
@@ -233,7 +235,7 @@ def test_deep_but_legal_schemas_pass_every_function() -> None:
     again = parse(nested(' {"not":', "}", 199))
     assert [change.type for change in list_changes(parsed, again)] == ["NOT_TYPE_NARROWED"]
     assert JSON_SCHEMA.fields(parsed) == []
-    assert JSON_SCHEMA.canonical(parsed, Form.CANONICAL) == parsed.printed
+    assert JSON_SCHEMA.canonical(parsed, TextForm.CANONICAL) == parsed.printed
     assert str(JSON_SCHEMA.arrow_schema(parsed)) == "value: string"
     JSON_SCHEMA.codec(parsed).validate(1)
 

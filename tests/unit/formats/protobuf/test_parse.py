@@ -8,7 +8,7 @@ import time
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from stele.core.ports import Form, Parsed
+from stele.core.ports import Parsed, TextForm
 from stele.errors import InvalidRequest, MalformedSchema, UnresolvedReference
 from stele.formats.protobuf import PROTOBUF, file_descriptor_set, indexes_of, message_by_indexes, message_class
 from stele.formats.protobuf.builtin import builtin_sources
@@ -54,11 +54,11 @@ def test_equal_sources_are_parsed_once() -> None:
 def test_a_serialized_descriptor_is_a_schema_too() -> None:
     """A FileDescriptorProto or FileDescriptorSet, plain or in base64, gives the schema its text gives."""
     parsed = PROTOBUF.parse(SIMPLE, {})
-    text = PROTOBUF.canonical(parsed, Form.NORMALIZED)
+    text = PROTOBUF.canonical(parsed, TextForm.NORMALIZED)
     file = parsed.proto.SerializeToString()
     whole = file_descriptor_set(parsed).SerializeToString()
     for document in (file, whole, base64.b64encode(file), base64.b64encode(whole), base64.encodebytes(file)):
-        assert PROTOBUF.canonical(PROTOBUF.parse(document, {}), Form.NORMALIZED) == text
+        assert PROTOBUF.canonical(PROTOBUF.parse(document, {}), TextForm.NORMALIZED) == text
 
 
 def test_a_descriptor_set_brings_its_imports() -> None:
@@ -75,12 +75,12 @@ def test_a_descriptor_set_brings_its_imports() -> None:
 def test_rendered_serialized_is_accepted_with_serialized_references() -> None:
     """What clients fetch with format=serialized can be registered again, references included."""
     lib = PROTOBUF.parse(HEAD + b"package l; message X { int32 a = 1; }", {}, name="x.proto")
-    sources = {"x.proto": PROTOBUF.canonical(lib, Form.PRINTED)}
+    sources = {"x.proto": PROTOBUF.canonical(lib, TextForm.PRINTED)}
     main = PROTOBUF.parse(HEAD + b'import "x.proto"; message A { l.X x = 1; }', sources)
     serialized = {"x.proto": (PROTOBUF.render(lib, "serialized") or "").encode()}
     again = PROTOBUF.parse((PROTOBUF.render(main, "serialized") or "").encode(), serialized)
     assert again.proto == main.proto
-    mixed = PROTOBUF.parse(PROTOBUF.canonical(main, Form.PRINTED), serialized)
+    mixed = PROTOBUF.parse(PROTOBUF.canonical(main, TextForm.PRINTED), serialized)
     assert mixed.proto == main.proto
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import InvalidRequest
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, file_descriptor_set
 from stele.formats.protobuf.builtin import builtin_sources
@@ -32,7 +32,7 @@ def google_sources() -> dict[str, bytes]:
 GOOGLE = google_sources()
 
 
-def text(schema: ProtobufSchema, form: Form = Form.PRINTED) -> str:
+def text(schema: ProtobufSchema, form: TextForm = TextForm.PRINTED) -> str:
     """The schema printed."""
     return PROTOBUF.canonical(schema, form).decode()
 
@@ -50,15 +50,15 @@ def meaning(schema: ProtobufSchema) -> bytes:
 def assert_lossless(source: bytes, references: dict[str, bytes], name: str = "") -> None:
     """Both forms compile to the same descriptor, are stable, and do not need the source text."""
     schema = PROTOBUF.parse(source, references, name=name)
-    printed, normal = text(schema), text(schema, Form.NORMALIZED)
+    printed, normal = text(schema), text(schema, TextForm.NORMALIZED)
     again = PROTOBUF.parse(printed.encode(), references, name=name)
     assert meaning(again) == meaning(schema)
     assert text(again) == printed
     sorted_again = PROTOBUF.parse(normal.encode(), references, name=name)
     assert descriptor_bytes(sorted_again) == descriptor_bytes(schema)
-    assert text(sorted_again, Form.NORMALIZED) == text(again, Form.NORMALIZED) == normal
+    assert text(sorted_again, TextForm.NORMALIZED) == text(again, TextForm.NORMALIZED) == normal
     bare = PROTOBUF.parse(file_descriptor_set(schema).SerializeToString(), references, name=name)
-    assert text(bare, Form.NORMALIZED) == normal
+    assert text(bare, TextForm.NORMALIZED) == normal
     assert meaning(PROTOBUF.parse(text(bare).encode(), references, name=name)) == meaning(schema)
     assert PROTOBUF.fingerprints(bare) == PROTOBUF.fingerprints(again) == PROTOBUF.fingerprints(schema)
 
@@ -119,8 +119,8 @@ def test_normalizing_forgets_style_only() -> None:
     )
     left, right = (PROTOBUF.parse(source.encode(), {}) for source in (one, two))
     assert text(left) != text(right)
-    assert text(left, Form.NORMALIZED) == text(right, Form.NORMALIZED)
-    assert text(left, Form.CANONICAL) == text(left, Form.NORMALIZED)
+    assert text(left, TextForm.NORMALIZED) == text(right, TextForm.NORMALIZED)
+    assert text(left, TextForm.CANONICAL) == text(left, TextForm.NORMALIZED)
     assert PROTOBUF.fingerprints(left) == PROTOBUF.fingerprints(right)
     for changed in (one.replace("a = 1", "a = 7"), one.replace("int32 a", "int64 a"), one.replace("'x'", "'z'")):
         other = PROTOBUF.parse(changed.encode(), {})
@@ -139,7 +139,7 @@ def test_normalizing_keeps_the_order_of_messages() -> None:
     one, two = (
         PROTOBUF.parse((P3 + body).encode(), {}) for body in ("message A {} message B {}", "message B {} message A {}")
     )
-    assert text(one, Form.NORMALIZED) != text(two, Form.NORMALIZED)
+    assert text(one, TextForm.NORMALIZED) != text(two, TextForm.NORMALIZED)
 
 
 def test_normalizing_keeps_the_first_enum_value() -> None:

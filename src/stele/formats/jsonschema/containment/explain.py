@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jsonschema_rs
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.formats.jsonschema.codec import spell_numbers
 from stele.formats.jsonschema.json_text import Json, json_pointer, write_json
 from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
@@ -126,7 +126,7 @@ def build_refusal(
     )
 
 
-def build_undecided(doubt: UndecidedReason, level: Level, detail: str = "") -> Finding:
+def build_undecided(doubt: UndecidedReason, level: Severity, detail: str = "") -> Finding:
     """The finding about a pair nothing is known of."""
     if doubt is UndecidedReason.MALFORMED:
         why = f"One of the two schemas is malformed, so no document can be checked against it: {_shorten(detail)}."

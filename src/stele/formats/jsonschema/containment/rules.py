@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import jsonschema_rs
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.errors import MalformedSchema
 from stele.formats.jsonschema.containment.document import BundledDocument, build_document
 from stele.formats.jsonschema.containment.explain import UndecidedReason, build_refusal, build_undecided
@@ -48,7 +48,7 @@ class _Reading(NamedTuple):
     writer: jsonschema_rs.Validator
 
 
-def check_containment(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Level) -> list[Finding]:
+def check_containment(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Severity) -> list[Finding]:
     """Nothing when the reader's schema allows all the writer's does, under every usual reading of `format`.
 
     Else one finding: with a counter-example, or of undecided_level when neither proof nor counter-example was found.
