@@ -146,3 +146,6 @@ def test_readme_names_the_two_commands_first() -> None:
     for target in re.findall(r"^make ([a-z-]+)", readme, re.MULTILINE):
         assert re.search(rf"^{target}:.*##", makefile, re.MULTILINE), target
     assert len(readme.splitlines()) <= 110, "the README fits a screen or two"
+    assert readme.index("pip install stele-registry") < readme.index("```python") < readme.index("make demo")
+    links = LINK.findall(readme[readme.index("## Where to go") :])
+    assert len(links) == 6, "the first page ends with six doors"

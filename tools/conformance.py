@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import json_suite
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats import rulesets
 from stele.formats.registry import get_format
@@ -84,7 +84,7 @@ def is_right(suite: Suite, case: Case) -> bool:
         parsed: Any = suite.material.format.parse(case.text, {}, strict=case.valid is not None)
     except MalformedSchema:
         return case.valid is False
-    canonical = suite.material.format.canonical(parsed, Form.CANONICAL).decode()
+    canonical = suite.material.format.canonical(parsed, TextForm.CANONICAL).decode()
     rabin = suite.material.format.fingerprints(parsed).get("rabin", b"")
     return (
         case.valid is not False

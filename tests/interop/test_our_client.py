@@ -102,7 +102,7 @@ def test_errors_are_the_librarys_own(ours: SchemaRegistryClient, subject: str) -
         ours.register(subject, Schema("{"))
     with pytest.raises(errors.Incompatible):
         ours.register(subject, BAD)
-    with pytest.raises(errors.NotRetired):
+    with pytest.raises(errors.NotSoftDeleted):
         ours.delete_subject(subject, permanent=True)
     with pytest.raises(errors.SettingNotFound):
         ours.config(subject)
@@ -118,7 +118,7 @@ def test_deletion_in_two_steps(ours: SchemaRegistryClient, subject: str) -> None
     assert ours.delete_version(subject, 1) == 1
     assert ours.versions(subject) == [2]
     assert ours.versions(subject, deleted=True) == [1, 2]
-    with pytest.raises(errors.AlreadyRetired):
+    with pytest.raises(errors.AlreadySoftDeleted):
         ours.delete_version(subject, 1)
     assert ours.delete_version(subject, 1, permanent=True) == 1
     assert ours.delete_version(subject, "latest") == 2

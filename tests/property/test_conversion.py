@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import CannotConvert, MalformedSchema
 from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import convert_schema
@@ -44,7 +44,7 @@ def test_avro_comes_back(schema: Any) -> None:
     made = convert_schema(AVRO, source, AVRO)
     again = AVRO.parse(made.text, {})
     if {loss.what for loss in made.losses} <= HARMLESS:
-        assert AVRO.canonical(again, Form.CANONICAL) == AVRO.canonical(source, Form.CANONICAL)
+        assert AVRO.canonical(again, TextForm.CANONICAL) == AVRO.canonical(source, TextForm.CANONICAL)
     model, losses = AVRO.to_model(again)
     assert model == AVRO.to_model(source)[0]
     assert {loss.what for loss in losses} <= {"UNION_ORDER"}

@@ -21,13 +21,13 @@ BESIDES = {"OPEN_ENUM", "RESERVED", "TYPE", "SERVICE", "EXTENSION", "OPTION"}
 def shape(schema: ProtobufSchema, message: str, *, kinds: bool) -> dict[str, set[tuple[Any, ...]]]:
     """Every message that one leads to, by full name, as its fields; kinds is whether scalar types are told apart."""
     found: dict[str, set[tuple[Any, ...]]] = {}
-    todo = [schema.message(message)]
+    todo = [schema.get_message(message)]
     while todo:
         at = todo.pop()
         if at.full_name not in found:
             found[at.full_name] = {
                 (
-                    *(field.name, field.number, field.is_repeated, field.has_presence, schema.oneof(field)),
+                    *(field.name, field.number, field.is_repeated, field.has_presence, schema.oneof_name(field)),
                     getattr(field.message_type or field.enum_type, "full_name", ""),
                     field.type if kinds else None,
                 )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
+from stele.core.ports import Field, TextForm
 from stele.errors import NotInstalled
 from stele.formats.conversion import model as neutral
 from stele_table_schema.descriptor import TableSchema, parse, printed
@@ -57,7 +57,7 @@ class TableSchemaFormat:
         """Parse a descriptor. The language has no references; strict makes no difference."""
         return parse(text)
 
-    def canonical(self, parsed: TableSchema, form: Form) -> bytes:
+    def canonical(self, parsed: TableSchema, form: TextForm) -> bytes:
         """Compact JSON; with sorted members when NORMALIZED; without what says nothing about data when CANONICAL."""
         return printed(parsed, form)
 
@@ -67,7 +67,7 @@ class TableSchemaFormat:
 
     def fingerprints(self, parsed: TableSchema) -> Mapping[str, bytes]:
         """sha256 of the CANONICAL form."""
-        return {"sha256": hashlib.sha256(printed(parsed, Form.CANONICAL)).digest()}
+        return {"sha256": hashlib.sha256(printed(parsed, TextForm.CANONICAL)).digest()}
 
     def check(self, reader: TableSchema, writer: TableSchema, ruleset: str = "") -> list[Finding]:
         """Why records of writer cannot be read as records of reader. Raises `UnknownRuleset`."""

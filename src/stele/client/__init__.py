@@ -28,8 +28,8 @@ from stele.client.request import Effect, Lifetime, Plan, Request
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, SchemaSource
 from stele.client.sync import SchemaRegistryClient
 from stele.client.types import CheckResult, ClusterId, Older, ReferenceText, RegisteredSchema, Schema, Version
-from stele.core.governance import Metadata
-from stele.core.policy_form import PolicyForm
+from stele.core.metadata import Metadata
+from stele.core.policy_json import PolicyJson
 from stele.protocol.confluent import (
     Association,
     CompatibilityCheckResponse,
@@ -71,7 +71,7 @@ __all__ = [
     "Older",
     "PlaceUsage",
     "Plan",
-    "PolicyForm",
+    "PolicyJson",
     "QualifiedName",
     "ReferenceText",
     "RegisteredSchema",

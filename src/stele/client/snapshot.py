@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 
 from stele.client.types import Version
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, VersionNotFound
 from stele.protocol.confluent import RuleSet
 

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from stele.core.findings import Finding
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.protocol.confluent import RuleSet, SchemaReference
 
 Version = int | Literal["latest"]

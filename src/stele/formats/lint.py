@@ -22,7 +22,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Format, Parsed
 from stele.errors import UnknownRule
 from stele.formats.capabilities import Lintable
@@ -148,7 +148,7 @@ class LintReport:
             return
         self._counts[rule] += 1
         if self._counts[rule] <= MAX_FINDINGS:
-            finding = Finding(rule, path, shorten_text(shown), shorten_text(before), why, fix, level=Level.WARNING)
+            finding = Finding(rule, path, shorten_text(shown), shorten_text(before), why, fix, level=Severity.WARNING)
             self._found.append(finding)
 
     def count_declaration(self) -> bool:
@@ -175,11 +175,11 @@ class LintReport:
         for rule, count in self._counts.items():
             if count > MAX_FINDINGS:
                 why = f"{count - MAX_FINDINGS} more findings of this rule are left out."
-                found.append(Finding(rule, root, why=why, fix="Mend the ones listed first.", level=Level.WARNING))
+                found.append(Finding(rule, root, why=why, fix="Mend the ones listed first.", level=Severity.WARNING))
         if self._places > MAX_DECLARATIONS:
             why = f"Only the first {MAX_DECLARATIONS} declarations of the schema were looked at."
             fix = "Split the schema into smaller ones."
-            found.append(Finding("LINT_INCOMPLETE", root, why=why, fix=fix, level=Level.WARNING))
+            found.append(Finding("LINT_INCOMPLETE", root, why=why, fix=fix, level=Severity.WARNING))
         return found
 
 

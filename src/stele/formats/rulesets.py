@@ -21,7 +21,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from stele.core.findings import Finding
 from stele.core.ports import Format
-from stele.core.rulesets import FIRST, joined, split
+from stele.core.rulesets import FIRST, join_ruleset, split_ruleset
 from stele.errors import UnknownRuleset
 
 __all__ = [
@@ -32,12 +32,12 @@ __all__ = [
     "default_ruleset",
     "effective_name",
     "installed_rulesets",
-    "joined",
+    "join_ruleset",
     "newest_ruleset",
     "require_effective",
     "ruleset_summary",
     "run_ruleset",
-    "split",
+    "split_ruleset",
 ]
 
 P = TypeVar("P")
@@ -72,7 +72,7 @@ class Rulesets(Generic[P]):
     def __init__(self, format_name: str, *rulesets: Ruleset[P]) -> None:
         self._format = format_name
         self._rulesets = {ruleset.name: ruleset for ruleset in rulesets}
-        if len(self._rulesets) < len(rulesets) or any(split(name)[1] is None for name in self._rulesets):
+        if len(self._rulesets) < len(rulesets) or any(split_ruleset(name)[1] is None for name in self._rulesets):
             raise ValueError(f"the rulesets of {format_name} need different names, each with a version")
 
     @property
@@ -107,7 +107,7 @@ def installed_rulesets(fmt: Format[Any]) -> tuple[str, ...]:
 
 def default_ruleset(fmt: Format[Any]) -> str:
     """The bare name of the default ruleset, '' when the format compares nothing."""
-    return split(fmt.rulesets[0])[0] if fmt.rulesets else ""
+    return split_ruleset(fmt.rulesets[0])[0] if fmt.rulesets else ""
 
 
 def newest_ruleset(fmt: Format[Any], name: str = "") -> str:
@@ -124,18 +124,18 @@ def effective_name(fmt: Format[Any], preferred: str, adopted: Mapping[str, int])
     names = installed_rulesets(fmt)
     if not names:
         return ""
-    name, version = split(preferred)
-    if name not in {split(known)[0] for known in names}:
+    name, version = split_ruleset(preferred)
+    if name not in {split_ruleset(known)[0] for known in names}:
         name, version = default_ruleset(fmt), None
-    return joined(name, version or adopted.get(name, FIRST))
+    return join_ruleset(name, version or adopted.get(name, FIRST))
 
 
 def require_effective(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
     """As `meant`. Raises `UnknownRuleset` where that version is not installed: no other may answer in its place."""
     names, full = installed_rulesets(fmt), effective_name(fmt, preferred, adopted)
     if full and full not in names:
-        name = split(full)[0]
-        pinned = split(preferred) == split(full)
+        name = split_ruleset(full)[0]
+        pinned = split_ruleset(preferred) == split_ruleset(full)
         mend = (
             "or let the settings name another"
             if pinned
@@ -160,18 +160,18 @@ def ruleset_summary(fmt: Format[Any], ruleset: str) -> str:
 
 
 def _full_name(name: str) -> str:
-    bare, version = split(name)
-    return joined(bare, version or FIRST)
+    bare, version = split_ruleset(name)
+    return join_ruleset(bare, version or FIRST)
 
 
 def _select_name(format_name: str, names: Sequence[str], ruleset: str) -> str:
     """The one of the full names that is meant."""
     if not names:
         raise UnknownRuleset(f"{format_name} schemas cannot be compared: the format has no ruleset")
-    name, version = split(ruleset or split(names[0])[0])
-    if version is not None and joined(name, version) in names:
-        return joined(name, version)
-    versions = [number for known, number in map(split, names) if known == name and number is not None]
+    name, version = split_ruleset(ruleset or split_ruleset(names[0])[0])
+    if version is not None and join_ruleset(name, version) in names:
+        return join_ruleset(name, version)
+    versions = [number for known, number in map(split_ruleset, names) if known == name and number is not None]
     if version is not None or not versions:
         raise UnknownRuleset(f"{format_name} has no ruleset {ruleset!r}; it has {', '.join(names)}")
-    return joined(name, max(versions))
+    return join_ruleset(name, max(versions))

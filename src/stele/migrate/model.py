@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from stele.client.names import split
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.migrate.beside import Beside
 from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 

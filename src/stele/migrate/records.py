@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.errors import InvalidRequest
 from stele.migrate.reading import decoded
 from stele.protocol.confluent import Config, RuleSet, SchemaReference

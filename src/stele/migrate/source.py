@@ -16,7 +16,7 @@ import msgspec
 from stele.client import SchemaRegistryClient
 from stele.client.names import split
 from stele.client.request import ParamValue, Request, decoder, path, query
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.errors import InvalidRequest, NotFound, SteleError
 from stele.migrate import beside_source, model
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, REGISTRY_LEVEL, Dump, Version

@@ -15,7 +15,7 @@ import msgspec
 
 from stele.client import SchemaRegistryClient
 from stele.client.request import Effect, Request, decoder, encode, nothing, path
-from stele.errors import AlreadyRetired, Conflict, Invalid, NotFound, Refused, SteleError
+from stele.errors import AlreadySoftDeleted, Conflict, Invalid, NotFound, Refused, SteleError
 from stele.migrate.beside import Beside, Item, MigratedAssociation, MigratedDek, MigratedExporter, MigratedKek
 from stele.migrate.compare import Comparison, Difference, Kind, compare
 from stele.migrate.model import (
@@ -241,7 +241,7 @@ class _Import:
     def _send(self, request: Request[Any]) -> None:
         try:
             self._client.send(request)
-        except (NotFound, AlreadyRetired):
+        except (NotFound, AlreadySoftDeleted):
             if request.method != "DELETE":  # What is to go may be gone.
                 raise
 

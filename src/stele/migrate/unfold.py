@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.migrate.beside import Beside, MigratedAssociation
 from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, Version, placeholder
 from stele.migrate.order import ordered

@@ -13,8 +13,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stele.core.governance import Metadata
-from stele.core.policy_form import PolicyForm
+from stele.core.metadata import Metadata
+from stele.core.policy_json import PolicyJson
 from stele.errors import DecodeError
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -157,7 +157,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
-    stele_compatibility: PolicyForm | None = None
+    stele_compatibility: PolicyJson | None = None
 
 
 class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -181,7 +181,7 @@ class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, renam
     override_metadata: Metadata | UnsetType | None = UNSET
     default_rule_set: RuleSet | UnsetType | None = UNSET
     override_rule_set: RuleSet | UnsetType | None = UNSET
-    stele_compatibility: PolicyForm | UnsetType | None = UNSET
+    stele_compatibility: PolicyJson | UnsetType | None = UNSET
 
 
 # --- associations -----------------------------------------------------------------------------------------------------

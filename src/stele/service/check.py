@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stele.core.findings import Finding, WhenUndecided
-from stele.core.policy import Extent, Kind, Reach, policy_named
+from stele.core.policy import PolicyKind, RangeKind, VersionRange, find_policy
 from stele.core.ports import Format
 from stele.errors import InvalidRequest, MalformedSchema
 from stele.formats import rulesets
@@ -79,16 +79,16 @@ def check(
     """
     limits = limits or Limits()
     fmt = get_format(request.format)
-    policy = policy_named(request.policy)
+    policy = find_policy(request.policy)
     ruleset = chosen_ruleset(fmt, request.ruleset or "", adopted)
     if len(request.against) > _MAX_AGAINST:
         raise InvalidRequest(f"against has {len(request.against)} entries, at most {_MAX_AGAINST} are compared")
 
     # Whether a text is valid is one question, what follows from its meaning another: comparing forgives bad style.
     new = read(fmt, request, limits, strict=not request.against, role="the new schema" if request.against else "")
-    if policy.kind is not Kind.DIRECTIONAL:
+    if policy.kind is not PolicyKind.DIRECTIONAL:
         return CheckAnswer(compatible=True, findings=())
-    weigh = (request.undecided or undecided).weigh
+    weigh = (request.undecided or undecided).weigh_findings
     numbered = [
         (number, read(fmt, old, limits, strict=False, role=f"version {number} of against"))
         for number, old in enumerate(request.against, 1)
@@ -131,12 +131,12 @@ def chosen_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> s
     if not ruleset and not fmt.rulesets:
         return ""
     named = rulesets.newest_ruleset(fmt, ruleset)
-    if adopted is None or rulesets.split(ruleset)[1] is not None:
+    if adopted is None or rulesets.split_ruleset(ruleset)[1] is not None:
         return named
     return rulesets.require_effective(
         fmt, ruleset, {name: version for (of, name), version in adopted.items() if of == fmt.name}
     )
 
 
-def _looks_at(extent: Extent, *, newest: bool) -> bool:
-    return extent.reach is Reach.ALL or (extent.reach is Reach.LATEST and newest)
+def _looks_at(extent: VersionRange, *, newest: bool) -> bool:
+    return extent.kind is RangeKind.ALL or (extent.kind is RangeKind.LATEST and newest)

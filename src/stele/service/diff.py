@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 
 from stele.core.findings import Direction, WhenUndecided
-from stele.core.ports import Form, Format
+from stele.core.ports import Format, TextForm
 from stele.errors import SteleError
 from stele.formats import rulesets
 from stele.formats.capabilities import TRUNCATED, HasLocator, HasOutline, OutlineNode
 from stele.formats.registry import get_format
-from stele.service.blame import Locator, blamed, plain_locator
+from stele.service.change_attribution import Locator, blamed, plain_locator
 from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
 from stele.service.check import Adopted, Candidate, chosen_ruleset, read
 from stele.service.limits import Limits
@@ -76,7 +76,7 @@ def diff(
         for parsed, candidate in ((old, request.old), (new, request.new))
     ]
     comparison = Comparison(*outlines)
-    texts = [fmt.canonical(parsed, Form.NORMALIZED) for parsed in (old, new)]
+    texts = [fmt.canonical(parsed, TextForm.NORMALIZED) for parsed in (old, new)]
     changes = blamed(comparison, _locator(fmt, old, comparison.old), _locator(fmt, new, comparison.new), reasons)
     if not comparison.changes and texts[0] != texts[1]:
         changes.insert(0, _text_change(fmt, old, new, texts))
@@ -116,7 +116,7 @@ def _references(candidate: Candidate) -> Iterator[OutlineNode]:
 def _reasons(fmt: Format[Any], old: Any, new: Any, ruleset: str, undecided: WhenUndecided) -> Iterator[Reason]:
     if ruleset:
         for direction, reader, writer in ((Direction.BACKWARD, new, old), (Direction.FORWARD, old, new)):
-            for finding in undecided.weigh(rulesets.run_ruleset(fmt, reader, writer, ruleset)):
+            for finding in undecided.weigh_findings(rulesets.run_ruleset(fmt, reader, writer, ruleset)):
                 yield Reason.of(finding, direction)
 
 
@@ -127,7 +127,7 @@ def _locator(fmt: Format[Any], parsed: Any, tree: Tree) -> Locator:
 def _text_change(fmt: Format[Any], old: Any, new: Any, texts: Sequence[bytes]) -> Change:
     """For texts that differ in something no outline tells; without consequence if even the canonical ones agree."""
     try:
-        same = fmt.canonical(old, Form.CANONICAL) == fmt.canonical(new, Form.CANONICAL)
+        same = fmt.canonical(old, TextForm.CANONICAL) == fmt.canonical(new, TextForm.CANONICAL)
     except SteleError:
         same = False
     before, after = (f"{len(text)} bytes, SHA-256 {sha256(text).hexdigest()[:12]}…" for text in texts)

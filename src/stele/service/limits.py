@@ -41,12 +41,12 @@ class Limits(msgspec.Struct, frozen=True):
 
     def check_growth(self, state: State, events: Iterable[Event]) -> None:
         """Raise `TooLarge` when what was decided on a state would add a version or a text over the limit."""
-        from stele.core.events import Registered  # a check of files needs no events
+        from stele.core.events import VersionRegistered  # a check of files needs no events
 
         for event in events:
-            if not isinstance(event, Registered):
+            if not isinstance(event, VersionRegistered):
                 continue
-            subject = state.subject(event.key)
+            subject = state.find_subject(event.key)
             if subject is not None and len(subject.versions) - len(event.replaces) >= self.versions:
                 raise TooLarge(f"the subject has {self.versions} versions, which is the limit (max_versions)")
             if event.sha not in state.contents and len(state.contents) >= self.schemas:

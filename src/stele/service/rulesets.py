@@ -67,7 +67,7 @@ def listed(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
 def found(format_name: str, name: str, adopted: Mapping[tuple[str, str], int]) -> RulesetInfo:
     """One ruleset by its bare name. Raises `UnknownFormat`, `UnknownRuleset`."""
     fmt = get_format(format_name)
-    name, _ = rulesets.split(rulesets.newest_ruleset(fmt, name))
+    name, _ = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, name))
     return next(info for info in _of_format(fmt, adopted) if info.name == name)
 
 
@@ -77,7 +77,7 @@ async def adopt(registry: Registry, format_name: str, ruleset: str, *, actor: st
     Raises `UnknownFormat`, `UnknownRuleset` for what is not installed here, `ReadOnly`.
     """
     fmt = get_format(format_name)
-    name, version = rulesets.split(rulesets.newest_ruleset(fmt, ruleset))
+    name, version = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, ruleset))
     assert version is not None
     await registry.execute(AdoptRulesets(((fmt.name, name, version),)), actor=actor, via=via)
 
@@ -103,7 +103,7 @@ def installed_formats() -> Iterator[Format[Any]]:
 def _of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iterator[RulesetInfo]:
     order: dict[str, list[int]] = {}
     for full in rulesets.installed_rulesets(fmt):
-        name, version = rulesets.split(full)
+        name, version = rulesets.split_ruleset(full)
         order.setdefault(name, []).append(version or rulesets.FIRST)
     for name, numbers in order.items():
         number = adopted.get((fmt.name, name), rulesets.FIRST)
@@ -114,7 +114,7 @@ def _of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iter
             installed=number in numbers,
             default=name == rulesets.default_ruleset(fmt),
             versions=tuple(
-                RulesetVersion(version, rulesets.ruleset_summary(fmt, rulesets.joined(name, version)))
+                RulesetVersion(version, rulesets.ruleset_summary(fmt, rulesets.join_ruleset(name, version)))
                 for version in sorted(numbers)
             ),
         )

@@ -1,4 +1,4 @@
-"""The validators a policy can name (`Policy.checkers`), as AVRO-1124 has them.
+"""The validators a policy can name (`Policy.validators`), as AVRO-1124 has them.
 
 | name              | refuses                                                                                    |
 |-------------------|--------------------------------------------------------------------------------------------|
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Format, Parsed
 from stele.errors import SteleError, UnknownRule, UnknownRuleset
 from stele.formats import rulesets
@@ -125,7 +125,7 @@ def _by_ruleset(
 
 
 def _as_errors(findings: list[Finding]) -> tuple[Finding, ...]:
-    return tuple(replace(finding, level=Level.ERROR) for finding in findings)
+    return tuple(replace(finding, level=Severity.ERROR) for finding in findings)
 
 
 @cache

@@ -25,7 +25,7 @@ from stele.client import (
     SchemaRegistryClient,
     SubjectVersion,
 )
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 
 Answer = tuple[int, Any] | tuple[int, Any, Mapping[str, str]] | Exception
 
@@ -145,7 +145,7 @@ def test_check_gives_findings(script: Script) -> None:
     script.say("POST /api/check", (200, {"compatible": True, "findings": [finding]}))
     result = script.client().check("avro", "{}", [])
     assert result.compatible
-    assert result.findings == (Finding("R", "/fields/0", why="because", level=Level.WARNING),)
+    assert result.findings == (Finding("R", "/fields/0", why="because", level=Severity.WARNING),)
 
 
 def test_names_reach_the_server_encoded_once(script: Script) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.formats.lint_cases import CASES, REFERENCES, Case, logical, record
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Field
 from stele.errors import SteleError, UnknownRule
 from stele.formats.capabilities import Lintable
@@ -53,7 +53,7 @@ def test_a_rule_fires_at_its_place(case: Case) -> None:
     findings = found(case.format, case.bad, case.before, case.rule)
     assert case.path in [finding.path for finding in findings]
     for finding in findings:
-        assert finding.level is Level.WARNING
+        assert finding.level is Severity.WARNING
         assert not finding.breaks
         assert finding.why.endswith(".")
         assert finding.fix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.migrate import model
 from stele.migrate.beside import Beside, MigratedAssociation, MigratedDek, MigratedKek
 from stele.migrate.model import Dump, Version

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.protocol.confluent import (
     CompatibilityCheckResponse,
     Config,

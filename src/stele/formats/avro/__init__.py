@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
+from stele.core.ports import Field, TextForm
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
@@ -66,7 +66,7 @@ class AvroFormat:
         """
         return _parse.parse(text, references, strict=strict)
 
-    def canonical(self, parsed: AvroSchema, form: Form) -> bytes:
+    def canonical(self, parsed: AvroSchema, form: TextForm) -> bytes:
         """PRINTED as Java prints it, NORMALIZED, or Parsing Canonical Form; see `stele.formats.avro.canonical`."""
         return _canonical.canonical(parsed, form)
 
@@ -76,7 +76,7 @@ class AvroFormat:
 
     def fingerprints(self, parsed: AvroSchema) -> Mapping[str, bytes]:
         """rabin (8 bytes, big-endian; single-object encoding wants them reversed), md5 and sha256."""
-        return _fingerprint.fingerprints(_canonical.canonical(parsed, Form.CANONICAL))
+        return _fingerprint.fingerprints(_canonical.canonical(parsed, TextForm.CANONICAL))
 
     def check(self, reader: AvroSchema, writer: AvroSchema, ruleset: str = "") -> list[Finding]:
         """Why data of writer cannot be read with reader; see `stele.formats.avro.compat`. Raises `UnknownRuleset`."""

@@ -6,8 +6,8 @@ texts handed in as references. `format` is an annotation in every draft. User pa
 Source: docs/protocols/json-schema.md.
 """
 
-from stele.formats.jsonschema.confluent import Change, changes
+from stele.formats.jsonschema.confluent import Change, list_changes
 from stele.formats.jsonschema.format import JSON_SCHEMA, JsonSchemaFormat
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 
-__all__ = ["JSON_SCHEMA", "Change", "JsonSchemaFormat", "ParsedJsonSchema", "changes"]
+__all__ = ["JSON_SCHEMA", "Change", "JsonSchemaFormat", "ParsedJsonSchema", "list_changes"]

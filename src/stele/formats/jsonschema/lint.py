@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.jsonschema import lint_graph, lint_words
-from stele.formats.jsonschema.drafts import Draft, detect, subschemas
+from stele.formats.jsonschema.drafts import Draft, detect_draft, list_subschemas
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, equal, escape, write
+from stele.formats.jsonschema.text import Json, escape_token, is_equal, write_json
 from stele.formats.lint import LintReport
 
 IGNORE: Final = "x-stele-lint-ignore"
@@ -38,7 +38,9 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "string": frozenset(("minLength", "maxLength", "pattern", "format")),
     "number": frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
 }
-_SAID: Final = frozenset(("type", "$ref", "$dynamicRef", "$recursiveRef", "enum", "const", "allOf", "anyOf", "oneOf"))
+_TYPING_KEYWORDS: Final = frozenset(
+    ("type", "$ref", "$dynamicRef", "$recursiveRef", "enum", "const", "allOf", "anyOf", "oneOf")
+)
 """Keywords of which any says what values there are."""
 
 _TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
@@ -52,7 +54,7 @@ _TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
 }
 
 
-class Place(NamedTuple):
+class _LintedSchema(NamedTuple):
     """A schema in the document: its path, the rules silenced there, and whether it is only a part of another one.
 
     keyword and name say how it hangs in the schema around it: `properties` and the property, say.
@@ -69,26 +71,26 @@ class Place(NamedTuple):
 def lint(parsed: ParsedJsonSchema, before: ParsedJsonSchema | None) -> list[Finding]:
     """What the rules object to, in the order of the document."""
     notes = LintReport()
-    places: dict[int, Place] = {}
+    places: dict[int, _LintedSchema] = {}
     if isinstance(parsed.root, dict):
-        for place in _places(parsed):
+        for place in _walk_schemas(parsed):
             if not notes.count_declaration():
                 break
             places[id(place.schema)] = place
-            _schema(notes, place, parsed)
-        _draft(notes, parsed, silenced=places[id(parsed.root)].ignored)
-        _circles(notes, parsed, places)
-        _unused(notes, parsed, places)
+            _check_schema(notes, place, parsed)
+        _check_draft(notes, parsed, silenced=places[id(parsed.root)].ignored)
+        _check_recursion(notes, parsed, places)
+        _check_unused_definitions(notes, parsed, places)
         if before is not None:
-            _changes(notes, parsed, before, places[id(parsed.root)].ignored)
+            _check_changes(notes, parsed, before, places[id(parsed.root)].ignored)
     return notes.list_findings("#")
 
 
-def _places(parsed: ParsedJsonSchema) -> Iterator[Place]:
+def _walk_schemas(parsed: ParsedJsonSchema) -> Iterator[_LintedSchema]:
     """The schemas of the document that are objects, outer ones first."""
     hides = parsed.draft.ref_hides_siblings
     seen: set[int] = set()
-    waiting = [Place(parsed.root, "#", frozenset(), False, "", "")]
+    waiting = [_LintedSchema(parsed.root, "#", frozenset(), False, "", "")]
     while waiting:
         place = waiting.pop()
         schema = place.schema
@@ -100,48 +102,50 @@ def _places(parsed: ParsedJsonSchema) -> Iterator[Place]:
         yield place
         if hides and "$ref" in schema and place.path != "#":
             continue
-        inner: list[Place] = []
-        for (keyword, *steps), child in subschemas(schema):
+        inner: list[_LintedSchema] = []
+        for (keyword, *steps), child in list_subschemas(schema):
             if not isinstance(child, dict):
                 continue
-            path = "/".join([place.path, *(escape(str(step)) for step in (keyword, *steps))])
+            path = "/".join([place.path, *(escape_token(str(step)) for step in (keyword, *steps))])
             partial = keyword in _PARTS or (keyword in _CHOICES and "type" not in child)
-            inner.append(Place(child, path, place.ignored, partial, str(keyword), str(steps[0]) if steps else ""))
+            inner.append(
+                _LintedSchema(child, path, place.ignored, partial, str(keyword), str(steps[0]) if steps else "")
+            )
         waiting += reversed(inner)
 
 
-def _schema(notes: LintReport, place: Place, parsed: ParsedJsonSchema) -> None:
+def _check_schema(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
     """All rules about one schema by itself."""
     schema = place.schema
-    _keywords(notes, place, parsed)
-    _documented(notes, place, parsed)
+    _check_keywords(notes, place, parsed)
+    _check_documented(notes, place, parsed)
     if place.keyword == "properties":
         name = place.name.removeprefix("$").removeprefix("@").removeprefix("_")
         what = f"the property {common.shorten_text(place.name, 60)!r}"
         common.check_name(notes, place.path, name, what, common.CAMEL_NAME, place.ignored)
     if parsed.draft.ref_hides_siblings and "$ref" in schema:
-        _siblings(notes, place)
+        _check_ref_siblings(notes, place)
         return
     properties = schema.get("properties")
     if isinstance(properties, dict):
         common.report_case_clashes(notes, properties, place.path, place.ignored, what="properties")
     if not place.partial:
-        _typed(notes, place)
-        _content(notes, place, parsed.draft)
-        _required(notes, place)
-    _texts(notes, place, parsed.draft)
-    _default(notes, place)
+        _check_type(notes, place)
+        _check_content_model(notes, place, parsed.draft)
+        _check_required(notes, place)
+    _check_texts(notes, place, parsed.draft)
+    _check_default(notes, place)
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
-def _draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: frozenset[str]) -> None:
+def _check_draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: frozenset[str]) -> None:
     uri = parsed.root.get("$schema")
     read = parsed.draft.value.removeprefix("json-schema.org/").removesuffix("/schema")
     if uri is None:
         why = f"The document does not say which draft it is written in; it is read as {read}, elsewhere as another."
-    elif detect({"$schema": uri}).value not in str(uri):
+    elif detect_draft({"$schema": uri}).value not in str(uri):
         why = f"{common.shorten_text(str(uri), 100)!r} is no draft that is known here; the document is read as {read}."
     else:
         return
@@ -149,15 +153,15 @@ def _draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: frozenset[s
     notes.add_finding("DRAFT_DECLARED", "#", why, fix, shown="" if uri is None else str(uri), ignored=silenced)
 
 
-def _keywords(notes: LintReport, place: Place, parsed: ParsedJsonSchema) -> None:
+def _check_keywords(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
     for word in place.schema:
-        if lint_words.known(word, parsed.draft):
+        if lint_words.is_known_keyword(word, parsed.draft):
             continue
-        why, fix = lint_words.unknown(word, parsed.draft, notes.nearest_word(word, lint_words.WORDS))
+        why, fix = lint_words.explain_unknown_keyword(word, parsed.draft, notes.nearest_word(word, lint_words.WORDS))
         notes.add_finding("UNKNOWN_KEYWORD", place.path, why, fix, shown=word, ignored=place.ignored)
 
 
-def _documented(notes: LintReport, place: Place, parsed: ParsedJsonSchema) -> None:
+def _check_documented(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
     """The whole, properties and definitions; a property may leave it to what it refers to."""
     if place.path == "#":
         what = "The schema"
@@ -166,37 +170,37 @@ def _documented(notes: LintReport, place: Place, parsed: ParsedJsonSchema) -> No
         what = f"The {kind} {common.shorten_text(place.name, 60)!r}"
     else:
         return
-    sources = (place.schema, parsed.links.follow(place.schema))
+    sources = (place.schema, parsed.links.follow_references(place.schema))
     texts = (source.get(word) for source in sources if isinstance(source, dict) for word in ("description", "title"))
     if not any(isinstance(text, str) and text.strip() for text in texts):
         common.report_missing_doc(notes, place.path, what, 'Add a "description".', place.ignored)
 
 
-def _siblings(notes: LintReport, place: Place) -> None:
-    lost = [word for word in place.schema if lint_words.asserts(word) and word != "$ref"]
+def _check_ref_siblings(notes: LintReport, place: _LintedSchema) -> None:
+    lost = [word for word in place.schema if lint_words.is_asserting(word) and word != "$ref"]
     if lost and place.path != "#":
         why = f"{', '.join(lost[:6])} beside the $ref: up to draft-07 nothing beside a $ref is looked at."
         fix = 'Write "allOf": [{"$ref": …}] beside them, or take a newer draft.'
         notes.add_finding("REF_SIBLINGS", place.path, why, fix, shown=", ".join(lost), ignored=place.ignored)
 
 
-def _texts(notes: LintReport, place: Place, draft: Draft) -> None:
+def _check_texts(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
     pattern, name = place.schema.get("pattern"), place.schema.get("format")
-    if isinstance(pattern, str) and not (pattern.startswith("^") and lint_words.ends_anchored(pattern)):
+    if isinstance(pattern, str) and not (pattern.startswith("^") and lint_words.is_anchored_at_end(pattern)):
         why = "The pattern matches anywhere inside the text: whatever stands before or behind it is allowed."
         fix = "Put ^ in front and $ behind; write .* where anything may follow."
         notes.add_finding("PATTERN_ANCHORED", place.path, why, fix, shown=pattern, ignored=place.ignored)
-    if isinstance(name, str) and not lint_words.format_known(name, draft):
-        why, fix = lint_words.unknown_format(name, draft, notes.nearest_word(name, lint_words.FORMATS))
+    if isinstance(name, str) and not lint_words.is_known_format(name, draft):
+        why, fix = lint_words.explain_unknown_format(name, draft, notes.nearest_word(name, lint_words.FORMATS))
         notes.add_finding("FORMAT_KNOWN", place.path, why, fix, shown=name, ignored=place.ignored)
 
 
 # --- meaning --------------------------------------------------------------------------------------------------------
 
 
-def _typed(notes: LintReport, place: Place) -> None:
+def _check_type(notes: LintReport, place: _LintedSchema) -> None:
     schema = place.schema
-    if not _SAID.isdisjoint(schema) or "if" in schema or "not" in schema:
+    if not _TYPING_KEYWORDS.isdisjoint(schema) or "if" in schema or "not" in schema:
         return
     kind = next((kind for kind, words in _KINDS.items() if not words.isdisjoint(schema)), None)
     if kind is not None:
@@ -208,7 +212,7 @@ def _typed(notes: LintReport, place: Place) -> None:
         notes.add_finding("TYPE_DECLARED", place.path, why, 'Add a "type", or write true.', ignored=place.ignored)
 
 
-def _content(notes: LintReport, place: Place, draft: Draft) -> None:
+def _check_content_model(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
     schema = place.schema
     is_object = schema.get("type") == "object" or "properties" in schema
     if is_object and not {"additionalProperties", "unevaluatedProperties"}.intersection(schema):
@@ -219,7 +223,7 @@ def _content(notes: LintReport, place: Place, draft: Draft) -> None:
         notes.add_finding("CONTENT_DECLARED", place.path, why, fix, ignored=place.ignored)
 
 
-def _required(notes: LintReport, place: Place) -> None:
+def _check_required(notes: LintReport, place: _LintedSchema) -> None:
     schema = place.schema
     names, properties = schema.get("required"), schema.get("properties", {})
     elsewhere = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "$dynamicRef", "$recursiveRef")
@@ -239,7 +243,7 @@ def _required(notes: LintReport, place: Place) -> None:
         notes.add_finding("REQUIRED_UNDEFINED", place.path, why, fix, shown=name, ignored=place.ignored)
 
 
-def _default(notes: LintReport, place: Place) -> None:
+def _check_default(notes: LintReport, place: _LintedSchema) -> None:
     schema = place.schema
     if "default" not in schema:
         return
@@ -250,19 +254,19 @@ def _default(notes: LintReport, place: Place) -> None:
     choices = schema.get("enum")
     if tests and not any(test(value) for test in tests):
         why = f"The default is no value of type {' or '.join(str(name) for name in names)}."
-    elif isinstance(choices, list) and not any(equal(value, choice) for choice in choices):
+    elif isinstance(choices, list) and not any(is_equal(value, choice) for choice in choices):
         why = "The default is none of the values of the enum."
     else:
         return
-    shown = write(value)[:400].decode("utf-8", "replace")
+    shown = write_json(value)[:400].decode("utf-8", "replace")
     notes.add_finding("DEFAULT_FITS", place.path, why, "Mend the default.", shown=shown, ignored=place.ignored)
 
 
 # --- the whole ------------------------------------------------------------------------------------------------------
 
 
-def _circles(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, Place]) -> None:
-    for rule, group in lint_graph.circles_of(parsed, [place.schema for place in places.values()]):
+def _check_recursion(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, _LintedSchema]) -> None:
+    for rule, group in lint_graph.find_recursion(parsed, [place.schema for place in places.values()]):
         inside = [places[each] for each in group if each in places]
         if inside:
             # The places with names say most: the whole, or a definition.
@@ -271,10 +275,10 @@ def _circles(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, P
             common.report_recursion(notes, rule, paths[0], paths, named[0].ignored)
 
 
-def _unused(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, Place]) -> None:
-    if not any(lint_words.asserts(word) for word in parsed.root):
+def _check_unused_definitions(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, _LintedSchema]) -> None:
+    if not any(lint_words.is_asserting(word) for word in parsed.root):
         return  # a collection of definitions for other documents
-    used = lint_graph.reached(parsed)
+    used = lint_graph.reachable_schemas(parsed)
     below = sorted(place.path for key, place in places.items() if key in used)
     for key, place in places.items():
         if place.keyword not in ("$defs", "definitions") or key in used or "$dynamicAnchor" in place.schema:
@@ -287,18 +291,20 @@ def _unused(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, Pl
             )
 
 
-def _changes(notes: LintReport, parsed: ParsedJsonSchema, before: ParsedJsonSchema, ignored: frozenset[str]) -> None:
+def _check_changes(
+    notes: LintReport, parsed: ParsedJsonSchema, before: ParsedJsonSchema, ignored: frozenset[str]
+) -> None:
     """Properties that are required now and that documents written before need not have."""
-    old = {path: required for path, required, _ in lint_graph.objects(before)}
-    for path, required, properties in lint_graph.objects(parsed):
+    old = {path: required for path, required, _ in lint_graph.list_objects(before)}
+    for path, required, properties in lint_graph.list_objects(parsed):
         if path not in old:
             continue
         for name in required - old[path]:
-            schema = parsed.links.follow(properties.get(name))
+            schema = parsed.links.follow_references(properties.get(name))
             quiet = ignored | (common.ignored_rules(schema.get(IGNORE)) if isinstance(schema, dict) else frozenset())
             if isinstance(schema, dict) and "default" in schema:
                 continue
             shown = common.shorten_text(name, 60)
             why = f"{shown!r} is required now and has no default: documents written before need not have it."
-            place = f"{path}/properties/{escape(name)}" if name in properties else path
+            place = f"{path}/properties/{escape_token(name)}" if name in properties else path
             notes.add_finding("FIELD_DEFAULT", place, why, "Give it a default, or leave it optional.", ignored=quiet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stele.errors import TooLarge
 from stele.formats.conversion.model import Loss, Model, RecordField, RecordType, TypeReference
-from stele.formats.protobuf.drafting import Drafter, constraints_lost
+from stele.formats.protobuf.drafting import ProtoFileBuilder, constraint_loss
 from stele.formats.protobuf.neutral import to_model
 from stele.formats.protobuf.parse import MAX_BYTES
 
@@ -24,7 +24,7 @@ def from_model(model: Model) -> tuple[bytes, list[Loss]]:
         if model.nullable:
             losses.append(Loss("", "NULLABLE", "A datum is a message and never null.", data=True))
         if model.constraints:
-            losses.append(constraints_lost("", model.constraints))
+            losses.append(constraint_loss("", model.constraints))
     else:
         space = model.root.name.rpartition(".")[0] if isinstance(model.root, TypeReference) else ""
         name = f"{space}.Value" if space else "Value"
@@ -33,8 +33,8 @@ def from_model(model: Model) -> tuple[bytes, list[Loss]]:
         only = RecordField("value", model.root, nullable=model.nullable, constraints=model.constraints)
         root = RecordType(name, (only,))
         losses.append(Loss("", "ROOT", "A datum is a message: the value is its only field, `value`."))
-    drafter = Drafter(model, root)
-    text = drafter.text(model.doc).encode("utf-8", "replace")
+    drafter = ProtoFileBuilder(model, root)
+    text = drafter.build_text(model.doc).encode("utf-8", "replace")
     if len(text) > MAX_BYTES:
         raise TooLarge(f"the schema would have {len(text)} bytes; {MAX_BYTES} are the most that is parsed")
     return text, losses + drafter.losses

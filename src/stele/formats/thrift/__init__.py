@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form, Format
+from stele.core.ports import Field, Format, TextForm
 from stele.formats.capabilities import OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -53,7 +53,7 @@ class ThriftFormat:
         """Parse a document; references map include paths to documents. See `stele.formats.thrift.parse`."""
         return parse(text, references, name=name, strict=strict)
 
-    def canonical(self, parsed: ThriftSchema, form: Form) -> bytes:
+    def canonical(self, parsed: ThriftSchema, form: TextForm) -> bytes:
         """PRINTED, NORMALIZED or CANONICAL; see `stele.formats.thrift.canonical`."""
         return canonical(parsed, form)
 

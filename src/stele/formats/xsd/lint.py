@@ -33,7 +33,7 @@ _WILDCARDS: Final = frozenset((_XS + "any", _XS + "anyAttribute"))
 _NAMES: Final[common.Styles] = {"lowerCamelCase": common.LOWER_CAMEL, "UpperCamelCase": common.UPPER_CAMEL}
 
 
-class Place(NamedTuple):
+class _LintedDeclaration(NamedTuple):
     """A declaration: its element, its path, the rules silenced there, and the global declaration it is in."""
 
     node: etree._Element
@@ -46,25 +46,25 @@ def lint(parsed: ParsedXsd, before: ParsedXsd | None) -> list[Finding]:
     """What the rules object to, in the order of the document."""
     notes = LintReport()
     root = parsed.root
-    quiet = _silenced(root)
-    _whole(notes, root, quiet)
-    scopes: dict[tuple[str, str], Place] = {}
-    for place in _places(root, quiet):
+    quiet = _ignored_rules(root)
+    _check_document(notes, root, quiet)
+    scopes: dict[tuple[str, str], _LintedDeclaration] = {}
+    for place in _walk_declarations(root, quiet):
         if not notes.count_declaration():
             break
         scopes.setdefault(place.scope, place)
         tag = place.node.tag
         if tag in _WILDCARDS:
-            _wildcard(notes, place)
+            _check_wildcard(notes, place)
         elif place.node.get("name"):
-            _declaration(notes, place)
-    _circles(notes, root, scopes)
+            _check_declaration(notes, place)
+    _check_recursion(notes, root, scopes)
     if before is not None:
-        _changes(notes, root, before.root, quiet)
+        _check_changes(notes, root, before.root, quiet)
     return notes.list_findings("/")
 
 
-def _whole(notes: LintReport, root: etree._Element, quiet: frozenset[str]) -> None:
+def _check_document(notes: LintReport, root: etree._Element, quiet: frozenset[str]) -> None:
     if not root.get("targetNamespace"):
         why = "The schema has no target namespace: its names meet those of every other schema without one."
         notes.add_finding("NAMESPACE_REQUIRED", "/", why, "Add a targetNamespace.", ignored=quiet)
@@ -79,33 +79,36 @@ def _local_elements(root: etree._Element) -> Iterator[etree._Element]:
     return (node for node in root.iter(_ELEMENT) if node.getparent() is not root and node.get("name"))
 
 
-def _places(root: etree._Element, quiet: frozenset[str]) -> Iterator[Place]:
+def _walk_declarations(root: etree._Element, quiet: frozenset[str]) -> Iterator[_LintedDeclaration]:
     """Declarations and wildcards in the order of the document."""
-    waiting = [Place(child, "", quiet, (_space(child), child.get("name", ""))) for child in _children(root)]
+    waiting = [
+        _LintedDeclaration(child, "", quiet, (_symbol_space(child), child.get("name", "")))
+        for child in _child_elements(root)
+    ]
     waiting.reverse()
     while waiting:
         node, path, ignored, scope = waiting.pop()
         if node.tag == _XS + "annotation":
             continue
-        ignored |= _silenced(node)
+        ignored |= _ignored_rules(node)
         if node.tag in _DECLARED and node.get("name"):
             path += f"/{'@' if node.tag == _ATTRIBUTE else ''}{node.get('name')}"
         if node.tag in _DECLARED or node.tag in _WILDCARDS:
-            yield Place(node, path or "/", ignored, scope)
-        waiting += reversed([Place(child, path, ignored, scope) for child in _children(node)])
+            yield _LintedDeclaration(node, path or "/", ignored, scope)
+        waiting += reversed([_LintedDeclaration(child, path, ignored, scope) for child in _child_elements(node)])
 
 
-def _children(node: etree._Element) -> Iterator[etree._Element]:
+def _child_elements(node: etree._Element) -> Iterator[etree._Element]:
     return (child for child in node if isinstance(child.tag, str))
 
 
-def _declaration(notes: LintReport, place: Place) -> None:
+def _check_declaration(notes: LintReport, place: _LintedDeclaration) -> None:
     node, path, ignored, _ = place
     name, kind = node.get("name", ""), node.tag.rpartition("}")[2]
     what = f"{kind} {common.shorten_text(name, 60)}"
     styles = common.TYPE_NAME if node.tag in _TYPES else _NAMES
     common.check_name(notes, path, name, f"the {what}", styles, ignored)
-    if not _words(node, "documentation"):
+    if not _annotation_text(node, "documentation"):
         common.report_missing_doc(notes, path, f"The {what}", "Add xs:annotation/xs:documentation.", ignored)
     typed = node.get("type") or node.get("substitutionGroup") or any(child.tag in _INLINE for child in node)
     if node.tag in (_ELEMENT, _ATTRIBUTE) and not typed:
@@ -113,7 +116,7 @@ def _declaration(notes: LintReport, place: Place) -> None:
         notes.add_finding("TYPE_DECLARED", path, why, "Give it a type.", ignored=ignored)
 
 
-def _wildcard(notes: LintReport, place: Place) -> None:
+def _check_wildcard(notes: LintReport, place: _LintedDeclaration) -> None:
     node = place.node
     many = node.tag.endswith("}anyAttribute") or node.get("maxOccurs") == "unbounded"
     spaces = node.get("namespace", "##any")
@@ -130,42 +133,48 @@ def _wildcard(notes: LintReport, place: Place) -> None:
 # --- notes of the author --------------------------------------------------------------------------------------------
 
 
-def _words(node: etree._Element, kind: str) -> str:
+def _annotation_text(node: etree._Element, kind: str) -> str:
     """The text of a declaration's own documentation or appinfo."""
     parts = (part for note in node.findall(_XS + "annotation") for part in note.findall(_XS + kind))
     return "\n".join("".join(map(str, part.itertext())) for part in parts).strip()
 
 
-def _silenced(node: etree._Element) -> frozenset[str]:
+def _ignored_rules(node: etree._Element) -> frozenset[str]:
     if node.find(_XS + "annotation") is None:
         return frozenset()
-    return common.ignored_rules_in_comment(_words(node, "appinfo"))
+    return common.ignored_rules_in_comment(_annotation_text(node, "appinfo"))
 
 
 # --- recursion ------------------------------------------------------------------------------------------------------
 
 
-def _circles(notes: LintReport, root: etree._Element, scopes: Mapping[tuple[str, str], Place]) -> None:
+def _check_recursion(
+    notes: LintReport, root: etree._Element, scopes: Mapping[tuple[str, str], _LintedDeclaration]
+) -> None:
     """Types, groups and global elements inside themselves. Kind and local name are the key."""
-    nodes = {(_space(child), child.get("name", "")): child for child in _children(root) if child.tag in _DECLARED}
+    nodes = {
+        (_symbol_space(child), child.get("name", "")): child
+        for child in _child_elements(root)
+        if child.tag in _DECLARED
+    }
     for rule, demanded in (("RECURSIVE_TYPE", False), ("UNBOUNDED_RECURSION", True)):
 
-        def edges(key: tuple[str, str], demanded: bool = demanded) -> list[tuple[str, str]]:
-            return [inner for inner in _inner(nodes[key], demanded=demanded) if inner in nodes]
+        def list_edges(key: tuple[str, str], demanded: bool = demanded) -> list[tuple[str, str]]:
+            return [inner for inner in _list_references(nodes[key], demanded=demanded) if inner in nodes]
 
-        for group in strongly_connected(nodes, edges):
+        for group in strongly_connected(nodes, list_edges):
             place = scopes.get(group[0])
             if place is not None:
                 common.report_recursion(notes, rule, place.path, [name for _, name in group], place.ignored)
 
 
-def _space(node: etree._Element) -> str:
+def _symbol_space(node: etree._Element) -> str:
     """The symbol space of a declaration: types of both kinds share one."""
     kind = str(node.tag).rpartition("}")[2]
     return "type" if kind in ("complexType", "simpleType") else kind
 
 
-def _inner(node: etree._Element, *, demanded: bool) -> Iterator[tuple[str, str]]:
+def _list_references(node: etree._Element, *, demanded: bool) -> Iterator[tuple[str, str]]:
     """What a declaration refers to; demanded: only what every content must have."""
     waiting = [node]
     while waiting:
@@ -174,25 +183,25 @@ def _inner(node: etree._Element, *, demanded: bool) -> Iterator[tuple[str, str]]
         if demanded and (at.get("minOccurs") == "0" or kind == "choice"):
             continue
         if kind in ("element", "group") and at.get("ref"):
-            yield kind, _local(at.get("ref", ""))
+            yield kind, _local_name(at.get("ref", ""))
         if kind == "element" and at.get("type"):
-            yield "type", _local(at.get("type", ""))
+            yield "type", _local_name(at.get("type", ""))
         if kind == "extension" or (kind == "restriction" and not demanded):
-            yield "type", _local(at.get("base", ""))
-        waiting += [child for child in _children(at) if child.tag != _XS + "annotation"]
+            yield "type", _local_name(at.get("base", ""))
+        waiting += [child for child in _child_elements(at) if child.tag != _XS + "annotation"]
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition(":")[2]
 
 
 # --- changes --------------------------------------------------------------------------------------------------------
 
 
-def _changes(notes: LintReport, root: etree._Element, before: etree._Element, quiet: frozenset[str]) -> None:
+def _check_changes(notes: LintReport, root: etree._Element, before: etree._Element, quiet: frozenset[str]) -> None:
     """Elements and attributes that are new and demanded, in a global declaration that was there before."""
-    old = {place.path for place in _places(before, quiet)}
-    for place in _places(root, quiet):
+    old = {place.path for place in _walk_declarations(before, quiet)}
+    for place in _walk_declarations(root, quiet):
         node = place.node
         scope = "/" + place.path.split("/")[1]
         if place.path in old or scope not in old or node.get("default") is not None or node.get("fixed") is not None:

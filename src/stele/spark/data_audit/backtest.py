@@ -190,8 +190,8 @@ def _compared(
     except Invalid as error:
         return Comparison(name, places, records, "unknown", note=str(error))
     found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, ruleset) if ruleset else []
-    findings = undecided.weigh(found)
-    return Comparison(name, places, records, Verdict.of(findings).value, findings)
+    findings = undecided.weigh_findings(found)
+    return Comparison(name, places, records, Verdict.from_findings(findings).value, findings)
 
 
 def _report(found: Backtest) -> Report:

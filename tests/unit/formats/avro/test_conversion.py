@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import CannotConvert, TooLarge
 from stele.formats.avro import AVRO
 from stele.formats.conversion.model import (
@@ -193,7 +193,7 @@ def test_named_types_docs_and_aliases() -> None:
     assert model.types["Md5"] == Fixed("Md5", 16)
     text, losses = AVRO.from_model(model)
     assert losses == []
-    assert AVRO.canonical(AVRO.parse(text, {}), Form.NORMALIZED) == AVRO.canonical(parsed, Form.NORMALIZED)
+    assert AVRO.canonical(AVRO.parse(text, {}), TextForm.NORMALIZED) == AVRO.canonical(parsed, TextForm.NORMALIZED)
 
 
 def test_names_without_namespace_are_found() -> None:

@@ -418,4 +418,4 @@ def test_the_widest_message_compiles() -> None:
     fields = tuple(RecordField(f"f{n}", STRING, nullable=True) for n in range(3_000))
     groups = {f"g{n}": (f"f{n}",) for n in range(3_000)}
     text, _ = FORMAT.from_model(Model(TypeReference("R"), {"R": RecordType("R", fields, at_most_one=groups)}))
-    assert len(PROTOBUF.parse(text, {}).message("R").fields) == 3_000
+    assert len(PROTOBUF.parse(text, {}).get_message("R").fields) == 3_000

@@ -10,7 +10,7 @@ Source: docs/protocols/json-schema.md#confluents-rules.
 """
 
 from stele.formats.jsonschema.confluent.changes import ALL, LENIENT, STRICT, Change
-from stele.formats.jsonschema.confluent.explain import RULESETS, findings
-from stele.formats.jsonschema.confluent.rules import changes
+from stele.formats.jsonschema.confluent.explain import RULESETS, build_findings
+from stele.formats.jsonschema.confluent.rules import list_changes
 
-__all__ = ["ALL", "LENIENT", "RULESETS", "STRICT", "Change", "changes", "findings"]
+__all__ = ["ALL", "LENIENT", "RULESETS", "STRICT", "Change", "build_findings", "list_changes"]

@@ -8,6 +8,6 @@ change pass, under `containment-lenient`.
 Source: docs/protocols/json-schema.md#containment.
 """
 
-from stele.formats.jsonschema.containment.rules import RULESETS, findings
+from stele.formats.jsonschema.containment.rules import RULESETS, check_containment
 
-__all__ = ["RULESETS", "findings"]
+__all__ = ["RULESETS", "check_containment"]

@@ -12,18 +12,18 @@ from typing import NamedTuple
 from stele.core.findings import Finding
 
 
-class Source(NamedTuple):
+class SchemaSource(NamedTuple):
     """A schema by the SHA-256 of its text, with the names and texts of all it refers to, dependencies first."""
 
     sha: bytes
     references: tuple[tuple[str, bytes], ...] = ()
 
 
-CHECKER = "checker:"
+VALIDATOR_PREFIX = "checker:"
 """Prefix of the ruleset of a question that goes to a named validator of a policy instead of a format's ruleset."""
 
 
-class Question(NamedTuple):
+class CompatibilityRequest(NamedTuple):
     """Can `reader` read what `writer` wrote?
 
     ruleset is what the settings name, '' for the format's default; a name the format does not have means the default,
@@ -33,17 +33,17 @@ class Question(NamedTuple):
 
     format: str
     ruleset: str
-    reader: Source
-    writer: Source
+    reader: SchemaSource
+    writer: SchemaSource
     adopted: tuple[tuple[str, int], ...] = ()
 
 
-Verdicts = Mapping[Question, tuple[Finding, ...]]
+Verdicts = Mapping[CompatibilityRequest, tuple[Finding, ...]]
 
 
-class Undecided(Exception):
+class VerdictsRequired(Exception):
     """Verdicts are missing; the most urgent question first."""
 
-    def __init__(self, questions: tuple[Question, ...]) -> None:
-        super().__init__(f"{len(questions)} verdicts missing")
-        self.questions = questions
+    def __init__(self, requests: tuple[CompatibilityRequest, ...]) -> None:
+        super().__init__(f"{len(requests)} verdicts missing")
+        self.questions = requests

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 
 from stele.core import queries
+from stele.core.compatibility_requests import SchemaSource
 from stele.core.decide.compatibility import candidates
 from stele.core.findings import Direction, Finding, Verdict
-from stele.core.model import Level, SubjectKey
-from stele.core.policy import Kind
+from stele.core.model import SettingsLevel, SubjectKey
+from stele.core.policy import PolicyKind
 from stele.core.ports import Format
-from stele.core.questions import Source
 from stele.core.state import State
 from stele.errors import InvalidRequest, SteleError
 from stele.formats import rulesets
@@ -106,8 +106,8 @@ class _Pair(NamedTuple):
     now: str
     then: str
     directions: tuple[Direction, ...]
-    version: tuple[Source, Texts]
-    against: tuple[Source, Texts]
+    version: tuple[SchemaSource, Texts]
+    against: tuple[SchemaSource, Texts]
 
 
 class _Plan(NamedTuple):
@@ -161,7 +161,7 @@ def _planned(request: ReportRequest) -> _Plan:
             [rulesets.newest_ruleset(fmt, request.ruleset)] if request.ruleset else rulesets.installed_rulesets(fmt)
         )
         table = versions.setdefault(name, {})
-        for bare, version in map(rulesets.split, wanted):
+        for bare, version in map(rulesets.split_ruleset, wanted):
             table[bare] = max(version or rulesets.FIRST, table.get(bare, 0))
         everywhere = wanted[0] if request.everywhere else ""
     return _Plan(formats, versions, everywhere)
@@ -169,8 +169,10 @@ def _planned(request: ReportRequest) -> _Plan:
 
 def _keys(state: State, request: ReportRequest) -> list[SubjectKey]:
     """Subjects from where the last page ended, sorted."""
-    spaces = [request.space] if request.space is not None else list(state.spaces)
-    keys = sorted(SubjectKey(name, subject) for name in spaces if (s := state.space(name)) for subject in s.subjects)
+    spaces = [request.space] if request.space is not None else list(state.namespaces)
+    keys = sorted(
+        SubjectKey(name, subject) for name in spaces if (s := state.find_namespace(name)) for subject in s.subjects
+    )
     return keys if request.after is None else keys[bisect_left(keys, _key_of(request.after)) :]
 
 
@@ -181,22 +183,24 @@ def _key_of(place: Place) -> SubjectKey:
 def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> Iterator[_Pair]:
     """Pairs of a subject that two different rulesets would judge, oldest version first, then newest predecessor."""
     policy = queries.policy_for(state, key)
-    if policy.kind is not Kind.DIRECTIONAL:
+    if policy.kind is not PolicyKind.DIRECTIONAL:
         return
-    preferred = queries.settings_for(state, Level(*key)).ruleset or ""
-    for version in queries.versions(state.subject(key)):
-        if after is not None and version.ordinal < after.version:
+    preferred = queries.settings_for(state, SettingsLevel(*key)).ruleset or ""
+    for version in queries.list_versions(state.find_subject(key)):
+        if after is not None and version.version_number < after.version:
             continue
-        fmt = plan.formats.get(version.lane.format)
+        fmt = plan.formats.get(version.kind.format)
         now, then = ("", "") if fmt is None else _two(state, plan, fmt, preferred)
         if fmt is None or now == then:
             continue
-        below = candidates(state, key, version.lane, version.schema.attachments, before=version.ordinal)
-        own: tuple[Source, Texts] | None = None
-        for older, backward, forward in policy.comparisons(below):
-            place = Place(*key, version.ordinal, older.ordinal)
-            seen = after is not None and after.version == version.ordinal and older.ordinal >= after.against
-            if seen or older.lane.format != version.lane.format:
+        below = candidates(state, key, version.kind, version.schema.attachments, before=version.version_number)
+        own: tuple[SchemaSource, Texts] | None = None
+        for older, backward, forward in policy.list_comparisons(below):
+            place = Place(*key, version.version_number, older.version_number)
+            seen = (
+                after is not None and after.version == version.version_number and older.version_number >= after.against
+            )
+            if seen or older.kind.format != version.kind.format:
                 continue
             own = own or _text(state, version.content.sha, version.schema.attachments.references)
             other = _text(state, older.content.sha, older.schema.attachments.references)
@@ -214,8 +218,8 @@ def _two(state: State, plan: _Plan, fmt: Format[Any], preferred: str) -> tuple[s
     return now, plan.everywhere or rulesets.effective_name(fmt, preferred, {**adopted, **plan.versions[fmt.name]})
 
 
-def _text(state: State, sha: bytes, references: Any) -> tuple[Source, Texts]:
-    source = Source(sha, queries.closure(state, references))
+def _text(state: State, sha: bytes, references: Any) -> tuple[SchemaSource, Texts]:
+    source = SchemaSource(sha, queries.resolve_references(state, references))
     return source, texts_of(state, source)
 
 
@@ -251,11 +255,11 @@ def _row(schemas: Schemas, pair: _Pair, direction: Direction) -> Row | None:
 
 
 def _verdict(
-    schemas: Schemas, fmt: Format[Any], sides: tuple[tuple[Source, Texts], ...], ruleset: str
+    schemas: Schemas, fmt: Format[Any], sides: tuple[tuple[SchemaSource, Texts], ...], ruleset: str
 ) -> tuple[str, list[Finding]]:
     try:
         reader, writer = (schemas.parsed(fmt, *side) for side in sides)
         findings = rulesets.run_ruleset(fmt, reader, writer, ruleset)
     except SteleError as error:
         return "error", [Finding(rule="NO_VERDICT", path="", why=str(error))]
-    return Verdict.of(findings).value, [finding for finding in findings if finding.breaks]
+    return Verdict.from_findings(findings).value, [finding for finding in findings if finding.breaks]

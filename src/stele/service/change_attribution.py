@@ -156,9 +156,9 @@ class _Blame:
 
     def _both(self, table: _Table, which: _Which, path: str) -> list[int]:
         """What a table has of a declaration in both versions."""
-        twin = self.twins[which].get(path)
+        same_text = self.twins[which].get(path)
         other = _Which.OLD if which is _Which.NEW else _Which.NEW
-        more = [] if twin is None else table[other].get(twin, [])
+        more = [] if same_text is None else table[other].get(same_text, [])
         return list(dict.fromkeys([*table[which].get(path, []), *more]))
 
     def _used(self, which: _Which, path: str) -> Iterator[str]:
