@@ -32,6 +32,7 @@ from stele.server.dialects import DIALECTS, Dialect
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
+from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.pipeline import config as pipelines
 from stele.spark.pipeline.metrics import FAMILIES
 from stele.spark.types import support_table
@@ -325,6 +326,21 @@ def rulesets_page() -> str:
     )
 
 
+def record_errors_page() -> str:
+    """The codes of records that cannot be decoded, with their sentences."""
+    rows = [("code", "number", "sentence")]
+    for code, message in MESSAGES.items():
+        rows.append((f"`{code.name}`", str(int(code)), message.format(label="*schema id*", id="*7*", detail="*…*")))
+    return (
+        "# Record errors\n\nWhat is wrong with a record, wherever Stele reads data on Spark. The code's name is in "
+        "the field `code` of the error struct (`schema_id`, `offset`, `code`, `reason`) that `from_registry` makes, in "
+        "the column `code` of dead-letter tables and, in lower case, in the label `kind` of the metric "
+        "`stele_pipeline_dead_letters_total`. Names and numbers keep their meaning for ever; sentences (`reason`) may "
+        "change, so decide by codes. `offset` (in dead letters: `byte`) counts from the first byte after the frame and "
+        "is null where nobody knows.\n\n" + table(*rows)
+    )
+
+
 def figures_page() -> str:
     """What the benchmarks measured last, from their result files."""
     head = (
@@ -355,6 +371,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "pipeline.md": pipeline_page,
     "routes.md": routes_page,
     "errors.md": errors_page,
+    "record-errors.md": record_errors_page,
     "rules.md": rulesets_page,
     "spark-types.md": spark_types_page,
     "figures.md": figures_page,

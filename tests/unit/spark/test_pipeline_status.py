@@ -52,6 +52,7 @@ def batch(number: int, **more: object) -> BatchReport:
         tables={"shop.orders": 10},
         versions={SUBJECT: 1 if number < 2 else 2},
         records={"11": 9, "99": 1},
+        codes={"UNKNOWN_SCHEMA_ID": 2},
         reasons={"unknown schema id 7": 2},
         seconds=2.0,
     )
@@ -148,7 +149,7 @@ def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
     ]
     assert page.elements.count("details") == len(page.plots) + 1
     assert "11 (orders-value v1)" in text
-    assert "unknown_id" in text
+    assert "unknown_schema_id" in text
     assert "script" not in page.elements
     assert "link" not in page.elements
 
