@@ -79,8 +79,8 @@ def stele_app() -> Any:
     from litestar import Litestar, get
 
     from stele.server.app import Server
-    from stele.server.front import Front, Mount
-    from stele.server.logs import configure_logs
+    from stele.server.dispatch import Front, Mount
+    from stele.server.log_config import configure_logs
     from stele.server.settings import Settings
 
     class Padded(Server):

@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from report import Row, report
-from stele.core.commands import Check, Register
+from stele.core.commands import CompatibilityCheck, RegisterSchema
 from stele.core.decide import decide
-from stele.core.events import Record, Stamp, decode_record, encode_record
+from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.fold import fold_record
-from stele.core.model import Document, SubjectKey
+from stele.core.model import SchemaDocument, SubjectKey
 from stele.core.ports import Log
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
@@ -87,7 +87,7 @@ def _doc(chance: random.Random, name: str) -> str:
     return f"The {' '.join(chance.choices(_WORDS, k=4))} of {name}"
 
 
-def records(shape: Shape) -> Iterator[Record]:
+def records(shape: Shape) -> Iterator[LogRecord]:
     """The log of a registry that registered everything, version by version over all subjects."""
     state = State()
     versions = [list(texts(subject, shape.versions)) for subject in range(shape.subjects)]
@@ -95,17 +95,19 @@ def records(shape: Shape) -> Iterator[Record]:
         for subject, rows in enumerate(versions):
             name, text = rows[number]
             key = SubjectKey("", f"team-{subject % 97}.{name.rpartition('.')[2].lower()}-value")
-            command = Register(key, _document(text, name), check=Check.SKIP)
-            stamp = Stamp(random.Random(state.seq).randbytes(16), 1_700_000_000_000 + state.seq, "ci", "confluent")
-            record = Record(stamp, decide(state, command, stamp).events)
+            command = RegisterSchema(key, _document(text, name), check=CompatibilityCheck.SKIP)
+            stamp = EventMetadata(
+                random.Random(state.seq).randbytes(16), 1_700_000_000_000 + state.seq, "ci", "confluent"
+            )
+            record = LogRecord(stamp, decide(state, command, stamp).events)
             fold_record(state, state.seq + 1, record)
             yield record
 
 
-def _document(text: bytes, name: str) -> Document:
+def _document(text: bytes, name: str) -> SchemaDocument:
     sha = hashlib.sha256(text).digest()
     digests = {"rabin": sha[:8], "md5": sha[:16], "sha256": sha[::-1], "normalized": hashlib.sha256(sha).digest()}
-    return Document(text, sha, "avro", name, digests)
+    return SchemaDocument(text, sha, "avro", name, digests)
 
 
 async def fill(url: str, shape: Shape) -> int:
@@ -113,7 +115,7 @@ async def fill(url: str, shape: Shape) -> int:
     log, state, batch, size = await open_log(url), State(), [], 0
     for record in records(shape):
         fold_record(state, state.seq + 1, record)
-        state.pack()
+        state.pack_texts()
         batch.append(encode_record(record))
         size += sum(len(getattr(event, "text", None) or b"") for event in record.events)
         if len(batch) == PAGE:
@@ -162,7 +164,7 @@ async def _load(log: Log, *, snapshot: bool) -> State:
     while entries := await log.tail(state.seq, PAGE):
         for entry in entries:
             fold_record(state, entry.seq, decode_record(entry.record))
-        state.pack()
+        state.pack_texts()
     return state
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from fuzz.parts import Parts
 from fuzz.steps import Broken, Steps
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import Invalid, MalformedSchema, SteleError, TooLarge
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 
 LONGEST_MESSAGE: Final = 2_000
 """Characters; whoever reads an error should not have to scroll."""
@@ -25,7 +25,7 @@ class Language:
     """Asks a format about the two schemas, the reference and the data of one input."""
 
     def __init__(self, format_name: str) -> None:
-        self.format = catalogue.get(format_name)
+        self.format = get_format(format_name)
 
     def __call__(self, parts: Parts, steps: Steps) -> None:
         """Everything with one input. Raises `Broken`, and whatever the format should not have raised."""
@@ -59,13 +59,13 @@ class Language:
 
     def _printed(self, schema: Any, references: Mapping[str, bytes], steps: Steps) -> None:
         """Every form prints, and what is printed is the same schema: printing that again changes nothing."""
-        for form in Form:
+        for form in TextForm:
             try:
                 text = steps.take(f"print {form.name}", self.format.canonical, schema, form)
             except Invalid as error:
                 steps.note(form.name, shape(str(error)))
                 continue
-            if form is Form.CANONICAL and self.format.name in _KEEPS_READERS_PART_ONLY:
+            if form is TextForm.CANONICAL and self.format.name in _KEEPS_READERS_PART_ONLY:
                 continue
             try:
                 again = steps.take("parse printed", self.format.parse, text, references, strict=False)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.import_circles import find_import_circles
 
 SOURCE = Path(__file__).parent.parent / "src" / "stele"
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -15,21 +16,22 @@ _DATA = {"errors", "core"}
 MAY_IMPORT = {
     "errors": {"core"},  # for annotations only: see test_errors_import_nothing_at_run_time
     "core": {"errors"},
+    "templates": set(),  # renders pages for whoever has templates, and knows nothing of Stele
     "formats": _DATA,
     "wire": _DATA,
     "protocol": _DATA,
     "storage": _DATA,
     "service": _DATA | {"formats", "wire", "storage"},
-    "apis": _DATA | {"service", "protocol"},
+    "apis": _DATA | {"service", "protocol", "templates"},
     "ui": _DATA | {"service"},
     "server": _DATA | {"storage", "service", "apis", "ui"},
     "client": _DATA | {"formats", "wire", "protocol"},
-    "spark": _DATA | {"formats", "wire", "protocol", "client"},
+    "spark": _DATA | {"formats", "wire", "protocol", "client", "templates"},
     "codegen": _DATA | {"formats", "wire", "protocol", "client"},
     "migrate": _DATA | {"formats", "service", "client", "protocol"},
     "cli": _DATA | {"formats", "wire", "protocol", "client", "spark", "codegen", "migrate", "service", "server"},
 }
-MAX_FILE_LINES = 420
+MAX_FILE_LINES = 700
 MAX_FUNCTION_LINES = 60
 EXCUSE = "# Long because"
 
@@ -62,6 +64,27 @@ def test_imports_go_downwards(path: Path) -> None:
         if name.startswith("stele.") and name.split(".")[1] not in allowed and name != "stele.__version__"
     ]
     assert not wrong, f"{part} may import {sorted(allowed)} only: {wrong}"
+
+
+CIRCLES_LEFT = {
+    frozenset({"stele.client.aio", "stele.client.api", "stele.client.sync"}),
+    frozenset({"stele.core.model", "stele.core.policy"}),
+    frozenset(
+        {"stele.service.compatibility", "stele.service.registry", "stele.service.rulesets", "stele.service.validators"}
+    ),
+    frozenset({"stele.spark.datasource.source", "stele.spark.datasource.stream"}),
+    frozenset({"stele.spark.decode.decoding", "stele.spark.decode.jvm_expressions"}),
+    frozenset({"stele.spark.decode.planning", "stele.spark.decode.records"}),
+    frozenset({"stele.spark.engines.base", "stele.spark.engines.vm.engine"}),
+}
+"""Circles that are still to be cut, by two modules or more of each; a circle that is gone has to leave this list."""
+
+
+def test_no_import_circles() -> None:
+    """No modules import each other in a circle, inside functions and for type checkers neither."""
+    circles = find_import_circles(SOURCE)
+    new = [sorted(circle) for circle in circles if not any(known <= circle for known in CIRCLES_LEFT)]
+    assert not new, f"cut these circles (python tools/import_circles.py prints them): {new}"
 
 
 def test_errors_import_nothing_at_run_time() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,47 @@ def test_documentation_paths_in_code_resolve() -> None:
     assert broken == []
 
 
+CITATION = re.compile(r"\bSource: +(.{0,400})", re.DOTALL)
+CITED_PAGE = re.compile(r"docs/protocols/[\w./#-]*[\w#]")
+OWN_PAGES = "README|CHANGELOG|SECURITY|ARCHITECTURE|CONTRIBUTING"
+LOOSE_CITATION = re.compile(
+    r"\breference notes\b|\bMODEL C\d|\bMODEL:|\bseed [0-9]|\bseed's\b|\(RIP-\d+|\(PDP-\d+"
+    rf"|\b(?!{OWN_PAGES})[A-Z]{{4,}}\.md\b"
+)
+
+
+def documented_texts(tree: ast.AST) -> Iterator[str]:
+    """The docstrings of a module, its classes and its functions, cleaned of indentation."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def test_sources_in_docstrings_lead_to_pages() -> None:
+    """A docstring's `Source:` names a page of docs/protocols; no citation names something outside the repository."""
+    wrong = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for doc in documented_texts(ast.parse(text)):
+            cited = CITATION.findall(re.sub(r"\s+", " ", doc))
+            wrong += [f"{path.relative_to(ROOT)}: {rest[:60]}" for rest in cited if not CITED_PAGE.match(rest)]
+        wrong += [f"{path.relative_to(ROOT)}: {loose}" for loose in LOOSE_CITATION.findall(text)]
+    assert wrong == []
+
+
+def test_every_protocol_page_is_listed_and_used() -> None:
+    """The index of docs/protocols lists each page, and code or another page refers to it."""
+    folder = ROOT / "docs" / "protocols"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    texts = [
+        path.read_text(encoding="utf-8") for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    ]
+    for page in folder.glob("*.md"):
+        if page.name != "README.md":
+            assert f"({page.name})" in index, page.name
+            assert any(f"protocols/{page.name}" in text or f"]({page.name}" in text for text in texts), page.name
+
+
 def test_reference_pages_agree_with_the_code() -> None:
     """The generated pages are what the generator writes today."""
     done = subprocess.run(
@@ -103,3 +146,6 @@ def test_readme_names_the_two_commands_first() -> None:
     for target in re.findall(r"^make ([a-z-]+)", readme, re.MULTILINE):
         assert re.search(rf"^{target}:.*##", makefile, re.MULTILINE), target
     assert len(readme.splitlines()) <= 110, "the README fits a screen or two"
+    assert readme.index("pip install stele-registry") < readme.index("```python") < readme.index("make demo")
+    links = LINK.findall(readme[readme.index("## Where to go") :])
+    assert len(links) == 6, "the first page ends with six doors"

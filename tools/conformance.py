@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 
 import json_suite
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.testing.format_cases import Case, lines, pairs
 from stele.testing.format_material import Material
 
@@ -59,11 +60,11 @@ def suites() -> Iterator[Suite]:
     """The published files; every line of a file is of one format and one ruleset."""
     for file in sorted(CASES.glob("*.jsonl")):
         cases = list(lines([file]))
-        fmt = catalogue.get(cases[0].format)
+        fmt = get_format(cases[0].format)
         material = Material(fmt, cases)
         ruleset = cases[0].ruleset
         named = (material.ruleset_of(cases[0]) or "") if ruleset else ""
-        yield Suite(file.name, material, ruleset, rulesets.newest(fmt, named) if named else "")
+        yield Suite(file.name, material, ruleset, rulesets.newest_ruleset(fmt, named) if named else "")
 
 
 def compatible(material: Material, case: Case, ruleset: str) -> bool | None:
@@ -83,7 +84,7 @@ def is_right(suite: Suite, case: Case) -> bool:
         parsed: Any = suite.material.format.parse(case.text, {}, strict=case.valid is not None)
     except MalformedSchema:
         return case.valid is False
-    canonical = suite.material.format.canonical(parsed, Form.CANONICAL).decode()
+    canonical = suite.material.format.canonical(parsed, TextForm.CANONICAL).decode()
     rabin = suite.material.format.fingerprints(parsed).get("rabin", b"")
     return (
         case.valid is not False
@@ -112,7 +113,7 @@ def crossed(suite: Suite) -> Iterator[tuple[str, ...]]:
         for case in asked:
             verdict = compatible(suite.material, case, ruleset)
             seen["same" if verdict is case.compatible else "laxer" if verdict else "stricter"] += 1
-        name = rulesets.newest(suite.material.format, ruleset)
+        name = rulesets.newest_ruleset(suite.material.format, ruleset)
         counts = tuple(str(seen[key]) for key in ("same", "stricter", "laxer"))
         yield (f"`{suite.file}`", f"`{suite.ruleset}`", f"`{name}`", str(len(asked)), *counts)
 

@@ -27,7 +27,8 @@ from stele.apis.pravega.faults import FAULTS as PRAVEGA_FAULTS
 from stele.apis.rocketmq.faults import FAULTS as ROCKETMQ_FAULTS
 from stele.apis.schema_repo.faults import FAULTS as REPO_FAULTS
 from stele.cli.app import app as command_line
-from stele.formats import catalogue, lint, rulesets
+from stele.formats import lint, rulesets
+from stele.formats.registry import get_format
 from stele.server.dialects import DIALECTS, Dialect
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
@@ -308,16 +309,20 @@ def _type(text: str) -> str:
 
 def rulesets_page() -> str:
     """Compatibility rulesets and lint rules, by format."""
-    formats = [catalogue.get(name) for name in BUILT_IN]
+    formats = [get_format(name) for name in BUILT_IN]
     rows = [("format", "ruleset", "what it holds a change to")]
     for fmt in formats:
         rows += [
-            (fmt.name, f"`{name}`" + (" (default)" if name == fmt.rulesets[0] else ""), rulesets.summary(fmt, name))
+            (
+                fmt.name,
+                f"`{name}`" + (" (default)" if name == fmt.rulesets[0] else ""),
+                rulesets.ruleset_summary(fmt, name),
+            )
             for name in fmt.rulesets
         ]
     advice = [("rule", "asks that", "formats")]
     for rule, sentence in lint.RULES.items():
-        having = [fmt.name for fmt in formats if rule in lint.rules_of(fmt)]
+        having = [fmt.name for fmt in formats if rule in lint.lint_rules_of(fmt)]
         advice.append((f"`{rule}`", sentence, ", ".join(having)))
     return (
         "# Rules\n\n## Compatibility\n\nName one in a policy, a check or a diff; without `@version` the one the "

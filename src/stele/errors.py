@@ -51,8 +51,8 @@ class NotFound(SteleError):
     """The thing named in the request does not exist, or is not visible to this kind of request."""
 
 
-class SpaceNotFound(NotFound):
-    """No space of that name holds anything."""
+class NamespaceNotFound(NotFound):
+    """No namespace of that name holds anything."""
 
 
 class SubjectNotFound(NotFound):
@@ -80,7 +80,7 @@ class ContentNotFound(NotFound):
 
 
 class SettingNotFound(NotFound):
-    """The subject or space has no policy or mode of its own."""
+    """The subject or namespace has no policy or mode of its own."""
 
     def __init__(self, subject: str, setting: str) -> None:
         super().__init__(f"Subject '{subject}' does not have subject-level {setting} configured")
@@ -132,18 +132,18 @@ class InUse(Conflict):
 
 
 class NotEmpty(Conflict):
-    """A space that still holds subjects cannot be removed."""
+    """A namespace that still holds subjects cannot be removed."""
 
-    def __init__(self, space: str) -> None:
-        super().__init__(f"The space '{space}' is not empty.")
-        self.space = space
+    def __init__(self, namespace: str) -> None:
+        super().__init__(f"The namespace '{namespace}' is not empty.")
+        self.space = namespace
 
 
 class PreconditionFailed(Conflict):
     """A conditional write found another value than the one it expected."""
 
 
-class AlreadyRetired(Conflict):
+class AlreadySoftDeleted(Conflict):
     """Soft-deleted twice; ask for permanent deletion instead."""
 
     def __init__(self, subject: str, version: int | None = None) -> None:
@@ -153,7 +153,7 @@ class AlreadyRetired(Conflict):
         self.version = version
 
 
-class NotRetired(Conflict):
+class NotSoftDeleted(Conflict):
     """Permanent deletion before soft deletion."""
 
     def __init__(self, subject: str, version: int | None = None) -> None:
@@ -178,7 +178,7 @@ _LONGEST = 500
 """Characters of one part of a message about a schema: what is wrong may quote a name as long as the schema allows."""
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 101]} … {text[-100:]}"
 
 
@@ -198,9 +198,9 @@ class MalformedSchema(Invalid):
         path: str | None = None,
         expected: str | None = None,
     ) -> None:
-        why = _shortened(why)
-        place = f"line {line}, column {column}: " if line is not None else f"{_shortened(path)}: " if path else ""
-        wanted = f" (expected {_shortened(expected)})" if expected else ""
+        why = _shorten(why)
+        place = f"line {line}, column {column}: " if line is not None else f"{_shorten(path)}: " if path else ""
+        wanted = f" (expected {_shorten(expected)})" if expected else ""
         super().__init__(f"{place}{why}{wanted}")
         self.why = why
         self.line = line
@@ -214,7 +214,7 @@ class UnresolvedReference(MalformedSchema):
 
 
 class FormatMismatch(Invalid):
-    """The subject or space takes schemas of another format."""
+    """The subject or namespace takes schemas of another format."""
 
 
 class UnknownFormat(Invalid):
@@ -268,10 +268,10 @@ class IdMismatch(Invalid):
 class IdTaken(IdMismatch):
     """An imported id stands for another schema already."""
 
-    def __init__(self, gid: int, space: str) -> None:
-        super().__init__(f"id {gid} of space '{space}' belongs to another schema")
-        self.gid = gid
-        self.space = space
+    def __init__(self, schema_id: int, namespace: str) -> None:
+        super().__init__(f"id {schema_id} of namespace '{namespace}' belongs to another schema")
+        self.gid = schema_id
+        self.space = namespace
 
 
 class TooLarge(Invalid):
@@ -288,10 +288,10 @@ class Refused(SteleError):
 class ReadOnly(Refused):
     """The mode in force forbids the write; `how` is the part of the sentence that says which mode."""
 
-    def __init__(self, message: str, *, subject: str = "", space: str = "", how: str = "in read-only mode") -> None:
+    def __init__(self, message: str, *, subject: str = "", namespace: str = "", how: str = "in read-only mode") -> None:
         super().__init__(message)
         self.subject = subject
-        self.space = space
+        self.space = namespace
         self.how = how
 
 

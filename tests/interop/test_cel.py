@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from stele.client import ResolvedSchema, Rule
 from stele.client.serdes.rules import Mode, Record, RuleContext, Tools
 from stele.client.serdes.rules.cel import CelExecutor
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 
 VALUE = {
     "a": 1,
@@ -119,7 +119,7 @@ def test_values(expression: str) -> None:
 @pytest.mark.parametrize("expression", split(MESSAGE_EXPRESSIONS))
 def test_messages(expression: str) -> None:
     """As a condition where it is one, else as a transformation, on a Protobuf message."""
-    message: Any = catalogue.get("protobuf").parse(PROTO.encode(), {}).message_class()()
+    message: Any = get_format("protobuf").parse(PROTO.encode(), {}).message_class()()
     given = {"id": 7, "note": "n", "first": {"text": "f"}, "lines": [{"text": "a"}], "counts": {"k": 1}, "right": 3}
     times = {"at": "2026-01-02T03:04:05Z", "took": "1.5s", "number": 7, "raw": "AP8="}
     json_format.ParseDict(given | times, message)

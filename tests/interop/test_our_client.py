@@ -10,7 +10,7 @@ import pytest
 from stele import errors
 from stele.client import (
     AsyncSchemaRegistryClient,
-    ConfigUpdate,
+    ConfigUpdateRequest,
     Metadata,
     Older,
     ResponseError,
@@ -79,8 +79,8 @@ def test_hard_names(ours: SchemaRegistryClient, name: str) -> None:
         assert ours.register(subject, ONE).id == ours.version(subject, 1).id
         assert ours.version(subject, 1).subject == subject
         assert subject in ours.subjects()
-        assert ours.set_config("FULL", subject).compatibility == "FULL"
-        assert ours.config(subject).compatibility == "FULL"
+        assert ours.set_config("FULL", subject).compatibility_level == "FULL"
+        assert ours.config(subject).compatibility_level == "FULL"
     finally:
         purge(ours, subject)
 
@@ -102,7 +102,7 @@ def test_errors_are_the_librarys_own(ours: SchemaRegistryClient, subject: str) -
         ours.register(subject, Schema("{"))
     with pytest.raises(errors.Incompatible):
         ours.register(subject, BAD)
-    with pytest.raises(errors.NotRetired):
+    with pytest.raises(errors.NotSoftDeleted):
         ours.delete_subject(subject, permanent=True)
     with pytest.raises(errors.SettingNotFound):
         ours.config(subject)
@@ -118,7 +118,7 @@ def test_deletion_in_two_steps(ours: SchemaRegistryClient, subject: str) -> None
     assert ours.delete_version(subject, 1) == 1
     assert ours.versions(subject) == [2]
     assert ours.versions(subject, deleted=True) == [1, 2]
-    with pytest.raises(errors.AlreadyRetired):
+    with pytest.raises(errors.AlreadySoftDeleted):
         ours.delete_version(subject, 1)
     assert ours.delete_version(subject, 1, permanent=True) == 1
     assert ours.delete_version(subject, "latest") == 2
@@ -141,9 +141,9 @@ def test_references(ours: SchemaRegistryClient, subject: str) -> None:
 
 def test_compatibility(ours: SchemaRegistryClient, subject: str) -> None:
     """Verdicts come with reasons, against one version and as registration would decide."""
-    assert ours.check_compatibility(subject, TWO).compatible
+    assert ours.check_compatibility(subject, TWO).is_compatible
     refused = ours.check_compatibility(subject, BAD, 1)
-    assert not refused.compatible
+    assert not refused.is_compatible
     assert refused.messages
 
 
@@ -157,11 +157,12 @@ def test_stateless_check(ours: SchemaRegistryClient) -> None:
 
 def test_settings(ours: SchemaRegistryClient, subject: str) -> None:
     """Config and mode are set, read, inherited and dropped."""
-    assert ours.set_config(ConfigUpdate(compatibility="NONE", normalize=True), subject).compatibility == "NONE"
+    change = ConfigUpdateRequest(compatibility="NONE", normalize=True)
+    assert ours.set_config(change, subject).compatibility_level == "NONE"
     assert ours.config(subject).normalize is True
-    assert ours.config(subject, default_to_global=True).compatibility == "NONE"
-    assert ours.delete_config(subject).compatibility == "NONE"
-    assert ours.config().compatibility
+    assert ours.config(subject, default_to_global=True).compatibility_level == "NONE"
+    assert ours.delete_config(subject).compatibility_level == "NONE"
+    assert ours.config().compatibility_level
     assert ours.set_mode("READONLY", subject) == "READONLY"
     with pytest.raises(errors.ReadOnly):
         ours.register(subject, TWO)

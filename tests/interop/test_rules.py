@@ -18,7 +18,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from confluent_kafka.serialization import SerializationError
 from tests.interop.rule_cases import AVRO, PROTOBUF, SECRET, Case, avro_case, json_case, protobuf_case
 
-from stele.client import ConfigUpdate, Kek, Metadata, Rule, SchemaRegistryClient
+from stele.client import ConfigUpdateRequest, Kek, Metadata, Rule, SchemaRegistryClient
 from stele.client.serdes import (
     AvroSerializer,
     Headers,
@@ -201,7 +201,7 @@ def test_migrations(case: Case, ours: SchemaRegistryClient, theirs: TheirClient,
     """Readers of the newest version see old records brought there by the rules of each version between, and readers
     of an old version see new records brought back."""
     subject = f"{topic}-value"
-    ours.set_config(ConfigUpdate(compatibility="NONE"), subject)
+    ours.set_config(ConfigUpdateRequest(compatibility="NONE"), subject)
     if case.name == "AVRO":
         case.value.pop("raw")
     ours.register(subject, case.schema(text=named(case, "note"), metadata=Metadata(properties={"mark": "first"})))
@@ -227,7 +227,7 @@ def test_identity_in_a_header(case: Case, ours: SchemaRegistryClient, theirs: Th
     """Encrypted payloads and migrations, where the record's header has the schema's identity."""
     whole = Rule("all", mode="WRITEREAD", type="ENCRYPT_PAYLOAD", params=encrypting(f"kek-{topic}").params)
     subject = f"{topic}-value"
-    ours.set_config(ConfigUpdate(compatibility="NONE"), subject)
+    ours.set_config(ConfigUpdateRequest(compatibility="NONE"), subject)
     if case.name == "AVRO":
         case.value.pop("raw")
     ours.register(subject, case.schema(text=named(case, "note"), rule_set={"encoding_rules": [whole]}))

@@ -8,24 +8,24 @@ from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
-    Declared,
     Duration,
     Enumeration,
-    Field,
+    EnumSymbol,
     Fixed,
-    Kind,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
 
 NASTY = [
@@ -38,23 +38,23 @@ NAMES = st.sampled_from(NASTY) | st.text(max_size=8)
 SPACES = ["", "a", "acme", "a.google", "google", "google.protobuf", "Acme.Orders", "A", "A.B", "a..b", "confluent.type"]
 
 _LEAVES: st.SearchStrategy[Type] = st.one_of(
-    st.sampled_from(Kind).map(Scalar),
+    st.sampled_from(ScalarKind).map(Scalar),
     st.builds(Decimal, st.none() | st.integers(1, 60), st.integers(-2, 12)),
-    st.builds(Time, st.sampled_from(Unit)),
-    st.builds(Timestamp, st.sampled_from(Unit), st.booleans()),
-    st.builds(Duration, st.sampled_from(Unit), st.booleans()),
+    st.builds(Time, st.sampled_from(TimeUnit)),
+    st.builds(Timestamp, st.sampled_from(TimeUnit), st.booleans()),
+    st.builds(Duration, st.sampled_from(TimeUnit), st.booleans()),
 )
 
 
 def types(names: list[str]) -> st.SearchStrategy[Type]:
     """Types that may use the named ones."""
-    leaves = _LEAVES | st.sampled_from(names).map(Named) if names else _LEAVES
+    leaves = _LEAVES | st.sampled_from(names).map(TypeReference) if names else _LEAVES
     return st.recursive(
         leaves,
         lambda inner: st.one_of(
             st.builds(Array, inner, st.booleans()),
-            st.builds(Map, inner, st.sampled_from(Kind).map(Scalar), st.booleans()),
-            st.lists(st.builds(Option, inner, NAMES), min_size=2, max_size=3).map(lambda each: Union(tuple(each))),
+            st.builds(Map, inner, st.sampled_from(ScalarKind).map(Scalar), st.booleans()),
+            st.lists(st.builds(UnionOption, inner, NAMES), min_size=2, max_size=3).map(lambda each: Union(tuple(each))),
         ),
         max_leaves=4,
     )
@@ -66,17 +66,17 @@ def models(draw: st.DrawFn) -> Model:
     pairs = draw(st.lists(st.tuples(st.sampled_from(SPACES), NAMES), max_size=6))
     names = list(dict.fromkeys(f"{space}.{name}" if space else name for space, name in pairs))
     kinds = types(names)
-    declared: dict[str, Declared] = {}
+    declared: dict[str, NamedType] = {}
     for name in names:
         declared[name] = draw(st.one_of(_records(name, kinds), _records(name, kinds), _enums(name), _fixed(name)))
     return Model(draw(kinds), declared, nullable=draw(st.booleans()), doc=draw(NAMES))
 
 
 @st.composite
-def _records(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) -> Record:
+def _records(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) -> RecordType:
     names = draw(st.lists(NAMES, max_size=5, unique=True))
     made = st.builds(
-        Field,
+        RecordField,
         st.just(""),
         kinds,
         nullable=st.booleans(),
@@ -91,9 +91,9 @@ def _records(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) -> Reco
     for each in names:
         drawn = draw(made)
         values = {key: getattr(drawn, key) for key in drawn.__struct_fields__}
-        fields.append(Field(**(values | {"name": each})))
+        fields.append(RecordField(**(values | {"name": each})))
     groups = draw(st.dictionaries(NAMES, st.lists(st.sampled_from(names), max_size=3), max_size=2)) if names else {}
-    return Record(
+    return RecordType(
         name,
         tuple(fields),
         doc=draw(NAMES),
@@ -105,7 +105,7 @@ def _records(draw: st.DrawFn, name: str, kinds: st.SearchStrategy[Type]) -> Reco
 @st.composite
 def _enums(draw: st.DrawFn, name: str) -> Enumeration:
     numbers = st.none() | st.integers(-3, 5) | st.just(1 << 40)
-    symbols = draw(st.lists(st.builds(Symbol, NAMES, numbers, NAMES), max_size=5, unique_by=lambda each: each.name))
+    symbols = draw(st.lists(st.builds(EnumSymbol, NAMES, numbers, NAMES), max_size=5, unique_by=lambda each: each.name))
     default = draw(st.sampled_from(["", *(symbol.name for symbol in symbols)]))
     return Enumeration(name, tuple(symbols), default=default, doc=draw(NAMES))
 

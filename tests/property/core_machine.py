@@ -15,27 +15,27 @@ from hypothesis import strategies as st
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.chains import ids_of, uses_of
+from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import Decision, decide
-from stele.core.events import Record, Stamp, decode_record, encode_record
+from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.findings import Finding
 from stele.core.fold import fold_record
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.core.model import (
     Binding,
-    Document,
-    Level,
+    ComparisonScope,
     Mode,
     Numbering,
     Reference,
-    Scope,
+    SchemaDocument,
+    SettingsLevel,
     Subject,
     SubjectKey,
     Version,
 )
-from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, Extent, Policy, Reach
-from stele.core.questions import Question, Undecided
+from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, Policy, RangeKind, VersionRange
 from stele.core.state import State
+from stele.core.traversal import list_entries, list_versions_of_entry
 from stele.errors import SteleError
 
 SPACES = ("", "ö")
@@ -44,12 +44,12 @@ TEXTS = tuple(b'{"type":"text","number":%d}' % min(number, 3) for number in rang
 NUMBER_OF = {hashlib.sha256(text).digest(): number for number, text in enumerate(TEXTS[:4])}
 
 
-def document(number: int) -> Document:
+def document(number: int) -> SchemaDocument:
     """Text `number`: 0 and 1 print alike; 3 is of another type, 4 the same text in another format."""
     text = TEXTS[number]
     digests = {"print": hashlib.sha256(bytes([number // 2])).digest(), "md5": hashlib.md5(text).digest()}
     kind = ("json", "") if number == 4 else ("avro", "Other" if number == 3 else "Rec")
-    return Document(text, hashlib.sha256(text).digest(), *kind, digests)
+    return SchemaDocument(text, hashlib.sha256(text).digest(), *kind, digests)
 
 
 def reads(reader: int, writer: int) -> bool:
@@ -57,7 +57,7 @@ def reads(reader: int, writer: int) -> bool:
     return (reader - writer) % 5 in {0, 1, 2}
 
 
-def verdict(question: Question) -> tuple[Finding, ...]:
+def verdict(question: CompatibilityRequest) -> tuple[Finding, ...]:
     """The answer to a question, by `reads`."""
     reader, writer = NUMBER_OF[question.reader.sha], NUMBER_OF[question.writer.sha]
     return () if reads(reader, writer) else (Finding("NO", f"{reader}<{writer}"),)
@@ -73,16 +73,18 @@ def _rarely(values: st.SearchStrategy[Any], usual: Any = None) -> st.SearchStrat
 keys = st.sampled_from([*(SubjectKey(space, name) for space in SPACES for name in NAMES), *[SubjectKey("", "a")] * 9])
 ordinals = st.sampled_from([1, 1, 2, 2, 3, 4])
 levels = st.one_of(
-    st.just(Level()), st.sampled_from(SPACES).map(Level), keys.map(lambda key: Level(key.space, key.name))
+    st.just(SettingsLevel()),
+    st.sampled_from(SPACES).map(SettingsLevel),
+    keys.map(lambda key: SettingsLevel(key.namespace, key.name)),
 )
 policies = st.one_of(
     st.sampled_from([*POLICIES.values(), DENY_ALL, ALLOW_ANY]),
-    st.builds(Policy, backward=st.builds(Extent, st.just(Reach.SINCE), ordinals)),
+    st.builds(Policy, backward=st.builds(VersionRange, st.just(RangeKind.SINCE), ordinals)),
 )
 defaults = st.builds(
     cmd.SubjectDefaults,
     numbering=st.sampled_from(Numbering),
-    scope=st.sampled_from(Scope),
+    comparison_scope=st.sampled_from(ComparisonScope),
     policy=st.none() | policies,
     create=_rarely(st.just(False), True),
 )
@@ -98,48 +100,58 @@ bindings = st.builds(
     resource_id=st.sampled_from(["", "1", "2"]),
 )
 registers = st.builds(
-    cmd.Register,
+    cmd.RegisterSchema,
     key=keys,
     document=st.sampled_from([0, 0, 1, 1, 2, 2, 3, 4]).map(document) | _rarely(st.none(), document(0)),
     references=_rarely(keys.map(lambda key: (Reference("r", *key, 1),)), ()),
     metadata=_rarely(st.sampled_from("12").map(lambda value: Metadata(properties={"group": value}))),
     equality=st.sampled_from([cmd.Equality.IDENTITY] * 4 + list(cmd.Equality)),
     equality_digest=st.just("print"),
-    check=st.sampled_from([cmd.Check.POLICY, cmd.Check.POLICY, cmd.Check.SKIP]),
-    ordinal=_rarely(ordinals),
-    gid=_rarely(st.integers(1, 6)),
-    latest=_rarely(st.integers(0, 3)),
+    check=st.sampled_from([cmd.CompatibilityCheck.POLICY, cmd.CompatibilityCheck.POLICY, cmd.CompatibilityCheck.SKIP]),
+    version_number=_rarely(ordinals),
+    schema_id=_rarely(st.integers(1, 6)),
+    expected_latest=_rarely(st.integers(0, 3)),
     policy=_rarely(policies),
     defaults=defaults,
     description=st.sampled_from(["", "", "told"]),
     media_type=st.sampled_from(["", "", "text/a"]),
     origin_uri=_rarely(st.sampled_from(["u:1", "u:2"])),
-    about=_rarely(st.builds(cmd.About, st.sampled_from([None, "z"]), st.sampled_from([{}, {"d": {"k": 1}}]))),
+    subject_update=_rarely(
+        st.builds(cmd.SubjectUpdate, st.sampled_from([None, "z"]), st.sampled_from([{}, {"d": {"k": 1}}]))
+    ),
     bindings=_rarely(st.lists(bindings, min_size=1, max_size=2).map(tuple), ()),
 )
 removals = st.sampled_from(
-    [cmd.Removal.RETIRE, cmd.Removal.RETIRE, cmd.Removal.PURGE, cmd.Removal.PURGE, cmd.Removal.CLOSE]
+    [cmd.DeleteMode.SOFT, cmd.DeleteMode.SOFT, cmd.DeleteMode.HARD, cmd.DeleteMode.HARD, cmd.DeleteMode.END_INCARNATION]
 )
 deletions = st.one_of(
     st.builds(cmd.DeleteVersion, keys, st.none() | ordinals, removals),
     st.builds(cmd.DeleteVersion, keys, ordinals, removals),
-    st.builds(cmd.DeleteSubject, keys, removals, latest=_rarely(st.integers(0, 2))),
+    st.builds(cmd.DeleteSubject, keys, removals, expected_latest=_rarely(st.integers(0, 2))),
 )
 adoptions = st.lists(
     st.tuples(st.sampled_from(["avro", "json"]), st.sampled_from(["strict", "loose"]), st.integers(0, 3)), max_size=3
 ).map(tuple)
 catalogue = st.one_of(
-    st.builds(cmd.DeleteSpace, st.sampled_from(SPACES), _rarely(st.just(cmd.Contents.CLOSE), cmd.Contents.REFUSE)),
-    _rarely(st.builds(cmd.CloseSubjects, st.sampled_from(SPACES)), cmd.DeleteSpace("ö")),
-    st.builds(cmd.CreateSpace, st.sampled_from(SPACES), st.booleans(), description=st.sampled_from(["", "x"])),
+    st.builds(
+        cmd.DeleteNamespace,
+        st.sampled_from(SPACES),
+        _rarely(st.just(cmd.SubjectsPresent.END_INCARNATIONS), cmd.SubjectsPresent.REFUSE),
+    ),
+    _rarely(st.builds(cmd.EndIncarnations, st.sampled_from(SPACES)), cmd.DeleteNamespace("ö")),
+    st.builds(cmd.CreateNamespace, st.sampled_from(SPACES), st.booleans(), description=st.sampled_from(["", "x"])),
     st.builds(cmd.CreateSubject, keys, defaults),
     st.builds(cmd.ChangeSubject, keys, st.sampled_from(["", "y"]), default_version=st.none() | ordinals),
     st.builds(cmd.AddCodec, keys, st.sampled_from(["gzip", "snappy"])),
     st.builds(cmd.AssignEncoding, keys, ordinals, st.sampled_from(["", "", "gzip"])),
     st.builds(cmd.AssignEncoding, keys, ordinals),
-    st.builds(cmd.Bind, bindings),
-    st.builds(cmd.Unbind, bindings.map(lambda binding: binding.key)),
-    st.builds(cmd.ChangeBindings, st.lists(bindings, max_size=2).map(tuple), seen=st.none() | st.just(frozenset())),
+    st.builds(cmd.AddBinding, bindings),
+    st.builds(cmd.RemoveBinding, bindings.map(lambda binding: binding.key)),
+    st.builds(
+        cmd.ChangeBindings,
+        st.lists(bindings, max_size=2).map(tuple),
+        expected_bindings=st.none() | st.just(frozenset()),
+    ),
     st.builds(cmd.AdoptRulesets, adoptions, st.booleans()),
     st.builds(
         cmd.ChangeItems,
@@ -161,15 +173,15 @@ settings_changes = st.one_of(
 modes = st.one_of(
     st.builds(cmd.SetMode, levels, st.none() | st.sampled_from([Mode.IMPORT, *Mode]), st.booleans()),
     st.builds(cmd.ClearMode, levels, st.booleans()),
-    st.just(cmd.ClearMode(Level(), recursive=True)),
-    st.just(cmd.ClearMode(Level(), recursive=True)),
+    st.just(cmd.ClearMode(SettingsLevel(), recursive=True)),
+    st.just(cmd.ClearMode(SettingsLevel(), recursive=True)),
 )
 imports = st.builds(
-    cmd.Register,
+    cmd.RegisterSchema,
     keys,
     st.integers(0, 4).map(document),
-    ordinal=st.none() | ordinals,
-    gid=st.integers(1, 5),
+    version_number=st.none() | ordinals,
+    schema_id=st.integers(1, 5),
     at=_rarely(st.integers(0, 9)),
 )
 _MIX = [registers] * 10 + [imports] + [deletions] * 5 + [catalogue] * 3 + [settings_changes] * 2 + [modes]
@@ -178,7 +190,7 @@ commands: st.SearchStrategy[cmd.Command] = st.sampled_from(_MIX).flatmap(lambda 
 
 def _wiped(key: SubjectKey, ordinal: int | None) -> list[cmd.Command]:
     """Both steps of a deletion, which chance alone seldom takes."""
-    steps = (cmd.Removal.RETIRE, cmd.Removal.PURGE)
+    steps = (cmd.DeleteMode.SOFT, cmd.DeleteMode.HARD)
     if ordinal is None:
         return [cmd.DeleteSubject(key, removal) for removal in steps]
     return [cmd.DeleteVersion(key, ordinal, removal) for removal in steps]
@@ -192,20 +204,23 @@ sequences = st.lists(_steps, min_size=12, max_size=40).map(lambda steps: [one fo
 # --- executing ------------------------------------------------------------------------------------------------------
 
 
-def stamp(number: int) -> Stamp:
+def stamp(number: int) -> EventMetadata:
     """The stamp of command `number`: no two are alike."""
-    return Stamp(number.to_bytes(16, "big"), 1_700_000_000_000 + number, "ann" if number % 3 else "", "test")
+    return EventMetadata(number.to_bytes(16, "big"), 1_700_000_000_000 + number, "ann" if number % 3 else "", "test")
 
 
 def decided(
-    state: State, command: cmd.Command, by: Stamp, asked: dict[Question, tuple[Finding, ...]] | None = None
+    state: State,
+    command: cmd.Command,
+    by: EventMetadata,
+    asked: dict[CompatibilityRequest, tuple[Finding, ...]] | None = None,
 ) -> Decision:
     """Decide, answering the questions as the shell does: in order, up to the first that refuses."""
-    verdicts: dict[Question, tuple[Finding, ...]] = {} if asked is None else asked
+    verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {} if asked is None else asked
     while True:
         try:
             return decide(state, command, by, verdicts)
-        except Undecided as undecided:
+        except VerdictsRequired as undecided:
             for question in undecided.questions:
                 verdicts[question] = verdict(question)
                 if verdicts[question]:
@@ -224,7 +239,7 @@ class Node:
         for seq in range(self.state.seq + 1, len(self.log) + 1):
             fold_record(self.state, seq, decode_record(self.log[seq - 1]))
 
-    def execute(self, command: cmd.Command, by: Stamp) -> cmd.Outcome | SteleError:
+    def execute(self, command: cmd.Command, by: EventMetadata) -> cmd.Outcome | SteleError:
         """Decide on what is known; append if nobody was faster, else catch up and decide again."""
         while True:
             try:
@@ -238,7 +253,7 @@ class Node:
                 continue
             assert decision is not None
             if decision.events:
-                self.log.append(encode_record(Record(by, decision.events)))
+                self.log.append(encode_record(LogRecord(by, decision.events)))
                 self.catch_up()
             return decision.outcome
 
@@ -268,23 +283,28 @@ def facts(state: State) -> Mapping[str, Any]:
         "referrers": {target: [row.uid for row in rows] for target, rows in state.referrers.items()},
         "contents": {
             (row.sha, row.format): (
-                state.text(row),
-                state.digests(row),
-                state.seq_of(row),
-                sorted((known.space, known.gid) for known in ids_of(row)),
+                state.get_text(row),
+                state.get_digests(row),
+                state.get_seq(row),
+                sorted((known.namespace, known.schema_id) for known in list_entries(row)),
             )
-            for row in queries.contents(state)
+            for row in queries.list_contents(state)
         },
         "spaces": {
             name: {
                 **_plain(space, "subjects", "gids"),
                 "gids": {
-                    gid: (row.content.sha, row.content.format, row.attachments, [use.uid for use in uses_of(row)])
-                    for gid, row in space.gids.items()
+                    gid: (
+                        row.content.sha,
+                        row.content.format,
+                        row.attachments,
+                        [use.uid for use in list_versions_of_entry(row)],
+                    )
+                    for gid, row in space.schema_entries.items()
                 },
                 "subjects": {name: _subject(subject) for name, subject in space.subjects.items()},
             }
-            for name, space in state.spaces.items()
+            for name, space in state.namespaces.items()
         },
     }
 
@@ -294,7 +314,12 @@ def _subject(subject: Subject) -> Mapping[str, Any]:
 
 
 def _version(row: Version) -> Mapping[str, Any]:
-    links = {"schema": (row.schema.space, row.schema.gid), "subject": row.subject.uid, "uid": row.uid, "at": row.at}
+    links = {
+        "schema": (row.schema.namespace, row.schema.schema_id),
+        "subject": row.subject.uid,
+        "uid": row.uid,
+        "at": row.at,
+    }
     return {**_plain(row, "schema", "subject", "next_use"), **links}
 
 
@@ -307,4 +332,4 @@ def _plain(struct: msgspec.Struct, *links: str) -> dict[str, Any]:
 
 def all_subjects(state: State) -> list[Subject]:
     """Present and closed subjects."""
-    return [*state.closed, *(row for space in state.spaces.values() for row in space.subjects.values())]
+    return [*state.closed, *(row for space in state.namespaces.values() for row in space.subjects.values())]

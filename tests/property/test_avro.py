@@ -12,7 +12,7 @@ import fastavro
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import DataError, Invalid, MalformedSchema
 from stele.formats.avro import AVRO, AvroSchema
 
@@ -42,7 +42,7 @@ def rules(reader: Any, writer: Any) -> set[tuple[str, str]]:
 @given(schemas())
 def test_printing_is_stable(schema: Any) -> None:
     """What was printed parses back to something that prints the same, in every form."""
-    for form in Form if standing_alone(schema) else (Form.PRINTED, Form.NORMALIZED):
+    for form in TextForm if standing_alone(schema) else (TextForm.PRINTED, TextForm.NORMALIZED):
         once = AVRO.canonical(parse(schema), form)
         assert AVRO.canonical(AVRO.parse(once, {}, strict=False), form) == once
 
@@ -52,10 +52,10 @@ def test_printing_is_stable(schema: Any) -> None:
 def test_every_form_means_the_same(schema: Any) -> None:
     """Printing in one form does not change what the others, and compatibility, see."""
     original = parse(schema)
-    for form in (Form.PRINTED, Form.NORMALIZED):
+    for form in (TextForm.PRINTED, TextForm.NORMALIZED):
         again = AVRO.parse(AVRO.canonical(original, form), {})
-        assert AVRO.canonical(again, Form.CANONICAL) == AVRO.canonical(original, Form.CANONICAL)
-        assert AVRO.canonical(again, Form.NORMALIZED) == AVRO.canonical(original, Form.NORMALIZED)
+        assert AVRO.canonical(again, TextForm.CANONICAL) == AVRO.canonical(original, TextForm.CANONICAL)
+        assert AVRO.canonical(again, TextForm.NORMALIZED) == AVRO.canonical(original, TextForm.NORMALIZED)
         assert AVRO.check(again, original) == AVRO.check(original, again) == AVRO.check(original, original)
 
 
@@ -75,7 +75,7 @@ def test_fingerprints_ignore_style(schema: Any) -> None:
     plain = parse(schema)
     spaced = AVRO.parse(json.dumps(schema, indent=3).encode(), {})
     assert AVRO.fingerprints(plain) == AVRO.fingerprints(spaced) == AVRO.fingerprints(parse(_without_docs(schema)))
-    assert AVRO.canonical(plain, Form.NORMALIZED) == AVRO.canonical(spaced, Form.NORMALIZED)
+    assert AVRO.canonical(plain, TextForm.NORMALIZED) == AVRO.canonical(spaced, TextForm.NORMALIZED)
 
 
 @FAST
@@ -120,8 +120,8 @@ def test_texts_are_those_of_java(schema: Any) -> None:
     except JavaError:
         assume(False)
     ours = parse(schema)
-    assert AVRO.canonical(ours, Form.PRINTED).decode() == printed
-    assert AVRO.canonical(ours, Form.CANONICAL).decode() == java().canonical(text)
+    assert AVRO.canonical(ours, TextForm.PRINTED).decode() == printed
+    assert AVRO.canonical(ours, TextForm.CANONICAL).decode() == java().canonical(text)
     assert AVRO.fingerprints(ours)["rabin"] == java().rabin(text)
 
 
@@ -141,13 +141,13 @@ def test_examples_fit_and_come_back(schema: Any) -> None:
     if not standing_alone(schema):
         return
     try:
-        known = fastavro.parse_schema(json.loads(AVRO.canonical(parsed, Form.CANONICAL)), named_schemas={})
+        known = fastavro.parse_schema(json.loads(AVRO.canonical(parsed, TextForm.CANONICAL)), named_schemas={})
     except fastavro.schema.UnknownType:
         return  # from inside a namespace fastavro does not find types without one
     raw = fastavro.schemaless_reader(io.BytesIO(data), known, None)
     out = io.BytesIO()
     fastavro.schemaless_writer(out, known, raw)
-    assert AVRO.codec(AVRO.parse(AVRO.canonical(parsed, Form.CANONICAL), {})).decode(data) == raw
+    assert AVRO.codec(AVRO.parse(AVRO.canonical(parsed, TextForm.CANONICAL), {})).decode(data) == raw
 
 
 @FAST
@@ -192,5 +192,5 @@ def test_any_bytes_parse_or_say_why(text: bytes) -> None:
 def test_numbers_survive_printing(value: float) -> None:
     """A double printed in Java's notation reads back as the same double."""
     text = json.dumps({"type": "int", "x": value}).encode()
-    printed = AVRO.canonical(AVRO.parse(text, {}), Form.PRINTED)
+    printed = AVRO.canonical(AVRO.parse(text, {}), TextForm.PRINTED)
     assert json.loads(printed)["x"] == value

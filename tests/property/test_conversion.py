@@ -11,13 +11,13 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import CannotConvert, MalformedSchema
 from stele.formats.avro import AVRO
-from stele.formats.conversion.convert import convert
-from stele.formats.conversion.data import datum as read
-from stele.formats.conversion.data import plain
-from stele.formats.conversion.model import Loss, Model, Record
+from stele.formats.conversion.convert import convert_schema
+from stele.formats.conversion.json_values import from_json_value as read
+from stele.formats.conversion.json_values import to_json_value
+from stele.formats.conversion.model import Loss, Model, RecordType
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
 
@@ -41,14 +41,14 @@ def hurt(losses: list[Loss], *besides: str) -> bool:
 def test_avro_comes_back(schema: Any) -> None:
     """Avro to Avro is the same schema but for what is reported, and the second time nothing is left to report."""
     source = AVRO.parse(json.dumps(schema).encode(), {})
-    made = convert(AVRO, source, AVRO)
+    made = convert_schema(AVRO, source, AVRO)
     again = AVRO.parse(made.text, {})
     if {loss.what for loss in made.losses} <= HARMLESS:
-        assert AVRO.canonical(again, Form.CANONICAL) == AVRO.canonical(source, Form.CANONICAL)
+        assert AVRO.canonical(again, TextForm.CANONICAL) == AVRO.canonical(source, TextForm.CANONICAL)
     model, losses = AVRO.to_model(again)
     assert model == AVRO.to_model(source)[0]
     assert {loss.what for loss in losses} <= {"UNION_ORDER"}
-    assert convert(AVRO, again, AVRO).text == made.text
+    assert convert_schema(AVRO, again, AVRO).text == made.text
 
 
 @FAST
@@ -56,15 +56,15 @@ def test_avro_comes_back(schema: Any) -> None:
 def test_avro_data_fit_the_json_schema(schema: Any, draw: st.DataObject) -> None:
     """A datum of an Avro schema, in neutral JSON, fits the JSON Schema made from it, and leads back to its bytes."""
     source = AVRO.parse(json.dumps(schema).encode(), {})
-    made = convert(AVRO, source, JSON_SCHEMA)
+    made = convert_schema(AVRO, source, JSON_SCHEMA)
     if hurt(made.losses, "NOT_A_NUMBER"):
         return
     datum = draw.draw(data(source.root))
     encoded = AVRO.codec(source).encode(datum)
     model, _ = AVRO.to_model(source)
-    value = plain(model, datum)
+    value = to_json_value(model, datum)
     assert JSON_SCHEMA.codec(JSON_SCHEMA.parse(made.text, {})).validate(value) == []
-    assert plain(model, AVRO.codec(source).decode(encoded)) == value
+    assert to_json_value(model, AVRO.codec(source).decode(encoded)) == value
     assert AVRO.codec(source).encode(read(model, value)) == encoded
 
 
@@ -73,18 +73,18 @@ def test_avro_data_fit_the_json_schema(schema: Any, draw: st.DataObject) -> None
 def test_avro_by_way_of_json_schema(schema: Any, draw: st.DataObject) -> None:
     """From Avro to JSON Schema and back, data of the first schema are data of the last."""
     source = AVRO.parse(json.dumps(schema).encode(), {})
-    there = convert(AVRO, source, JSON_SCHEMA)
-    back = convert(JSON_SCHEMA, JSON_SCHEMA.parse(there.text, {}), AVRO)
+    there = convert_schema(AVRO, source, JSON_SCHEMA)
+    back = convert_schema(JSON_SCHEMA, JSON_SCHEMA.parse(there.text, {}), AVRO)
     if hurt(there.losses + back.losses, "NOT_A_NUMBER", "FORMAT"):
         return
-    value = plain(AVRO.to_model(source)[0], draw.draw(data(source.root)))
+    value = to_json_value(AVRO.to_model(source)[0], draw.draw(data(source.root)))
     last = AVRO.parse(back.text, {})
     assert AVRO.codec(last).validate(read(AVRO.to_model(last)[0], value)) == []
 
 
 def records(model: Model) -> int:
     """How many types of a model have fields; options of a union and entries of a map may need more of them."""
-    return sum(isinstance(declared, Record) for declared in model.types.values())
+    return sum(isinstance(declared, RecordType) for declared in model.types.values())
 
 
 @settings(FAST, max_examples=25)
@@ -94,12 +94,12 @@ def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:
     """From Avro to Protobuf and back, data of the first schema are data of the last, unless there are more messages."""
     record = {"type": "record", "name": "Top", "fields": [{"name": "top", "type": schema}]}
     source = AVRO.parse(json.dumps(record).encode(), {})
-    there = convert(AVRO, source, PROTOBUF)
+    there = convert_schema(AVRO, source, PROTOBUF)
     between = PROTOBUF.parse(there.text, {})
-    back = convert(PROTOBUF, between, AVRO)
+    back = convert_schema(PROTOBUF, between, AVRO)
     if hurt(there.losses + back.losses) or records(PROTOBUF.to_model(between)[0]) > records(AVRO.to_model(source)[0]):
         return
-    value = plain(AVRO.to_model(source)[0], draw.draw(data(source.root)))
+    value = to_json_value(AVRO.to_model(source)[0], draw.draw(data(source.root)))
     last = AVRO.parse(back.text, {})
     assert AVRO.codec(last).validate(read(AVRO.to_model(last)[0], value)) == [], (there.text, back.text)
 
@@ -112,7 +112,7 @@ def test_losses_of_json_schema_are_honest(seed: int, draft: int) -> None:
     schema = json.dumps(Schemas(chance, draft).pair()[0]).encode()
     try:
         source = JSON_SCHEMA.parse(schema, {})
-        made = convert(JSON_SCHEMA, source, JSON_SCHEMA)
+        made = convert_schema(JSON_SCHEMA, source, JSON_SCHEMA)
     except (MalformedSchema, CannotConvert):
         return
     valid = JSON_SCHEMA.codec(source)
@@ -120,7 +120,7 @@ def test_losses_of_json_schema_are_honest(seed: int, draft: int) -> None:
     if made.keeps_data:
         target = JSON_SCHEMA.codec(JSON_SCHEMA.parse(made.text, {}))
         assert [target.validate(found) for found in documents] == [[]] * len(documents), made.text
-    made = convert(JSON_SCHEMA, source, AVRO)
+    made = convert_schema(JSON_SCHEMA, source, AVRO)
     if made.keeps_data:
         avro = AVRO.parse(made.text, {})
         model, _ = AVRO.to_model(avro)

@@ -28,16 +28,16 @@ from tests.property.core_machine import (
 from stele.core import commands as cmd
 from stele.core import events as ev
 from stele.core import queries
-from stele.core.chains import uses_of
+from stele.core.compatibility_requests import CompatibilityRequest
 from stele.core.digests import KINDS, digest_keys
-from stele.core.events import Record, Stamp, decode_record, encode_record
+from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record
 from stele.core.findings import Finding
 from stele.core.fold import fold, fold_record
-from stele.core.model import Level, Life, Mode, SubjectKey, Version
-from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, Policy, Reach
-from stele.core.questions import Question
+from stele.core.model import Mode, SettingsLevel, SubjectKey, Version, VersionState
+from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, Policy, RangeKind
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import EncodingNotFound, NotFound, SteleError
 
 
@@ -61,36 +61,36 @@ class Observer:
     def _check_gids(self, state: State, command: cmd.Command, events: Sequence[ev.Event]) -> None:
         purging = any(isinstance(event, ev.VersionsPurged) or getattr(event, "replaces", ()) for event in events)
         present = {
-            (space.name, gid): (state.text(row.content), row.content.format, row.attachments)
-            for space in state.spaces.values()
-            for gid, row in space.gids.items()
+            (space.name, gid): (state.get_text(row.content), row.content.format, row.attachments)
+            for space in state.namespaces.values()
+            for gid, row in space.schema_entries.items()
         }
         for name, identity in self.gids.items():
             if name in present:
-                imported = isinstance(command, cmd.Register) and command.gid == name[1]
+                imported = isinstance(command, cmd.RegisterSchema) and command.schema_id == name[1]
                 assert present[name] == identity or imported, "an id never stands for something else"
             else:
                 assert purging or name not in self._held, "an id goes with a purge only"
         for name in present.keys() - self.gids.keys():
-            assert name[1] <= state.spaces[name[0]].gid_high
+            assert name[1] <= state.namespaces[name[0]].highest_schema_id
         self.gids.update(present)
         self._held = set(present)
-        for space in state.spaces:
+        for space in state.namespaces:
             identities = [repr(identity) for (name, _), identity in present.items() if name == space]
             assert len(identities) == len(set(identities)), "one id for one identity"
 
     def _check_versions(self, state: State) -> None:
         for subject in all_subjects(state):
-            ordinals = [row.ordinal for row in subject.versions]
+            ordinals = [row.version_number for row in subject.versions]
             assert ordinals == sorted(set(ordinals))
-            assert subject.ordinal_high >= max(ordinals, default=0)
-            lanes = [(row.lane, row.lane_version) for row in subject.versions]
+            assert subject.highest_version_number >= max(ordinals, default=0)
+            lanes = [(row.kind, row.kind_version) for row in subject.versions]
             assert len(lanes) == len(set(lanes)), "lane numbers are unique"
             for row in subject.versions:
-                known = (subject.uid, row.ordinal, row.lane, row.lane_version, row.content.sha, row.seq, row.at)
+                known = (subject.uid, row.version_number, row.kind, row.kind_version, row.content.sha, row.seq, row.at)
                 assert self.uids.setdefault(row.uid, known) == known, "a uid never changes its meaning"
-                assert row.record_id & 0x3FFF == row.ordinal
-                assert (row.life is Life.GONE) == subject.closed
+                assert row.record_id & 0x3FFF == row.version_number
+                assert (row.state is VersionState.ARCHIVED) == subject.closed
         rows = [row for subject in all_subjects(state) for row in subject.versions]
         assert len({row.uid for row in rows}) == len(rows)
         assert len({row.record_id for row in rows}) == len(rows)
@@ -102,12 +102,12 @@ class Observer:
                 if subject.closed:
                     continue
                 try:
-                    version, codec = queries.encoding(state, subject.key, number)
+                    version, codec = queries.get_encoding(state, subject.key, number)
                 except EncodingNotFound:
-                    assert queries.by_uid(state, pair[0]) is None, "only a purge ends an encoding"
+                    assert queries.find_version_by_uid(state, pair[0]) is None, "only a purge ends an encoding"
                 else:
                     assert (version.uid, codec) == pair, "an encoding is never redirected"
-                    assert state.text(version.content) in TEXTS
+                    assert state.get_text(version.content) in TEXTS
 
 
 def check_places(state: State) -> None:
@@ -127,58 +127,67 @@ def check_indexes(state: State) -> None:
     """Indexes and links say what the rows say."""
     rows = [row for subject in all_subjects(state) for row in subject.versions]
     for row in rows:
-        assert row in uses_of(row.schema)
-        assert state.spaces[row.schema.space].gids[row.schema.gid] is row.schema
-        assert queries.content_of(state, row.content.sha, row.content.format) is row.content
-        assert hashlib.sha256(state.text(row.content)).digest() == row.content.sha
-        assert queries.by_uid(state, row.uid) is row
-        assert queries.by_record_id(state, row.record_id) is row
+        assert row in list_versions_of_entry(row.schema)
+        assert state.namespaces[row.schema.namespace].schema_entries[row.schema.schema_id] is row.schema
+        assert queries.find_content(state, row.content.sha, row.content.format) is row.content
+        assert hashlib.sha256(state.get_text(row.content)).digest() == row.content.sha
+        assert queries.find_version_by_uid(state, row.uid) is row
+        assert queries.get_version_by_record_id(state, row.record_id) is row
     named = [
-        (row.extra.origin_uri, row) for row in rows if row.life is Life.LIVE and row.extra and row.extra.origin_uri
+        (row.attributes.origin_uri, row)
+        for row in rows
+        if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri
     ]
-    assert all(queries.by_origin(state, uri) is row for uri, row in named), "a URI names one live version"
+    assert all(queries.find_version_by_origin(state, uri) is row for uri, row in named), "a URI names one live version"
     assert set(state.by_origin or ()) == {uri for uri, _ in named}
     for subject in all_subjects(state):
-        assert queries.incarnation(state, subject.serial) is subject
+        assert queries.find_incarnation(state, subject.serial) is subject
     assert set(state.by_serial or ()) == {subject.serial for subject in all_subjects(state)}
-    assert sum(len(uses_of(s)) for space in state.spaces.values() for s in space.gids.values()) == len(rows)
+    assert sum(
+        len(list_versions_of_entry(s)) for space in state.namespaces.values() for s in space.schema_entries.values()
+    ) == len(rows)
     assert {row.content.sha for row in rows} == set(state.contents)
-    assert {id(row.content) for row in rows} == {id(content) for content in queries.contents(state)}
+    assert {id(row.content) for row in rows} == {id(content) for content in queries.list_contents(state)}
     referring = sorted(
-        ((reference.space, reference.subject, reference.ordinal), row.uid)
+        ((reference.namespace, reference.subject, reference.version_number), row.uid)
         for row in rows
-        if row.life is not Life.GONE
+        if row.state is not VersionState.ARCHIVED
         for reference in row.schema.attachments.references
     )
     assert referring == sorted((key, row.uid) for key, uses in state.referrers.items() for row in uses)
     assert all(state.referrers.values()), "nothing empty is left behind"
     check_places(state)
     for target in state.referrers:
-        assert queries.version(state, SubjectKey(*target[:2]), target[2], queries.KEPT).ordinal == target[2]
-    for content in queries.contents(state):
-        for key in digest_keys(state.digests(content)):
+        assert (
+            queries.get_version(
+                state, SubjectKey(*target[:2]), target[2], queries.ACTIVE_OR_SOFT_DELETED
+            ).version_number
+            == target[2]
+        )
+    for content in queries.list_contents(state):
+        for key in digest_keys(state.get_digests(content)):
             kind = next(name for name, code in KINDS.items() if code == key[0])
-            found = queries.by_digest(state, kind, key[2:])
+            found = queries.find_content_by_digest(state, kind, key[2:])
             assert found is not None
-            assert key in digest_keys(state.digests(found))
-            assert state.seq_of(found) <= state.seq_of(content)
+            assert key in digest_keys(state.get_digests(found))
+            assert state.get_seq(found) <= state.get_seq(content)
 
 
 def check_visibility(state: State) -> None:
     """RETIRED and GONE are nowhere to be seen by default; ids resolve all the same."""
-    live = {s.uid for s in all_subjects(state) if any(row.life is Life.LIVE for row in s.versions)}
-    assert {subject.uid for subject in queries.subjects(state, state.spaces.values())} == live
+    live = {s.uid for s in all_subjects(state) if any(row.state is VersionState.ACTIVE for row in s.versions)}
+    assert {subject.uid for subject in queries.list_subjects(state, state.namespaces.values())} == live
     for subject in all_subjects(state):
-        assert all(row.life is Life.LIVE for row in queries.versions(subject))
-        newest = queries.latest(subject)
-        assert newest == max(queries.versions(subject), key=lambda row: row.ordinal, default=None)
+        assert all(row.state is VersionState.ACTIVE for row in queries.list_versions(subject))
+        newest = queries.latest_version(subject)
+        assert newest == max(queries.list_versions(subject), key=lambda row: row.version_number, default=None)
         if subject.closed:
             continue
         for row in subject.versions:
-            assert queries.version(state, subject.key, row.ordinal, queries.KEPT) is row
-            if row.life is not Life.LIVE:
+            assert queries.get_version(state, subject.key, row.version_number, queries.ACTIVE_OR_SOFT_DELETED) is row
+            if row.state is not VersionState.ACTIVE:
                 with pytest.raises(NotFound):
-                    queries.version(state, subject.key, row.ordinal)
+                    queries.get_version(state, subject.key, row.version_number)
 
 
 @given(sequences)
@@ -189,13 +198,13 @@ def test_every_state_keeps_the_laws(drawn: list[cmd.Command]) -> None:
         before = len(node.log)
         outcome = node.execute(command, stamp(number))
         events = decode_record(node.log[-1]).events if len(node.log) > before else ()
-        if isinstance(command, cmd.AssignEncoding) and isinstance(outcome, cmd.Encoded):
-            version, codec = queries.encoding(node.state, command.key, outcome.encoding)
-            assert (version.ordinal, codec) == (command.ordinal, command.codec)
-        if isinstance(command, cmd.Register) and isinstance(outcome, cmd.Registration):
-            registered = queries.version(node.state, command.key, outcome.ordinal)
-            assert (registered.uid, registered.schema.gid) == (outcome.uid, outcome.gid)
-            assert queries.schema(node.state, command.key.space, outcome.gid) is registered.schema
+        if isinstance(command, cmd.AssignEncoding) and isinstance(outcome, cmd.EncodingOutcome):
+            version, codec = queries.get_encoding(node.state, command.key, outcome.encoding)
+            assert (version.version_number, codec) == (command.version_number, command.codec)
+        if isinstance(command, cmd.RegisterSchema) and isinstance(outcome, cmd.Registration):
+            registered = queries.get_version(node.state, command.key, outcome.version_number)
+            assert (registered.uid, registered.schema.schema_id) == (outcome.uid, outcome.schema_id)
+            assert queries.get_schema_entry(node.state, command.key.namespace, outcome.schema_id) is registered.schema
         observer.check(node.state, command, events)
 
 
@@ -209,12 +218,16 @@ def test_ordinals_and_lane_versions_rise(drawn: list[cmd.Command]) -> None:
         except SteleError:
             continue
         for event in decision.events:
-            if isinstance(event, ev.Registered) and isinstance(command, cmd.Register) and command.gid is None:
-                subject = state.subject(event.key)
+            if (
+                isinstance(event, ev.VersionRegistered)
+                and isinstance(command, cmd.RegisterSchema)
+                and command.schema_id is None
+            ):
+                subject = state.find_subject(event.key)
                 rows = subject.versions if subject else []
-                assert all(row.ordinal < event.ordinal for row in rows)
+                assert all(row.version_number < event.version_number for row in rows)
                 assert all(
-                    row.lane_version < event.lane_version for row in rows if row.lane[:2] == (event.format, event.type)
+                    row.kind_version < event.kind_version for row in rows if row.kind[:2] == (event.format, event.type)
                 )
             fold(state, event, stamp(number), state.seq + 1)
         state.seq += 1
@@ -227,7 +240,7 @@ class Levels:
     """An oracle of settings: what was set where, by the answers alone."""
 
     def __init__(self) -> None:
-        self.policies: dict[Level, Policy | None] = {}
+        self.policies: dict[SettingsLevel, Policy | None] = {}
         self.defaults: dict[SubjectKey, Policy | None] = {}
 
     def follow(self, state: State, events: Sequence[ev.Event]) -> None:
@@ -237,16 +250,20 @@ class Levels:
                 self.policies[event.level] = event.settings.policy if event.settings else None
             elif isinstance(event, ev.SubjectCreated):
                 self.defaults[event.key] = event.default_policy
-            elif isinstance(event, ev.SpaceDeleted):
-                self.policies.update({level: None for level in self.policies if level.space == event.space})
-            if isinstance(event, ev.SubjectClosed | ev.VersionsPurged) and state.subject(event.key) is None:
-                self.policies.pop(Level(*event.key), None)
+            elif isinstance(event, ev.NamespaceDeleted):
+                self.policies.update({level: None for level in self.policies if level.namespace == event.namespace})
+            if isinstance(event, ev.IncarnationEnded | ev.VersionsPurged) and state.find_subject(event.key) is None:
+                self.policies.pop(SettingsLevel(*event.key), None)
                 self.defaults.pop(event.key, None)
 
     def policy(self, key: SubjectKey) -> Policy:
         """What is in force for a subject."""
-        chain = [self.policies.get(Level(*key)), self.defaults.get(key), self.policies.get(Level(key.space))]
-        return next((policy for policy in [*chain, self.policies.get(Level())] if policy is not None), BACKWARD)
+        chain = [
+            self.policies.get(SettingsLevel(*key)),
+            self.defaults.get(key),
+            self.policies.get(SettingsLevel(key.namespace)),
+        ]
+        return next((policy for policy in [*chain, self.policies.get(SettingsLevel())] if policy is not None), BACKWARD)
 
 
 def _must_read(policy: Policy, rows: list[Version]) -> list[tuple[Version, bool]]:
@@ -254,8 +271,8 @@ def _must_read(policy: Policy, rows: list[Version]) -> list[tuple[Version, bool]
     asked = []
     for direction, reader in ((policy.backward, True), (policy.forward, False)):
         for place, row in enumerate(rows):
-            since = direction.reach is Reach.SINCE and row.ordinal >= direction.since
-            if since or direction.reach is Reach.ALL or (direction.reach is Reach.LATEST and place == 0):
+            since = direction.kind is RangeKind.SINCE and row.version_number >= direction.since
+            if since or direction.kind is RangeKind.ALL or (direction.kind is RangeKind.LATEST and place == 0):
                 asked.append((row, reader))
     return asked
 
@@ -267,30 +284,33 @@ def test_a_policy_of_any_level_is_enforced(drawn: list[cmd.Command]) -> None:
     for number, command in enumerate(drawn, 1):
         rows: list[Version] = []
         importing = False
-        if isinstance(command, cmd.Register):
-            rows = queries.versions(node.state.subject(command.key))[::-1]
-            importing = queries.mode_for(node.state, Level(*command.key)) is Mode.IMPORT
+        if isinstance(command, cmd.RegisterSchema):
+            rows = queries.list_versions(node.state.find_subject(command.key))[::-1]
+            importing = queries.mode_for(node.state, SettingsLevel(*command.key)) is Mode.IMPORT
         before, policy = len(node.log), ALLOW_ANY
-        if isinstance(command, cmd.Register):
+        if isinstance(command, cmd.RegisterSchema):
             policy = command.policy if command.policy is not None else levels.policy(command.key)
-        grouped = isinstance(command, cmd.Register) and queries.settings_for(node.state, Level(*command.key)).group
+        grouped = (
+            isinstance(command, cmd.RegisterSchema)
+            and queries.settings_for(node.state, SettingsLevel(*command.key)).group
+        )
         node.execute(command, stamp(number))
         events = decode_record(node.log[-1]).events if len(node.log) > before else ()
         levels.follow(node.state, events)
-        registered = next((event for event in events if isinstance(event, ev.Registered)), None)
-        if registered is not None and isinstance(command, cmd.Register) and command.policy is not None:
+        registered = next((event for event in events if isinstance(event, ev.VersionRegistered)), None)
+        if registered is not None and isinstance(command, cmd.RegisterSchema) and command.policy is not None:
             assert levels.policy(command.key) == command.policy, "what the command demands holds from then on"
-        if registered is None or importing or grouped or command.check is cmd.Check.SKIP:  # type: ignore[union-attr]
+        if registered is None or importing or grouped or command.check is cmd.CompatibilityCheck.SKIP:  # type: ignore[union-attr]
             continue
-        subject = node.state.subject(registered.key)
+        subject = node.state.find_subject(registered.key)
         assert subject is not None
-        if subject.scope.value == "lane":
-            rows = [row for row in rows if row.lane == (registered.format, registered.type)]
+        if subject.comparison_scope.value == "lane":
+            rows = [row for row in rows if row.kind == (registered.format, registered.type)]
         assert policy != DENY_ALL or not rows
         new = NUMBER_OF[registered.sha]
         for row, reader in _must_read(policy, rows):
             old = NUMBER_OF[row.content.sha]
-            assert row.lane.format == registered.format
+            assert row.kind.format == registered.format
             assert reads(new, old) if reader else reads(old, new)
 
 
@@ -298,10 +318,10 @@ def test_a_policy_of_any_level_is_enforced(drawn: list[cmd.Command]) -> None:
 def test_only_live_versions_are_asked_about(drawn: list[cmd.Command], number: int, key: SubjectKey) -> None:
     """No question names a text that only retired versions of the subject have."""
     node = executed(drawn)
-    asked: dict[Question, tuple[Finding, ...]] = {}
+    asked: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
     with suppress(SteleError):
-        decided(node.state, cmd.Register(key, document(number), equality=cmd.Equality.NEVER), stamp(9999), asked)
-    live = {row.content.sha for row in queries.versions(node.state.subject(key))}
+        decided(node.state, cmd.RegisterSchema(key, document(number), equality=cmd.Equality.NEVER), stamp(9999), asked)
+    live = {row.content.sha for row in queries.list_versions(node.state.find_subject(key))}
     for question in asked:
         assert {question.reader.sha, question.writer.sha} - {document(number).sha} <= live
 
@@ -315,7 +335,7 @@ def test_registering_twice_at_once_makes_one_version(
     one, two = Node(log), Node(log)
     one.catch_up()
     two.catch_up()
-    command = cmd.Register(
+    command = cmd.RegisterSchema(
         data.draw(keys), document(data.draw(st.integers(0, 4))), equality=equality, equality_digest="print"
     )
     first, second = one.execute(command, stamp(9001)), two.execute(command, stamp(9002))
@@ -325,7 +345,7 @@ def test_registering_twice_at_once_makes_one_version(
     assert isinstance(first, cmd.Registration)
     assert isinstance(second, cmd.Registration)
     assert not second.created
-    assert (first.ordinal, first.gid, first.uid) == (second.ordinal, second.gid, second.uid)
+    assert (first.version_number, first.schema_id, first.uid) == (second.version_number, second.schema_id, second.uid)
 
 
 # --- the log --------------------------------------------------------------------------------------------------------
@@ -347,8 +367,8 @@ def test_a_snapshot_and_its_tail_give_the_same_state(drawn: list[cmd.Command], c
     partial = Node(node.log[:cut])
     partial.catch_up()
     if indexed:
-        queries.by_uid(partial.state, 1)
-        queries.incarnation(partial.state, 1)
+        queries.find_version_by_uid(partial.state, 1)
+        queries.find_incarnation(partial.state, 1)
     loaded = load_state(dump_state(partial.state))
     assert loaded is not None
     assert facts(loaded) == facts(partial.state)
@@ -379,12 +399,12 @@ def test_a_draft_taken_back_leaves_no_trace(
     """Deciding a batch on top of one another and rolling back leaves exactly the state from before."""
     state = executed(durable).state
     if indexed:
-        queries.by_uid(state, 1)
-        queries.incarnation(state, 1)
-        queries.by_digest(state, "print", b"")
+        queries.find_version_by_uid(state, 1)
+        queries.find_incarnation(state, 1)
+        queries.find_content_by_digest(state, "print", b"")
         queries.bindings_of(state, [SubjectKey("", "s")])
     before = facts(state)
-    state.begin()
+    state.begin_draft()
     for number, command in enumerate(draft, 1000):
         try:
             decision = decided(state, command, stamp(number))
@@ -393,10 +413,10 @@ def test_a_draft_taken_back_leaves_no_trace(
         for event in decision.events:
             fold(state, event, stamp(number), state.seq + 1)
         check_indexes(state)
-    state.rollback()
+    state.roll_back()
     assert facts(state) == before
     check_indexes(state)
-    state.pack(rest=True)
+    state.pack_texts(rest=True)
     assert facts(state) == before
 
 
@@ -404,18 +424,18 @@ def test_a_draft_taken_back_leaves_no_trace(
 def test_a_batch_does_what_its_commands_do_one_by_one(durable: list[cmd.Command], batch: list[cmd.Command]) -> None:
     """Commands decided in one draft make the same records as commands made durable one after the other."""
     node = executed(durable)
-    drafted: list[Record] = []
-    node.state.begin()
+    drafted: list[LogRecord] = []
+    node.state.begin_draft()
     for number, command in enumerate(batch, 1000):
         try:
             decision = decided(node.state, command, stamp(number))
         except SteleError:
             continue
         if decision.events:
-            drafted.append(Record(stamp(number), decision.events))
+            drafted.append(LogRecord(stamp(number), decision.events))
             for event in decision.events:
                 fold(node.state, event, stamp(number), node.state.seq + 1)
-    node.state.rollback()
+    node.state.roll_back()
     length = len(node.log)
     for number, command in enumerate(batch, 1000):
         node.execute(command, stamp(number))
@@ -429,7 +449,7 @@ def test_records_come_back_from_their_bytes(drawn: list[cmd.Command]) -> None:
     for number, command in enumerate(drawn, 1):
         by = stamp(number)
         try:
-            record = Record(by, decided(state, command, by).events)
+            record = LogRecord(by, decided(state, command, by).events)
         except SteleError:
             continue
         assert decode_record(encode_record(record)) == record
@@ -442,18 +462,18 @@ def test_reading_changes_nothing(drawn: list[cmd.Command], key: SubjectKey, numb
     state = executed(drawn).state
     before = facts(state)
     queries.policy_for(state, key)
-    queries.shown_spaces(state)
-    queries.by_digest(state, "print", bytes(16))
+    queries.visible_namespaces(state)
+    queries.find_content_by_digest(state, "print", bytes(16))
     with suppress(NotFound):
-        queries.schema(state, key.space, number)
+        queries.get_schema_entry(state, key.namespace, number)
     with suppress(NotFound):
-        queries.encoding(state, key, number)
+        queries.get_encoding(state, key, number)
     with suppress(NotFound):
-        queries.version(state, key, number)
+        queries.get_version(state, key, number)
     assert facts(state) == before
 
 
 def test_stamps_differ() -> None:
     """The universe's stamps name their commands: the laws above lean on it."""
     assert len({stamp(number).uid for number in range(100)}) == 100
-    assert isinstance(stamp(1), Stamp)
+    assert isinstance(stamp(1), EventMetadata)

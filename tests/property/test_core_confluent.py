@@ -13,13 +13,13 @@ from tests.property.core_machine import NAMES, SPACES, Node, document, stamp
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.chains import uses_of
 from stele.core.model import Reference, SubjectKey
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import (
-    AlreadyRetired,
+    AlreadySoftDeleted,
     ContentNotFound,
     InUse,
-    NotRetired,
+    NotSoftDeleted,
     SteleError,
     SubjectNotFound,
     UnresolvedReference,
@@ -56,24 +56,27 @@ class Oracle:
         return [
             other
             for other in self.rows
-            if (deleted or not other.deleted) and any((r.space, r.subject, r.ordinal) == name for r in other.references)
+            if (deleted or not other.deleted)
+            and any((r.namespace, r.subject, r.version_number) == name for r in other.references)
         ]
 
     def register(self, key: SubjectKey, text: int, references: tuple[Reference, ...]) -> tuple[int, int]:
         """(version, id)"""
         same = [
-            row for row in self.rows if row.key.space == key.space and (row.text, row.references) == (text, references)
+            row
+            for row in self.rows
+            if row.key.namespace == key.namespace and (row.text, row.references) == (text, references)
         ]
         mine = [row for row in same if row.key == key]
         if live := [row for row in mine if not row.deleted]:
             return max(row.version for row in live), live[0].id
         for reference in references:
-            if not any(row.version == reference.ordinal for row in self.of(reference.key)):
+            if not any(row.version == reference.version_number for row in self.of(reference.key)):
                 raise UnresolvedReference("")
         version = 1 + max((row.version for row in self.of(key, deleted=True)), default=0)
         if not same:
-            self.last[key.space] = self.last.get(key.space, 0) + 1
-        number = same[0].id if same else self.last[key.space]
+            self.last[key.namespace] = self.last.get(key.namespace, 0) + 1
+        number = same[0].id if same else self.last[key.namespace]
         for row in mine:
             if not self.referring(row, deleted=True):
                 self.rows.remove(row)
@@ -89,9 +92,9 @@ class Oracle:
         if row is None:
             raise VersionNotFound("")
         if row.deleted and not permanent:
-            raise AlreadyRetired("")
+            raise AlreadySoftDeleted("")
         if not row.deleted and permanent:
-            raise NotRetired("")
+            raise NotSoftDeleted("")
         self._remove([row], self.referring(row, deleted=permanent), permanent=permanent)
         return (row.version,)
 
@@ -101,9 +104,9 @@ class Oracle:
         if not rows:
             raise SubjectNotFound("")
         if not live and not permanent:
-            raise AlreadyRetired("")
+            raise AlreadySoftDeleted("")
         if live and permanent:
-            raise NotRetired("")
+            raise NotSoftDeleted("")
         going = rows if permanent else live
         referring = [other for row in going for other in self.referring(row, deleted=permanent) if other.key != key]
         self._remove(going, referring, permanent=permanent)
@@ -151,32 +154,36 @@ def _to_oracle(oracle: Oracle, what: str, key: SubjectKey, number: int | None, m
 
 
 def _to_core(node: Node, at: int, what: str, key: SubjectKey, number: int | None, more: object) -> object:
-    removal = cmd.Removal.PURGE if more else cmd.Removal.RETIRE
+    removal = cmd.DeleteMode.HARD if more else cmd.DeleteMode.SOFT
     command: cmd.Command = cmd.DeleteSubject(key, removal)
     if what == "register":
         assert number is not None
         assert isinstance(more, tuple)
-        command = cmd.Register(key, document(number), more, check=cmd.Check.SKIP)
+        command = cmd.RegisterSchema(key, document(number), more, check=cmd.CompatibilityCheck.SKIP)
     elif what == "version":
         command = cmd.DeleteVersion(key, number, removal)
     outcome = node.execute(command, stamp(at))
     if isinstance(outcome, cmd.Registration):
-        return outcome.ordinal, outcome.gid
-    return outcome.ordinals if isinstance(outcome, cmd.Removed) else type(outcome)
+        return outcome.version_number, outcome.schema_id
+    return outcome.version_numbers if isinstance(outcome, cmd.DeletedVersions) else type(outcome)
 
 
 def _shown(node: Node, key: SubjectKey, *, deleted: bool) -> list[tuple[int, int]]:
-    rows = queries.versions(node.state.subject(key), queries.KEPT if deleted else queries.VISIBLE)
-    return [(row.ordinal, row.schema.gid) for row in rows]
+    rows = queries.list_versions(
+        node.state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
+    )
+    return [(row.version_number, row.schema.schema_id) for row in rows]
 
 
 def _behind_id(node: Node, space: str, number: int) -> tuple[bytes, list[tuple[SubjectKey, int, bool]]] | None:
     try:
-        schema = queries.schema(node.state, space, number)
+        schema = queries.get_schema_entry(node.state, space, number)
     except ContentNotFound:
         return None
-    uses = [(use.subject.key, use.ordinal, use.life.value == "retired") for use in uses_of(schema)]
-    return node.state.text(schema.content), sorted(uses)
+    uses = [
+        (use.subject.key, use.version_number, use.state.value == "retired") for use in list_versions_of_entry(schema)
+    ]
+    return node.state.get_text(schema.content), sorted(uses)
 
 
 @given(operations)
@@ -193,7 +200,7 @@ def test_the_core_does_what_the_oracle_does(drawn: list[tuple[str, SubjectKey, i
                     (row.version, row.id) for row in oracle.of(key, deleted=True)
                 ]
             for number in range(1, oracle.last.get(space, 0) + 2):
-                rows = [row for row in oracle.rows if (row.key.space, row.id) == (space, number)]
+                rows = [row for row in oracle.rows if (row.key.namespace, row.id) == (space, number)]
                 uses = sorted((row.key, row.version, row.deleted) for row in rows)
                 wanted = (document(rows[0].text).text, uses) if rows else None
                 assert _behind_id(node, space, number) == wanted

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from stele.core.findings import Finding
 from stele.errors import SteleError
-from stele.formats import catalogue
-from stele.formats.abilities import Outlined
+from stele.formats.capabilities import HasOutline
+from stele.formats.registry import get_format
 from stele.service.changes import Change, ChangeKind, Direction
 from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff
@@ -64,7 +64,7 @@ XSD_PARTS = (
 
 def compared(format_name: str, old: str, new: str) -> DiffAnswer | None:
     """The diff; None where one of the texts is no schema."""
-    fmt = catalogue.get(format_name)
+    fmt = get_format(format_name)
     try:
         for text in (old, new):
             fmt.parse(text.encode(), {}, strict=False)
@@ -122,7 +122,7 @@ def obeys(format_name: str, old: str, new: str) -> None:
         assert [change for change in itself.changes if not change.findings] == []
     assert Counter(map(mirrored, there.changes)) == Counter(map(facts, back.changes))
     assert (there.backward, there.forward) == (back.forward, back.backward)
-    fmt = catalogue.get(format_name)
+    fmt = get_format(format_name)
     parsed = [fmt.parse(text.encode(), {}, strict=False) for text in (old, new)]
     wanted = Counter((Direction.BACKWARD, told(each)) for each in fmt.check(parsed[1], parsed[0]))
     wanted += Counter((Direction.FORWARD, told(each)) for each in fmt.check(parsed[0], parsed[1]))
@@ -138,8 +138,8 @@ def obeys(format_name: str, old: str, new: str) -> None:
 
 def sound(format_name: str, text: str) -> None:
     """Paths are unique, parents come first, and an outline says the same every time."""
-    fmt = catalogue.get(format_name)
-    assert isinstance(fmt, Outlined)
+    fmt = get_format(format_name)
+    assert isinstance(fmt, HasOutline)
     try:
         parsed = fmt.parse(text.encode(), {}, strict=False)
     except SteleError:
@@ -244,4 +244,4 @@ def test_xsd(old: list[str], new: list[str], most: tuple[int, int]) -> None:
 @pytest.mark.parametrize("format_name", ["avro", "json", "protobuf", "thrift", "xsd"])
 def test_every_language_is_outlined(format_name: str) -> None:
     """What these tests take for granted: the built-in languages tell what they declare."""
-    assert isinstance(catalogue.get(format_name), Outlined)
+    assert isinstance(get_format(format_name), HasOutline)

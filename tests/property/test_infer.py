@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stele.formats.avro import AVRO
-from stele.formats.conversion.convert import write
-from stele.formats.conversion.data import datum as read
-from stele.formats.conversion.data import plain
-from stele.formats.conversion.infer import InferOptions, Samples, infer
+from stele.formats.conversion.convert import write_model
+from stele.formats.conversion.infer import InferOptions, Samples, infer_model
+from stele.formats.conversion.json_values import from_json_value as read
+from stele.formats.conversion.json_values import to_json_value
 from stele.formats.conversion.model import Model
 from stele.formats.jsonschema import JSON_SCHEMA
 
@@ -38,11 +38,11 @@ VALUES = st.recursive(
 @given(st.lists(VALUES, min_size=1, max_size=5), st.booleans(), st.integers(0, 3))
 def test_samples_fit(samples: list[Any], notations: bool, enumerations: int) -> None:
     """Every sample, in neutral JSON, is valid under the JSON Schema, and under the Avro schema if that keeps data."""
-    model = infer(samples, options=InferOptions(notations=notations, enumerations=enumerations))
-    values = [plain(model, sample) for sample in samples]
-    json_codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(write(model, JSON_SCHEMA).text, {}))
+    model = infer_model(samples, options=InferOptions(notations=notations, enumerations=enumerations))
+    values = [to_json_value(model, sample) for sample in samples]
+    json_codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(write_model(model, JSON_SCHEMA).text, {}))
     assert [json_codec.validate(value) for value in values] == [[]] * len(values)
-    made = write(model, AVRO)
+    made = write_model(model, AVRO)
     if made.keeps_data:
         avro = AVRO.parse(made.text, {})
         found, _ = AVRO.to_model(avro)
@@ -58,7 +58,7 @@ def test_merging_is_associative_and_commutative(groups: list[list[Any]], enumera
     def seen(*parts: list[Any]) -> Samples:
         made = Samples(options)
         for sample in (sample for part in parts for sample in part):
-            made.add(sample)
+            made.add_sample(sample)
         return made
 
     def merged(*parts: Samples) -> Samples:
@@ -68,7 +68,7 @@ def test_merging_is_associative_and_commutative(groups: list[list[Any]], enumera
         return made
 
     def model(samples: Samples) -> Model | None:
-        return samples.model() if samples.count else None
+        return samples.build_model() if samples.count else None
 
     one, two, three = groups
     whole = model(seen(one, two, three))

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stele.core.findings import Level
+from stele.core.findings import Severity
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
-from stele.formats.jsonschema.containment.document import document as one_document
-from stele.formats.jsonschema.containment.structure import Structure
-from stele.formats.jsonschema.containment.view import View
+from stele.formats.jsonschema.containment.document import build_document as one_document
+from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.view import DocumentView
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.jsonschema.text import plain
+from stele.formats.jsonschema.text import to_builtin
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -58,9 +58,9 @@ def test_compatible_means_no_document_speaks_against_it(seed: int, draft: int) -
         return
     (finding,) = findings
     assert finding.breaks
-    if finding.level is Level.UNKNOWN:
+    if finding.level is Severity.UNKNOWN:
         assert finding.witness is None
-        assert [found.level for found in JSON_SCHEMA.check(reader, writer, "containment-lenient")] == [Level.WARNING]
+        assert [found.level for found in JSON_SCHEMA.check(reader, writer, "containment-lenient")] == [Severity.WARNING]
         return
     assert finding.witness is not None
     witness = json.loads(finding.witness)
@@ -86,8 +86,8 @@ def test_the_structural_proof_is_sound_by_itself(seed: int, draft: int) -> None:
     writer, reader = map(parse, Schemas(Random(seed), draft).pair())
     if writer is None or reader is None:
         return
-    views = [View(one_document(each, Draft.DRAFT2020, formats=False)) for each in (reader, writer)]
-    if Structure(views[0], views[1]).proves(views[0].root, views[1].root):
+    views = [DocumentView(one_document(each, Draft.DRAFT2020, formats=False)) for each in (reader, writer)]
+    if StructuralProver(views[0], views[1]).can_prove(views[0].root, views[1].root):
         assert refuted(reader, writer) == []
 
 
@@ -102,19 +102,19 @@ def test_one_document_means_what_the_schema_meant(seed: int, draft: int) -> None
         translated = one_document(parsed, target, formats=False)
         if not translated.exact:
             continue
-        validator = target.validator(plain(translated.root), validate_formats=False)
+        validator = target.validator(to_builtin(translated.root), validate_formats=False)
         assert [validator.is_valid(value) for value in DOCUMENTS] == [parsed.validator.is_valid(v) for v in DOCUMENTS]
 
 
 @pytest.mark.parametrize("draft", sorted(URIS))
 def test_few_pairs_stay_undecided(draft: int) -> None:
     """Of 60 pairs of a draft at most five find neither proof nor counter-example, and both answers occur."""
-    levels: list[Level | None] = []
+    levels: list[Severity | None] = []
     for seed in range(60):
         writer, reader = map(parse, Schemas(Random(seed), draft).pair())
         if writer is not None and reader is not None:
             findings = JSON_SCHEMA.check(reader, writer, "containment")
             levels.append(findings[0].level if findings else None)
-    assert levels.count(Level.UNKNOWN) <= 5
+    assert levels.count(Severity.UNKNOWN) <= 5
     assert levels.count(None) > 10
-    assert levels.count(Level.ERROR) > 10
+    assert levels.count(Severity.ERROR) > 10

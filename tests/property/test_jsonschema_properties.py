@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import SteleError
-from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, changes
+from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, list_changes
 from stele.formats.jsonschema.confluent import ALL, STRICT
 
 NAMES = st.sampled_from(["a", "b", "title", "$ref", "x/y", "~", ""])
@@ -95,7 +95,7 @@ def test_printing_loses_nothing_and_is_idempotent(schema: Any) -> None:
     if parsed is None:
         return
     assert json.loads(parsed.printed) == schema
-    for form in Form:
+    for form in TextForm:
         text = JSON_SCHEMA.canonical(parsed, form)
         assert JSON_SCHEMA.canonical(JSON_SCHEMA.parse(text, {}), form) == text
 
@@ -108,7 +108,7 @@ def test_order_of_members_has_no_meaning(schema: Any, chance: random.Random) -> 
     if parsed is None or other is None:
         assert parsed is other
         return
-    assert JSON_SCHEMA.canonical(parsed, Form.NORMALIZED) == JSON_SCHEMA.canonical(other, Form.NORMALIZED)
+    assert JSON_SCHEMA.canonical(parsed, TextForm.NORMALIZED) == JSON_SCHEMA.canonical(other, TextForm.NORMALIZED)
     assert JSON_SCHEMA.fingerprints(parsed) == JSON_SCHEMA.fingerprints(other)
     assert not JSON_SCHEMA.check(other, parsed)
 
@@ -120,7 +120,7 @@ def test_a_schema_reads_its_own_data(schema: Any) -> None:
     parsed, copy = parse(schema), parse(schema)
     if parsed is None or copy is None:
         return
-    assert {change.type for change in changes(copy, parsed)} <= {"NOT_TYPE_NARROWED"}
+    assert {change.type for change in list_changes(copy, parsed)} <= {"NOT_TYPE_NARROWED"}
     assert not any(JSON_SCHEMA.check(copy, parsed, ruleset) for ruleset in JSON_SCHEMA.rulesets)
 
 
@@ -131,7 +131,7 @@ def test_any_two_schemas_can_be_compared(one: Any, two: Any) -> None:
     old, new = parse(one), parse(two)
     if old is None or new is None:
         return
-    found = changes(new, old)
+    found = list_changes(new, old)
     assert {change.type for change in found} <= ALL
     assert bool(JSON_SCHEMA.check(new, old)) is any(change.type not in STRICT for change in found)
     if not JSON_SCHEMA.check(new, old):

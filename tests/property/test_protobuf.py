@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import DecodeError, MalformedSchema
 from stele.formats.protobuf import (
     PROTOBUF,
@@ -84,12 +84,12 @@ LAW = settings(max_examples=60, deadline=None)
 def test_printing_loses_nothing(source: tuple[list[str], list[list[str]]]) -> None:
     """parse(print(x)) has the descriptor of x, with and without source positions, and printing is idempotent."""
     schema = parse(source)
-    printed = PROTOBUF.canonical(schema, Form.PRINTED)
+    printed = PROTOBUF.canonical(schema, TextForm.PRINTED)
     again = PROTOBUF.parse(printed, {})
     assert again.proto == schema.proto
-    assert PROTOBUF.canonical(again, Form.PRINTED) == printed
+    assert PROTOBUF.canonical(again, TextForm.PRINTED) == printed
     bare = PROTOBUF.parse((PROTOBUF.render(schema, "serialized") or "").encode(), {})
-    assert PROTOBUF.parse(PROTOBUF.canonical(bare, Form.PRINTED), {}).proto == schema.proto
+    assert PROTOBUF.parse(PROTOBUF.canonical(bare, TextForm.PRINTED), {}).proto == schema.proto
 
 
 @LAW
@@ -108,7 +108,7 @@ def test_style_does_not_change_the_normal_form(
         chance.shuffle(rest)
         others.append(nested + rest)
     one, two = parse(source), parse((shuffled, others))
-    assert PROTOBUF.canonical(one, Form.NORMALIZED) == PROTOBUF.canonical(two, Form.NORMALIZED)
+    assert PROTOBUF.canonical(one, TextForm.NORMALIZED) == PROTOBUF.canonical(two, TextForm.NORMALIZED)
     assert PROTOBUF.fingerprints(one) == PROTOBUF.fingerprints(two)
     assert PROTOBUF.check(one, two) == PROTOBUF.check(two, one) == []
 
@@ -150,8 +150,8 @@ def test_compatible_schemas_read_each_others_data(
 def test_message_positions_are_a_bijection(source: tuple[list[str], list[list[str]]]) -> None:
     """Every message has one path of positions, which leads back to it."""
     schema = parse(source)
-    paths = {tuple(indexes_of(schema, name)): name for name in schema.positions}
-    assert len(paths) == len(schema.positions)
+    paths = {tuple(indexes_of(schema, name)): name for name in schema.message_positions}
+    assert len(paths) == len(schema.message_positions)
     assert all(message_by_indexes(schema, path) == name for path, name in paths.items())
 
 
@@ -160,7 +160,7 @@ def test_message_positions_are_a_bijection(source: tuple[list[str], list[list[st
 def test_examples_survive(source: tuple[list[str], list[list[str]]]) -> None:
     """decode(encode(x)) encodes to the same bytes, for each top-level message."""
     schema = parse(source)
-    for message in schema.messages():
+    for message in schema.list_messages():
         codec = ProtobufCodec(schema, full_name=message.full_name)
         data = codec.encode(codec.example())
         assert codec.encode(codec.decode(data)) == data
@@ -226,4 +226,4 @@ def test_any_text_is_parsed_or_refused(junk: bytes) -> None:
         schema = PROTOBUF.parse(junk, {})
     except MalformedSchema:
         return
-    assert PROTOBUF.parse(PROTOBUF.canonical(schema, Form.PRINTED), {}).proto == schema.proto
+    assert PROTOBUF.parse(PROTOBUF.canonical(schema, TextForm.PRINTED), {}).proto == schema.proto

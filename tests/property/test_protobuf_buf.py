@@ -8,7 +8,7 @@ import pytest
 from tests.unit.formats.protobuf.buf_modules import pair
 from tests.unit.formats.protobuf.buf_oracle import CATEGORIES, Files, broken_rules, rules_by_category
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, check_modules
 
@@ -83,7 +83,7 @@ def test_printing_breaks_nothing(parsed: dict[int, Pair]) -> None:
     for new, _ in list(parsed.values())[:40]:
         schema = new[-1]
         references = {file.name: file.SerializeToString() for file in schema.files[:-1]}
-        for form in (Form.PRINTED, Form.NORMALIZED):
+        for form in (TextForm.PRINTED, TextForm.NORMALIZED):
             again = PROTOBUF.parse(PROTOBUF.canonical(schema, form), references, name=schema.proto.name)
             for category in CATEGORIES:
                 assert PROTOBUF.check(again, schema, f"buf:{category}") == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.property.conversion_models import models
 from tests.property.test_protobuf import parse, sources
 
-from stele.formats.conversion.model import Array, Field, Map, Model, Named, Record, Type
+from stele.formats.conversion.model import Array, Map, Model, RecordField, RecordType, Type, TypeReference
 from stele.formats.protobuf import PROTOBUF, ProtobufFormat, ProtobufSchema
 
 FORMAT = ProtobufFormat()
@@ -21,13 +21,13 @@ BESIDES = {"OPEN_ENUM", "RESERVED", "TYPE", "SERVICE", "EXTENSION", "OPTION"}
 def shape(schema: ProtobufSchema, message: str, *, kinds: bool) -> dict[str, set[tuple[Any, ...]]]:
     """Every message that one leads to, by full name, as its fields; kinds is whether scalar types are told apart."""
     found: dict[str, set[tuple[Any, ...]]] = {}
-    todo = [schema.message(message)]
+    todo = [schema.get_message(message)]
     while todo:
         at = todo.pop()
         if at.full_name not in found:
             found[at.full_name] = {
                 (
-                    *(field.name, field.number, field.is_repeated, field.has_presence, schema.oneof(field)),
+                    *(field.name, field.number, field.is_repeated, field.has_presence, schema.oneof_name(field)),
                     getattr(field.message_type or field.enum_type, "full_name", ""),
                     field.type if kinds else None,
                 )
@@ -44,11 +44,11 @@ def test_every_model_becomes_a_schema_that_compiles(model: Model) -> None:
     text, _ = FORMAT.from_model(model)
     schema = PROTOBUF.parse(text, {})
     again, _ = FORMAT.to_model(schema)
-    assert again.root == Named(schema.type_name)
-    declared = model.types.get(model.root.name) if isinstance(model.root, Named) else None
+    assert again.root == TypeReference(schema.type_name)
+    declared = model.types.get(model.root.name) if isinstance(model.root, TypeReference) else None
     root = again.types[schema.type_name]
-    assert isinstance(root, Record)
-    assert len(root.fields) == (len(declared.fields) if isinstance(declared, Record) else 1)
+    assert isinstance(root, RecordType)
+    assert len(root.fields) == (len(declared.fields) if isinstance(declared, RecordType) else 1)
 
 
 @given(models())
@@ -57,8 +57,8 @@ def test_a_schema_that_was_made_here_is_read_back_the_same(model: Model) -> None
     """What a file says after one conversion, it still says after two more: nothing drifts."""
     first, _ = FORMAT.to_model(PROTOBUF.parse(FORMAT.from_model(model)[0], {}))
     second, _ = FORMAT.to_model(PROTOBUF.parse(FORMAT.from_model(first)[0], {}))
-    assert {len(t.fields) for t in first.types.values() if isinstance(t, Record)} == {
-        len(t.fields) for t in second.types.values() if isinstance(t, Record)
+    assert {len(t.fields) for t in first.types.values() if isinstance(t, RecordType)} == {
+        len(t.fields) for t in second.types.values() if isinstance(t, RecordType)
     }
 
 
@@ -81,11 +81,11 @@ def test_fields_keep_name_number_and_kind(
 @GENEROUS
 def test_lists_and_maps_inside_each_other_stay_as_deep(steps: list[str]) -> None:
     """Each level of lists and maps is kept, in a message of its own where Protobuf has no other place for it."""
-    kind: Type = Named("a.Leaf")
+    kind: Type = TypeReference("a.Leaf")
     for step in steps:
         kind = Array(kind) if step == "[]" else Map(kind)
-    types = {"a.Root": Record("a.Root", (Field("x", kind),)), "a.Leaf": Record("a.Leaf", ())}
-    text, losses = FORMAT.from_model(Model(Named("a.Root"), types))
+    types = {"a.Root": RecordType("a.Root", (RecordField("x", kind),)), "a.Leaf": RecordType("a.Leaf", ())}
+    text, losses = FORMAT.from_model(Model(TypeReference("a.Root"), types))
     assert not [loss for loss in losses if loss.data]
     assert text.count(b"repeated ") == steps.count("[]")
     assert text.count(b"map<") == steps.count("{}")

@@ -15,7 +15,7 @@ from stele.client.serdes.rules import FieldPlace, Mode, Record, RuleContext
 from stele.client.serdes.rules.avro_fields import avro_walk
 from stele.client.serdes.rules.json_fields import json_walk
 from stele.errors import SteleError
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 
 CONTEXT = RuleContext(Rule("r"), Mode.WRITE, (), 0, Record("s"), ResolvedSchema("{}"))
 SLOW = settings(
@@ -27,7 +27,7 @@ SLOW = settings(
 @SLOW
 def test_identity_on_avro_data(schema: Any) -> None:
     """Whatever the schema, data it takes come back as they were, and encode to the same bytes."""
-    avro = catalogue.get("avro")
+    avro = get_format("avro")
     try:
         parsed = avro.parse(json.dumps(schema).encode(), {})
         value = avro.codec(parsed).example()
@@ -71,7 +71,7 @@ def test_identity_on_json_values(members: Any, value: Any) -> None:
     """Any value, whether or not the schema takes it, comes back as it was, or a loop of references is refused."""
     schema = {"type": "object", "properties": members}
     try:
-        parsed = catalogue.get("json").parse(json.dumps(schema).encode(), {})
+        parsed = get_format("json").parse(json.dumps(schema).encode(), {})
     except SteleError:
         assume(False)
     before = deepcopy(value)

@@ -13,7 +13,7 @@ from stele.client import JournalEntry
 from stele.core import commands as cmd
 from stele.core.events import decode_record
 from stele.core.fold import fold_record
-from stele.core.model import Life
+from stele.core.model import VersionState
 from stele.core.state import State
 from stele.service.journal import entries_of
 from stele.spark.datasource.history import History
@@ -42,11 +42,11 @@ def test_the_tables_are_the_state(drawn: Sequence[cmd.Command], share: float) ->
     node = executed(drawn)
     until = round(share * len(node.log))
     history, state = told(node, until), state_of(node, until)
-    subjects = sorted((name, key) for name, space in state.spaces.items() for key in space.subjects)
+    subjects = sorted((name, key) for name, space in state.namespaces.items() for key in space.subjects)
     assert [row[:2] for row in history.subjects()] == subjects
     versions = {
-        (space.name, subject.key.name, version.ordinal): version
-        for space in state.spaces.values()
+        (space.name, subject.key.name, version.version_number): version
+        for space in state.namespaces.values()
         for subject in space.subjects.values()
         for version in subject.versions
     }
@@ -54,9 +54,9 @@ def test_the_tables_are_the_state(drawn: Sequence[cmd.Command], share: float) ->
     assert found.keys() == versions.keys()
     for place, version in versions.items():
         known = found[place]
-        assert known.entry.gid == version.schema.gid
+        assert known.entry.gid == version.schema.schema_id
         assert known.sha256 == version.content.sha.hex()
-        assert known.deleted == (version.life is Life.RETIRED)
-        assert known.format == (version.lane.variety or version.lane.format)
+        assert known.deleted == (version.state is VersionState.SOFT_DELETED)
+        assert known.format == (version.kind.custom_format or version.kind.format)
         names = [reference.name for reference in version.schema.attachments.references]
         assert [reference["name"] for reference in known.entry.details.get("references", ())] == names

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stele.formats.conversion.infer import InferOptions, infer
+from stele.formats.conversion.infer import InferOptions, infer_model
 from stele.spark.data_audit.inferring.columns import of_rows
 from stele.spark.data_audit.inferring.documents import of_documents
 from stele.spark.data_audit.inferring.evidence import Evidence
@@ -51,7 +51,7 @@ def test_it_is_the_inference_of_the_formats(groups: list[list[Any]], notations: 
     whole = one.merged(two, MOST).merged(three, MOST)
     # what JSON writes and reads is what is compared: 1.0 is a float to both
     samples = [json.loads(json.dumps(value)) for group in groups for value in group]
-    assert model_from(whole, "R", options) == infer(samples, name="R", options=options)
+    assert model_from(whole, "R", options) == infer_model(samples, name="R", options=options)
 
 
 @FAST

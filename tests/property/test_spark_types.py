@@ -10,7 +10,7 @@ from pyspark.sql import types as t
 from tests.property.conversion_models import models
 
 from stele.errors import CannotConvert, TooLarge
-from stele.formats.conversion.model import Model, Named, Record
+from stele.formats.conversion.model import Model, RecordType, TypeReference
 from stele.spark.types import from_spark, to_spark
 
 GENEROUS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -67,14 +67,14 @@ def test_models_come_back_the_same_from_metadata(model: Model) -> None:
     except (TooLarge, CannotConvert):
         return
     json.loads(struct.json())
-    root = model.types.get(model.root.name) if isinstance(model.root, Named) else None
-    if not isinstance(root, Record) or _has_odd_keys(model):
+    root = model.types.get(model.root.name) if isinstance(model.root, TypeReference) else None
+    if not isinstance(root, RecordType) or _has_odd_keys(model):
         return
     again, losses = from_spark(struct, name=root.name)
     if any(loss.what in {"NAME", "MAP"} for loss in losses):
         return
     found = again.types[root.name]
-    assert isinstance(found, Record)
+    assert isinstance(found, RecordType)
     assert [(f.name, f.number, f.aliases, f.doc, f.required) for f in found.fields] == [
         (f.name, f.number, f.aliases, f.doc, f.required) for f in root.fields
     ]

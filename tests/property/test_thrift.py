@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from thriftpy2 import transport
 from thriftpy2.protocol import binary as protocol
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import DecodeError, EncodeError, MalformedSchema, SteleError
 from stele.formats.thrift import THRIFT, ThriftSchema
 from stele.formats.thrift.docs import clean, comment
@@ -235,13 +235,13 @@ def parse(text: str) -> ThriftSchema:
 def test_stable_texts(text: str) -> None:
     """Each text is its own text, has the same fingerprints, and is compatible with the schema both ways."""
     schema = parse(text)
-    for form in Form:
+    for form in TextForm:
         printed = THRIFT.canonical(schema, form)
         again = THRIFT.parse(printed, {})
         assert THRIFT.canonical(again, form) == printed
         assert THRIFT.fingerprints(again) == THRIFT.fingerprints(schema)
         assert again.type_name == schema.type_name
-        for ruleset in THRIFT.rulesets if form is not Form.CANONICAL else ["thrift-wire"]:
+        for ruleset in THRIFT.rulesets if form is not TextForm.CANONICAL else ["thrift-wire"]:
             assert THRIFT.check(again, schema, ruleset) == THRIFT.check(schema, again, ruleset) == []
 
 
@@ -254,7 +254,7 @@ def test_order_without_meaning(text: str, chance: Any) -> None:
         for each in document.definitions
     )
     other = parse(print_document(replace(document, definitions=shuffled)))
-    assert THRIFT.canonical(other, Form.NORMALIZED) == THRIFT.canonical(parse(text), Form.NORMALIZED)
+    assert THRIFT.canonical(other, TextForm.NORMALIZED) == THRIFT.canonical(parse(text), TextForm.NORMALIZED)
 
 
 # --- data -----------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from tests.property.tongues.world import World
 
 from stele.apis import cncf, openschema, pravega, rocketmq, schema_repo
 from stele.core import queries
-from stele.core.commands import Check
+from stele.core.commands import CompatibilityCheck
 from stele.core.policy import Policy
 
 SEED = os.environ.get("TONGUES_SEED", "one registry")
@@ -207,12 +207,18 @@ def _any(subject: Any, number: int | None) -> Any:
 
 def _unbound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic leads to the newest version, whichever it is bound to."""
-    monkeypatch.setattr(rocketmq.translate, "record_of", lambda state, row: queries.latest(state.subject(row.subject)))
+    monkeypatch.setattr(
+        rocketmq.translate, "record_of", lambda state, row: queries.latest_version(state.subject(row.subject))
+    )
 
 
 def _unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
     """One dialect registers without asking the policy."""
-    monkeypatch.setattr(schema_repo.desk, "Check", type("Check", (), {"SKIP": Check.SKIP, "POLICY": Check.SKIP}))
+    monkeypatch.setattr(
+        schema_repo.desk,
+        "Check",
+        type("Check", (), {"SKIP": CompatibilityCheck.SKIP, "POLICY": CompatibilityCheck.SKIP}),
+    )
 
 
 async def _failing(world: World, seed: str) -> list[Op] | None:

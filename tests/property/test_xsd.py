@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from lxml import etree
 from tests.property.xsd_pairs import Complex, Simple, changed, element, random_complex, random_simple, schema
 
-from stele.core.findings import Finding, Level
-from stele.core.ports import Form
+from stele.core.findings import Finding, Severity
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats.xsd import XSD, ParsedXsd
 from stele.formats.xsd.validate import is_valid
@@ -43,7 +43,7 @@ def documents(kind: Simple | Complex, seed: int) -> list[bytes]:
 
 def breaks(findings: list[Finding]) -> bool:
     """Whether anything but a warning was found."""
-    return any(finding.level is not Level.WARNING for finding in findings)
+    return any(finding.level is not Severity.WARNING for finding in findings)
 
 
 @settings(max_examples=160, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
@@ -83,7 +83,7 @@ def test_every_schema_contains_itself(seed: int) -> None:
     """A schema is compatible with itself and with each of its printed texts, whatever is in it."""
     _, writer, reader = pair(seed)
     for side in (writer, reader):
-        for form in Form:
+        for form in TextForm:
             again = XSD.parse(XSD.canonical(side, form), {})
             assert XSD.check(again, side) == XSD.check(side, again) == []
             assert XSD.canonical(again, form) == XSD.canonical(side, form)

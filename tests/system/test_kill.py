@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stele.core import queries
 from stele.core.commands import ChangeSettings
-from stele.core.model import Level, SubjectKey
+from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.policy import ALLOW_ANY
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -25,7 +25,7 @@ NODES = 8
 
 async def _prepare(store: str) -> None:
     registry = await Registry.open(await open_log(store))
-    await registry.execute(ChangeSettings(Level(""), {"policy": ALLOW_ANY}))
+    await registry.execute(ChangeSettings(SettingsLevel(""), {"policy": ALLOW_ANY}))
     await registry.close()
 
 
@@ -53,17 +53,19 @@ def _acks(folder: Path) -> list[tuple[str, int, int, str]]:
 async def _verify(store: str, acks: list[tuple[str, int, int, str]]) -> int:
     registry = await Registry.open(await open_log(store))
     state = registry.state
-    space = state.spaces[""]
-    assert sorted(space.gids) == list(range(1, len(space.gids) + 1)), "a gap or a repeat among the ids"
+    space = state.namespaces[""]
+    assert sorted(space.schema_entries) == list(range(1, len(space.schema_entries) + 1)), (
+        "a gap or a repeat among the ids"
+    )
     for subject in space.subjects.values():
-        assert [row.ordinal for row in subject.versions] == list(range(1, len(subject.versions) + 1))
+        assert [row.version_number for row in subject.versions] == list(range(1, len(subject.versions) + 1))
     for name, ordinal, gid, text in acks:
-        version = queries.version(state, SubjectKey("", name), ordinal)
-        assert (version.schema.gid, state.text(version.content).decode()) == (gid, text), (
+        version = queries.get_version(state, SubjectKey("", name), ordinal)
+        assert (version.schema.schema_id, state.get_text(version.content).decode()) == (gid, text), (
             "an acknowledged write is lost"
         )
     await registry.close()
-    return len(space.gids)
+    return len(space.schema_entries)
 
 
 def test_killed_nodes_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from tests.running import call, serving
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app
-from stele.core.commands import Register
+from stele.core.commands import RegisterSchema
 from stele.core.model import SubjectKey
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import UnknownRuleset
 from stele.server.app import Server
 from stele.server.settings import load_settings
@@ -77,8 +77,8 @@ async def registered(store: str, *fields: str) -> None:
     """Put a first version of a subject into a log, as the release before would have."""
     registry = await Registry.open(await open_log(store))
     text = schema(*fields)["schema"].encode()
-    prepared = await registry.schemas.prepare(await registry.current(), "avro", text, form=Form.PRINTED)
-    await registry.execute(Register(SubjectKey("", "s"), prepared.document))
+    prepared = await registry.schemas.prepare(await registry.current(), "avro", text, form=TextForm.PRINTED)
+    await registry.execute(RegisterSchema(SubjectKey("", "s"), prepared.document))
     await registry.close()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
+from stele.core.ports import Field, TextForm
 from stele.errors import NotInstalled
 from stele.formats.conversion import model as neutral
 from stele_table_schema.descriptor import TableSchema, parse, printed
@@ -30,16 +30,16 @@ _ARROW = {
     "year": "int32",
 }
 _NEUTRAL: dict[str, neutral.Type] = {
-    "integer": neutral.Scalar(neutral.Kind.INTEGER),
-    "number": neutral.Scalar(neutral.Kind.NUMBER),
-    "boolean": neutral.Scalar(neutral.Kind.BOOLEAN),
-    "date": neutral.Scalar(neutral.Kind.DATE),
+    "integer": neutral.Scalar(neutral.ScalarKind.INTEGER),
+    "number": neutral.Scalar(neutral.ScalarKind.NUMBER),
+    "boolean": neutral.Scalar(neutral.ScalarKind.BOOLEAN),
+    "date": neutral.Scalar(neutral.ScalarKind.DATE),
     "time": neutral.Time(),
     "datetime": neutral.Timestamp(utc=False),
-    "year": neutral.Scalar(neutral.Kind.INT32),
-    "object": neutral.Scalar(neutral.Kind.ANY),
-    "array": neutral.Scalar(neutral.Kind.ANY),
-    "any": neutral.Scalar(neutral.Kind.ANY),
+    "year": neutral.Scalar(neutral.ScalarKind.INT32),
+    "object": neutral.Scalar(neutral.ScalarKind.ANY),
+    "array": neutral.Scalar(neutral.ScalarKind.ANY),
+    "any": neutral.Scalar(neutral.ScalarKind.ANY),
 }
 
 
@@ -57,7 +57,7 @@ class TableSchemaFormat:
         """Parse a descriptor. The language has no references; strict makes no difference."""
         return parse(text)
 
-    def canonical(self, parsed: TableSchema, form: Form) -> bytes:
+    def canonical(self, parsed: TableSchema, form: TextForm) -> bytes:
         """Compact JSON; with sorted members when NORMALIZED; without what says nothing about data when CANONICAL."""
         return printed(parsed, form)
 
@@ -67,7 +67,7 @@ class TableSchemaFormat:
 
     def fingerprints(self, parsed: TableSchema) -> Mapping[str, bytes]:
         """sha256 of the CANONICAL form."""
-        return {"sha256": hashlib.sha256(printed(parsed, Form.CANONICAL)).digest()}
+        return {"sha256": hashlib.sha256(printed(parsed, TextForm.CANONICAL)).digest()}
 
     def check(self, reader: TableSchema, writer: TableSchema, ruleset: str = "") -> list[Finding]:
         """Why records of writer cannot be read as records of reader. Raises `UnknownRuleset`."""
@@ -98,9 +98,9 @@ class TableSchemaFormat:
 
     def to_model(self, parsed: TableSchema) -> tuple[neutral.Model, list[neutral.Loss]]:
         """A record with a field for each column, for conversions into other languages."""
-        text = neutral.Scalar(neutral.Kind.STRING)
+        text = neutral.Scalar(neutral.ScalarKind.STRING)
         fields = tuple(
-            neutral.Field(
+            neutral.RecordField(
                 column.name,
                 _NEUTRAL.get(column.type, text),
                 nullable=not column.required,
@@ -115,8 +115,8 @@ class TableSchemaFormat:
             for column in parsed.columns
             if column.format != "default"
         ]
-        table = neutral.Record(name, fields, doc=str(parsed.document.get("description", "")))
-        return neutral.Model(neutral.Named(name), {name: table}), losses
+        table = neutral.RecordType(name, fields, doc=str(parsed.document.get("description", "")))
+        return neutral.Model(neutral.TypeReference(name), {name: table}), losses
 
 
 _KEPT = frozenset({"minimum", "maximum", "minLength", "maxLength", "pattern"})

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
-from stele.formats.text import decode_json
+from stele.formats.json_reader import decode_json
 from stele_table_schema.columns import TYPES, Column, value_of
 
 _SIZE: Final = 1 << 20
@@ -77,11 +77,11 @@ def parse(text: bytes) -> TableSchema:
     return TableSchema(document, columns)
 
 
-def printed(schema: TableSchema, form: Form) -> bytes:
+def printed(schema: TableSchema, form: TextForm) -> bytes:
     """The descriptor in one of its stable texts."""
-    document: Any = schema.document if form is not Form.CANONICAL else _bare(schema)
+    document: Any = schema.document if form is not TextForm.CANONICAL else _bare(schema)
     # Half of a surrogate pair cannot be written as UTF-8, so texts are escaped where they are not ASCII.
-    return json.dumps(document, separators=(",", ":"), sort_keys=form is not Form.PRINTED).encode()
+    return json.dumps(document, separators=(",", ":"), sort_keys=form is not TextForm.PRINTED).encode()
 
 
 def _bare(schema: TableSchema) -> dict[str, Any]:

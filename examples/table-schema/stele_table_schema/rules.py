@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.formats.rulesets import Ruleset, Rulesets
 from stele_table_schema.columns import Column
 from stele_table_schema.descriptor import TableSchema
@@ -29,7 +29,7 @@ def by_position(reader: TableSchema, writer: TableSchema) -> list[Finding]:
         found += _compared(one, other, reader, writer)
         if other is not None and other.name != one.name:
             why = "The column has another name; readers that go by names will not find it."
-            found.append(_finding("COLUMN_RENAMED", one, one.name, other.name, why, "Keep the name.", Level.WARNING))
+            found.append(_finding("COLUMN_RENAMED", one, one.name, other.name, why, "Keep the name.", Severity.WARNING))
     if len(writer.columns) > len(reader.columns):
         left = writer.columns[len(reader.columns)]
         why = f"Records have {len(writer.columns)} cells and the reader knows {len(reader.columns)} columns."
@@ -92,6 +92,6 @@ def _narrower(word: str, value: Any, other: Column) -> bool:
 
 
 def _finding(
-    rule: str, column: Column, reader: str, writer: str, why: str, fix: str, level: Level = Level.ERROR
+    rule: str, column: Column, reader: str, writer: str, why: str, fix: str, level: Severity = Severity.ERROR
 ) -> Finding:
     return Finding(rule, column.name, reader, writer, why, fix, level=level)

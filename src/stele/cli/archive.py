@@ -20,7 +20,7 @@ from stele.migrate import archive, source, target
 from stele.migrate.archive import Archive, Contents, OwnHistory, Restoration
 from stele.migrate.files import STANDARD
 from stele.migrate.target import Refusal
-from stele.server.log import opened_log
+from stele.server.store_session import opened_log
 
 
 def export_archive(

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from stele.cli.files import FormatOption, format_of, named_texts, read_text
 from stele.cli.output import Output, OutputOption, console, failures, print_finding, print_json
-from stele.core.findings import Finding, Level, Verdict, WhenUndecided
+from stele.core.findings import Finding, Severity, Verdict, WhenUndecided
 from stele.service.check import Candidate, CheckAnswer, CheckRequest
 from stele.service.check import check as run
 
@@ -66,12 +66,12 @@ def check(
 
 def _print(schema: Path, answer: CheckAnswer) -> None:
     rules = f" by {answer.ruleset}" if answer.ruleset else ""
-    console.print(Text.assemble(f"{schema}: ", *_WORDS[Verdict.of(answer.findings)], rules), soft_wrap=True)
+    console.print(Text.assemble(f"{schema}: ", *_WORDS[Verdict.from_findings(answer.findings)], rules), soft_wrap=True)
     for finding in answer.findings:
         print_finding(finding, where(finding))
 
 
 def where(finding: Finding) -> str:
     """Which version a finding of a check is about."""
-    doubt = ", undecided" if finding.level is Level.UNKNOWN else ""
+    doubt = ", undecided" if finding.level is Severity.UNKNOWN else ""
     return f" (version {finding.against}{doubt})"

@@ -154,7 +154,7 @@ def _cell(change: Change, direction: Direction, answer: DiffAnswer) -> str:
     fits = change.backward if direction is Direction.BACKWARD else change.forward
     if fits:
         return _CELLS[Verdict.COMPATIBLE]
-    own = Verdict.of(reason for reason in change.findings if reason.direction is direction)
+    own = Verdict.from_findings(reason for reason in change.findings if reason.direction is direction)
     return _CELLS[Verdict.UNDECIDED if own is Verdict.UNDECIDED else Verdict.INCOMPATIBLE]
 
 

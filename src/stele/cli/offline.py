@@ -58,7 +58,7 @@ class StoreTransport(httpx.BaseTransport):
 @contextmanager
 def offline(store: str) -> Iterator[StoreTransport]:
     """The transport for the length of a command, which logs nothing but trouble."""
-    from stele.server.logs import configure_logs
+    from stele.server.log_config import configure_logs
 
     configure_logs("warning", "console")
     transport = StoreTransport(store)

@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.errors import SteleError
 
 console = Console()
 errors = Console(stderr=True)
 
-_COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.UNKNOWN: "magenta"}
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.UNKNOWN: "magenta"}
 
 
 class Output(StrEnum):

@@ -9,8 +9,8 @@ import typer
 from stele.cli.connect import DEFAULT_URLS, registry
 from stele.cli.output import Output, OutputOption, UrlOption, failures, print_json
 from stele.client.request import JSON, Effect, Request, decoder, encode, path
-from stele.core.policy import policy_named
-from stele.core.policy_form import PolicyForm
+from stele.core.policy import find_policy
+from stele.core.policy_json import PolicyJson
 from stele.errors import InvalidRequest
 from stele.service.policies import PolicyAnswer, PolicyChange
 
@@ -53,7 +53,7 @@ def change(
     with failures():
         directions = (backward or "none", forward or "none") if backward or forward else None
         policy = _meant(level, directions, deny_all=deny_all, checkers=tuple(checker or ()))
-        expected = PolicyForm.of(policy_named(expect)) if expect else None
+        expected = PolicyJson.from_policy(find_policy(expect)) if expect else None
         wanted = PolicyChange(policy, ruleset or None, expected)
         if wanted == PolicyChange(expected=expected):
             raise InvalidRequest("name a policy or a ruleset to set; `stele policy clear` removes both")
@@ -73,17 +73,17 @@ def _route(name: str) -> str:
 
 def _meant(
     level: str, directions: tuple[str, str] | None, *, deny_all: bool, checkers: tuple[str, ...]
-) -> PolicyForm | None:
+) -> PolicyJson | None:
     if sum((bool(level), directions is not None, deny_all)) > 1:
         raise InvalidRequest("--level, --deny-all, and --backward with --forward exclude one another")
     if deny_all:
-        return PolicyForm("deny_all", checkers=checkers)
+        return PolicyJson("deny_all", validators=checkers)
     if level:
-        named = PolicyForm.of(policy_named(level))
-        return PolicyForm(named.kind, named.backward, named.forward, checkers)
+        named = PolicyJson.from_policy(find_policy(level))
+        return PolicyJson(named.kind, named.backward, named.forward, checkers)
     if directions is not None:
-        return PolicyForm("directional", *directions, checkers)
-    return PolicyForm("allow_any", checkers=checkers) if checkers else None
+        return PolicyJson("directional", *directions, checkers)
+    return PolicyJson("allow_any", validators=checkers) if checkers else None
 
 
 def _send(request: Request[PolicyAnswer], url: list[str], output: Output) -> None:
@@ -96,5 +96,5 @@ def _send(request: Request[PolicyAnswer], url: list[str], output: Output) -> Non
     typer.echo(f"policy      {answer.name or policy.kind} (set by: {answer.source})")
     typer.echo(f"backward    {policy.backward}")
     typer.echo(f"forward     {policy.forward}")
-    typer.echo(f"checkers    {', '.join(policy.checkers) or '-'}")
+    typer.echo(f"checkers    {', '.join(policy.validators) or '-'}")
     typer.echo(f"judged by   {', '.join(f'{name} {full}' for name, full in sorted(answer.rulesets.items()))}")

@@ -10,9 +10,9 @@ import typer
 from stele.cli.connect import DEFAULT_URLS, registry
 from stele.cli.output import Output, OutputOption, UrlOption, print_json, print_rows
 from stele.client.request import JSON, Effect, Request, decoder, encode, path
-from stele.core.rulesets import split
+from stele.core.rulesets import split_ruleset
 from stele.errors import InvalidRequest
-from stele.service.rejudging import ReportPage, ReportRequest, Row
+from stele.service.ruleset_impact import ReportPage, ReportRequest, Row
 from stele.service.rulesets import RulesetInfo
 
 app = typer.Typer(
@@ -95,7 +95,7 @@ def adopt(
 ) -> None:
     """Judge the schemas of a format by a version of a ruleset from now on, in the whole registry."""
     with registry(url) as client:
-        name, version = split(ruleset)
+        name, version = split_ruleset(ruleset)
         if not name:
             raise InvalidRequest("name the ruleset to take over")
         route, body = path("api", "rulesets", schema_format, name), encode({"version": version})

@@ -12,7 +12,7 @@ from stele.cli.connect import DEFAULT_URLS, registry
 from stele.cli.files import FormatOption, format_of, read_text
 from stele.cli.output import Output, OutputOption, UrlOption, print_error, print_finding, print_json
 from stele.client import Schema, SchemaReference, SchemaRegistryClient
-from stele.core.policy import Kind, policy_named
+from stele.core.policy import PolicyKind, find_policy
 from stele.errors import Incompatible, InvalidRequest, NotFound
 from stele.service.check import Candidate, CheckRequest
 from stele.service.check import check as run_check
@@ -73,11 +73,11 @@ def get(
 def _explain(client: SchemaRegistryClient, subject: str, schema: Schema) -> None:
     """Say why and what to do: the server's dialect has no room for it, the check itself has."""
     try:
-        level = client.config(subject, default_to_global=True).compatibility or "BACKWARD"
+        level = client.config(subject, default_to_global=True).compatibility_level or "BACKWARD"
         old = [client.version(subject, number) for number in client.versions(subject)]
     except NotFound:
         return
-    if policy_named(level).kind is not Kind.DIRECTIONAL or schema.references:
+    if find_policy(level).kind is not PolicyKind.DIRECTIONAL or schema.references:
         return
     request = CheckRequest(
         format=schema.schema_type.lower(),

@@ -9,7 +9,7 @@ import typer
 
 from stele.cli.connect import DEFAULT_URLS, registry
 from stele.cli.output import Output, OutputOption, UrlOption, print_error, print_json, print_rows, print_warning
-from stele.client import ConfigUpdate, DeletionWarning, ResponseError, SchemaRegistryClient
+from stele.client import ConfigUpdateRequest, DeletionWarning, ResponseError, SchemaRegistryClient
 from stele.errors import InvalidRequest
 
 app = typer.Typer(help="List subjects and their versions, set policies, delete.", no_args_is_help=True)
@@ -62,12 +62,12 @@ def policy(
     """Show or set a subject's compatibility policy."""
     with registry(url) as client:
         if level is not None:
-            client.set_config(ConfigUpdate(compatibility=level), subject)
+            client.set_config(ConfigUpdateRequest(compatibility=level), subject)
         config = client.config(subject, default_to_global=True)
     if output is Output.JSON:
         print_json(config)
     else:
-        typer.echo(config.compatibility)
+        typer.echo(config.compatibility_level)
 
 
 @app.command("delete")

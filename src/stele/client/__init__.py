@@ -14,7 +14,6 @@ from stele.client.connection import Bearer
 from stele.client.errors import Failure, ResponseError
 from stele.client.exchange import Retry
 from stele.client.in_use import CensusRecord, DeletionOutlook, DeletionWarning, PlaceUsage, Seen
-from stele.client.keys import Dek, Kek, KekUpdate
 from stele.client.names import (
     AssociatedName,
     QualifiedName,
@@ -28,27 +27,24 @@ from stele.client.names import (
 from stele.client.request import Effect, Lifetime, Plan, Request
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, SchemaSource
 from stele.client.sync import SchemaRegistryClient
-from stele.client.types import (
+from stele.client.types import CheckResult, ClusterId, Older, ReferenceText, RegisteredSchema, Schema, Version
+from stele.core.metadata import Metadata
+from stele.core.policy_json import PolicyJson
+from stele.protocol.confluent import (
     Association,
-    CheckResult,
-    ClusterId,
-    Compatibility,
+    CompatibilityCheckResponse,
     Config,
-    ConfigUpdate,
+    ConfigUpdateRequest,
     ContextId,
-    Metadata,
-    Older,
-    ReferenceText,
-    RegisteredSchema,
+    Dek,
+    Kek,
     Rule,
     RuleSet,
-    Schema,
     SchemaReference,
     ServerVersion,
     SubjectVersion,
-    Version,
+    UpdateKekRequest,
 )
-from stele.core.policy_form import PolicyForm
 
 __all__ = [
     "AssociatedName",
@@ -58,9 +54,9 @@ __all__ = [
     "CensusRecord",
     "CheckResult",
     "ClusterId",
-    "Compatibility",
+    "CompatibilityCheckResponse",
     "Config",
-    "ConfigUpdate",
+    "ConfigUpdateRequest",
     "ContextId",
     "Dek",
     "DeletionOutlook",
@@ -70,13 +66,12 @@ __all__ = [
     "JournalEntry",
     "JournalPage",
     "Kek",
-    "KekUpdate",
     "Lifetime",
     "Metadata",
     "Older",
     "PlaceUsage",
     "Plan",
-    "PolicyForm",
+    "PolicyJson",
     "QualifiedName",
     "ReferenceText",
     "RegisteredSchema",
@@ -95,6 +90,7 @@ __all__ = [
     "ServerVersion",
     "SubjectNaming",
     "SubjectVersion",
+    "UpdateKekRequest",
     "Version",
     "qualify",
     "record_name",

@@ -3,7 +3,7 @@
 The first line of each is its route; `settings` and `keys` have the rest. Subjects may be qualified
 (`:.context:subject`) everywhere. Exporters are nowhere, nor are changes of associations.
 
-Source: reference notes on the Confluent API, section 2.
+Source: docs/protocols/confluent.md.
 """
 
 from __future__ import annotations
@@ -15,15 +15,8 @@ from uuid import UUID
 import msgspec
 
 from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, escape, nothing, path, query
-from stele.client.types import (
-    ClusterId,
-    ContextId,
-    RegisteredSchema,
-    Schema,
-    ServerVersion,
-    SubjectVersion,
-    Version,
-)
+from stele.client.types import ClusterId, RegisteredSchema, Schema, Version
+from stele.protocol.confluent import ContextId, ServerVersion, SubjectVersion
 
 _integers = decoder(list[int])
 _integer = decoder(int)

@@ -4,7 +4,7 @@ A server says what went wrong by a status, an `error_code` and a sentence. `resp
 which is both a `ResponseError`, with all the server said, and the domain error the code stands for, so that `except
 SubjectNotFound` works the same against the library, a server of ours, or another vendor's.
 
-Source: reference notes on the Confluent API, section 3 (the table of codes); other servers' habits in sections 5 and 6.
+Source: docs/protocols/confluent.md#error-codes, docs/protocols/karapace.md, docs/protocols/redpanda.md.
 """
 
 from __future__ import annotations
@@ -177,10 +177,10 @@ _CODES: dict[int, _Entry] = {
     40401: (errors.SubjectNotFound, _subject),
     40402: (errors.VersionNotFound, lambda failure: (_number(failure) or failure.version,)),
     40403: (errors.ContentNotFound, lambda _: ()),
-    40404: (errors.AlreadyRetired, _subject),
-    40405: (errors.NotRetired, _subject),
-    40406: (errors.AlreadyRetired, _place),
-    40407: (errors.NotRetired, _place),
+    40404: (errors.AlreadySoftDeleted, _subject),
+    40405: (errors.NotSoftDeleted, _subject),
+    40406: (errors.AlreadySoftDeleted, _place),
+    40407: (errors.NotSoftDeleted, _place),
     40408: (errors.SettingNotFound, lambda failure: (failure.subject, "compatibility")),
     40409: (errors.SettingNotFound, lambda failure: (failure.subject, "mode")),
     40410: (errors.BindingNotFound, _message),

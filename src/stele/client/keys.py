@@ -4,20 +4,18 @@ A KEK (key encryption key) names a key of a key management service; it wraps DEK
 to subjects. Subjects may be qualified (`:.context:subject`); a KEK's context is an argument. Versions of a DEK count
 from 1, and a version's bytes never change, but they may be deleted: answers are kept for the cache's time to live.
 
-Source: reference notes on the Confluent API, section 2 (DEK registry).
+Source: docs/protocols/confluent.md#dek-registry.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from binascii import Error as BinasciiError
-from collections.abc import Mapping
+from base64 import b64encode
 from typing import Literal
 
 import msgspec
 
 from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, nothing, path, query
-from stele.errors import DecodeError
+from stele.protocol.confluent import Dek, Kek, UpdateKekRequest
 
 Algorithm = Literal["AES128_GCM", "AES256_GCM", "AES256_SIV"]
 """What a data key encrypts with."""
@@ -25,54 +23,6 @@ DekVersion = int | Literal["latest"]
 """A version of a data key, or the newest one."""
 
 _KEKS = ("dek-registry", "v1", "keks")
-
-
-class Kek(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A key of a key management service. shared: the server may use it too, so it can make and unwrap DEKs.
-
-    ts is milliseconds since 1970; servers keep secrets among kms_props to themselves.
-    """
-
-    name: str
-    kms_type: str = ""
-    kms_key_id: str = ""
-    kms_props: Mapping[str, str] | None = None
-    doc: str | None = None
-    shared: bool = False
-    ts: int = 0
-    deleted: bool = False
-
-
-class KekUpdate(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Changes to a KEK: what is left out stays, None clears."""
-
-    kms_props: Mapping[str, str] | msgspec.UnsetType | None = msgspec.UNSET
-    doc: str | msgspec.UnsetType | None = msgspec.UNSET
-    shared: bool | msgspec.UnsetType = msgspec.UNSET
-
-
-class Dek(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A data key, base64: wrapped, and as it is where the server unwraps it. ts is milliseconds since 1970."""
-
-    kek_name: str = ""
-    subject: str = ""
-    version: int = 1
-    algorithm: str = "AES256_GCM"
-    encrypted_key_material: str | None = None
-    key_material: str | None = msgspec.field(default=None)
-    ts: int = 0
-    deleted: bool = False
-
-    def __repr__(self) -> str:
-        return f"Dek({self.kek_name!r}, {self.subject!r}, {self.version}, {self.algorithm!r})"  # never the key
-
-    def wrapped(self) -> bytes | None:
-        """The wrapped key. Raises `DecodeError` where the server sent no base64."""
-        return _bytes(self.encrypted_key_material)
-
-    def plain(self) -> bytes | None:
-        """The key itself, None where the server does not unwrap it. Raises `DecodeError`."""
-        return _bytes(self.key_material)
 
 
 _strings = decoder(list[str])
@@ -110,11 +60,11 @@ def create_kek(key: Kek, *, context: str = "", test: bool = False) -> Request[Ke
     # POST /dek-registry/v1/keks?context&testSharing
     """Make a KEK known. test: let the server try a shared one first. Raises `Conflict` where its name is taken."""
     parameters = query({"context": context or None, "testSharing": test})
-    body = encode(msgspec.structs.replace(key, ts=0))
+    body = encode(msgspec.structs.replace(key, ts=None))
     return Request("POST", path(*_KEKS), _kek, parameters, body, effect=Effect.WRITE)
 
 
-def update_kek(name: str, changes: KekUpdate, *, context: str = "", test: bool = False) -> Request[Kek]:
+def update_kek(name: str, changes: UpdateKekRequest, *, context: str = "", test: bool = False) -> Request[Kek]:
     # PUT /dek-registry/v1/keks/{name}?context&testSharing
     """Change a KEK."""
     parameters = query({"context": context or None, "testSharing": test})
@@ -234,12 +184,3 @@ def undelete_dek(
 def _dek_path(kek_name: str, subject: str, version: DekVersion | None) -> str:
     whole = path(*_KEKS, kek_name, "deks", subject)
     return whole if version is None else f"{whole}{path('versions', version)}"
-
-
-def _bytes(material: str | None) -> bytes | None:
-    if material is None:
-        return None
-    try:
-        return b64decode(material, validate=True)
-    except (BinasciiError, ValueError):
-        raise DecodeError("the server sent a key that is no base64") from None

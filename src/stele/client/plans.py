@@ -10,8 +10,9 @@ from stele.client import calls, settings
 from stele.client.names import AssociatedName, qualify, split
 from stele.client.request import Plan
 from stele.client.snapshot import ResolvedSchema, SchemaSnapshot, between
-from stele.client.types import Association, RegisteredSchema, Schema, SchemaReference, Version
+from stele.client.types import RegisteredSchema, Schema, Version
 from stele.errors import InvalidName, NotFound, TooLarge
+from stele.protocol.confluent import Association, SchemaReference
 from stele.wire.confluent import RecordField
 
 MAX_REFERENCES = 1000

@@ -6,7 +6,7 @@
 
 Speaks to Stele and to rocketmq-schema-registry, where that answers with a status this side of 600.
 
-Source: reference notes on rocketmq-schema-registry 0.1.0, section 2.
+Source: docs/protocols/rocketmq.md.
 """
 
 from __future__ import annotations

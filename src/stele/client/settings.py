@@ -23,20 +23,11 @@ from stele.client.request import (
     query,
     without_nulls,
 )
-from stele.client.types import (
-    Association,
-    CheckResult,
-    Compatibility,
-    Config,
-    ConfigUpdate,
-    Older,
-    ReferenceText,
-    Schema,
-    Version,
-)
+from stele.client.types import CheckResult, Older, ReferenceText, Schema, Version
+from stele.protocol.confluent import Association, CompatibilityCheckResponse, Config, ConfigUpdateRequest
 
 _strings = decoder(list[str])
-_compatibility = decoder(Compatibility)
+_compatibility = decoder(CompatibilityCheckResponse)
 _check = decoder(CheckResult)
 _associations = decoder(list[Association])
 _object = decoder(dict[str, Any])
@@ -47,7 +38,7 @@ _object = decoder(dict[str, Any])
 
 def check_compatibility(
     subject: str, schema: Schema, number: Version | None = None, *, normalize: bool = False, verbose: bool = True
-) -> Request[Compatibility]:
+) -> Request[CompatibilityCheckResponse]:
     # POST /compatibility/subjects/{subject}/versions?normalize&verbose
     # POST /compatibility/subjects/{subject}/versions/{version}?normalize&verbose
     """Would the schema be accepted: against one version, or, with number None, as registration would decide?"""
@@ -95,11 +86,11 @@ def config(subject: str | None = None, *, default_to_global: bool = False) -> Re
     )
 
 
-def set_config(update: ConfigUpdate | str, subject: str | None = None) -> Request[Config]:
+def set_config(update: ConfigUpdateRequest | str, subject: str | None = None) -> Request[Config]:
     # PUT /config
     # PUT /config/{subject}
     """Change settings of a subject, or of the registry; a word alone sets the compatibility level. The new settings."""
-    change = ConfigUpdate(compatibility=update) if isinstance(update, str) else update
+    change = ConfigUpdateRequest(compatibility=update) if isinstance(update, str) else update
     return Request(
         "PUT", _setting("config", subject), _config, body=encode(change), effect=Effect.WRITE, subject=subject or ""
     )
@@ -183,10 +174,10 @@ def _setting(kind: str, subject: str | None) -> str:
 
 
 def _config(body: bytes) -> Config:
-    """GET and DELETE say `compatibilityLevel`, PUT says `compatibility`."""
+    """Read settings. GET and DELETE call the level `compatibilityLevel`, PUT and other makes `compatibility`."""
     answer = _object(body)
-    level = answer.pop("compatibilityLevel", None)
-    return msgspec.convert(without_nulls({"compatibility": level} | answer), Config)
+    level = answer.pop("compatibility", None)
+    return msgspec.convert(without_nulls({"compatibilityLevel": level} | answer), Config)
 
 
 def _mode(body: bytes) -> str:

@@ -13,8 +13,10 @@ from uuid import UUID
 
 import msgspec
 
-from stele.client.types import Metadata, RuleSet, Version
+from stele.client.types import Version
+from stele.core.metadata import Metadata
 from stele.errors import ContentNotFound, InvalidRequest, SubjectNotFound, VersionNotFound
+from stele.protocol.confluent import RuleSet
 
 
 class ResolvedSchema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -89,7 +91,7 @@ class SchemaSnapshot(msgspec.Struct, frozen=True, dict=True):
     def resolve_metadata(self, subject: str, properties: Mapping[str, str]) -> ResolvedSchema:
         """See `SchemaSource`."""
         for _, schema in sorted(self._by_subject.get(subject, {}).items(), reverse=True):
-            if schema.metadata is not None and properties.items() <= schema.metadata.properties.items():
+            if schema.metadata is not None and properties.items() <= (schema.metadata.properties or {}).items():
                 return schema
         raise ContentNotFound(f"of {subject!r} with these properties")
 

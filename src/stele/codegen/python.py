@@ -13,41 +13,41 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from stele.errors import CannotConvert
-from stele.formats import catalogue
-from stele.formats.abilities import Readable
+from stele.formats.capabilities import ToModel
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
-    Declared,
     Duration,
     Enumeration,
-    Field,
     Fixed,
-    Kind,
     Map,
     Model,
-    Named,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
     Type,
+    TypeReference,
     Union,
 )
-from stele.formats.conversion.naming import Distinct
+from stele.formats.conversion.unique_names import UniqueNames
+from stele.formats.registry import get_format
 
 _SCALARS: Final = {
-    Kind.ANY: "Any",
-    Kind.NULL: "None",
-    Kind.BOOLEAN: "bool",
-    Kind.NUMBER: "float",
-    Kind.FLOAT32: "float",
-    Kind.FLOAT64: "float",
-    Kind.STRING: "str",
-    Kind.BYTES: "bytes",
-    Kind.UUID: "UUID",
-    Kind.DATE: "datetime.date",
+    ScalarKind.ANY: "Any",
+    ScalarKind.NULL: "None",
+    ScalarKind.BOOLEAN: "bool",
+    ScalarKind.NUMBER: "float",
+    ScalarKind.FLOAT32: "float",
+    ScalarKind.FLOAT64: "float",
+    ScalarKind.STRING: "str",
+    ScalarKind.BYTES: "bytes",
+    ScalarKind.UUID: "UUID",
+    ScalarKind.DATE: "datetime.date",
 }
 _HEADER = '''"""{title}"""
 
@@ -71,15 +71,15 @@ class PythonCompiler:
 
     def compile(self, idl: str, schema_type: str) -> Mapping[str, bytes]:
         """See `Compiler`."""
-        fmt = catalogue.get(schema_type)
-        if not isinstance(fmt, Readable):
+        fmt = get_format(schema_type)
+        if not isinstance(fmt, ToModel):
             raise CannotConvert(f"no classes can be made of {fmt.name} schemas")
         parsed: Any = fmt.parse(idl.encode(), {})
         model, _ = fmt.to_model(parsed)
-        records = [name for name, kind in model.types.items() if isinstance(kind, Record)]
+        records = [name for name, kind in model.types.items() if isinstance(kind, RecordType)]
         if not records:
             raise CannotConvert("the schema describes no record, so there is no class to make")
-        root = model.root.name if isinstance(model.root, Named) and model.root.name in records else records[0]
+        root = model.root.name if isinstance(model.root, TypeReference) and model.root.name in records else records[0]
         *namespace, own = (_identifier(part) for part in root.split("."))
         path = "/".join([*namespace, f"{_snake(own)}.py"])
         return {path: _Module(model).source(root).encode()}
@@ -90,8 +90,8 @@ class _Module:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        taken = Distinct(_NAMES)
-        self._classes = {name: taken.name(_identifier(name.rpartition(".")[2])) for name in model.types}
+        taken = UniqueNames(_NAMES)
+        self._classes = {name: taken.claim_name(_identifier(name.rpartition(".")[2])) for name in model.types}
 
     def source(self, root: str) -> str:
         """All of it."""
@@ -101,9 +101,9 @@ class _Module:
         declared = [self._declared(name, kind) for name, kind in kinds]
         return "\n\n".join([_HEADER.format(title=title), *filter(None, declared)]).rstrip() + "\n"
 
-    def _declared(self, name: str, kind: Declared) -> str:
+    def _declared(self, name: str, kind: NamedType) -> str:
         match kind:
-            case Record():
+            case RecordType():
                 head = f"@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)\nclass {self._classes[name]}:"
                 lines = self._fields(kind)
             case Enumeration():
@@ -114,10 +114,10 @@ class _Module:
         doc = f'    """{_doc(kind.doc or f"{name}.")}"""'
         return "\n".join([head, doc, "", *(f"    {line}" for line in lines)]).rstrip() + "\n"
 
-    def _fields(self, record: Record) -> Iterator[str]:
-        taken = Distinct()
+    def _fields(self, record: RecordType) -> Iterator[str]:
+        taken = UniqueNames()
         for field in record.fields:
-            name = taken.name(_identifier(field.name))
+            name = taken.claim_name(_identifier(field.name))
             told = self.annotation(field.type)
             if (field.nullable or not field.required) and told not in {"Any", "None"}:
                 told += " | None"
@@ -145,29 +145,33 @@ class _Module:
                 return f"dict[{keys}, {values}{' | None' if kind.nullable else ''}]"
             case Union():
                 return " | ".join(dict.fromkeys(self.annotation(option.type) for option in kind.options))
-            case Named():
+            case TypeReference():
                 return "bytes" if isinstance(self._model.types[kind.name], Fixed) else self._classes[kind.name]
 
-    def _default(self, field: Field) -> str:
+    def _default(self, field: RecordField) -> str:
         """What follows the type of a field: its default, if a literal says it."""
         value, kind = field.default, field.type
         if value is ABSENT:
             return "" if field.required else " = None"
         if value is None or (isinstance(kind, Scalar) and isinstance(value, bool | int | float | str)):
-            plain = kind.kind not in {Kind.BYTES, Kind.UUID, Kind.DATE} if isinstance(kind, Scalar) else True
+            plain = (
+                kind.kind not in {ScalarKind.BYTES, ScalarKind.UUID, ScalarKind.DATE}
+                if isinstance(kind, Scalar)
+                else True
+            )
             if value is None or plain:
                 return f" = {value!a}"
         if value in ([], {}) and isinstance(kind, Array | Map):
             return f" = dataclasses.field(default_factory={type(value).__name__})"
-        if isinstance(kind, Named) and isinstance(self._model.types[kind.name], Enumeration):
+        if isinstance(kind, TypeReference) and isinstance(self._model.types[kind.name], Enumeration):
             return f" = {self._classes[kind.name]}({value!a})"
         return f"  # default: {value!a}"
 
 
 def _symbols(enumeration: Enumeration) -> Iterator[str]:
-    taken = Distinct()
+    taken = UniqueNames()
     for symbol in enumeration.symbols:
-        yield f"{taken.name(_identifier(symbol.name))} = {symbol.name!a}"
+        yield f"{taken.claim_name(_identifier(symbol.name))} = {symbol.name!a}"
 
 
 def _identifier(text: str) -> str:

@@ -8,51 +8,51 @@ from typing import Any
 
 import msgspec
 
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import (
     Binding,
-    Document,
-    Level,
+    ComparisonScope,
     Mode,
     Numbering,
     Reference,
-    Scope,
+    SchemaDocument,
     Settings,
+    SettingsLevel,
     SubjectKey,
 )
 from stele.core.policy import Policy
 
 
 class Equality(Enum):
-    """When a registration is the same as an earlier one of its subject (MODEL C7)."""
+    """When a registration is the same as an earlier one of its subject (docs/protocols/model.md#c7)."""
 
     IDENTITY = "identity"
     """Text and attachments are equal."""
     TEXT = "text"
     """The raw text is equal."""
-    TYPED = "typed"
+    TEXT_AND_TYPE = "typed"
     """The raw text, the format and the media type are equal; a version without a media type has any."""
     DIGEST = "digest"
-    """A digest of `equality_digest` kind is equal, in the same lane."""
+    """A digest of `equality_digest` kind is equal, in the same kind."""
     NEVER = "never"
     """Every registration is a new version."""
 
 
-class Check(Enum):
+class CompatibilityCheck(Enum):
     """Whether the policy in force is asked."""
 
     POLICY = "policy"
     SKIP = "skip"
 
 
-class Removal(Enum):
+class DeleteMode(Enum):
     """Ways to delete."""
 
-    RETIRE = "retire"
+    SOFT = "retire"
     """Soft: hidden, still readable by id, numbers not reused."""
-    PURGE = "purge"
-    """Hard: only what is retired already."""
-    CLOSE = "close"
+    HARD = "purge"
+    """Hard: only what is soft-deleted already."""
+    END_INCARNATION = "close"
     """The whole incarnation ends; a next one starts at number 1 (Pravega, CNCF, RocketMQ)."""
 
 
@@ -60,33 +60,34 @@ class SubjectDefaults(msgspec.Struct, frozen=True):
     """How a dialect creates subjects: written into the creating event once, in force for ever."""
 
     numbering: Numbering = Numbering.CONTINUE
-    scope: Scope = Scope.SUBJECT
+    comparison_scope: ComparisonScope = ComparisonScope.SUBJECT
     policy: Policy | None = None
     format: str = ""
     create: bool = True
     """False: registering in a subject that does not exist is an error."""
-    variety: str = ""
+    custom_format: str = ""
     """Name of a format nobody here knows, see `Lane`."""
 
 
-CONTINUING = SubjectDefaults()
+CONTINUE_NUMBERING = SubjectDefaults()
 
 
-class About(msgspec.Struct, frozen=True):
+class SubjectUpdate(msgspec.Struct, frozen=True):
     """Changes to what describes a subject: None leaves the description; ext merges by dialect and name."""
 
     description: str | None = None
-    ext: Mapping[str, Mapping[str, Any]] = {}
+    dialect_data: Mapping[str, Mapping[str, Any]] = {}
 
 
-class Register(msgspec.Struct, frozen=True):
+class RegisterSchema(msgspec.Struct, frozen=True):
     """Register a document as the next version of a subject.
 
-    document None takes text, format and references of the newest live version (only attachments change).
-    ordinal and gid are explicit numbers: ordinal None or the next one, gid only in IMPORT mode.
-    latest is a condition: the newest live ordinal the caller knows of (0: none).
+    document None takes text, format and references of the newest active version (only attachments change).
+    version_number and schema_id are explicit: version_number is None or the next one, schema_id is set in IMPORT mode
+    only.
+    latest is a condition: the newest active version number the caller knows of (0: none).
     policy becomes the subject's own when the registration succeeds, and is the one that judges it.
-    origin_uri names the version among all live ones: one that brings it is the same as the version that has it, which
+    origin_uri names the version among all active ones: one that brings it is the same as the version that has it, which
     must be of that subject, text and type (`AlreadyExists`), and as no other.
     about describes the subject from then on, also when the version was there before.
     at is when it was first registered where it comes from, in milliseconds since 1970 UTC; only in IMPORT mode.
@@ -94,88 +95,91 @@ class Register(msgspec.Struct, frozen=True):
     """
 
     key: SubjectKey
-    document: Document | None
+    document: SchemaDocument | None
     references: tuple[Reference, ...] = ()
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     equality: Equality = Equality.IDENTITY
     equality_digest: str = ""
-    check: Check = Check.POLICY
-    ordinal: int | None = None
-    gid: int | None = None
-    latest: int | None = None
+    check: CompatibilityCheck = CompatibilityCheck.POLICY
+    version_number: int | None = None
+    schema_id: int | None = None
+    expected_latest: int | None = None
     policy: Policy | None = None
-    defaults: SubjectDefaults = CONTINUING
+    defaults: SubjectDefaults = CONTINUE_NUMBERING
     description: str = ""
     labels: dict[str, str] | None = None
     media_type: str = ""
     origin_uri: str | None = None
     ancestor: int | None = None
-    ext: dict[str, Any] | None = None
-    about: About | None = None
+    dialect_data: dict[str, Any] | None = None
+    subject_update: SubjectUpdate | None = None
     bindings: tuple[Binding, ...] = ()
     at: int | None = None
 
 
 class DeleteVersion(msgspec.Struct, frozen=True):
-    """Delete one version; ordinal None means the newest live one. seen: as in `ChangeBindings`, of the subject."""
+    """Delete one version: version_number None is the newest active one.
+
+    expected_bindings are those of the subject, as `expected` of `ChangeBindings`.
+    """
 
     key: SubjectKey
-    ordinal: int | None
-    removal: Removal = Removal.RETIRE
-    seen: frozenset[Binding] | None = None
+    version_number: int | None
+    mode: DeleteMode = DeleteMode.SOFT
+    expected_bindings: frozenset[Binding] | None = None
 
 
 class DeleteSubject(msgspec.Struct, frozen=True):
     """Delete all versions of a subject. seen: as in `ChangeBindings`, of the subject; latest: as in `Register`."""
 
     key: SubjectKey
-    removal: Removal = Removal.RETIRE
-    seen: frozenset[Binding] | None = None
-    latest: int | None = None
+    mode: DeleteMode = DeleteMode.SOFT
+    expected_bindings: frozenset[Binding] | None = None
+    expected_latest: int | None = None
 
 
-class CreateSpace(msgspec.Struct, frozen=True):
-    """Create a space, or change its attributes when it exists and `replace` is set."""
+class CreateNamespace(msgspec.Struct, frozen=True):
+    """Create a namespace, or change its attributes when it exists and `replace` is set."""
 
-    space: str
+    namespace: str
     replace: bool = False
     format: str = ""
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
 
 
-class Contents(Enum):
-    """What becomes of the subjects of a space that is to go."""
+class SubjectsPresent(Enum):
+    """What becomes of the subjects of a namespace that is to go."""
 
     REFUSE = "refuse"
     """They keep it, soft-deleted ones too."""
-    CLOSE = "close"
+    END_INCARNATIONS = "close"
     """Their incarnations end with it, all or none."""
 
 
-class DeleteSpace(msgspec.Struct, frozen=True):
-    """Remove a space."""
+class DeleteNamespace(msgspec.Struct, frozen=True):
+    """Remove a namespace."""
 
-    space: str
-    contents: Contents = Contents.REFUSE
+    namespace: str
+    when_subjects: SubjectsPresent = SubjectsPresent.REFUSE
 
 
-class CloseSubjects(msgspec.Struct, frozen=True):
-    """End the incarnations of all subjects of a space, all or none."""
+class EndIncarnations(msgspec.Struct, frozen=True):
+    """End the incarnations of all subjects of a namespace, all or none."""
 
-    space: str
+    namespace: str
 
 
 class CreateSubject(msgspec.Struct, frozen=True):
     """Create a subject before its first version."""
 
     key: SubjectKey
-    defaults: SubjectDefaults = CONTINUING
+    defaults: SubjectDefaults = CONTINUE_NUMBERING
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
 
 
 class ChangeSubject(msgspec.Struct, frozen=True):
@@ -184,7 +188,7 @@ class ChangeSubject(msgspec.Struct, frozen=True):
     key: SubjectKey
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
     default_version: int | None = None
 
 
@@ -196,7 +200,7 @@ class ChangeSettings(msgspec.Struct, frozen=True):
     when nothing is left in them; otherwise a level that sets nothing remains, which some dialects tell apart.
     """
 
-    level: Level
+    level: SettingsLevel
     changes: Mapping[str, Any]
     expected: Policy | None = None
     prune: bool = False
@@ -205,13 +209,13 @@ class ChangeSettings(msgspec.Struct, frozen=True):
 class ClearSettings(msgspec.Struct, frozen=True):
     """Remove a level's settings altogether."""
 
-    level: Level
+    level: SettingsLevel
 
 
 class SetMode(msgspec.Struct, frozen=True):
     """Set or (None) remove a level's mode. force allows IMPORT over existing versions."""
 
-    level: Level
+    level: SettingsLevel
     mode: Mode | None
     force: bool = False
 
@@ -219,7 +223,7 @@ class SetMode(msgspec.Struct, frozen=True):
 class ClearMode(msgspec.Struct, frozen=True):
     """Remove a level's mode, and with recursive those of every subject below it."""
 
-    level: Level
+    level: SettingsLevel
     recursive: bool = False
 
 
@@ -235,17 +239,17 @@ class AssignEncoding(msgspec.Struct, frozen=True):
     """Ask for the encoding id of a version with a codec; the same pair gets the same id for ever."""
 
     key: SubjectKey
-    ordinal: int
+    version_number: int
     codec: str = ""
 
 
-class Bind(msgspec.Struct, frozen=True):
+class AddBinding(msgspec.Struct, frozen=True):
     """Bind a resource to a subject."""
 
     binding: Binding
 
 
-class Unbind(msgspec.Struct, frozen=True):
+class RemoveBinding(msgspec.Struct, frozen=True):
     """End a binding; key is (cluster, resource type, resource, role)."""
 
     key: tuple[str, str, str, str]
@@ -258,9 +262,9 @@ class ChangeBindings(msgspec.Struct, frozen=True):
     resources they are of by type and id; None takes whatever is there.
     """
 
-    bound: tuple[Binding, ...]
-    unbound: tuple[tuple[str, str, str, str], ...] = ()
-    seen: frozenset[Binding] | None = None
+    added: tuple[Binding, ...]
+    removed: tuple[tuple[str, str, str, str], ...] = ()
+    expected: frozenset[Binding] | None = None
 
 
 class ChangeItems(msgspec.Struct, frozen=True):
@@ -285,12 +289,12 @@ class AdoptRulesets(msgspec.Struct, frozen=True):
 
 
 Command = (
-    Register
+    RegisterSchema
     | DeleteVersion
     | DeleteSubject
-    | CreateSpace
-    | DeleteSpace
-    | CloseSubjects
+    | CreateNamespace
+    | DeleteNamespace
+    | EndIncarnations
     | CreateSubject
     | ChangeSubject
     | ChangeSettings
@@ -299,8 +303,8 @@ Command = (
     | ClearMode
     | AddCodec
     | AssignEncoding
-    | Bind
-    | Unbind
+    | AddBinding
+    | RemoveBinding
     | ChangeBindings
     | ChangeItems
     | AdoptRulesets
@@ -314,38 +318,38 @@ class Registration(msgspec.Struct, frozen=True):
     """Outcome of `Register`: the numbers of the version, and whether this command made it."""
 
     key: SubjectKey
-    ordinal: int
-    gid: int
+    version_number: int
+    schema_id: int
     uid: int
     created: bool
 
 
-class Removed(msgspec.Struct, frozen=True):
-    """Outcome of a deletion: the ordinals that went, ascending."""
+class DeletedVersions(msgspec.Struct, frozen=True):
+    """Outcome of a deletion: the version numbers that went, ascending."""
 
-    ordinals: tuple[int, ...]
+    version_numbers: tuple[int, ...]
 
 
-class Changed(msgspec.Struct, frozen=True):
+class SettingsOutcome(msgspec.Struct, frozen=True):
     """Outcome of a settings command: the settings after it (before it, for `ClearSettings`)."""
 
     settings: Settings | None
 
 
-class ModeSet(msgspec.Struct, frozen=True):
+class ModeOutcome(msgspec.Struct, frozen=True):
     """Outcome of a mode command: the mode after it (before it, for `ClearMode`)."""
 
     mode: Mode | None
 
 
-class Encoded(msgspec.Struct, frozen=True):
+class EncodingOutcome(msgspec.Struct, frozen=True):
     """Outcome of `AssignEncoding`."""
 
     encoding: int
 
 
-class Done(msgspec.Struct, frozen=True):
+class EmptyOutcome(msgspec.Struct, frozen=True):
     """Outcome of a command that has nothing to tell."""
 
 
-Outcome = Registration | Removed | Changed | ModeSet | Encoded | Done
+Outcome = Registration | DeletedVersions | SettingsOutcome | ModeOutcome | EncodingOutcome | EmptyOutcome

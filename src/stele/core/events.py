@@ -1,7 +1,8 @@
 """The facts in the log: what happened, complete enough that folding needs no parser, clock or chance.
 
-Events are msgpack on the log, tagged by class name, members by name: old logs stay readable when members are added.
-Members that hold their default are not written.
+Events are msgpack on the log. A tag names the event, members go by name, and a member that holds its default is not
+written; so an old log stays readable when members are added. Tags and names in the log never change. Where the code
+has a better word by now, the class gives its tag and `stored_names` the name of the member.
 """
 
 from __future__ import annotations
@@ -10,39 +11,40 @@ from typing import Any
 
 import msgspec
 
-from stele.core.governance import Metadata, RuleSet
-from stele.core.model import Binding, Level, Mode, Numbering, Reference, Scope, Settings, SubjectKey
+from stele.core.metadata import Metadata, RuleSet
+from stele.core.model import Binding, ComparisonScope, Mode, Numbering, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import Policy
+from stele.core.stored_names import STORED_NAMES
 
 
-class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True):
+class _Event(msgspec.Struct, frozen=True, tag=True, tag_field="event", omit_defaults=True, rename=STORED_NAMES):
     """What all events share; the tag's name must not be that of a member (`type` is one)."""
 
 
-class SpaceCreated(_Event, frozen=True):
-    """A space was created by itself, before anything in it."""
+class NamespaceCreated(_Event, frozen=True, tag="SpaceCreated"):
+    """A namespace was created by itself, before anything in it."""
 
-    space: str
+    namespace: str
     format: str = ""
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
 
 
-class SpaceChanged(_Event, frozen=True):
-    """A space's describing attributes are now these."""
+class NamespaceChanged(_Event, frozen=True, tag="SpaceChanged"):
+    """A namespace's describing attributes are now these."""
 
-    space: str
+    namespace: str
     format: str = ""
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
 
 
-class SpaceDeleted(_Event, frozen=True):
-    """An empty space went away, with its settings; its gid counter stays, so no id is ever given twice."""
+class NamespaceDeleted(_Event, frozen=True, tag="SpaceDeleted"):
+    """An empty namespace went away, with its settings; its schema id counter stays, so no id is ever given twice."""
 
-    space: str
+    namespace: str
 
 
 class SubjectCreated(_Event, frozen=True):
@@ -53,13 +55,13 @@ class SubjectCreated(_Event, frozen=True):
     serial: int
     incarnation: int
     numbering: Numbering = Numbering.CONTINUE
-    scope: Scope = Scope.SUBJECT
+    comparison_scope: ComparisonScope = ComparisonScope.SUBJECT
     default_policy: Policy | None = None
     format: str = ""
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
-    variety: str = ""
+    dialect_data: dict[str, Any] | None = None
+    custom_format: str = ""
 
 
 class SubjectChanged(_Event, frozen=True):
@@ -68,28 +70,28 @@ class SubjectChanged(_Event, frozen=True):
     key: SubjectKey
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
     default_version: int | None = None
 
 
-class SubjectClosed(_Event, frozen=True):
-    """The incarnation ended: its versions stay resolvable by uid, gid and encoding only."""
+class IncarnationEnded(_Event, frozen=True, tag="SubjectClosed"):
+    """The incarnation ended: its versions stay resolvable by uid, schema id and encoding only."""
 
     key: SubjectKey
 
 
-class Registered(_Event, frozen=True):
+class VersionRegistered(_Event, frozen=True, tag="Registered"):
     """A version came to be. text is absent when the content is known already (or was purged from the log since)."""
 
     key: SubjectKey
     uid: bytes
-    ordinal: int
-    lane_version: int
-    gid: int
+    version_number: int
+    kind_version: int
+    schema_id: int
     sha: bytes
     format: str
     type: str = ""
-    variety: str = ""
+    custom_format: str = ""
     text: bytes | None = None
     digests: dict[str, bytes] = {}
     references: tuple[Reference, ...] = ()
@@ -97,42 +99,42 @@ class Registered(_Event, frozen=True):
     rule_set: RuleSet | None = None
     policy: Policy | None = None
     replaces: tuple[int, ...] = ()
-    """Ordinals this registration takes the place of: retired ones of the same schema, its own in an import."""
+    """Ordinals this registration takes the place of: soft-deleted ones of the same schema, its own in an import."""
     description: str = ""
     labels: dict[str, str] | None = None
     media_type: str = ""
     origin_uri: str | None = None
     ancestor: int | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
     at: int | None = None
     """When it was registered where an import has it from; None: when the record's stamp says."""
 
 
-class VersionsRetired(_Event, frozen=True):
+class VersionsSoftDeleted(_Event, frozen=True, tag="VersionsRetired"):
     """Versions were soft-deleted."""
 
     key: SubjectKey
-    ordinals: tuple[int, ...]
+    version_numbers: tuple[int, ...]
 
 
 class VersionsPurged(_Event, frozen=True):
     """Versions are gone for good; a subject without versions goes with the last one, and so do its settings."""
 
     key: SubjectKey
-    ordinals: tuple[int, ...]
+    version_numbers: tuple[int, ...]
 
 
 class SettingsChanged(_Event, frozen=True):
     """The settings of a level are now these; None removes them."""
 
-    level: Level
+    level: SettingsLevel
     settings: Settings | None = None
 
 
 class ModeChanged(_Event, frozen=True):
     """The mode of a level is now this; None removes it."""
 
-    level: Level
+    level: SettingsLevel
     mode: Mode | None = None
 
 
@@ -153,13 +155,13 @@ class EncodingAssigned(_Event, frozen=True):
     codec: str
 
 
-class Bound(_Event, frozen=True):
+class BindingAdded(_Event, frozen=True, tag="Bound"):
     """A resource is bound to a subject (again)."""
 
     binding: Binding
 
 
-class Unbound(_Event, frozen=True):
+class BindingRemoved(_Event, frozen=True, tag="Unbound"):
     """A binding ended; key is (cluster, resource type, resource, role)."""
 
     key: tuple[str, str, str, str]
@@ -181,27 +183,27 @@ class RulesetAdopted(_Event, frozen=True):
 
 
 Event = (
-    SpaceCreated
-    | SpaceChanged
-    | SpaceDeleted
+    NamespaceCreated
+    | NamespaceChanged
+    | NamespaceDeleted
     | SubjectCreated
     | SubjectChanged
-    | SubjectClosed
-    | Registered
-    | VersionsRetired
+    | IncarnationEnded
+    | VersionRegistered
+    | VersionsSoftDeleted
     | VersionsPurged
     | SettingsChanged
     | ModeChanged
     | CodecAdded
     | EncodingAssigned
-    | Bound
-    | Unbound
+    | BindingAdded
+    | BindingRemoved
     | ItemsChanged
     | RulesetAdopted
 )
 
 
-class Stamp(msgspec.Struct, frozen=True, omit_defaults=True):
+class EventMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who asked for a command, when and through what; comes in with the command, so that deciding stays pure.
 
     uid is 16 random bytes naming the command (and the version it creates); at is milliseconds since 1970 UTC.
@@ -213,37 +215,37 @@ class Stamp(msgspec.Struct, frozen=True, omit_defaults=True):
     via: str = ""
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class LogRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename={"metadata": "stamp"}):
     """One entry of the log: the events of one command, all or none."""
 
-    stamp: Stamp
+    metadata: EventMetadata
     events: tuple[Event, ...]
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Record)
+_decoder = msgspec.msgpack.Decoder(LogRecord)
 
 
-def encode_record(record: Record) -> bytes:
+def encode_record(record: LogRecord) -> bytes:
     """The bytes of a record in the log."""
     return _encoder.encode(record)
 
 
-def decode_record(data: bytes) -> Record:
+def decode_record(data: bytes) -> LogRecord:
     """Inverse of `encode_record`. Raises `msgspec.DecodeError` for anything else."""
     return _decoder.decode(data)
 
 
 _printer = msgspec.json.Encoder(order="deterministic")
-_reader = msgspec.json.Decoder(Record)
+_reader = msgspec.json.Decoder(LogRecord)
 
 
-def print_record(record: Record) -> bytes:
+def print_record(record: LogRecord) -> bytes:
     """The record as one line of JSON, bytes in base64: for archives, which outlive programs and stores."""
     return _printer.encode(record)
 
 
-def read_record(line: bytes) -> Record:
+def read_record(line: bytes) -> LogRecord:
     """Inverse of `print_record`. Raises `msgspec.DecodeError`, also for what this version would silently leave out."""
     record = _reader.decode(line)
     if _printer.encode(record) != line:
@@ -251,10 +253,12 @@ def read_record(line: bytes) -> Record:
     return record
 
 
-def redact(record: Record, shas: frozenset[bytes]) -> Record:
+def redact_texts(record: LogRecord, shas: frozenset[bytes]) -> LogRecord:
     """The record without the texts of those contents; everything that keeps numbers and order stays."""
     events = tuple(
-        msgspec.structs.replace(event, text=None) if isinstance(event, Registered) and event.sha in shas else event
+        msgspec.structs.replace(event, text=None)
+        if isinstance(event, VersionRegistered) and event.sha in shas
+        else event
         for event in record.events
     )
-    return Record(record.stamp, events)
+    return LogRecord(record.metadata, events)

@@ -11,7 +11,7 @@ from enum import Enum
 import msgspec
 
 
-class Level(Enum):
+class Severity(Enum):
     """How much a finding weighs."""
 
     ERROR = "error"
@@ -44,12 +44,12 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str = ""
     witness: str | None = None
     against: int | None = None
-    level: Level = Level.ERROR
+    level: Severity = Severity.ERROR
 
     @property
     def breaks(self) -> bool:
         """True when the finding by itself makes the change incompatible."""
-        return self.level is not Level.WARNING
+        return self.level is not Severity.WARNING
 
 
 class WhenUndecided(Enum):
@@ -60,12 +60,12 @@ class WhenUndecided(Enum):
     ALLOW = "allow"
     """Doubt is a warning: only a proven break refuses."""
 
-    def weigh(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    def weigh_findings(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """The findings with doubts at the weight they have then."""
         if self is WhenUndecided.REFUSE:
             return tuple(findings)
         return tuple(
-            msgspec.structs.replace(finding, level=Level.WARNING) if finding.level is Level.UNKNOWN else finding
+            msgspec.structs.replace(finding, level=Severity.WARNING) if finding.level is Severity.UNKNOWN else finding
             for finding in findings
         )
 
@@ -89,9 +89,9 @@ class Verdict(Enum):
     """No break is proved, but no rule could rule one out."""
 
     @classmethod
-    def of(cls, findings: Iterable[Finding]) -> Verdict:
+    def from_findings(cls, findings: Iterable[Finding]) -> Verdict:
         """The verdict of all findings about one pair of schemas, or of several pairs together."""
         levels = {finding.level for finding in findings}
-        if Level.ERROR in levels:
+        if Severity.ERROR in levels:
             return cls.INCOMPATIBLE
-        return cls.UNDECIDED if Level.UNKNOWN in levels else cls.COMPATIBLE
+        return cls.UNDECIDED if Severity.UNKNOWN in levels else cls.COMPATIBLE

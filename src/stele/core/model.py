@@ -1,12 +1,13 @@
-"""What a registry is made of: spaces, subjects, lanes, versions, contents and the ids that point at them.
+"""What a registry is made of: namespaces, subjects, schema kinds, versions, contents and the ids that point at them.
 
-Two containers above a version, in every dialect: a *space* holds *subjects*; the subject owns order, policy and
-numbers. Four families of ids are allocated side by side, none computed from another: the space-wide `gid`, the
-subject's `ordinal`, the lane's `lane_version`, the subject's `encoding`; plus the version's 128-bit `uid`. Structs here
-are mutable only through `State`, which can undo what it did (see `state`).
+Every dialect has two containers above a version: a *namespace* holds *subjects*, and a subject owns order, policy and
+numbers. One registration gives out four numbers, none computed from another: the `schema_id` of the namespace, the
+`version_number` of the subject, the `kind_version` of the subject's schema kind, and on request the subject's
+`encoding` id. Each version also has a 128-bit `uid`. `State` alone changes these structs, because it can undo what it
+did (see `state`).
 
-Contents, gids and versions are many, so they are lean: the cycle collector does not track them. Purging takes them out
-of every chain they are in, which frees them.
+There are many contents, schema entries and versions. So they are lean, and the cycle collector does not track them. A
+purge takes them out of every chain they are in, which frees them.
 """
 
 from __future__ import annotations
@@ -17,31 +18,32 @@ from typing import Any, NamedTuple, NewType
 
 import msgspec
 
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.core.policy import Policy
+from stele.core.stored_names import STORED_NAMES
 from stele.errors import TooLarge
 
 Seq = NewType("Seq", int)
 """Position in the log, from 1."""
-Gid = NewType("Gid", int)
-"""Space-wide id of a schema with its attachments, from 1 to 2^31-1."""
-Ordinal = NewType("Ordinal", int)
+SchemaId = NewType("SchemaId", int)
+"""Namespace-wide id of a schema with its attachments, from 1 to 2^31-1."""
+VersionNumber = NewType("VersionNumber", int)
 """Version number inside a subject, from 1."""
 Uid = NewType("Uid", int)
 """128-bit name of one version or subject incarnation, never given twice."""
 
 MAX_INT32 = 2**31 - 1
-RECORD_BITS = 14
-"""Of a record id that are the ordinal."""
+RECORD_ID_VERSION_BITS = 14
+"""Of a record id that are the version number."""
 
-DEFAULT_SPACE = ""
-"""Name of the space every dialect starts in (`.`, `default` and the like are aliases, MODEL C12)."""
+DEFAULT_NAMESPACE = ""
+"""Name of the namespace every dialect starts in; `.` and `default` are aliases (docs/protocols/model.md#c12)."""
 
 
 class SubjectKey(NamedTuple):
     """A subject's full name."""
 
-    space: str
+    namespace: str
     name: str
 
 
@@ -58,13 +60,13 @@ class Mode(Enum):
     """Writes come from a replication link only; for the whole registry."""
 
 
-class Life(Enum):
-    """States of a version: LIVE → RETIRED (soft-deleted, still readable by id) → GONE."""
+class VersionState(Enum):
+    """States of a version: ACTIVE → SOFT_DELETED (soft-deleted, still readable by id) → ARCHIVED."""
 
-    LIVE = "live"
-    RETIRED = "retired"
-    GONE = "gone"
-    """Of a closed incarnation: resolvable by gid, uid and encoding only, for data already written."""
+    ACTIVE = "live"
+    SOFT_DELETED = "retired"
+    ARCHIVED = "gone"
+    """Of a closed incarnation: resolvable by schema id, uid and encoding only, for data already written."""
 
 
 class Numbering(Enum):
@@ -75,27 +77,27 @@ class Numbering(Enum):
     NEVER_REUSE = "never_reuse"
 
 
-class Scope(Enum):
+class ComparisonScope(Enum):
     """Which versions of a subject a policy compares with."""
 
     SUBJECT = "subject"
-    LANE = "lane"
+    SCHEMA_KIND = "lane"
     ONE_TYPE = "one_type"
-    """All live ones, which are of one type: another type is refused under every policy; an unnamed one fits."""
+    """All active ones, which are of one type: another type is refused under every policy; an unnamed one fits."""
 
 
 class Reference(msgspec.Struct, frozen=True, array_like=True):
     """A dependency on another version: `name` is what the text calls it (full name, import path, `$ref` target)."""
 
     name: str
-    space: str
+    namespace: str
     subject: str
-    ordinal: int
+    version_number: int
 
     @property
     def key(self) -> SubjectKey:
         """The subject referred to."""
-        return SubjectKey(self.space, self.subject)
+        return SubjectKey(self.namespace, self.subject)
 
 
 class Attachments(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -106,21 +108,21 @@ class Attachments(msgspec.Struct, frozen=True, omit_defaults=True):
     rule_set: RuleSet | None = None
 
 
-PLAIN = Attachments()
+NO_ATTACHMENTS = Attachments()
 
 
-class Lane(NamedTuple):
+class SchemaKind(NamedTuple):
     """Format and type of versions, which have numbers of their own within it.
 
-    variety tells apart what has a name of its own among formats nobody here knows: they share the opaque one.
+    custom_format tells apart what has a name of its own among formats nobody here knows: they share the opaque one.
     """
 
     format: str
     type: str
-    variety: str = ""
+    custom_format: str = ""
 
 
-class Loose(NamedTuple):
+class UnpackedText(NamedTuple):
     """A content until it is packed: text (None: purged), packed digests, and the log record that has the text."""
 
     text: bytes | None
@@ -135,24 +137,27 @@ class Content(msgspec.Struct, gc=False):
     """
 
     sha: bytes
-    held: Loose | int
+    text_or_handle: UnpackedText | int
     format: str
-    ids: GlobalId | None = None
-    twin: Content | None = None
+    newest_entry: SchemaEntry | None = None
+    same_text_in_other_format: Content | None = None
 
 
-class GlobalId(msgspec.Struct, gc=False):
-    """A gid of one space: content with attachments. `next` chains the ids of one content, `uses` its versions."""
+class SchemaEntry(msgspec.Struct, gc=False):
+    """A schema id of one namespace: a content with attachments.
 
-    space: str
-    gid: int
+    `older_entry` chains the entries of one content. `newest_version` begins the chain of the versions with this id.
+    """
+
+    namespace: str
+    schema_id: int
     content: Content
     attachments: Attachments
-    next: GlobalId | None = None
-    uses: Version | None = None
+    older_entry: SchemaEntry | None = None
+    newest_version: Version | None = None
 
 
-class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
+class VersionAttributes(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
     """Rare attributes of a version.
 
     labels are free properties outside identity; ext holds what a dialect sent and gets back unchanged, by dialect.
@@ -164,7 +169,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
     origin_uri: str | None = None
     created_by: str = ""
     ancestor: int | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
 
 
 _MASK = 2**56 - 1
@@ -172,7 +177,7 @@ LATEST_TIME = _MASK
 """Milliseconds since 1970 UTC; a version's time is below."""
 
 
-def origin_of(uid: int, at: int, seq: int) -> int:
+def pack_origin(uid: int, at: int, seq: int) -> int:
     """uid, time (ms) and seq of a version in one number: one object instead of three, half the memory."""
     return uid << 112 | min(max(at, 0), _MASK) << 56 | seq
 
@@ -181,15 +186,15 @@ class Version(msgspec.Struct, gc=False):
     """One registration in a subject; `policy` is the one in force then, `origin` see `origin_of`."""
 
     origin: int
-    ordinal: int
-    lane: Lane
-    lane_version: int
-    schema: GlobalId
+    version_number: int
+    kind: SchemaKind
+    kind_version: int
+    schema: SchemaEntry
     subject: Subject
     policy: Policy | None = None
-    life: Life = Life.LIVE
-    extra: Extra | None = None
-    next_use: Version | None = None
+    state: VersionState = VersionState.ACTIVE
+    attributes: VersionAttributes | None = None
+    older_version: Version | None = None
 
     @property
     def uid(self) -> int:
@@ -213,19 +218,24 @@ class Version(msgspec.Struct, gc=False):
 
     @property
     def record_id(self) -> int:
-        """64-bit id with the ordinal in its low 14 bits (RIP-42); the rest names the subject's incarnation.
+        """64-bit id with the version number in its low 14 bits (docs/protocols/rocketmq.md#ids).
 
-        Raises `TooLarge` for an ordinal that does not fit: it would name another subject's version.
+        The other bits name the subject's incarnation.
+
+        Raises `TooLarge` for a version number that does not fit: it would name another subject's version.
         """
-        if self.ordinal >> RECORD_BITS:
+        if self.version_number >> RECORD_ID_VERSION_BITS:
             raise TooLarge(
-                f"version {self.ordinal} of '{self.subject.key.name}' has no record id: 16383 is the last one"
+                f"version {self.version_number} of '{self.subject.key.name}' has no record id: 16383 is the last one"
             )
-        return self.subject.record_id | self.ordinal
+        return self.subject.record_id | self.version_number
 
 
 class Subject(msgspec.Struct):
-    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1 (MODEL C5)."""
+    """One incarnation of a subject: a closed one keeps its numbers, a new one starts again at 1.
+
+    Source: docs/protocols/model.md#c5.
+    """
 
     key: SubjectKey
     uid: int
@@ -233,17 +243,17 @@ class Subject(msgspec.Struct):
     incarnation: int
     at: int
     numbering: Numbering = Numbering.CONTINUE
-    scope: Scope = Scope.SUBJECT
+    comparison_scope: ComparisonScope = ComparisonScope.SUBJECT
     default_policy: Policy | None = None
     format: str = ""
     """Only schemas of this format are taken; '' takes all."""
-    variety: str = ""
+    custom_format: str = ""
     """Of the format, where it has a name that nobody here knows: then only that one is taken."""
     versions: list[Version] = []
-    ordinal_high: int = 0
-    lane: Lane | None = None
-    lane_high: dict[Lane, int] | None = None
-    """Kept only once there are two lanes; with one lane, lane numbers are the ordinals."""
+    highest_version_number: int = 0
+    kind: SchemaKind | None = None
+    highest_kind_versions: dict[SchemaKind, int] | None = None
+    """Kept only once there are two kinds; with one kind, kind numbers are the version numbers."""
     codecs: dict[str, dict[str, str]] | None = None
     encodings: list[tuple[int, str]] | None = None
     """Encoding ids from 1: (version uid, codec name)."""
@@ -253,17 +263,17 @@ class Subject(msgspec.Struct):
     """When it was last described anew or lost a version (ms); 0: never. A registration says itself when it was."""
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
     closed: bool = False
 
     @property
     def record_id(self) -> int:
         """What the record ids of its versions begin with: itself the id of no version."""
-        return self.serial << RECORD_BITS
+        return self.serial << RECORD_ID_VERSION_BITS
 
 
-class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is set at one level (subject, space or registry); None means "ask the level above".
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
+    """What is set at one level (subject, namespace or registry); None means "ask the level above".
 
     ruleset        compatibility ruleset preferred where the format knows it; `name@2` holds it at that version
     normalize      register the normalised text instead of the author's
@@ -285,19 +295,19 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
 
 
-class BindingPlace(NamedTuple):
-    """Where bindings are looked for: kind '' has space and name of a subject, `id` type and id of a resource."""
+class BindingIndexKey(NamedTuple):
+    """Where bindings are looked for: kind '' has namespace and name of a subject, `id` type and id of a resource."""
 
     kind: str
     first: str
     second: str
 
 
-class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A resource of a data system bound to a subject. ordinal None follows the latest version.
+class Binding(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
+    """A resource of a data system bound to a subject. version number None follows the latest version.
 
     A STRONG binding has its subject for itself, and may take it along when it ends; guid names it in the dialects that
     give bindings a name.
@@ -308,7 +318,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     resource: str
     role: str
     subject: SubjectKey
-    ordinal: int | None = None
+    version_number: int | None = None
     lifecycle: str = "WEAK"
     frozen: bool = False
     resource_id: str = ""
@@ -320,12 +330,12 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.cluster, self.resource_type, self.resource, self.role
 
     @property
-    def places(self) -> tuple[BindingPlace, ...]:
+    def index_keys(self) -> tuple[BindingIndexKey, ...]:
         """Where it is looked for: at its subject, and at its resource's id if it has one."""
-        of_subject = BindingPlace("", *self.subject)
+        of_subject = BindingIndexKey("", *self.subject)
         if not self.resource_id:
             return (of_subject,)
-        return of_subject, BindingPlace("id", self.resource_type, self.resource_id)
+        return of_subject, BindingIndexKey("id", self.resource_type, self.resource_id)
 
 
 class Collection(msgspec.Struct):
@@ -339,14 +349,17 @@ class Collection(msgspec.Struct):
     items: dict[tuple[str, ...], bytes] = {}
 
 
-class Space(msgspec.Struct):
-    """A namespace of subjects with its own gid counter; settings and modes go by name, so may precede a subject."""
+class Namespace(msgspec.Struct):
+    """Subjects with a counter of schema ids of their own.
+
+    Settings and modes are kept by subject name, so they may precede the subject.
+    """
 
     name: str
     at: int
     subjects: dict[str, Subject] = {}
-    gids: dict[int, GlobalId] = {}
-    gid_high: int = 0
+    schema_entries: dict[int, SchemaEntry] = {}
+    highest_schema_id: int = 0
     settings: dict[str, Settings] = {}
     modes: dict[str, Mode] = {}
     incarnations: dict[str, int] = {}
@@ -357,32 +370,32 @@ class Space(msgspec.Struct):
     """When it was last described (ms); 0: never."""
     description: str = ""
     labels: dict[str, str] | None = None
-    ext: dict[str, Any] | None = None
+    dialect_data: dict[str, Any] | None = None
     explicit: bool = False
     """Created by a command of its own, not by the first registration."""
     hidden: bool = False
     """Deleted: only the counters are kept."""
 
 
-class Level(NamedTuple):
-    """A place settings and modes can be attached to; both None is the registry, subject None the space."""
+class SettingsLevel(NamedTuple):
+    """A place settings and modes can be attached to; both None is the registry, subject None the namespace."""
 
-    space: str | None = None
+    namespace: str | None = None
     subject: str | None = None
 
 
-REGISTRY = Level()
+REGISTRY_LEVEL = SettingsLevel()
 
 
-class Sent(NamedTuple):
+class SubmittedText(NamedTuple):
     """The author's text, and its SHA-256."""
 
     text: bytes
     sha: bytes
 
 
-class Document(msgspec.Struct, frozen=True):
-    """A schema as a command brings it: text, its SHA-256, what its lane is made of, and derived digests by kind.
+class SchemaDocument(msgspec.Struct, frozen=True):
+    """A schema as a command brings it: text, its SHA-256, what its kind is made of, and derived digests by kind.
 
     sent is what the author wrote where another form of it is registered: validators look at that, comments and all.
     """
@@ -392,16 +405,16 @@ class Document(msgspec.Struct, frozen=True):
     format: str
     type: str = ""
     digests: Mapping[str, bytes] = {}
-    variety: str = ""
-    sent: Sent | None = None
+    custom_format: str = ""
+    submitted: SubmittedText | None = None
 
     @property
     def texts(self) -> dict[bytes, bytes]:
         """Its texts by SHA-256: the one to register, and the one that was sent."""
         own = {self.sha: self.text}
-        return own if self.sent is None else {self.sent.sha: self.sent.text, **own}
+        return own if self.submitted is None else {self.submitted.sha: self.submitted.text, **own}
 
     @property
-    def lane(self) -> Lane:
-        """The lane a version of this document belongs to."""
-        return Lane(self.format, self.type, self.variety)
+    def kind(self) -> SchemaKind:
+        """The kind a version of this document belongs to."""
+        return SchemaKind(self.format, self.type, self.custom_format)

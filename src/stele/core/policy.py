@@ -1,8 +1,8 @@
 """Compatibility policies in one normal form, and the names the dialects share for the common ones.
 
 `AllowAny | DenyAll | Directional(backward, forward)`, each direction reaching no version, the latest, all, or all since
-a given one, plus named checkers that run in addition (MODEL: policy normal form; the Pravega seed's Advanced policy and
-the AVRO-1124 validators are both inside it).
+a given one, plus named validators that run in addition (docs/protocols/model.md#policy-normal-form). Pravega's
+policy `Advanced` and the validators of AVRO-1124 are both inside it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stele.core.stored_names import STORED_NAMES
 from stele.errors import UnknownPolicy
 
 if TYPE_CHECKING:
     from stele.core.model import Version
 
 
-class Reach(Enum):
+class RangeKind(Enum):
     """How far back a direction of a policy looks."""
 
     NONE = "none"
@@ -28,39 +29,39 @@ class Reach(Enum):
     ALL = "all"
 
 
-class Extent(msgspec.Struct, frozen=True, array_like=True):
-    """One direction of a policy; `since` is the first ordinal looked at, for Reach.SINCE only."""
+class VersionRange(msgspec.Struct, frozen=True, array_like=True):
+    """One direction of a policy; `since` is the first version number looked at, for Reach.SINCE only."""
 
-    reach: Reach = Reach.NONE
+    kind: RangeKind = RangeKind.NONE
     since: int = 0
 
-    def reaches(self, position: int, ordinal: int) -> bool:
-        """Whether this direction compares with a version: its position, newest first from 0, and its ordinal."""
-        match self.reach:
-            case Reach.NONE:
+    def includes(self, position: int, version_number: int) -> bool:
+        """Whether this direction compares with a version: its position, newest first from 0, and its version number."""
+        match self.kind:
+            case RangeKind.NONE:
                 return False
-            case Reach.LATEST:
+            case RangeKind.LATEST:
                 return position == 0
-            case Reach.SINCE:
-                return ordinal >= self.since
-            case Reach.ALL:
+            case RangeKind.SINCE:
+                return version_number >= self.since
+            case RangeKind.ALL:
                 return True
 
-    def covers(self, other: Extent) -> bool:
+    def covers(self, other: VersionRange) -> bool:
         """Whether this direction looks at least at everything the other looks at, whatever is registered."""
-        if other.reach is Reach.NONE or self.reach is Reach.ALL:
+        if other.kind is RangeKind.NONE or self.kind is RangeKind.ALL:
             return True
-        if self.reach is Reach.SINCE and other.reach is Reach.SINCE:
+        if self.kind is RangeKind.SINCE and other.kind is RangeKind.SINCE:
             return self.since <= other.since
-        return self.reach is other.reach
+        return self.kind is other.kind
 
 
-NOTHING = Extent()
-LATEST = Extent(Reach.LATEST)
-ALL = Extent(Reach.ALL)
+NO_VERSIONS = VersionRange()
+LATEST_VERSION = VersionRange(RangeKind.LATEST)
+ALL_VERSIONS = VersionRange(RangeKind.ALL)
 
 
-class Kind(Enum):
+class PolicyKind(Enum):
     """The three kinds of policy."""
 
     ALLOW_ANY = "allow_any"
@@ -68,38 +69,41 @@ class Kind(Enum):
     DIRECTIONAL = "directional"
 
 
-class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename=STORED_NAMES):
     """What a new schema must satisfy.
 
     backward: the new schema reads what those versions wrote; forward: those versions read what the new schema writes.
-    checkers name additional validators, run on every registration.
+    validators name additional validators, run on every registration.
     """
 
-    kind: Kind = Kind.DIRECTIONAL
-    backward: Extent = NOTHING
-    forward: Extent = NOTHING
-    checkers: tuple[str, ...] = ()
+    kind: PolicyKind = PolicyKind.DIRECTIONAL
+    backward: VersionRange = NO_VERSIONS
+    forward: VersionRange = NO_VERSIONS
+    validators: tuple[str, ...] = ()
 
-    def comparisons(self, newest_first: Iterable[Version]) -> Iterator[tuple[Version, bool, bool]]:
+    def list_comparisons(self, newest_first: Iterable[Version]) -> Iterator[tuple[Version, bool, bool]]:
         """(version, backward, forward) for every version to compare with, newest first; takes no more than it needs."""
         for position, version in enumerate(newest_first):
-            backward = self.backward.reaches(position, version.ordinal)
-            forward = self.forward.reaches(position, version.ordinal)
+            backward = self.backward.includes(position, version.version_number)
+            forward = self.forward.includes(position, version.version_number)
             if not backward and not forward:
-                return  # Positions rise and ordinals fall: no later one is reached either.
+                return  # Positions rise and version numbers fall: no later one is reached either.
             yield version, backward, forward
 
     @property
     def exact_name(self) -> str | None:
-        """The common name of exactly this policy, or None (a `since` reach, checkers, or mixed reaches)."""
+        """The common name of exactly this policy, or None (a `since` reach, validators, or mixed reaches)."""
         return _NAME_OF.get(self)
 
     @property
     def nearest_name(self) -> str:
-        """The common name of this policy or of the nearest stricter one (MODEL C9): never a laxer one."""
-        if self.kind is Kind.DENY_ALL:
+        """The common name of this policy or of the nearest stricter one, never a laxer one.
+
+        SchemaSource: docs/protocols/model.md#c9.
+        """
+        if self.kind is PolicyKind.DENY_ALL:
             return "FULL_TRANSITIVE"
-        plain = msgspec.structs.replace(self, checkers=())
+        plain = msgspec.structs.replace(self, validators=())
         if (exact := _NAME_OF.get(plain)) is not None:
             return exact
         stricter = (name for name, named in POLICIES.items() if _implies(named, plain))
@@ -110,25 +114,25 @@ def _implies(strict: Policy, lax: Policy) -> bool:
     return strict.backward.covers(lax.backward) and strict.forward.covers(lax.forward)
 
 
-ALLOW_ANY = Policy(kind=Kind.ALLOW_ANY)
-DENY_ALL = Policy(kind=Kind.DENY_ALL)
+ALLOW_ANY = Policy(kind=PolicyKind.ALLOW_ANY)
+DENY_ALL = Policy(kind=PolicyKind.DENY_ALL)
 
 # Ordered from lax to strict: `nearest_name` takes the first that implies a policy.
 POLICIES: dict[str, Policy] = {
     "NONE": ALLOW_ANY,
-    "BACKWARD": Policy(backward=LATEST),
-    "FORWARD": Policy(forward=LATEST),
-    "FULL": Policy(backward=LATEST, forward=LATEST),
-    "BACKWARD_TRANSITIVE": Policy(backward=ALL),
-    "FORWARD_TRANSITIVE": Policy(forward=ALL),
-    "FULL_TRANSITIVE": Policy(backward=ALL, forward=ALL),
+    "BACKWARD": Policy(backward=LATEST_VERSION),
+    "FORWARD": Policy(forward=LATEST_VERSION),
+    "FULL": Policy(backward=LATEST_VERSION, forward=LATEST_VERSION),
+    "BACKWARD_TRANSITIVE": Policy(backward=ALL_VERSIONS),
+    "FORWARD_TRANSITIVE": Policy(forward=ALL_VERSIONS),
+    "FULL_TRANSITIVE": Policy(backward=ALL_VERSIONS, forward=ALL_VERSIONS),
 }
 _NAME_OF = {policy: name for name, policy in POLICIES.items()}
 
 BACKWARD = POLICIES["BACKWARD"]
 
 
-def policy_named(name: str) -> Policy:
+def find_policy(name: str) -> Policy:
     """The policy of a common name, in any case (`BACKWARD_TRANSITIVE`). Raises `UnknownPolicy`."""
     try:
         return POLICIES[name.strip().upper()]

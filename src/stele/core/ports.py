@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # --- formats --------------------------------------------------------------------------------------------------------
 
 
-class Form(Enum):
+class TextForm(Enum):
     """The texts a parsed schema can be printed as; each is stable for ever."""
 
     PRINTED = "printed"
@@ -25,7 +25,7 @@ class Form(Enum):
     NORMALIZED = "normalized"
     """PRINTED, and everything whose order has no meaning is sorted: equal for schemas that differ in style only."""
     CANONICAL = "canonical"
-    """Only what a reader of data needs (Avro: parsing canonical form). Source of fingerprints."""
+    """Only what a reader of data needs (Avro: parsing canonical form). Fingerprints are made of it."""
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class Format(Protocol[P]):
         """
         ...
 
-    def canonical(self, parsed: P, form: Form) -> bytes:
+    def canonical(self, parsed: P, form: TextForm) -> bytes:
         """The schema printed in one of its stable texts."""
         ...
 
@@ -145,7 +145,7 @@ class Format(Protocol[P]):
 # --- the log --------------------------------------------------------------------------------------------------------
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One record of the log: seq counts from 1 without gaps."""
 
     seq: int
@@ -162,7 +162,7 @@ class Log(Protocol):
         """Write records at expected+1 … atomically and durably; False, and nothing written, when the head has moved."""
         ...
 
-    async def tail(self, after: int, limit: int) -> Sequence[Entry]:
+    async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         """At most limit entries with seq > after, in order, dense."""
         ...
 

@@ -6,32 +6,38 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import asdict
 
-from stele.core.chains import find_version, ids_of, twins_of, uses_in, uses_of
 from stele.core.commands import Equality
 from stele.core.digests import digest_key, digest_keys
-from stele.core.governance import merge_metadata, merge_rule_sets
+from stele.core.metadata import merge_metadata, merge_rule_sets
 from stele.core.model import (
-    RECORD_BITS,
-    REGISTRY,
+    RECORD_ID_VERSION_BITS,
+    REGISTRY_LEVEL,
     Attachments,
     Binding,
-    BindingPlace,
+    BindingIndexKey,
     Content,
-    GlobalId,
-    Lane,
-    Level,
-    Life,
     Mode,
+    Namespace,
     Reference,
+    SchemaEntry,
+    SchemaKind,
     Settings,
-    Space,
+    SettingsLevel,
     Subject,
     SubjectKey,
     Version,
+    VersionState,
 )
 from stele.core.policy import BACKWARD, Policy
 from stele.core.rulesets import FIRST
 from stele.core.state import State
+from stele.core.traversal import (
+    find_version,
+    list_entries,
+    list_formats_of_text,
+    list_versions_in_subject,
+    list_versions_of_entry,
+)
 from stele.errors import (
     ContentNotFound,
     EncodingNotFound,
@@ -40,45 +46,45 @@ from stele.errors import (
     VersionNotFound,
 )
 
-VISIBLE = frozenset({Life.LIVE})
-KEPT = frozenset({Life.LIVE, Life.RETIRED})
-RETIRED = frozenset({Life.RETIRED})
+ACTIVE_ONLY = frozenset({VersionState.ACTIVE})
+ACTIVE_OR_SOFT_DELETED = frozenset({VersionState.ACTIVE, VersionState.SOFT_DELETED})
+SOFT_DELETED_ONLY = frozenset({VersionState.SOFT_DELETED})
 
 # --- levels ---------------------------------------------------------------------------------------------------------
 
 
-def settings_for(state: State, level: Level) -> Settings:
+def settings_for(state: State, level: SettingsLevel) -> Settings:
     """The settings in force at a level: each one from the nearest level that has it."""
     merged: dict[str, object] = {}
-    for place in _upwards(level):
+    for place in _levels_upwards(level):
         own = state.settings_at(place)
         if own is not None:
             merged = {**asdict(own), **{name: value for name, value in merged.items() if value is not None}}
     return Settings(**merged)  # type: ignore[arg-type]  # asdict gives the members back under their names
 
 
-def _upwards(level: Level) -> Iterator[Level]:
+def _levels_upwards(level: SettingsLevel) -> Iterator[SettingsLevel]:
     yield level
     if level.subject is not None:
-        yield Level(level.space)
-    if level.space is not None:
-        yield REGISTRY
+        yield SettingsLevel(level.namespace)
+    if level.namespace is not None:
+        yield REGISTRY_LEVEL
 
 
 def policy_for(state: State, key: SubjectKey) -> Policy:
-    """The policy in force: the subject's, the one it was created with, its space's, the registry's, BACKWARD."""
-    own = state.settings_at(Level(*key))
+    """The policy in force: the subject's, the one it was created with, its namespace's, the registry's, BACKWARD."""
+    own = state.settings_at(SettingsLevel(*key))
     if own is not None and own.policy is not None:
         return own.policy
-    subject = state.subject(key)
+    subject = state.find_subject(key)
     if subject is not None and subject.default_policy is not None:
         return subject.default_policy
-    return settings_for(state, Level(key.space)).policy or BACKWARD
+    return settings_for(state, SettingsLevel(key.namespace)).policy or BACKWARD
 
 
-def mode_for(state: State, level: Level) -> Mode:
-    """The mode in force at a level. READONLY_OVERRIDE on the registry or a space wins over everything below."""
-    chain = [mode for place in _upwards(level) if (mode := state.mode_at(place)) is not None]
+def mode_for(state: State, level: SettingsLevel) -> Mode:
+    """The mode in force at a level. READONLY_OVERRIDE on the registry or a namespace wins over everything below."""
+    chain = [mode for place in _levels_upwards(level) if (mode := state.mode_at(place)) is not None]
     if Mode.READONLY_OVERRIDE in chain:
         return Mode.READONLY_OVERRIDE
     return chain[0] if chain else Mode.READWRITE
@@ -97,137 +103,158 @@ def adopted_rulesets(state: State, format_name: str) -> tuple[tuple[str, int], .
 # --- subjects and versions ------------------------------------------------------------------------------------------
 
 
-def versions(subject: Subject | None, lives: frozenset[Life] = VISIBLE) -> list[Version]:
-    """Versions of those lives, ascending."""
-    return [] if subject is None else [version for version in subject.versions if version.life in lives]
+def list_versions(subject: Subject | None, states: frozenset[VersionState] = ACTIVE_ONLY) -> list[Version]:
+    """Versions of those states, ascending."""
+    return [] if subject is None else [version for version in subject.versions if version.state in states]
 
 
-def latest(subject: Subject | None) -> Version | None:
-    """The newest live version."""
-    return next((v for v in reversed(subject.versions) if v.life is Life.LIVE), None) if subject is not None else None
+def latest_version(subject: Subject | None) -> Version | None:
+    """The newest active version."""
+    return (
+        next((v for v in reversed(subject.versions) if v.state is VersionState.ACTIVE), None)
+        if subject is not None
+        else None
+    )
 
 
-def version(state: State, key: SubjectKey, ordinal: int | None, lives: frozenset[Life] = VISIBLE) -> Version:
-    """One version; ordinal None is the newest of those lives. Raises `SubjectNotFound`, `VersionNotFound`."""
-    subject = state.subject(key)
+def get_version(
+    state: State, key: SubjectKey, version_number: int | None, states: frozenset[VersionState] = ACTIVE_ONLY
+) -> Version:
+    """One version; version number None is the newest of those states. Raises `SubjectNotFound`, `VersionNotFound`."""
+    subject = state.find_subject(key)
     if subject is None or not subject.versions:
         raise SubjectNotFound(key.name)
-    if ordinal is None:
-        found = next((v for v in reversed(subject.versions) if v.life in lives), None)
+    if version_number is None:
+        found = next((v for v in reversed(subject.versions) if v.state in states), None)
         if found is None:
             raise VersionNotFound("latest")
         return found
-    found = find_version(subject, ordinal)
-    if found is None or found.life not in lives:
-        raise VersionNotFound(ordinal)
+    found = find_version(subject, version_number)
+    if found is None or found.state not in states:
+        raise VersionNotFound(version_number)
     return found
 
 
-def subjects(state: State, spaces: Iterable[Space], lives: frozenset[Life] = VISIBLE) -> list[Subject]:
-    """Subjects with at least one version of those lives, sorted by space and name."""
+def list_subjects(
+    state: State, namespaces: Iterable[Namespace], states: frozenset[VersionState] = ACTIVE_ONLY
+) -> list[Subject]:
+    """Subjects with at least one version of those states, sorted by namespace and name."""
     found = [
         subject
-        for space in spaces
-        for subject in space.subjects.values()
-        if any(row.life in lives for row in subject.versions)
+        for namespace in namespaces
+        for subject in namespace.subjects.values()
+        if any(row.state in states for row in subject.versions)
     ]
     return sorted(found, key=lambda subject: subject.key)
 
 
-def shown_spaces(state: State) -> list[Space]:
-    """Spaces that were not deleted and hold or once held something; the default one always; sorted by name."""
+def visible_namespaces(state: State) -> list[Namespace]:
+    """Namespaces that were not deleted and hold or once held something; the default one always; sorted by name."""
     shown = [
-        s for s in state.spaces.values() if not s.hidden and (not s.name or s.explicit or s.gid_high or s.subjects)
+        s
+        for s in state.namespaces.values()
+        if not s.hidden and (not s.name or s.explicit or s.highest_schema_id or s.subjects)
     ]
-    return sorted(shown, key=lambda space: space.name)
+    return sorted(shown, key=lambda namespace: namespace.name)
 
 
-def schema(state: State, space: str, gid: int) -> GlobalId:
-    """What a gid stands for. Raises `ContentNotFound`."""
-    place = state.spaces.get(space)
-    found = None if place is None else place.gids.get(gid)
+def get_schema_entry(state: State, namespace: str, schema_id: int) -> SchemaEntry:
+    """What a schema id stands for. Raises `ContentNotFound`."""
+    place = state.namespaces.get(namespace)
+    found = None if place is None else place.schema_entries.get(schema_id)
     if found is None:
-        raise ContentNotFound(gid)
+        raise ContentNotFound(schema_id)
     return found
 
 
-def referrers(state: State, key: SubjectKey, ordinal: int, lives: frozenset[Life] = VISIBLE) -> list[Version]:
-    """Versions of those lives that refer to a version, in order of registration."""
-    return [row for row in state.referrers.get((*key, ordinal), ()) if row.life in lives]
+def list_referrers(
+    state: State, key: SubjectKey, version_number: int, states: frozenset[VersionState] = ACTIVE_ONLY
+) -> list[Version]:
+    """Versions of those states that refer to a version, in order of registration."""
+    return [row for row in state.referrers.get((*key, version_number), ()) if row.state in states]
 
 
-def by_uid(state: State, uid: int) -> Version | None:
+def find_version_by_uid(state: State, uid: int) -> Version | None:
     """The version with that uid, of a closed incarnation too; None after a purge."""
-    return state.index("by_uid", _uids).get(uid)
+    return state.get_index("by_uid", _uid_index).get(uid)
 
 
-def _uids(state: State) -> dict[int, Version]:
+def _uid_index(state: State) -> dict[int, Version]:
     return {row.uid: row for subject in _all_subjects(state) for row in subject.versions}
 
 
-def by_record_id(state: State, number: int) -> Version:
+def get_version_by_record_id(state: State, number: int) -> Version:
     """The version with that record id, of a closed incarnation too. Raises `ContentNotFound`."""
-    subject = incarnation(state, number >> RECORD_BITS)
-    found = None if subject is None else find_version(subject, number & (1 << RECORD_BITS) - 1)
+    subject = find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
+    found = None if subject is None else find_version(subject, number & (1 << RECORD_ID_VERSION_BITS) - 1)
     if found is None:
         raise ContentNotFound(number)
     return found
 
 
-def incarnation(state: State, serial: int) -> Subject | None:
+def find_incarnation(state: State, serial: int) -> Subject | None:
     """The incarnation of a subject with that serial, closed or not; None when there is none, or all was purged."""
-    return state.index("by_serial", _serials).get(serial)
+    return state.get_index("by_serial", _serial_index).get(serial)
 
 
-def _serials(state: State) -> dict[int, Subject]:
+def _serial_index(state: State) -> dict[int, Subject]:
     return {subject.serial: subject for subject in _all_subjects(state)}
 
 
 def _all_subjects(state: State) -> Iterator[Subject]:
     yield from state.closed
-    for space in state.spaces.values():
-        yield from space.subjects.values()
+    for namespace in state.namespaces.values():
+        yield from namespace.subjects.values()
 
 
-def by_origin(state: State, uri: str) -> Version | None:
-    """The live version that was registered under that origin URI."""
-    return state.index("by_origin", _origins).get(uri)
+def find_version_by_origin(state: State, uri: str) -> Version | None:
+    """The active version that was registered under that origin URI."""
+    return state.get_index("by_origin", _origin_index).get(uri)
 
 
-def _origins(state: State) -> dict[str, Version]:
-    rows = (row for space in state.spaces.values() for subject in space.subjects.values() for row in subject.versions)
-    return {row.extra.origin_uri: row for row in rows if row.life is Life.LIVE and row.extra and row.extra.origin_uri}
+def _origin_index(state: State) -> dict[str, Version]:
+    rows = (
+        row
+        for namespace in state.namespaces.values()
+        for subject in namespace.subjects.values()
+        for row in subject.versions
+    )
+    return {
+        row.attributes.origin_uri: row
+        for row in rows
+        if row.state is VersionState.ACTIVE and row.attributes and row.attributes.origin_uri
+    }
 
 
-def contents(state: State) -> Iterator[Content]:
+def list_contents(state: State) -> Iterator[Content]:
     """Every text in every language it was registered in."""
-    return (content for first in state.contents.values() for content in twins_of(first))
+    return (content for first in state.contents.values() for content in list_formats_of_text(first))
 
 
-def by_digest(state: State, kind: str, digest: bytes) -> Content | None:
+def find_content_by_digest(state: State, kind: str, digest: bytes) -> Content | None:
     """The content with that digest, the one known for longest if there are several. Kinds: see `digests.KINDS`."""
-    return min(_digested(state, digest_key(kind, digest)), key=state.seq_of, default=None)
+    return min(_contents_with_digest(state, digest_key(kind, digest)), key=state.get_seq, default=None)
 
 
-def _digested(state: State, key: bytes) -> tuple[Content, ...]:
-    return state.index("by_digest", _digests).get(key, ())
+def _contents_with_digest(state: State, key: bytes) -> tuple[Content, ...]:
+    return state.get_index("by_digest", _digest_index).get(key, ())
 
 
-def _digests(state: State) -> dict[bytes, tuple[Content, ...]]:
+def _digest_index(state: State) -> dict[bytes, tuple[Content, ...]]:
     index: dict[bytes, tuple[Content, ...]] = {}
-    for content in contents(state):
-        for key in digest_keys(state.digests(content)):
+    for content in list_contents(state):
+        for key in digest_keys(state.get_digests(content)):
             index[key] = (*index.get(key, ()), content)
     return index
 
 
-def encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
+def get_encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
     """The version and codec an encoding id of a subject stands for.
 
     The present incarnation answers first; ids it never gave are looked for in the closed ones, newest first, since
     data written then is still there. Raises `SubjectNotFound`, `EncodingNotFound`.
     """
-    present = state.subject(key)
+    present = state.find_subject(key)
     past = (subject for subject in reversed(state.closed) if subject.key == key)
     known = [subject for subject in (present, *past) if subject is not None]
     if not known:
@@ -236,7 +263,7 @@ def encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
     if given is None:
         raise EncodingNotFound(f"Encoding {number} not found.")
     uid, codec = given[number - 1]
-    found = by_uid(state, uid)
+    found = find_version_by_uid(state, uid)
     if found is None:
         raise EncodingNotFound(f"The version of encoding {number} was purged.")
     return found, codec
@@ -247,22 +274,22 @@ def encoding(state: State, key: SubjectKey, number: int) -> tuple[Version, str]:
 
 def bindings_of(state: State, subjects: Iterable[SubjectKey]) -> frozenset[Binding]:
     """All bindings to any of these subjects."""
-    return frozenset(row for key in subjects for row in _placed(state, BindingPlace("", *key)))
+    return frozenset(row for key in subjects for row in _bindings_at(state, BindingIndexKey("", *key)))
 
 
 def bindings_of_resource(state: State, resource_type: str, resource_id: str) -> frozenset[Binding]:
     """All bindings of the resource of that id."""
-    return frozenset(_placed(state, BindingPlace("id", resource_type, resource_id)))
+    return frozenset(_bindings_at(state, BindingIndexKey("id", resource_type, resource_id)))
 
 
-def _placed(state: State, place: BindingPlace) -> tuple[Binding, ...]:
-    return state.index("by_place", _places).get(place, ())
+def _bindings_at(state: State, place: BindingIndexKey) -> tuple[Binding, ...]:
+    return state.get_index("by_place", _binding_index).get(place, ())
 
 
-def _places(state: State) -> dict[BindingPlace, tuple[Binding, ...]]:
-    index: dict[BindingPlace, list[Binding]] = {}
+def _binding_index(state: State) -> dict[BindingIndexKey, tuple[Binding, ...]]:
+    index: dict[BindingIndexKey, list[Binding]] = {}
     for binding in state.bindings.values():
-        for place in binding.places:
+        for place in binding.index_keys:
             index.setdefault(place, []).append(binding)
     return {place: tuple(rows) for place, rows in index.items()}
 
@@ -271,33 +298,35 @@ def bindings_around(state: State, bindings: Iterable[Binding]) -> frozenset[Bind
     """All bindings to the subjects of these ones, or of the resources they are of by type and id, or by key."""
     near = list(bindings)
     same = (state.bindings[row.key] for row in near if row.key in state.bindings)
-    return frozenset((*same, *(found for row in near for place in row.places for found in _placed(state, place))))
+    return frozenset(
+        (*same, *(found for row in near for place in row.index_keys for found in _bindings_at(state, place)))
+    )
 
 
 # --- references -----------------------------------------------------------------------------------------------------
 
 
-def closure(
-    state: State, references: Iterable[Reference], lives: frozenset[Life] = KEPT
+def resolve_references(
+    state: State, references: Iterable[Reference], states: frozenset[VersionState] = ACTIVE_OR_SOFT_DELETED
 ) -> tuple[tuple[str, bytes], ...]:
     """(name, SHA-256 of the text) of all references, theirs too, dependencies first.
 
-    lives are those the targets themselves may have; what they refer to in turn is registered, so it may be retired.
+    states are those the direct targets may have. What these refer to in turn is registered, so it may be soft-deleted.
     Raises `UnresolvedReference`.
     """
     direct = list(references)
     for reference in direct:
-        _target(state, reference, lives)
+        _referenced_version(state, reference, states)
     found: dict[tuple[str, bytes], None] = {}
     pending = [(reference, False) for reference in reversed(direct)]
     seen: set[tuple[str, str, str, int]] = set()
     while pending:
         reference, expanded = pending.pop()
-        target = _target(state, reference, KEPT)
+        target = _referenced_version(state, reference, ACTIVE_OR_SOFT_DELETED)
         if expanded:
             found[reference.name, target.content.sha] = None
             continue
-        identity = (reference.name, reference.space, reference.subject, reference.ordinal)
+        identity = (reference.name, reference.namespace, reference.subject, reference.version_number)
         if identity in seen:
             continue
         seen.add(identity)
@@ -306,12 +335,12 @@ def closure(
     return tuple(found)
 
 
-def _target(state: State, reference: Reference, lives: frozenset[Life]) -> Version:
-    subject = state.subject(reference.key)
-    target = None if subject is None else find_version(subject, reference.ordinal)
-    if target is None or target.life not in lives:
+def _referenced_version(state: State, reference: Reference, states: frozenset[VersionState]) -> Version:
+    subject = state.find_subject(reference.key)
+    target = None if subject is None else find_version(subject, reference.version_number)
+    if target is None or target.state not in states:
         raise UnresolvedReference(
-            f'No schema reference found for subject "{reference.subject}" and version {reference.ordinal}'
+            f'No schema reference found for subject "{reference.subject}" and version {reference.version_number}'
         )
     return target
 
@@ -319,7 +348,7 @@ def _target(state: State, reference: Reference, lives: frozenset[Life]) -> Versi
 # --- equality -------------------------------------------------------------------------------------------------------
 
 
-def find_same(
+def find_equal_version(
     state: State,
     key: SubjectKey,
     sha: bytes,
@@ -327,69 +356,86 @@ def find_same(
     *,
     equality: Equality = Equality.IDENTITY,
     digest: bytes = b"",
-    lane: Lane | None = None,
+    kind: SchemaKind | None = None,
     media_type: str = "",
-    lives: frozenset[Life] = VISIBLE,
+    states: frozenset[VersionState] = ACTIVE_ONLY,
 ) -> Version | None:
-    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest live one (MODEL C7).
+    """The version of a subject equal to a document: the newest under IDENTITY, else the lowest active one.
 
-    lane is the document's: identity is that of its format alone, None of any.
+    SchemaSource: docs/protocols/model.md#c7.
+
+    kind is the document's: identity is that of its format alone, None of any.
     """
-    subject = state.subject(key)
+    subject = state.find_subject(key)
     if equality is Equality.NEVER or subject is None:
         return None
     if equality is Equality.DIGEST:
-        known = [schema for content in _digested(state, digest) for schema in ids_of(content)]
+        known = [schema for content in _contents_with_digest(state, digest) for schema in list_entries(content)]
     else:
-        own = lane.format if equality is Equality.IDENTITY and lane is not None else None
-        known = same_text(state, sha, own)
+        own = kind.format if equality is Equality.IDENTITY and kind is not None else None
+        known = schemas_with_text(state, sha, own)
     found = [
         use
         for schema in known
-        if schema.space == key.space and (equality is not Equality.IDENTITY or schema.attachments == attachments)
-        for use in uses_in(subject, schema)
-        if use.life in lives and (equality is not Equality.DIGEST or use.lane == lane)
+        if schema.namespace == key.namespace
+        and (equality is not Equality.IDENTITY or schema.attachments == attachments)
+        for use in list_versions_in_subject(subject, schema)
+        if use.state in states and (equality is not Equality.DIGEST or use.kind == kind)
     ]
-    if equality is Equality.TYPED:
-        found = [use for use in found if _is_typed(use, lane, media_type)]
+    if equality is Equality.TEXT_AND_TYPE:
+        found = [use for use in found if _has_type(use, kind, media_type)]
     if equality is Equality.IDENTITY:
-        return max(found, key=lambda use: use.ordinal, default=None)
-    return min(found, key=lambda use: use.ordinal, default=None)
+        return max(found, key=lambda use: use.version_number, default=None)
+    return min(found, key=lambda use: use.version_number, default=None)
 
 
-def _is_typed(version: Version, lane: Lane | None, media_type: str) -> bool:
-    own = version.extra.media_type if version.extra is not None else ""
-    like = lane is None or (version.lane.format, version.lane.variety) == (lane.format, lane.variety)
+def _has_type(version: Version, kind: SchemaKind | None, media_type: str) -> bool:
+    own = version.attributes.media_type if version.attributes is not None else ""
+    like = kind is None or (version.kind.format, version.kind.custom_format) == (kind.format, kind.custom_format)
     return like and own in ("", media_type)
 
 
-def live_uses(state: State, digest: bytes, lane: Lane) -> list[Version]:
-    """Live versions of a lane, in all subjects, whose content has that digest (see `digests.digest_key`)."""
-    known = (schema for content in _digested(state, digest) for schema in ids_of(content))
-    return [use for schema in known for use in uses_of(schema) if use.life is Life.LIVE and use.lane == lane]
+def live_versions_by_digest(state: State, digest: bytes, kind: SchemaKind) -> list[Version]:
+    """Live versions of a kind, in all subjects, whose content has that digest (see `digests.digest_key`)."""
+    known = (schema for content in _contents_with_digest(state, digest) for schema in list_entries(content))
+    return [
+        use
+        for schema in known
+        for use in list_versions_of_entry(schema)
+        if use.state is VersionState.ACTIVE and use.kind == kind
+    ]
 
 
-def content_of(state: State, sha: bytes, format_name: str) -> Content | None:
+def find_content(state: State, sha: bytes, format_name: str) -> Content | None:
     """What a text is in a language, if it was registered in it."""
-    return next((row for row in twins_of(state.contents.get(sha)) if row.format == format_name), None)
+    return next((row for row in list_formats_of_text(state.contents.get(sha)) if row.format == format_name), None)
 
 
-def same_text(state: State, sha: bytes, format_name: str | None = None) -> list[GlobalId]:
-    """Every gid, in any space, whose text has that SHA-256: as a schema of a format, None of any."""
-    twins = twins_of(state.contents.get(sha))
-    return [schema for row in twins if format_name in (None, row.format) for schema in ids_of(row)]
+def schemas_with_text(state: State, sha: bytes, format_name: str | None = None) -> list[SchemaEntry]:
+    """Every schema id, in any namespace, whose text has that SHA-256: as a schema of a format, None of any."""
+    twins = list_formats_of_text(state.contents.get(sha))
+    return [schema for row in twins if format_name in (None, row.format) for schema in list_entries(row)]
 
 
-def known_id(state: State, space: str, sha: bytes, format_name: str, attachments: Attachments) -> GlobalId | None:
-    """The gid a space gave to a text of a format with those attachments, the lowest where an import brought several."""
-    found = (g for g in same_text(state, sha, format_name) if g.space == space and g.attachments == attachments)
-    return min(found, key=lambda schema: schema.gid, default=None)
+def find_schema_id(
+    state: State, namespace: str, sha: bytes, format_name: str, attachments: Attachments
+) -> SchemaEntry | None:
+    """Return the schema id a namespace gave to a text of a format with those attachments.
+
+    It is the lowest one where an import brought several.
+    """
+    found = (
+        g
+        for g in schemas_with_text(state, sha, format_name)
+        if g.namespace == namespace and g.attachments == attachments
+    )
+    return min(found, key=lambda schema: schema.schema_id, default=None)
 
 
-def filled(state: State, key: SubjectKey, attachments: Attachments) -> Attachments:
+def inherit_attachments(state: State, key: SubjectKey, attachments: Attachments) -> Attachments:
     """Attachments as registered: what is absent comes from the newest version, all between defaults and overrides."""
-    settings = settings_for(state, Level(*key))
-    before = latest(state.subject(key))
+    settings = settings_for(state, SettingsLevel(*key))
+    before = latest_version(state.find_subject(key))
     metadata, rule_set = attachments.metadata, attachments.rule_set
     if before is not None:
         metadata = metadata if metadata is not None else before.schema.attachments.metadata

@@ -18,7 +18,7 @@ _LONGEST = 9
 """Digits of a version number."""
 
 
-def split(ruleset: str) -> tuple[str, int | None]:
+def split_ruleset(ruleset: str) -> tuple[str, int | None]:
     """Name and version of a ruleset; None when it names no version. Raises `UnknownRuleset` for no number after `@`."""
     name, mark, version = ruleset.rpartition(_MARK)
     if not mark:
@@ -29,6 +29,6 @@ def split(ruleset: str) -> tuple[str, int | None]:
     return name, number
 
 
-def joined(name: str, version: int) -> str:
+def join_ruleset(name: str, version: int) -> str:
     """The full name of one version."""
     return f"{name}{_MARK}{version}"

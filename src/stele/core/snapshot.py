@@ -14,33 +14,33 @@ from typing import Any, TypeVar
 import msgspec
 
 from stele.core import queries
-from stele.core.chains import twins_of
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import (
-    PLAIN,
+    NO_ATTACHMENTS,
     Attachments,
     Binding,
     Collection,
+    ComparisonScope,
     Content,
-    Extra,
-    GlobalId,
-    Lane,
-    Life,
-    Loose,
     Mode,
+    Namespace,
     Numbering,
     Reference,
-    Scope,
+    SchemaEntry,
+    SchemaKind,
     Settings,
-    Space,
     Subject,
     SubjectKey,
+    UnpackedText,
     Version,
-    origin_of,
+    VersionAttributes,
+    VersionState,
+    pack_origin,
 )
 from stele.core.policy import Policy
-from stele.core.state import State, uid_bytes, uid_of
-from stele.core.texts import Dumped, Texts
+from stele.core.state import State, uid_from_bytes, uid_to_bytes
+from stele.core.texts import Dumped, PackedTexts
+from stele.core.traversal import list_formats_of_text
 
 LAYOUT = 10
 """Raised whenever a row changes its shape."""
@@ -51,18 +51,18 @@ _BATCH = 500
 T = TypeVar("T")
 R = TypeVar("R")
 
-_Attached = tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None
+_AttachmentRow = tuple[tuple[Reference, ...], Metadata | None, RuleSet | None] | None
 """References, metadata, rule set; None for none of them."""
-_Content = tuple[bytes, str, int | tuple[bytes, int]]
+_ContentRow = tuple[bytes, str, int | tuple[bytes, int]]
 """sha, format, handle of the packed text; digests and seq of one whose text was purged from the log."""
-_Schema = tuple[str, int, int, _Attached]
-"""space, gid, number of the content, attachments."""
+_SchemaRow = tuple[str, int, int, _AttachmentRow]
+"""namespace, schema id, number of the content, attachments."""
 
 
-class _Space(msgspec.Struct, array_like=True):
+class _NamespaceRow(msgspec.Struct, array_like=True):
     name: str
     at: int
-    gid_high: int
+    highest_schema_id: int
     settings: dict[str, Settings]
     modes: dict[str, Mode]
     incarnations: dict[str, int]
@@ -71,25 +71,25 @@ class _Space(msgspec.Struct, array_like=True):
     changed: int
     description: str
     labels: dict[str, str] | None
-    ext: dict[str, Any] | None
+    dialect_data: dict[str, Any] | None
     explicit: bool
     hidden: bool
 
 
-class _Subject(msgspec.Struct, array_like=True):
+class _SubjectRow(msgspec.Struct, array_like=True):
     key: SubjectKey
     uid: bytes
     serial: int
     incarnation: int
     at: int
     numbering: Numbering
-    scope: Scope
+    comparison_scope: ComparisonScope
     default_policy: Policy | None
     format: str
-    variety: str
-    ordinal_high: int
-    lane: int | None
-    lane_high: list[tuple[int, int]] | None
+    custom_format: str
+    highest_version_number: int
+    kind: int | None
+    highest_kind_versions: list[tuple[int, int]] | None
     codecs: dict[str, dict[str, str]] | None
     encodings: list[tuple[bytes, str]] | None
     default_version: int | None
@@ -97,22 +97,22 @@ class _Subject(msgspec.Struct, array_like=True):
     changed: int
     description: str
     labels: dict[str, str] | None
-    ext: dict[str, Any] | None
+    dialect_data: dict[str, Any] | None
     closed: bool
-    versions: list[_Version]
+    versions: list[_VersionRow]
 
 
-class _Version(msgspec.Struct, array_like=True):
+class _VersionRow(msgspec.Struct, array_like=True):
     uid: bytes
-    ordinal: int
-    lane: int
-    lane_version: int
+    version_number: int
+    kind: int
+    kind_version: int
     schema: int
     at: int
     seq: int
     policy: int
-    life: Life
-    extra: int
+    state: VersionState
+    attributes: int
 
 
 class _Dump(msgspec.Struct, array_like=True):
@@ -121,10 +121,10 @@ class _Dump(msgspec.Struct, array_like=True):
     serial: int
     settings: Settings | None
     mode: Mode | None
-    spaces: list[_Space]
-    lanes: list[Lane]
+    namespaces: list[_NamespaceRow]
+    kinds: list[SchemaKind]
     policies: list[Policy | None]
-    extras: list[Extra | None]
+    attributes: list[VersionAttributes | None]
     contents: list[msgspec.Raw]
     schemas: list[msgspec.Raw]
     subjects: list[msgspec.Raw]
@@ -140,22 +140,24 @@ class _Tables:
     def __init__(self, state: State) -> None:
         self.schemas = {
             id(schema): number
-            for number, schema in enumerate(row for space in state.spaces.values() for row in space.gids.values())
+            for number, schema in enumerate(
+                row for namespace in state.namespaces.values() for row in namespace.schema_entries.values()
+            )
         }
-        self.lanes: dict[Lane, int] = {}
+        self.kinds: dict[SchemaKind, int] = {}
         self.policies: dict[Policy | None, int] = {}
-        self.extras: dict[int, tuple[int, Extra | None]] = {}
+        self.attributes: dict[int, tuple[int, VersionAttributes | None]] = {}
 
-    def shared(self, extra: Extra | None) -> int:
+    def shared(self, extra: VersionAttributes | None) -> int:
         """The number of an extra, by the object: it may hold what cannot be hashed."""
-        return self.extras.setdefault(id(extra), (len(self.extras), extra))[0]
+        return self.attributes.setdefault(id(extra), (len(self.attributes), extra))[0]
 
 
 def dump_state(state: State) -> bytes:
     """The state as bytes. Packs loose texts first; not within a draft."""
-    state.pack(rest=True)
+    state.pack_texts(rest=True)
     tables = _Tables(state)
-    contents = list(queries.contents(state))
+    contents = list(queries.list_contents(state))
     number_of = {id(content): number for number, content in enumerate(contents)}
     dumped = _Dump(
         LAYOUT,
@@ -164,19 +166,19 @@ def dump_state(state: State) -> bytes:
         state.settings,
         state.mode,
         [
-            _Space(**{name: getattr(space, name) for name in _Space.__struct_fields__})
-            for space in state.spaces.values()
+            _NamespaceRow(**{name: getattr(namespace, name) for name in _NamespaceRow.__struct_fields__})
+            for namespace in state.namespaces.values()
         ],
         [],
         [],
         [],
         _batches(contents, _dump_content),
         _batches(
-            (row for space in state.spaces.values() for row in space.gids.values()),
-            lambda row: (row.space, row.gid, number_of[id(row.content)], _attached(row.attachments)),
+            (row for namespace in state.namespaces.values() for row in namespace.schema_entries.values()),
+            lambda row: (row.namespace, row.schema_id, number_of[id(row.content)], _dump_attachments(row.attachments)),
         ),
         _batches(
-            (*state.closed, *(row for space in state.spaces.values() for row in space.subjects.values())),
+            (*state.closed, *(row for namespace in state.namespaces.values() for row in namespace.subjects.values())),
             lambda row: _dump_subject(row, tables),
         ),
         list(state.bindings.values()),
@@ -184,8 +186,8 @@ def dump_state(state: State) -> bytes:
         state.rulesets,
         state.texts.dump(),
     )
-    dumped.lanes, dumped.policies = list(tables.lanes), list(tables.policies)
-    dumped.extras = [extra for _, extra in tables.extras.values()]
+    dumped.kinds, dumped.policies = list(tables.kinds), list(tables.policies)
+    dumped.attributes = [extra for _, extra in tables.attributes.values()]
     return msgspec.msgpack.encode(dumped)
 
 
@@ -197,13 +199,13 @@ def _batches(items: Iterable[T], row: Callable[[T], object]) -> list[msgspec.Raw
     return batches
 
 
-def _dump_content(content: Content) -> _Content:
-    held = content.held
+def _dump_content(content: Content) -> _ContentRow:
+    held = content.text_or_handle
     return content.sha, content.format, held if isinstance(held, int) else (held.digests, held.seq)
 
 
-def _attached(attachments: Attachments) -> _Attached:
-    if attachments is PLAIN:
+def _dump_attachments(attachments: Attachments) -> _AttachmentRow:
+    if attachments is NO_ATTACHMENTS:
         return None
     return attachments.references, attachments.metadata, attachments.rule_set
 
@@ -212,35 +214,37 @@ def _index(table: dict[T, int], value: T) -> int:
     return table.setdefault(value, len(table))
 
 
-def _dump_subject(subject: Subject, tables: _Tables) -> _Subject:
-    plain = {name: getattr(subject, name) for name in _Subject.__struct_fields__}
-    plain["uid"] = uid_bytes(subject.uid)
-    plain["lane"] = None if subject.lane is None else _index(tables.lanes, subject.lane)
-    high = subject.lane_high
-    plain["lane_high"] = None if high is None else [(_index(tables.lanes, lane), top) for lane, top in high.items()]
-    plain["encodings"] = subject.encodings and [(uid_bytes(uid), codec) for uid, codec in subject.encodings]
+def _dump_subject(subject: Subject, tables: _Tables) -> _SubjectRow:
+    plain = {name: getattr(subject, name) for name in _SubjectRow.__struct_fields__}
+    plain["uid"] = uid_to_bytes(subject.uid)
+    plain["kind"] = None if subject.kind is None else _index(tables.kinds, subject.kind)
+    high = subject.highest_kind_versions
+    plain["highest_kind_versions"] = (
+        None if high is None else [(_index(tables.kinds, schema_kind), top) for schema_kind, top in high.items()]
+    )
+    plain["encodings"] = subject.encodings and [(uid_to_bytes(uid), codec) for uid, codec in subject.encodings]
     plain["versions"] = [
-        _Version(
-            uid_bytes(row.uid),
-            row.ordinal,
-            _index(tables.lanes, row.lane),
-            row.lane_version,
+        _VersionRow(
+            uid_to_bytes(row.uid),
+            row.version_number,
+            _index(tables.kinds, row.kind),
+            row.kind_version,
             tables.schemas[id(row.schema)],
             row.at,
             row.seq,
             _index(tables.policies, row.policy),
-            row.life,
-            tables.shared(row.extra),
+            row.state,
+            tables.shared(row.attributes),
         )
         for row in subject.versions
     ]
-    return _Subject(**plain)
+    return _SubjectRow(**plain)
 
 
 _decoder = msgspec.msgpack.Decoder(_Dump)
-_contents = msgspec.msgpack.Decoder(list[_Content])
-_schemas = msgspec.msgpack.Decoder(list[_Schema])
-_subjects = msgspec.msgpack.Decoder(list[_Subject])
+_contents = msgspec.msgpack.Decoder(list[_ContentRow])
+_schemas = msgspec.msgpack.Decoder(list[_SchemaRow])
+_subjects = msgspec.msgpack.Decoder(list[_SubjectRow])
 
 
 def load_state(data: bytes) -> State | None:
@@ -256,15 +260,15 @@ def _load(dumped: _Dump) -> State:
     state = State()
     state.seq, state.serial = dumped.seq, dumped.serial
     state.settings, state.mode = dumped.settings, dumped.mode
-    state.texts = Texts.load(dumped.texts)
+    state.texts = PackedTexts.load(dumped.texts)
     state.bindings = {binding.key: binding for binding in dumped.bindings}
     state.collections = {name: Collection(revision, dict(items)) for name, revision, items in dumped.collections}
     state.rulesets = dumped.rulesets
-    for row in dumped.spaces:
-        state.spaces[row.name] = Space(**msgspec.structs.asdict(row))
+    for row in dumped.namespaces:
+        state.namespaces[row.name] = Namespace(**msgspec.structs.asdict(row))
     contents = [_load_content(state, *row) for row in _rows(dumped.contents, _contents)]
     schemas = [_load_schema(state, contents, *row) for row in _rows(dumped.schemas, _schemas)]
-    dumped.policies = [state.intern(policy) for policy in dumped.policies]
+    dumped.policies = [state.intern_value(policy) for policy in dumped.policies]
     versions: list[Version] = []
     for subject in _rows(dumped.subjects, _subjects):
         versions.extend(_load_subject(state, subject, schemas, dumped))
@@ -280,63 +284,69 @@ def _rows(batches: list[msgspec.Raw], decoder: msgspec.msgpack.Decoder[list[R]])
 
 
 def _load_content(state: State, sha: bytes, format_name: str, held: int | tuple[bytes, int]) -> Content:
-    kept = held if isinstance(held, int) else Loose(None, *held)
-    content = Content(sha, kept, state.intern(format_name))
+    kept = held if isinstance(held, int) else UnpackedText(None, *held)
+    content = Content(sha, kept, state.intern_value(format_name))
     first = state.contents.setdefault(sha, content)
     if first is not content:
-        *_, last = twins_of(first)
-        last.twin = content
+        *_, last = list_formats_of_text(first)
+        last.same_text_in_other_format = content
     return content
 
 
 def _load_schema(
     state: State,
     contents: list[Content],
-    space: str,
-    gid: int,
+    namespace: str,
+    schema_id: int,
     content_number: int,
-    attached: _Attached,
-) -> GlobalId:
-    attachments = PLAIN if attached is None else Attachments(*attached)
+    attached: _AttachmentRow,
+) -> SchemaEntry:
+    attachments = NO_ATTACHMENTS if attached is None else Attachments(*attached)
     if attached is not None and attachments.metadata is None and attachments.rule_set is None:
-        attachments = state.intern(attachments)
-    content, place = contents[content_number], state.spaces[space]
-    schema = GlobalId(place.name, gid, content, attachments, next=content.ids)
-    content.ids = place.gids[gid] = schema
+        attachments = state.intern_value(attachments)
+    content, place = contents[content_number], state.namespaces[namespace]
+    schema = SchemaEntry(place.name, schema_id, content, attachments, older_entry=content.newest_entry)
+    content.newest_entry = place.schema_entries[schema_id] = schema
     return schema
 
 
-def _load_subject(state: State, row: _Subject, schemas: list[GlobalId], dumped: _Dump) -> list[Version]:
+def _load_subject(state: State, row: _SubjectRow, schemas: list[SchemaEntry], dumped: _Dump) -> list[Version]:
     plain = msgspec.structs.asdict(row)
-    plain["uid"] = uid_of(row.uid)
-    plain["lane"] = None if row.lane is None else dumped.lanes[row.lane]
-    plain["lane_high"] = None if row.lane_high is None else {dumped.lanes[lane]: top for lane, top in row.lane_high}
-    plain["encodings"] = row.encodings and [(uid_of(uid), codec) for uid, codec in row.encodings]
+    plain["uid"] = uid_from_bytes(row.uid)
+    plain["kind"] = None if row.kind is None else dumped.kinds[row.kind]
+    plain["highest_kind_versions"] = (
+        None
+        if row.highest_kind_versions is None
+        else {dumped.kinds[schema_kind]: top for schema_kind, top in row.highest_kind_versions}
+    )
+    plain["encodings"] = row.encodings and [(uid_from_bytes(uid), codec) for uid, codec in row.encodings]
     plain["versions"] = []
     subject = Subject(**plain)
     subject.versions = [
         Version(
-            origin_of(uid_of(v.uid), v.at, v.seq),
-            v.ordinal,
-            dumped.lanes[v.lane],
-            v.lane_version,
+            pack_origin(uid_from_bytes(v.uid), v.at, v.seq),
+            v.version_number,
+            dumped.kinds[v.kind],
+            v.kind_version,
             schemas[v.schema],
             subject,
             dumped.policies[v.policy],
-            v.life,
-            dumped.extras[v.extra],
+            v.state,
+            dumped.attributes[v.attributes],
         )
         for v in row.versions
     ]
     if subject.closed:
         state.closed.append(subject)
     else:
-        state.spaces[subject.key.space].subjects[subject.key.name] = subject
+        state.namespaces[subject.key.namespace].subjects[subject.key.name] = subject
     return subject.versions
 
 
 def _link(state: State, version: Version) -> None:
-    version.next_use, version.schema.uses = version.schema.uses, version
-    if version.life is not Life.GONE:
+    version.older_version, version.schema.newest_version = version.schema.newest_version, version
+    if version.state is not VersionState.ARCHIVED:
         for reference in version.schema.attachments.references:
-            state.referrers.setdefault((reference.space, reference.subject, reference.ordinal), []).append(version)
+            state.referrers.setdefault((reference.namespace, reference.subject, reference.version_number), []).append(
+                version
+            )

@@ -14,23 +14,23 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from stele.core.model import (
-    DEFAULT_SPACE,
+    DEFAULT_NAMESPACE,
     Binding,
-    BindingPlace,
+    BindingIndexKey,
     Collection,
     Content,
-    Level,
     Mode,
+    Namespace,
     Settings,
-    Space,
+    SettingsLevel,
     Subject,
     SubjectKey,
     Version,
 )
-from stele.core.texts import BLOCK_BYTES, Texts
+from stele.core.texts import BLOCK_BYTES, PackedTexts
 
 OWN = "\0"
-"""Slot of a space's own settings and mode among those of its subjects: no subject can have this name."""
+"""Slot of a namespace's own settings and mode among those of its subjects: no subject can have this name."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -40,7 +40,7 @@ _SEQ_BYTES = 7
 """Of a seq at the end of a packed text's tag."""
 
 
-class Erased(NamedTuple):
+class ErasedText(NamedTuple):
     """A purged content whose text is still in the log, in the record at seq."""
 
     seq: int
@@ -54,9 +54,9 @@ class State:
         self.seq = 0
         self.settings: Settings | None = None
         self.mode: Mode | None = None
-        self.spaces: dict[str, Space] = {DEFAULT_SPACE: Space(DEFAULT_SPACE, 0)}
+        self.namespaces: dict[str, Namespace] = {DEFAULT_NAMESPACE: Namespace(DEFAULT_NAMESPACE, 0)}
         self.contents: dict[bytes, Content] = {}
-        """By SHA-256 of the text; of a text in several languages the first, which chains its twins."""
+        """By SHA-256 of the text. Of a text in several formats the first, which chains the others."""
         self.referrers: dict[tuple[str, str, int], list[Version]] = {}
         self.bindings: dict[tuple[str, str, str, str], Binding] = {}
         self.collections: dict[str, Collection] = {}
@@ -64,18 +64,18 @@ class State:
         """Versions of rulesets taken over, by format and bare name; of all others version 1 is in force."""
         self.closed: list[Subject] = []
         self.serial = 0
-        self.texts = Texts()
+        self.texts = PackedTexts()
         self.loose: list[Content] = []
         self.interned: dict[Any, Any] = {}
         self.by_uid: dict[int, Version] | None = None
         self.by_origin: dict[str, Version] | None = None
         self.by_digest: dict[bytes, tuple[Content, ...]] | None = None
-        self.by_place: dict[BindingPlace, tuple[Binding, ...]] | None = None
+        self.by_place: dict[BindingIndexKey, tuple[Binding, ...]] | None = None
         self.by_serial: dict[int, Subject] | None = None
         """Indexes few deployments ask for: built on first use (see `queries`), kept by `fold` from then on."""
         self.purges = 0
-        """How many gids went away: what caches of answers by id watch."""
-        self.erased: list[Erased] = []
+        """How many schema ids went away: what caches of answers by id watch."""
+        self.erased: list[ErasedText] = []
         """Contents purged since somebody last emptied this list: their texts may be left in the log."""
         self._measured = (0, 0)
         """How many of the loose contents were measured, and the bytes of their texts."""
@@ -83,43 +83,43 @@ class State:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    def space(self, name: str) -> Space | None:
-        """The space, or None when nothing was ever in it."""
-        return self.spaces.get(name)
+    def find_namespace(self, name: str) -> Namespace | None:
+        """The namespace, or None when nothing was ever in it."""
+        return self.namespaces.get(name)
 
-    def subject(self, key: SubjectKey) -> Subject | None:
+    def find_subject(self, key: SubjectKey) -> Subject | None:
         """The present incarnation of a subject, or None."""
-        space = self.spaces.get(key.space)
-        return None if space is None else space.subjects.get(key.name)
+        namespace = self.namespaces.get(key.namespace)
+        return None if namespace is None else namespace.subjects.get(key.name)
 
-    def text(self, content: Content) -> bytes:
+    def get_text(self, content: Content) -> bytes:
         """The raw bytes of a content; empty when they were purged."""
-        held = content.held
+        held = content.text_or_handle
         return self.texts.get(held) if isinstance(held, int) else held.text or b""
 
-    def digests(self, content: Content) -> bytes:
+    def get_digests(self, content: Content) -> bytes:
         """The packed digests of a content (see `digests`)."""
-        held = content.held
+        held = content.text_or_handle
         return self.texts.tag(held)[:-_SEQ_BYTES] if isinstance(held, int) else held.digests
 
-    def seq_of(self, content: Content) -> int:
+    def get_seq(self, content: Content) -> int:
         """The log record that has the text."""
-        held = content.held
+        held = content.text_or_handle
         return int.from_bytes(self.texts.tag(held)[-_SEQ_BYTES:], "big") if isinstance(held, int) else held.seq
 
-    def settings_at(self, level: Level) -> Settings | None:
+    def settings_at(self, level: SettingsLevel) -> Settings | None:
         """The settings attached to exactly this level."""
-        if level.space is None:
+        if level.namespace is None:
             return self.settings
-        space = self.spaces.get(level.space)
-        return None if space is None else space.settings.get(slot(level))
+        namespace = self.namespaces.get(level.namespace)
+        return None if namespace is None else namespace.settings.get(settings_slot(level))
 
-    def mode_at(self, level: Level) -> Mode | None:
+    def mode_at(self, level: SettingsLevel) -> Mode | None:
         """The mode attached to exactly this level."""
-        if level.space is None:
+        if level.namespace is None:
             return self.mode
-        space = self.spaces.get(level.space)
-        return None if space is None else space.modes.get(slot(level))
+        namespace = self.namespaces.get(level.namespace)
+        return None if namespace is None else namespace.modes.get(settings_slot(level))
 
     # --- changing, for `fold` ---------------------------------------------------------------------------------------
 
@@ -127,16 +127,16 @@ class State:
         """Set attributes of a struct (or of this state)."""
         if self._undo is not None:
             old = {name: getattr(target, name) for name in values}
-            self._undo.append(lambda: _assign(target, old))
-        _assign(target, values)
+            self._undo.append(lambda: _assign_attributes(target, old))
+        _assign_attributes(target, values)
 
     def touch(self, target: msgspec.Struct) -> None:
         """Announce plain assignments to attributes of a struct: `change` for the paths every registration takes."""
         if self._undo is not None:
             old = msgspec.structs.asdict(target)
-            self._undo.append(lambda: _assign(target, old))
+            self._undo.append(lambda: _assign_attributes(target, old))
 
-    def put(self, table: dict[K, V], key: K, value: V) -> None:
+    def set_item(self, table: dict[K, V], key: K, value: V) -> None:
         """table[key] = value."""
         if self._undo is not None:
             if key in table:
@@ -146,7 +146,7 @@ class State:
                 self._undo.append(lambda: table.__delitem__(key))
         table[key] = value
 
-    def drop(self, table: dict[K, V], key: K) -> None:
+    def remove_item(self, table: dict[K, V], key: K) -> None:
         """Remove the key if it is there."""
         if key not in table:
             return
@@ -155,44 +155,44 @@ class State:
             self._undo.append(lambda: table.__setitem__(key, old))
         del table[key]
 
-    def push(self, row: list[V], value: V) -> None:
+    def append_to(self, row: list[V], value: V) -> None:
         """row.append(value)."""
         if self._undo is not None:
             self._undo.append(row.pop)
         row.append(value)
 
-    def keep(self, content: Content) -> None:
+    def keep_unpacked(self, content: Content) -> None:
         """Take note of a content whose text is not packed yet."""
-        self.push(self.loose, content)
+        self.append_to(self.loose, content)
 
-    def refer(self, target: tuple[str, str, int], version: Version) -> None:
+    def add_referrer(self, target: tuple[str, str, int], version: Version) -> None:
         """Note that a version refers to the target."""
         if target not in self.referrers:
-            self.put(self.referrers, target, [])
-        self.push(self.referrers[target], version)
+            self.set_item(self.referrers, target, [])
+        self.append_to(self.referrers[target], version)
 
-    def intern(self, value: V) -> V:
+    def intern_value(self, value: V) -> V:
         """The first value equal to this one: equal attachments and policies are stored once."""
         return self.interned.setdefault(value, value)  # type: ignore[no-any-return]  # keys are their own values
 
     # --- drafts and housekeeping ------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def begin_draft(self) -> None:
         """Start recording how to undo changes."""
         self._undo = []
 
     @property
-    def drafting(self) -> bool:
+    def is_drafting(self) -> bool:
         """Whether changes are being recorded."""
         return self._undo is not None
 
-    def rollback(self) -> None:
+    def roll_back(self) -> None:
         """Undo everything since `begin`."""
         for undo in reversed(self._undo or ()):
             undo()
         self._undo = None
 
-    def index(self, name: str, build: Callable[[State], dict[K, V]]) -> dict[K, V]:
+    def get_index(self, name: str, build: Callable[[State], dict[K, V]]) -> dict[K, V]:
         """The lazily built index of that name. One built within a draft is built again once the draft is taken back."""
         if getattr(self, name) is None:
             if self._undo is not None:
@@ -200,7 +200,7 @@ class State:
             setattr(self, name, build(self))
         return getattr(self, name)  # type: ignore[no-any-return]  # just set to one
 
-    def pack(self, *, rest: bool = False) -> None:
+    def pack_texts(self, *, rest: bool = False) -> None:
         """Move loose texts into compressed blocks; only full blocks unless rest is set. Never within a draft."""
         if self._undo is not None or not (rest or self._fills_a_block()):
             return
@@ -208,7 +208,7 @@ class State:
         texts: list[bytes] = []
         size = 0
         for content in self.loose:
-            held = content.held
+            held = content.text_or_handle
             if isinstance(held, int) or held.text is None:  # purged meanwhile
                 continue
             block.append(content)
@@ -227,32 +227,32 @@ class State:
         """Whether the loose texts may be enough for a block; looks only at those it has not seen before."""
         count, size = self._measured if self._measured[0] <= len(self.loose) else (0, 0)
         for content in islice(self.loose, count, None):
-            held = content.held
+            held = content.text_or_handle
             size += 0 if isinstance(held, int) else len(held.text or b"")
         self._measured = (len(self.loose), size)
         return size >= BLOCK_BYTES
 
     def _pack_block(self, block: list[Content], texts: list[bytes]) -> None:
-        tags = [self.digests(content) + self.seq_of(content).to_bytes(_SEQ_BYTES, "big") for content in block]
+        tags = [self.get_digests(content) + self.get_seq(content).to_bytes(_SEQ_BYTES, "big") for content in block]
         for content, handle in zip(block, self.texts.pack(texts, tags), strict=True):
-            content.held = handle
+            content.text_or_handle = handle
 
 
-def _assign(target: Any, values: Mapping[str, Any]) -> None:
+def _assign_attributes(target: Any, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         setattr(target, name, value)
 
 
-def slot(level: Level) -> str:
-    """Where a level below the registry keeps its settings and mode in its space."""
+def settings_slot(level: SettingsLevel) -> str:
+    """Where a level below the registry keeps its settings and mode in its namespace."""
     return OWN if level.subject is None else level.subject
 
 
-def uid_of(data: bytes) -> int:
+def uid_from_bytes(data: bytes) -> int:
     """A 16-byte uid as the integer the model keeps."""
     return int.from_bytes(data, "big")
 
 
-def uid_bytes(uid: int) -> bytes:
+def uid_to_bytes(uid: int) -> bytes:
     """Inverse of `uid_of`."""
     return uid.to_bytes(16, "big")

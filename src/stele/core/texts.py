@@ -24,7 +24,7 @@ Dumped = tuple[list[bytes], bytes, bytes, bytes, bytes, bytes]
 """Blocks, columns and tags as plain data."""
 
 
-class Texts:
+class PackedTexts:
     """An append-only store of byte strings. `pack` gives handles, `get` the bytes back, `drop` forgets one for good."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Texts:
         return self._blocks, block, start, length, tag_end, bytes(self._tags)
 
     @classmethod
-    def load(cls, dumped: Dumped) -> Texts:
+    def load(cls, dumped: Dumped) -> PackedTexts:
         """Inverse of `dump`."""
         texts = cls()
         texts._blocks = dumped[0]

@@ -1,1 +1,1 @@
-"""The schema languages, and the catalogue that finds them by name."""
+"""The schema languages, and the registry that finds them by name."""

@@ -22,10 +22,10 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Format, Parsed
 from stele.errors import UnknownRule
-from stele.formats.abilities import Lintable
+from stele.formats.capabilities import Lintable
 
 RULES: Final[Mapping[str, str]] = {
     "CASE_CLASH": "Names in one scope differ in more than upper and lower case: table engines do not tell them apart.",
@@ -70,7 +70,7 @@ RULES: Final[Mapping[str, str]] = {
 MAX_FINDINGS: Final = 100
 """Findings listed of one rule; one more says how many are left out."""
 
-MAX_PLACES: Final = 100_000
+MAX_DECLARATIONS: Final = 100_000
 """Declarations looked at in one schema; a finding of the rule LINT_INCOMPLETE says so when there are more."""
 
 LOWER_SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
@@ -89,41 +89,41 @@ _MOST_GUESSES: Final = 1_000
 _MOST_WORDS: Final = 100
 
 
-def rules(*names: str) -> Mapping[str, str]:
-    """A part of the catalogue, for a format's `lint_rules`."""
+def select_rules(*names: str) -> Mapping[str, str]:
+    """Return the named part of `RULES`, for a format's `lint_rules`."""
     return {name: RULES[name] for name in sorted(names)}
 
 
-def rules_of(fmt: Format[Any]) -> Mapping[str, str]:
+def lint_rules_of(fmt: Format[Any]) -> Mapping[str, str]:
     """The rules a format is judged by, each with its sentence."""
-    return fmt.lint_rules if isinstance(fmt, Lintable) else rules("CASE_CLASH", "DOC_REQUIRED", "FIELD_DEFAULT")
+    return fmt.lint_rules if isinstance(fmt, Lintable) else select_rules("CASE_CLASH", "DOC_REQUIRED", "FIELD_DEFAULT")
 
 
-def known(fmt: Format[Any], names: Iterable[str]) -> frozenset[str]:
+def require_known_rules(fmt: Format[Any], names: Iterable[str]) -> frozenset[str]:
     """The names as a set. Raises `UnknownRule` for one that no language has; one that another language has is fine."""
     wanted = frozenset(names)
-    there = {*RULES, *rules_of(fmt)}
+    there = {*RULES, *lint_rules_of(fmt)}
     unknown = sorted(wanted - there)
     if unknown:
         near = get_close_matches(unknown[0].upper(), there, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        raise UnknownRule(f"there is no lint rule {unknown[0]!r}{hint}; {fmt.name} has {', '.join(rules_of(fmt))}")
+        raise UnknownRule(f"there is no lint rule {unknown[0]!r}{hint}; {fmt.name} has {', '.join(lint_rules_of(fmt))}")
     return wanted
 
 
-def lint(
+def lint_schema(
     fmt: Format[Any], parsed: Parsed, before: Parsed | None = None, rules: Collection[str] | None = None
 ) -> list[Finding]:
     """What the rules object to; before is the previous version, for rules about changes; rules None means all.
 
     LINT_INCOMPLETE is reported whatever was asked for. Raises `UnknownRule`.
     """
-    wanted = None if rules is None else known(fmt, rules) | {"LINT_INCOMPLETE"}
-    found = fmt.lint(parsed, before) if isinstance(fmt, Lintable) else _by_fields(fmt, parsed, before)
+    wanted = None if rules is None else require_known_rules(fmt, rules) | {"LINT_INCOMPLETE"}
+    found = fmt.lint(parsed, before) if isinstance(fmt, Lintable) else _lint_fields(fmt, parsed, before)
     return [finding for finding in found if wanted is None or finding.rule in wanted]
 
 
-class Notes:
+class LintReport:
     """The findings of one run: warnings, a bounded number of each rule."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Notes:
         self._places = 0
         self._guessed: dict[tuple[str, int], str | None] = {}
 
-    def add(
+    def add_finding(
         self,
         rule: str,
         path: str,
@@ -148,15 +148,15 @@ class Notes:
             return
         self._counts[rule] += 1
         if self._counts[rule] <= MAX_FINDINGS:
-            finding = Finding(rule, path, shorten(shown), shorten(before), why, fix, level=Level.WARNING)
+            finding = Finding(rule, path, shorten_text(shown), shorten_text(before), why, fix, level=Severity.WARNING)
             self._found.append(finding)
 
-    def visit(self) -> bool:
+    def count_declaration(self) -> bool:
         """Count a declaration; False when there were enough."""
         self._places += 1
-        return self._places <= MAX_PLACES
+        return self._places <= MAX_DECLARATIONS
 
-    def nearest(self, word: str, words: Iterable[str], cutoff: float = 0.75) -> str | None:
+    def nearest_word(self, word: str, words: Iterable[str], cutoff: float = 0.75) -> str | None:
         """The word that was probably meant; None when none is near, or enough was guessed in this run.
 
         words is an object that lives as long as the run: guesses are remembered by it.
@@ -169,31 +169,31 @@ class Notes:
             self._guessed[key] = near[0] if near else None
         return self._guessed[key]
 
-    def findings(self, root: str) -> list[Finding]:
+    def list_findings(self, root: str) -> list[Finding]:
         """All findings; the last ones say, at the path of the root, what was left out."""
         found = list(self._found)
         for rule, count in self._counts.items():
             if count > MAX_FINDINGS:
                 why = f"{count - MAX_FINDINGS} more findings of this rule are left out."
-                found.append(Finding(rule, root, why=why, fix="Mend the ones listed first.", level=Level.WARNING))
-        if self._places > MAX_PLACES:
-            why = f"Only the first {MAX_PLACES} declarations of the schema were looked at."
+                found.append(Finding(rule, root, why=why, fix="Mend the ones listed first.", level=Severity.WARNING))
+        if self._places > MAX_DECLARATIONS:
+            why = f"Only the first {MAX_DECLARATIONS} declarations of the schema were looked at."
             fix = "Split the schema into smaller ones."
-            found.append(Finding("LINT_INCOMPLETE", root, why=why, fix=fix, level=Level.WARNING))
+            found.append(Finding("LINT_INCOMPLETE", root, why=why, fix=fix, level=Severity.WARNING))
         return found
 
 
 # --- what the rules of several languages do the same way ------------------------------------------------------------
 
 
-def missing_doc(notes: Notes, path: str, what: str, how: str, ignored: frozenset[str]) -> None:
+def report_missing_doc(notes: LintReport, path: str, what: str, how: str, ignored: frozenset[str]) -> None:
     """Note that something is not explained."""
     why = f"{what} does not say what it means: whoever reads the data has to guess."
-    notes.add("DOC_REQUIRED", path, why, how, ignored=ignored)
+    notes.add_finding("DOC_REQUIRED", path, why, how, ignored=ignored)
 
 
 def check_name(
-    notes: Notes,
+    notes: LintReport,
     path: str,
     name: str,
     what: str,
@@ -203,8 +203,10 @@ def check_name(
     """Note a name that is in none of the styles (by their own example: `lower_snake_case`)."""
     if not any(style.fullmatch(name) for style in styles.values()):
         first = next(iter(styles))
-        fix = f"Call it {restyled(name, first)}."
-        notes.add("NAMING", path, f"The name of {what} is not {' or '.join(styles)}.", fix, shown=name, ignored=ignored)
+        fix = f"Call it {restyle_name(name, first)}."
+        notes.add_finding(
+            "NAMING", path, f"The name of {what} is not {' or '.join(styles)}.", fix, shown=name, ignored=ignored
+        )
 
 
 SNAKE_NAME: Final[Styles] = {"lower_snake_case": LOWER_SNAKE}
@@ -214,7 +216,7 @@ TYPE_NAME: Final[Styles] = {"UpperCamelCase": UPPER_CAMEL}
 SYMBOL_NAME: Final[Styles] = {"UPPER_SNAKE_CASE": UPPER_SNAKE}
 
 
-def restyled(name: str, style: str) -> str:
+def restyle_name(name: str, style: str) -> str:
     """A name in another style, by the style's own example."""
     words = [word.lower() for word in _WORD.findall(name[:200])] or ["name"]
     camel = [word.capitalize() for word in words]
@@ -229,8 +231,8 @@ def restyled(name: str, style: str) -> str:
             return "".join([words[0], *camel[1:]])
 
 
-def case_clashes(
-    notes: Notes, names: Iterable[str], path: str, ignored: frozenset[str], *, what: str = "fields"
+def report_case_clashes(
+    notes: LintReport, names: Iterable[str], path: str, ignored: frozenset[str], *, what: str = "fields"
 ) -> None:
     """Note names of one scope that are equal but for upper and lower case."""
     first: dict[str, str] = {}
@@ -238,10 +240,10 @@ def case_clashes(
         other = first.setdefault(name.lower(), name)
         if other != name:
             why = f"The {what} {other!r} and {name!r} are one and the same column to Spark and most table formats."
-            notes.add("CASE_CLASH", path, why, f"Rename {name!r}.", shown=name, ignored=ignored)
+            notes.add_finding("CASE_CLASH", path, why, f"Rename {name!r}.", shown=name, ignored=ignored)
 
 
-def recursive(notes: Notes, rule: str, path: str, members: Iterable[str], ignored: frozenset[str]) -> None:
+def report_recursion(notes: LintReport, rule: str, path: str, members: Iterable[str], ignored: frozenset[str]) -> None:
     """Note a group of types that contain each other, for the rules RECURSIVE_TYPE and UNBOUNDED_RECURSION."""
     first, *others = members
     more = f" by way of {', '.join(others[:5])}{', …' if len(others) > 5 else ''}" if others else ""
@@ -251,34 +253,34 @@ def recursive(notes: Notes, rule: str, path: str, members: Iterable[str], ignore
     else:
         why = f"{first} demands itself{more}: no finite value of it exists."
         fix = "Make one step of the circle optional."
-    notes.add(rule, path, why, fix, shown=first, ignored=ignored)
+    notes.add_finding(rule, path, why, fix, shown=first, ignored=ignored)
 
 
-def silenced(value: object) -> frozenset[str]:
+def ignored_rules(value: object) -> frozenset[str]:
     """The rules an attribute silences: a list of names, or one name."""
     names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     return frozenset(name for name in names if isinstance(name, str))
 
 
-def silenced_in(comment: str) -> frozenset[str]:
+def ignored_rules_in_comment(comment: str) -> frozenset[str]:
     """The rules that a comment silences."""
     found = [names for line in _DIRECTIVE.findall(comment) for names in re.split(r"[,\s]+", line) if names]
     return frozenset(found) if found else _NOTHING
 
 
-def explains(comment: str) -> bool:
+def has_explanation(comment: str) -> bool:
     """Whether a comment says anything beside what it silences."""
     return bool(_DIRECTIVE.sub("", comment).strip())
 
 
-def shorten(text: str, limit: int = 120) -> str:
+def shorten_text(text: str, limit: int = 120) -> str:
     """A text that fits in a line."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _by_fields(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> list[Finding]:
+def _lint_fields(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> list[Finding]:
     """The rules for a format that has none of its own."""
-    notes = Notes()
+    notes = LintReport()
     fields = fmt.fields(parsed)
     known_before = None if before is None else {field.path for field in fmt.fields(before)}
     scopes: dict[str, list[str]] = {}
@@ -286,10 +288,10 @@ def _by_fields(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> list[
         scope, _, name = field.path.rpartition(".")
         scopes.setdefault(scope, []).append(name)
         if not field.doc.strip():
-            missing_doc(notes, field.path, f"The field {name!r}", "Document the field.", _NOTHING)
+            report_missing_doc(notes, field.path, f"The field {name!r}", "Document the field.", _NOTHING)
         if known_before is not None and field.path not in known_before and field.default is None:
             why = "The field is new and has no default, so data written before has no value for it."
-            notes.add("FIELD_DEFAULT", field.path, why, "Give the field a default.", shown=field.type)
+            notes.add_finding("FIELD_DEFAULT", field.path, why, "Give the field a default.", shown=field.type)
     for scope, names in scopes.items():
-        case_clashes(notes, dict.fromkeys(names), scope, _NOTHING)
-    return notes.findings("")
+        report_case_clashes(notes, dict.fromkeys(names), scope, _NOTHING)
+    return notes.list_findings("")

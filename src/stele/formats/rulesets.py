@@ -21,23 +21,23 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from stele.core.findings import Finding
 from stele.core.ports import Format
-from stele.core.rulesets import FIRST, joined, split
+from stele.core.rulesets import FIRST, join_ruleset, split_ruleset
 from stele.errors import UnknownRuleset
 
 __all__ = [
     "FIRST",
-    "Explained",
+    "HasRulesetSummaries",
     "Ruleset",
     "Rulesets",
-    "check",
-    "default",
-    "in_force",
-    "installed",
-    "joined",
-    "meant",
-    "newest",
-    "split",
-    "summary",
+    "default_ruleset",
+    "effective_name",
+    "installed_rulesets",
+    "join_ruleset",
+    "newest_ruleset",
+    "require_effective",
+    "ruleset_summary",
+    "run_ruleset",
+    "split_ruleset",
 ]
 
 P = TypeVar("P")
@@ -57,7 +57,7 @@ class Ruleset(NamedTuple, Generic[P]):
 
 
 @runtime_checkable
-class Explained(Protocol):
+class HasRulesetSummaries(Protocol):
     """A format that can say in a sentence what each of its rulesets looks at."""
 
     @property
@@ -72,7 +72,7 @@ class Rulesets(Generic[P]):
     def __init__(self, format_name: str, *rulesets: Ruleset[P]) -> None:
         self._format = format_name
         self._rulesets = {ruleset.name: ruleset for ruleset in rulesets}
-        if len(self._rulesets) < len(rulesets) or any(split(name)[1] is None for name in self._rulesets):
+        if len(self._rulesets) < len(rulesets) or any(split_ruleset(name)[1] is None for name in self._rulesets):
             raise ValueError(f"the rulesets of {format_name} need different names, each with a version")
 
     @property
@@ -85,59 +85,61 @@ class Rulesets(Generic[P]):
         """What each looks at, by full name."""
         return {name: ruleset.summary for name, ruleset in self._rulesets.items()}
 
-    def find(self, ruleset: str = "") -> Ruleset[P]:
+    def find_ruleset(self, ruleset: str = "") -> Ruleset[P]:
         """The ruleset of that full name, the newest version of a bare one, of the default for ''.
 
         Raises `UnknownRuleset` naming what there is.
         """
-        return self._rulesets[_chosen(self._format, self.names, ruleset)]
+        return self._rulesets[_select_name(self._format, self.names, ruleset)]
 
     def check(self, reader: P, writer: P, ruleset: str = "") -> list[Finding]:
         """The findings of a ruleset, named as for `find`. Raises `UnknownRuleset`."""
-        return self.find(ruleset).check(reader, writer)
+        return self.find_ruleset(ruleset).check(reader, writer)
 
 
 # --- of any format --------------------------------------------------------------------------------------------------
 
 
-def installed(fmt: Format[Any]) -> tuple[str, ...]:
+def installed_rulesets(fmt: Format[Any]) -> tuple[str, ...]:
     """Full names of a format's rulesets, in its order."""
-    return tuple(_full(name) for name in fmt.rulesets)
+    return tuple(_full_name(name) for name in fmt.rulesets)
 
 
-def default(fmt: Format[Any]) -> str:
+def default_ruleset(fmt: Format[Any]) -> str:
     """The bare name of the default ruleset, '' when the format compares nothing."""
-    return split(fmt.rulesets[0])[0] if fmt.rulesets else ""
+    return split_ruleset(fmt.rulesets[0])[0] if fmt.rulesets else ""
 
 
-def newest(fmt: Format[Any], name: str = "") -> str:
+def newest_ruleset(fmt: Format[Any], name: str = "") -> str:
     """Full name of the newest version of a bare name ('': the default); a full name itself. Raises `UnknownRuleset`."""
-    return _chosen(fmt.name, installed(fmt), name)
+    return _select_name(fmt.name, installed_rulesets(fmt), name)
 
 
-def meant(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
+def effective_name(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
     """Full name of the ruleset a registry judges by, installed or not; '' when the format compares nothing.
 
     preferred is what its settings name, '' or a name this format need not have: then its default decides. adopted are
     the versions by name the registry has taken over.
     """
-    names = installed(fmt)
+    names = installed_rulesets(fmt)
     if not names:
         return ""
-    name, version = split(preferred)
-    if name not in {split(known)[0] for known in names}:
-        name, version = default(fmt), None
-    return joined(name, version or adopted.get(name, FIRST))
+    name, version = split_ruleset(preferred)
+    if name not in {split_ruleset(known)[0] for known in names}:
+        name, version = default_ruleset(fmt), None
+    return join_ruleset(name, version or adopted.get(name, FIRST))
 
 
-def in_force(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
+def require_effective(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> str:
     """As `meant`. Raises `UnknownRuleset` where that version is not installed: no other may answer in its place."""
-    names, full = installed(fmt), meant(fmt, preferred, adopted)
+    names, full = installed_rulesets(fmt), effective_name(fmt, preferred, adopted)
     if full and full not in names:
-        name = split(full)[0]
-        pinned = split(preferred) == split(full)
+        name = split_ruleset(full)[0]
+        pinned = split_ruleset(preferred) == split_ruleset(full)
         mend = (
-            "or let the settings name another" if pinned else f"or: stele ruleset adopt {fmt.name} {newest(fmt, name)}"
+            "or let the settings name another"
+            if pinned
+            else f"or: stele ruleset adopt {fmt.name} {newest_ruleset(fmt, name)}"
         )
         raise UnknownRuleset(
             f"this registry judges {fmt.name} schemas by {full}, which is not installed here; there are "
@@ -146,30 +148,30 @@ def in_force(fmt: Format[Any], preferred: str, adopted: Mapping[str, int]) -> st
     return full
 
 
-def check(fmt: Format[Any], reader: Any, writer: Any, ruleset: str) -> list[Finding]:
+def run_ruleset(fmt: Format[Any], reader: Any, writer: Any, ruleset: str) -> list[Finding]:
     """The findings of an installed ruleset by its full name, in the word the format itself has for it."""
-    spoken = next((name for name in fmt.rulesets if _full(name) == ruleset), ruleset)
+    spoken = next((name for name in fmt.rulesets if _full_name(name) == ruleset), ruleset)
     return fmt.check(reader, writer, spoken)
 
 
-def summary(fmt: Format[Any], ruleset: str) -> str:
+def ruleset_summary(fmt: Format[Any], ruleset: str) -> str:
     """What a ruleset looks at, in one sentence; '' where the format does not say."""
-    return fmt.ruleset_summaries.get(ruleset, "") if isinstance(fmt, Explained) else ""
+    return fmt.ruleset_summaries.get(ruleset, "") if isinstance(fmt, HasRulesetSummaries) else ""
 
 
-def _full(name: str) -> str:
-    bare, version = split(name)
-    return joined(bare, version or FIRST)
+def _full_name(name: str) -> str:
+    bare, version = split_ruleset(name)
+    return join_ruleset(bare, version or FIRST)
 
 
-def _chosen(format_name: str, names: Sequence[str], ruleset: str) -> str:
+def _select_name(format_name: str, names: Sequence[str], ruleset: str) -> str:
     """The one of the full names that is meant."""
     if not names:
         raise UnknownRuleset(f"{format_name} schemas cannot be compared: the format has no ruleset")
-    name, version = split(ruleset or split(names[0])[0])
-    if version is not None and joined(name, version) in names:
-        return joined(name, version)
-    versions = [number for known, number in map(split, names) if known == name and number is not None]
+    name, version = split_ruleset(ruleset or split_ruleset(names[0])[0])
+    if version is not None and join_ruleset(name, version) in names:
+        return join_ruleset(name, version)
+    versions = [number for known, number in map(split_ruleset, names) if known == name and number is not None]
     if version is not None or not versions:
         raise UnknownRuleset(f"{format_name} has no ruleset {ruleset!r}; it has {', '.join(names)}")
-    return joined(name, max(versions))
+    return join_ruleset(name, max(versions))

@@ -22,9 +22,17 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import msgspec
 import zstandard
 
-from stele.core.events import Record, Registered, decode_record, encode_record, print_record, read_record, redact
+from stele.core.events import (
+    LogRecord,
+    VersionRegistered,
+    decode_record,
+    encode_record,
+    print_record,
+    read_record,
+    redact_texts,
+)
 from stele.core.fold import fold_record
-from stele.core.ports import Entry, Log
+from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state
 from stele.core.state import OWN, State
 from stele.errors import Conflict, InvalidRequest, StoreError
@@ -132,7 +140,7 @@ async def _lines(log: Log, progress: Progress) -> AsyncIterator[bytes]:
         progress("records", seq, last)
 
 
-def _stored(data: bytes, seq: int) -> Record:
+def _stored(data: bytes, seq: int) -> LogRecord:
     try:
         return decode_record(data)
     except msgspec.MsgspecError as error:
@@ -154,7 +162,7 @@ class Archive:
             self._fold(seq, record)
         self.contents = Contents(self._state.seq, self._digest)
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[LogRecord]:
         """The records in their order. Raises `InvalidRequest` naming the line that is wrong, or what is missing."""
         self._file.seek(0)
         try:
@@ -163,7 +171,7 @@ class Archive:
         except (OSError, EOFError, zstandard.ZstdError, zlib.error) as error:
             raise InvalidRequest(f"{self._path}: the archive is damaged: {error}") from None
 
-    def _read(self, lines: BinaryIO) -> Iterator[Record]:
+    def _read(self, lines: BinaryIO) -> Iterator[LogRecord]:
         digest = hashlib.sha256()
         end: _Trailer | None = None
         for number, line in numbered(lines):
@@ -183,7 +191,7 @@ class Archive:
             raise InvalidRequest(f"{self._path}: the archive has no end: it is not complete")
         self._digest = end.sha256
 
-    def _fold(self, seq: int, record: Record) -> None:
+    def _fold(self, seq: int, record: LogRecord) -> None:
         try:
             fold_record(self._state, seq, record)
         except _CONTRADICTIONS:
@@ -191,13 +199,13 @@ class Archive:
                 f"{self._path}, line {seq + 1}: the record does not follow from those before it"
             ) from None
         self._state.erased.clear()
-        self._state.pack()
+        self._state.pack_texts()
 
     def levels(self) -> list[str]:
         """Every subject that has settings or a mode, as the Confluent API names it; no list of a registry does."""
         return [
             f":.{space.name}:{name}" if space.name else name
-            for space in self._state.spaces.values()
+            for space in self._state.namespaces.values()
             for name in {*space.settings, *space.modes} - {OWN}
         ]
 
@@ -229,9 +237,9 @@ class Archive:
             await self._erase(log)
         return before
 
-    async def _both(self, log: Log, head: int) -> AsyncIterator[tuple[int, Record, Record]]:
+    async def _both(self, log: Log, head: int) -> AsyncIterator[tuple[int, LogRecord, LogRecord]]:
         """Records of the log with those of the archive, as far as both go, equal but for texts purged since."""
-        page: Sequence[Entry] = ()
+        page: Sequence[LogEntry] = ()
         for seq, wanted in enumerate(self.records(), 1):
             if seq > head:
                 return
@@ -239,7 +247,7 @@ class Archive:
             if place == 0:
                 page = await log.tail(seq - 1, _PAGE)
             there = _stored(page[place].record, seq)
-            if there != wanted and redact(there, _textless(wanted)) != wanted:
+            if there != wanted and redact_texts(there, _textless(wanted)) != wanted:
                 raise OwnHistory(seq)
             yield seq, there, wanted
 
@@ -288,10 +296,10 @@ def _check_header(header: _Header, place: str) -> None:
         raise InvalidRequest(f"{place}: format {header.version} is newer than this program, which reads {VERSION}")
 
 
-def _checked(record: Record, place: str) -> Record:
+def _checked(record: LogRecord, place: str) -> LogRecord:
     """The record, whose texts have to be those their digests say."""
     for event in record.events:
-        if isinstance(event, Registered) and event.text is not None and _sha(event.text) != event.sha:
+        if isinstance(event, VersionRegistered) and event.text is not None and _sha(event.text) != event.sha:
             raise InvalidRequest(f"{place}: a text is not the one its SHA-256 is of")
     return record
 
@@ -300,8 +308,8 @@ def _sha(text: bytes) -> bytes:
     return hashlib.sha256(text).digest()
 
 
-def _textless(record: Record) -> frozenset[bytes]:
-    return frozenset(row.sha for row in record.events if isinstance(row, Registered) and row.text is None)
+def _textless(record: LogRecord) -> frozenset[bytes]:
+    return frozenset(row.sha for row in record.events if isinstance(row, VersionRegistered) and row.text is None)
 
 
 def _batches(records: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -10,23 +10,15 @@ from typing import Any
 
 import msgspec
 
+from stele.protocol.confluent import Association, ImportedDek, ImportedExporter, ImportedKek
+
 HIDDEN = "[hidden]"
 """What registries show in the place of a credential."""
 PAUSED = "PAUSED"
 
 
-class Kek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class MigratedKek(ImportedKek, frozen=True, omit_defaults=True, rename="camel"):
     """A key encryption key of a context; ts is milliseconds since 1970 UTC, None where the source does not tell."""
-
-    name: str
-    kms_type: str
-    kms_key_id: str
-    context: str = "."
-    kms_props: dict[str, str] | None = None
-    doc: str | None = None
-    shared: bool = False
-    ts: int | None = None
-    deleted: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -39,17 +31,8 @@ class Kek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         return "" if self.context == "." else f":{self.context}:"
 
 
-class Dek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class MigratedDek(ImportedDek, frozen=True, omit_defaults=True, rename="camel"):
     """A wrapped data encryption key of a subject; context is that of its KEK."""
-
-    kek_name: str
-    subject: str
-    version: int
-    algorithm: str
-    encrypted_key_material: str
-    context: str = "."
-    ts: int | None = None
-    deleted: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -62,18 +45,8 @@ class Dek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         return self.subject
 
 
-class Association(msgspec.Struct, frozen=True, rename="camel"):
+class MigratedAssociation(Association, frozen=True, rename="camel"):
     """A subject of a resource, so far a topic."""
-
-    subject: str
-    guid: str
-    resource_name: str
-    resource_namespace: str
-    resource_id: str
-    resource_type: str
-    association_type: str
-    lifecycle: str
-    frozen: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -93,19 +66,10 @@ class Association(msgspec.Struct, frozen=True, rename="camel"):
         return self.subject
 
 
-class Exporter(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class MigratedExporter(ImportedExporter, frozen=True, omit_defaults=True, rename="camel"):
     """A definition of an exporter; credentials in its config are `HIDDEN`."""
 
-    name: str
-    context_type: str = "AUTO"
-    context: str = ""
-    subjects: tuple[str, ...] = ("*",)
-    subject_rename_format: str = ""
-    kek_rename_format: str = ""
-    config: dict[str, str] = {}
-    state: str = "STARTING"
-    offset: int = 0
-    ts: int | None = None
+    subjects: list[str] = msgspec.field(default_factory=lambda: ["*"])
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -118,16 +82,16 @@ class Exporter(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         return ""
 
 
-Item = Kek | Dek | Association | Exporter
+Item = MigratedKek | MigratedDek | MigratedAssociation | MigratedExporter
 
 
 class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
     """All of it."""
 
-    keks: tuple[Kek, ...] = ()
-    deks: tuple[Dek, ...] = ()
-    associations: tuple[Association, ...] = ()
-    exporters: tuple[Exporter, ...] = ()
+    keks: tuple[MigratedKek, ...] = ()
+    deks: tuple[MigratedDek, ...] = ()
+    associations: tuple[MigratedAssociation, ...] = ()
+    exporters: tuple[MigratedExporter, ...] = ()
 
     def items(self) -> Iterator[Item]:
         """Every one, in an order in which they can be made."""

@@ -11,7 +11,7 @@ import msgspec
 from stele.client import SchemaRegistryClient
 from stele.client.request import Request, decoder, path, query
 from stele.errors import NotFound, SteleError
-from stele.migrate.beside import HIDDEN, Association, Beside, Dek, Exporter, Kek
+from stele.migrate.beside import HIDDEN, Beside, MigratedAssociation, MigratedDek, MigratedExporter, MigratedKek
 from stele.migrate.progress import Progress, quiet
 
 T = TypeVar("T")
@@ -22,10 +22,10 @@ _ALGORITHMS = ("AES256_GCM", "AES128_GCM", "AES256_SIV")
 
 _names = decoder(list[str])
 _numbers = decoder(list[int])
-_kek = decoder(Kek)
-_dek = decoder(Dek)
-_associations = decoder(list[Association])
-_exporter = decoder(Exporter)
+_kek = decoder(MigratedKek)
+_dek = decoder(MigratedDek)
+_associations = decoder(list[MigratedAssociation])
+_exporter = decoder(MigratedExporter)
 _status = decoder(dict[str, Any])
 _anything = decoder(Any)
 
@@ -41,8 +41,8 @@ class _Reader:
     def read(self, contexts: Iterable[str]) -> Beside:
         """Everything there is."""
         keys = self._served("DEK registry", _base("."), lambda: self._keys(contexts))
-        keks = tuple(row for row in keys if isinstance(row, Kek))
-        deks = tuple(row for row in keys if isinstance(row, Dek))
+        keks = tuple(row for row in keys if isinstance(row, MigratedKek))
+        deks = tuple(row for row in keys if isinstance(row, MigratedDek))
         associations = self._served("associations", _ASSOCIATIONS, self._associations)
         exporters = self._served("exporters", "/exporters", self._exporters)
         if any(kek.shared for kek in keks):
@@ -70,9 +70,9 @@ class _Reader:
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
-    def _keys(self, contexts: Iterable[str]) -> list[Kek | Dek]:
-        keks: list[Kek] = []
-        deks: dict[tuple[str, ...], Dek] = {}
+    def _keys(self, contexts: Iterable[str]) -> list[MigratedKek | MigratedDek]:
+        keks: list[MigratedKek] = []
+        deks: dict[tuple[str, ...], MigratedDek] = {}
         # A make whose keys know no contexts shows the same ones in every context, also in one that is not there.
         everywhere = bool(self._get(_names, _base(f".stele-probe-{uuid4().hex}")))
         for context in ["."] if everywhere else sorted(contexts):
@@ -84,7 +84,7 @@ class _Reader:
                 self._progress("keys", len(keks) + len(deks), None)
         return [*keks, *(deks[key] for key in sorted(deks, key=lambda key: (*key[:-1], int(key[-1]))))]
 
-    def _deks(self, base: str, context: str) -> Iterator[Dek]:
+    def _deks(self, base: str, context: str) -> Iterator[MigratedDek]:
         for subject in self._get(_names, base):
             for algorithm in _ALGORITHMS:
                 for number in self._versions(base + path(subject, "versions"), algorithm):
@@ -106,9 +106,9 @@ class _Reader:
 
     # --- the rest -----------------------------------------------------------------------------------------------------
 
-    def _associations(self) -> list[Association]:
+    def _associations(self) -> list[MigratedAssociation]:
         """All pages; a server that knows no pages gives the first one again."""
-        found: dict[tuple[str, ...], Association] = {}
+        found: dict[tuple[str, ...], MigratedAssociation] = {}
         while True:
             page = self._get(_associations, _ASSOCIATIONS, offset=len(found), limit=PAGE)
             before = len(found)
@@ -116,10 +116,10 @@ class _Reader:
             if len(found) == before or len(page) < PAGE:
                 return list(found.values())
 
-    def _exporters(self) -> list[Exporter]:
+    def _exporters(self) -> list[MigratedExporter]:
         return [self._exporter(name) for name in self._get(_names, "/exporters")]
 
-    def _exporter(self, name: str) -> Exporter:
+    def _exporter(self, name: str) -> MigratedExporter:
         route = path("exporters", name)
         shown = self._get(_exporter, route)
         status: dict[str, Any] = self._get(_status, f"{route}/status")

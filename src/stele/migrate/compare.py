@@ -15,7 +15,6 @@ from stele.migrate.beside import unlike
 from stele.migrate.model import (
     DEFAULT_LEVEL,
     REGISTRY_LEVEL,
-    Config,
     Dump,
     Version,
     context_level,
@@ -24,6 +23,7 @@ from stele.migrate.model import (
     level_rank,
     placeholder,
 )
+from stele.protocol.confluent import Config
 
 
 class Kind(StrEnum):
@@ -105,7 +105,7 @@ def expected_config(source: Dump, level: str) -> Config | None:
     """The settings a level has to show: its own, with the compatibility level in force where it has none."""
     own = source.configs.get(level)
     if own is None:
-        return Config(effective_level(source.configs, level)) if level == DEFAULT_LEVEL else None
+        return Config(compatibility_level=effective_level(source.configs, level)) if level == DEFAULT_LEVEL else None
     return msgspec.structs.replace(own, compatibility_level=effective_level(source.configs, level))
 
 

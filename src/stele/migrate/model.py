@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from stele.client.names import split
-from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.policy_form import PolicyForm
+from stele.core.metadata import Metadata
 from stele.migrate.beside import Beside
+from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 
 DEFAULT_LEVEL = ""
 """The default context."""
@@ -28,14 +28,6 @@ _PLACEHOLDER = "stele-reserved-ids"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Reference(msgspec.Struct, frozen=True):
-    """One schema named by another; the subject is bare when it is in the context of the one that names it."""
-
-    name: str
-    subject: str
-    version: int
-
-
 class Version(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """One version of a subject with its schema. Made by `version`, so equal ones have equal members."""
 
@@ -44,7 +36,7 @@ class Version(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     id: int
     schema: str
     schema_type: str = "AVRO"
-    references: tuple[Reference, ...] = ()
+    references: tuple[SchemaReference, ...] = ()
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     deleted: bool = False
@@ -69,28 +61,6 @@ class Version(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         """SHA-256 (hex) of what an id stands for: type, text, references, metadata and rules."""
         content = (self.schema_type, self.schema, self.references, self.metadata, self.rule_set)
         return hashlib.sha256(_encode(content)).hexdigest()
-
-
-class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The settings of a level; None is "not set here". Made by `config`.
-
-    stele_compatibility is what a Stele says where compatibility_level is only the nearest stricter one.
-    """
-
-    compatibility_level: str | None = None
-    alias: str | None = None
-    alias_for_deks: str | None = None
-    normalize: bool | None = None
-    validate_fields: bool | None = None
-    validate_new_schemas: bool | None = None
-    validate_rules: bool | None = None
-    compatibility_policy: str | None = None
-    compatibility_group: str | None = None
-    default_metadata: Metadata | None = None
-    override_metadata: Metadata | None = None
-    default_rule_set: RuleSet | None = None
-    override_rule_set: RuleSet | None = None
-    stele_compatibility: PolicyForm | None = None
 
 
 class Dump(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -127,14 +97,14 @@ def version(
     schema: str,
     *,
     schema_type: str | None = None,
-    references: list[Reference] | tuple[Reference, ...] | None = None,
+    references: list[SchemaReference] | tuple[SchemaReference, ...] | None = None,
     metadata: Metadata | None = None,
     rule_set: RuleSet | None = None,
     deleted: bool = False,
     ts: int | None = None,
 ) -> Version:
     """A version with everything in its normal form: what is empty is absent, what has no order is sorted."""
-    shown = [Reference(row.name, _relative(row.subject, subject), row.version) for row in references or ()]
+    shown = [SchemaReference(row.name, _relative(row.subject, subject), row.version) for row in references or ()]
     return Version(
         subject,
         number,
@@ -242,21 +212,21 @@ def _rule_set(rule_set: RuleSet | None) -> RuleSet | None:
     return None if normal == RuleSet() else normal
 
 
-def _rules(rules: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
-    return tuple(_rule(rule) for rule in rules) if rules else None
+def _rules(rules: list[Rule] | None) -> list[Rule] | None:
+    return [_rule(rule) for rule in rules] if rules else None
 
 
 def _rule(rule: Rule) -> Rule:
     return Rule(
         name=rule.name,
         doc=rule.doc or None,
-        kind=rule.kind,
-        mode=rule.mode,
+        kind=rule.kind or "TRANSFORM",
+        mode=rule.mode or "WRITEREAD",
         type=rule.type,
-        tags=tuple(sorted(set(rule.tags))) if rule.tags else None,
+        tags=sorted(set(rule.tags)) if rule.tags else None,
         params=dict(sorted(rule.params.items())) if rule.params else None,
         expr=rule.expr or None,
         on_success=rule.on_success or None,
         on_failure=rule.on_failure or None,
-        disabled=rule.disabled,
+        disabled=bool(rule.disabled),
     )

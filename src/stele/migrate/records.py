@@ -1,6 +1,7 @@
 """Records of a `_schemas` topic: bytes into what they say, and back, as Confluent, Karapace and Redpanda write them.
 
-Keys and values are JSON; the key's `keytype` says what a record is about. Source: reference notes on the topic.
+Keys and values are JSON; the key's `keytype` says what a record is about. Source:
+docs/protocols/confluent.md#the-_schemas-topic.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata
 from stele.errors import InvalidRequest
-from stele.migrate.model import Config, Reference
 from stele.migrate.reading import decoded
+from stele.protocol.confluent import Config, RuleSet, SchemaReference
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class SchemaValue(msgspec.Struct, frozen=True, rename="camel"):
     schema: str
     subject: str | None = None
     schema_type: str | None = None
-    references: list[Reference] | None = None
+    references: list[SchemaReference] | None = None
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     deleted: bool | None = False

@@ -16,12 +16,13 @@ import msgspec
 from stele.client import SchemaRegistryClient
 from stele.client.names import split
 from stele.client.request import ParamValue, Request, decoder, path, query
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata
 from stele.errors import InvalidRequest, NotFound, SteleError
 from stele.migrate import beside_source, model
-from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, REGISTRY_LEVEL, Config, Dump, Reference, Version
+from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, REGISTRY_LEVEL, Dump, Version
 from stele.migrate.order import ordered
 from stele.migrate.progress import Progress, quiet
+from stele.protocol.confluent import Config, RuleSet, SchemaReference
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -41,7 +42,7 @@ class _Shown(msgspec.Struct, frozen=True, rename="camel"):
     id: int = 0
     schema: str = ""
     schema_type: str | None = None
-    references: list[Reference] | None = None
+    references: list[SchemaReference] | None = None
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     max_id: int | None = None

@@ -15,12 +15,11 @@ import msgspec
 
 from stele.client import SchemaRegistryClient
 from stele.client.request import Effect, Request, decoder, encode, nothing, path
-from stele.errors import AlreadyRetired, Conflict, Invalid, NotFound, Refused, SteleError
-from stele.migrate.beside import Association, Beside, Dek, Exporter, Item, Kek
+from stele.errors import AlreadySoftDeleted, Conflict, Invalid, NotFound, Refused, SteleError
+from stele.migrate.beside import Beside, Item, MigratedAssociation, MigratedDek, MigratedExporter, MigratedKek
 from stele.migrate.compare import Comparison, Difference, Kind, compare
 from stele.migrate.model import (
     REGISTRY_LEVEL,
-    Config,
     Dump,
     Version,
     context_level,
@@ -31,6 +30,7 @@ from stele.migrate.model import (
 )
 from stele.migrate.progress import Progress, quiet
 from stele.migrate.source import config_path, read, subject_path
+from stele.protocol.confluent import Config, ImportRefusal, ImportResponse, RegisterSchemaRequest
 
 IMPORT = "IMPORT"
 CHUNK = 500
@@ -93,18 +93,7 @@ def apply(
     return work.refusals
 
 
-class _Refused(msgspec.Struct, frozen=True):
-    kind: str
-    name: str
-    number: int
-    message: str
-
-
-class _Imported(msgspec.Struct, frozen=True):
-    refused: list[_Refused]
-
-
-_imported = decoder(_Imported)
+_imported = decoder(ImportResponse)
 
 
 class _Import:
@@ -159,10 +148,10 @@ class _Import:
 
     def _bring_beside(self, items: list[Item]) -> None:
         body = Beside(
-            tuple(row for row in items if isinstance(row, Kek)),
-            tuple(row for row in items if isinstance(row, Dek)),
-            tuple(row for row in items if isinstance(row, Association)),
-            tuple(row for row in items if isinstance(row, Exporter)),
+            tuple(row for row in items if isinstance(row, MigratedKek)),
+            tuple(row for row in items if isinstance(row, MigratedDek)),
+            tuple(row for row in items if isinstance(row, MigratedAssociation)),
+            tuple(row for row in items if isinstance(row, MigratedExporter)),
         )
         refused = self._import(msgspec.structs.asdict(body))
         if refused is None:
@@ -172,7 +161,7 @@ class _Import:
             self.refusals += [Refusal(f"{row.kind} {row.name}", row.number or None, row.message) for row in refused]
         self._count(len(items))
 
-    def _import(self, body: dict[str, Any]) -> list[_Refused] | None:
+    def _import(self, body: dict[str, Any]) -> list[ImportRefusal] | None:
         """What the target refuses of many; None when it has no such route."""
         request = Request("POST", "/subjects:import", _imported, body=encode(body), effect=Effect.WRITE)
         try:
@@ -252,7 +241,7 @@ class _Import:
     def _send(self, request: Request[Any]) -> None:
         try:
             self._client.send(request)
-        except (NotFound, AlreadyRetired):
+        except (NotFound, AlreadySoftDeleted):
             if request.method != "DELETE":  # What is to go may be gone.
                 raise
 
@@ -293,15 +282,15 @@ def _config_change(level: str, update: dict[str, Any]) -> Request[Any]:
 
 
 def _registration(row: Version) -> Request[Any]:
-    body = {
-        "schema": row.schema,
-        "schemaType": row.schema_type,
-        "references": row.references,
-        "metadata": row.metadata,
-        "ruleSet": row.rule_set,
-        "version": row.version,
-        "id": row.id,
-    }
+    body = RegisterSchemaRequest(
+        row.schema,
+        row.schema_type,
+        list(row.references),
+        row.metadata,
+        row.rule_set,
+        version=row.version,
+        id=row.id,
+    )
     route = path("subjects", subject_path(row.subject), "versions")
     return Request("POST", route, nothing, body=encode(body), effect=Effect.WRITE, subject=row.subject)
 

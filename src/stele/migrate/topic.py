@@ -13,8 +13,8 @@ import msgspec
 
 from stele.errors import InvalidRequest
 from stele.migrate import model
-from stele.migrate.beside import Association, Beside, Dek, Kek
-from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Config, Dump, Version
+from stele.migrate.beside import Beside, MigratedAssociation, MigratedDek, MigratedKek
+from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, Version
 from stele.migrate.order import ordered
 from stele.migrate.records import (
     AssociationValue,
@@ -28,6 +28,7 @@ from stele.migrate.records import (
     read_key,
     read_value,
 )
+from stele.protocol.confluent import Config
 
 
 def read(records: Iterable[Record]) -> Dump:
@@ -53,9 +54,9 @@ class _Folding:
         self._contexts = {DEFAULT_CONTEXT}
         self._written: dict[tuple[str, str, int], int | None] = {}
         """Which seq the present word on something has: tombstones of earlier ones leave it alone."""
-        self._keks: dict[Any, Kek] = {}
-        self._deks: dict[Any, Dek] = {}
-        self._associations: dict[Any, Association] = {}
+        self._keks: dict[Any, MigratedKek] = {}
+        self._deks: dict[Any, MigratedDek] = {}
+        self._associations: dict[Any, MigratedAssociation] = {}
         self._left_out: Counter[str] = Counter()
         self._kinds: dict[str, Callable[[Record, Key], None]] = {
             "SCHEMA": self._schema,
@@ -107,7 +108,7 @@ class _Folding:
         )
 
     @property
-    def _beside(self) -> tuple[dict[Any, Kek], dict[Any, Dek], dict[Any, Association]]:
+    def _beside(self) -> tuple[dict[Any, MigratedKek], dict[Any, MigratedDek], dict[Any, MigratedAssociation]]:
         return self._keks, self._deks, self._associations
 
     # --- versions -----------------------------------------------------------------------------------------------------
@@ -184,7 +185,7 @@ class _Folding:
 
     def _association(self, record: Record, key: Key) -> None:
         value = read_value(record, AssociationValue)
-        self._associations[_name(key)] = Association(
+        self._associations[_name(key)] = MigratedAssociation(
             subject=value.subject,
             guid=value.guid,
             resource_name=key.resource_name,
@@ -198,7 +199,7 @@ class _Folding:
 
     def _kek(self, record: Record, key: Key) -> None:
         value = read_value(record, KekValue)
-        self._keks[_name(key)] = Kek(
+        self._keks[_name(key)] = MigratedKek(
             name=key.name,
             kms_type=value.kms_type,
             kms_key_id=value.kms_key_id,
@@ -213,7 +214,7 @@ class _Folding:
         subject, number = self._version_key(record, key)
         value = read_value(record, DekValue)
         material, deleted = value.encrypted_key_material, value.deleted
-        self._deks[_name(key)] = Dek(
+        self._deks[_name(key)] = MigratedDek(
             key.kek_name, subject, number, key.algorithm, material, ts=record.ts, deleted=deleted
         )
 

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stele.core.governance import Metadata
-from stele.migrate.beside import Association, Beside
-from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Config, Dump, Version, placeholder
+from stele.core.metadata import Metadata
+from stele.migrate.beside import Beside, MigratedAssociation
+from stele.migrate.model import DEFAULT_CONTEXT, DEFAULT_LEVEL, Dump, Version, placeholder
 from stele.migrate.order import ordered
 from stele.migrate.records import Flavour, Record, encode_json
+from stele.protocol.confluent import Config
 
 _Pair = tuple[dict[str, Any], dict[str, Any] | None, int | None]
 """Key, value and time."""
@@ -57,7 +58,7 @@ def _keys(beside: Beside) -> Iterator[_Pair]:
         yield {"keytype": "DEK", "tenant": "default", **named}, value, dek.ts
 
 
-def _association(row: Association) -> _Pair:
+def _association(row: MigratedAssociation) -> _Pair:
     resource = {
         "resourceName": row.resource_name,
         "resourceNamespace": row.resource_namespace,
@@ -183,7 +184,7 @@ def _without_attachments(dump: Dump, keep: Callable[[Metadata | None], Metadata 
 
 
 def _levels_only(dump: Dump) -> tuple[Dump, str]:
-    plain = {level: Config(own.compatibility_level) for level, own in dump.configs.items()}
+    plain = {level: Config(compatibility_level=own.compatibility_level) for level, own in dump.configs.items()}
     changed = sum(plain[level] != own for level, own in dump.configs.items())
     kept = {level: own for level, own in plain.items() if own.compatibility_level is not None}
     return msgspec.structs.replace(dump, configs=kept), _lost(changed, "levels' settings beside compatibility")

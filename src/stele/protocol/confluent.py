@@ -13,8 +13,8 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stele.core.governance import Metadata
-from stele.core.policy_form import PolicyForm
+from stele.core.metadata import Metadata
+from stele.core.policy_json import PolicyJson
 from stele.errors import DecodeError
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -42,7 +42,23 @@ class SchemaReference(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One rule of a data contract; kind, mode and disabled are always present in answers."""
+    """One rule of a data contract: a condition on data or a transformation of it. Registries store it, clients run it.
+
+    Attributes:
+        name: Name of the rule, unique in its rule set.
+        doc: Free text.
+        kind: TRANSFORM (also where it is None) or CONDITION.
+        mode: WRITE, READ, WRITEREAD (also where it is None), UPGRADE, DOWNGRADE or UPDOWN.
+        type: Names what runs the rule: CEL, JSONATA, ENCRYPT …
+        tags: The rule is for fields with one of these tags; for all without any.
+        params: Settings of what runs the rule.
+        expr: Expression of the rule, in the language of its type.
+        on_success: Action after a success, or two with a comma between for the two directions of a mode.
+        on_failure: Action after a failure, likewise.
+        disabled: Whether the rule does not run.
+
+    Servers always answer with kind, mode and disabled.
+    """
 
     name: str | None = None
     doc: str | None = None
@@ -58,7 +74,10 @@ class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The rules of a schema by phase."""
+    """The rules of a schema by phase: between versions, on values, and on encoded bytes.
+
+    enable_at says where they run: ALL, CLIENT, GATEWAY, SERVER or NONE.
+    """
 
     migration_rules: list[Rule] | None = None
     domain_rules: list[Rule] | None = None
@@ -112,6 +131,13 @@ class ContextId(msgspec.Struct, frozen=True):
     id: int
 
 
+class CompatibilityCheckResponse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether a schema may be registered; messages say why not, and are there only when the request asks for them."""
+
+    is_compatible: bool
+    messages: list[str] | None = None
+
+
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
@@ -131,7 +157,7 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     override_metadata: Metadata | None = None
     default_rule_set: RuleSet | None = None
     override_rule_set: RuleSet | None = None
-    stele_compatibility: PolicyForm | None = None
+    stele_compatibility: PolicyJson | None = None
 
 
 class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -155,7 +181,7 @@ class ConfigUpdateRequest(msgspec.Struct, frozen=True, omit_defaults=True, renam
     override_metadata: Metadata | UnsetType | None = UNSET
     default_rule_set: RuleSet | UnsetType | None = UNSET
     override_rule_set: RuleSet | UnsetType | None = UNSET
-    stele_compatibility: PolicyForm | UnsetType | None = UNSET
+    stele_compatibility: PolicyJson | UnsetType | None = UNSET
 
 
 # --- associations -----------------------------------------------------------------------------------------------------
@@ -214,6 +240,14 @@ class Kek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     deleted: bool | None = None
 
 
+class UpdateKekRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Changes to a KEK: what is left out stays, None clears."""
+
+    kms_props: dict[str, str] | UnsetType | None = UNSET
+    doc: str | UnsetType | None = UNSET
+    shared: bool | UnsetType | None = UNSET
+
+
 class Dek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A version of a data encryption key (DEK) of a subject.
 
@@ -228,10 +262,10 @@ class Dek(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         deleted: True for one that is deleted softly.
     """
 
-    kek_name: str
-    subject: str
-    version: int
-    algorithm: str
+    kek_name: str = ""
+    subject: str = ""
+    version: int = 0
+    algorithm: str = ""
     encrypted_key_material: str | None = None
     key_material: str | None = None
     ts: int = 0

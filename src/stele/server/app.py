@@ -11,7 +11,7 @@ import structlog
 from stele import __version__
 from stele.core.findings import WhenUndecided
 from stele.server.dialects import build_front
-from stele.server.front import App, Message, Receive, Scope, Send
+from stele.server.dispatch import App, Message, Receive, Scope, Send
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry

@@ -13,7 +13,7 @@ from litestar import Litestar
 
 from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
-from stele.server.front import App, Front, Mount
+from stele.server.dispatch import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry

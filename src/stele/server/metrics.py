@@ -108,7 +108,7 @@ class Metrics:
         values = {
             "log_seq": state.seq,
             "schemas": len(state.contents),
-            "subjects": sum(len(space.subjects) for space in state.spaces.values()),
+            "subjects": sum(len(namespace.subjects) for namespace in state.namespaces.values()),
             "packed_bytes": state.texts.packed_bytes,
             "records_appended": registry.appended,
             "append_conflicts": registry.conflicts,

@@ -16,7 +16,7 @@ from uvicorn.supervisors import Multiprocess
 from stele.errors import InvalidRequest
 from stele.server.app import Server
 from stele.server.dialects import ports_of
-from stele.server.logs import configure_logs
+from stele.server.log_config import configure_logs
 from stele.server.settings import Settings
 
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
@@ -45,7 +45,7 @@ def serve(settings: Settings) -> None:
             factory=True,
             workers=settings.workers,
             loop="uvloop",
-            http="stele.server.upgrades:Protocol",
+            http="stele.server.http2_upgrade:Protocol",
             lifespan="on",
             access_log=False,
             log_level="warning",

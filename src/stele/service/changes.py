@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from stele.core.findings import Direction, Finding
-from stele.formats.abilities import ANNOTATIONS, TRUNCATED, Node
+from stele.formats.capabilities import ANNOTATIONS, TRUNCATED, OutlineNode
 
 MAX_TEXT: Final = 200
 """Characters of a text that describes an added or removed declaration."""
@@ -92,9 +92,9 @@ class Tree:
     A parent that does not come before its children is none, so that there are no circles.
     """
 
-    def __init__(self, outline: Iterable[Node]) -> None:
-        self.nodes: dict[str, Node] = {}
-        self.children: defaultdict[str | None, list[Node]] = defaultdict(list)
+    def __init__(self, outline: Iterable[OutlineNode]) -> None:
+        self.nodes: dict[str, OutlineNode] = {}
+        self.children: defaultdict[str | None, list[OutlineNode]] = defaultdict(list)
         self._parents: dict[str, str] = {}
         for node in outline:
             if node.kind != TRUNCATED and node.path not in self.nodes:
@@ -108,7 +108,7 @@ class Tree:
         """Path of the first declaration, which stands for the whole; '' when there is none."""
         return next(iter(self.nodes), "")
 
-    def parent(self, node: Node) -> str | None:
+    def parent(self, node: OutlineNode) -> str | None:
         """Path of the parent, None when there is none."""
         return self._parents.get(node.path)
 
@@ -127,7 +127,7 @@ class Comparison:
     changes  in the order of the new outline, what was removed standing where it stood
     """
 
-    def __init__(self, old: Sequence[Node], new: Sequence[Node]) -> None:
+    def __init__(self, old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> None:
         self.old = Tree(old)
         self.new = Tree(new)
         self.same: dict[str, str] = {}
@@ -150,7 +150,7 @@ class Comparison:
             waiting += [(mine.path, theirs.path) for mine, theirs in pairs]
             self._order += self._reordered(old, new, pairs)
 
-    def _pairs(self, old: str | None, new: str | None) -> Iterator[tuple[Node, Node]]:
+    def _pairs(self, old: str | None, new: str | None) -> Iterator[tuple[OutlineNode, OutlineNode]]:
         """Children of two parents that are the same."""
         mine = {_key(node, old): node for node in reversed(self.old.children[old])}
         theirs = {_key(node, new): node for node in reversed(self.new.children[new])}
@@ -161,7 +161,9 @@ class Comparison:
             [node for key, node in theirs.items() if key not in common],
         )
 
-    def _reordered(self, old: str | None, new: str | None, pairs: Iterable[tuple[Node, Node]]) -> Iterator[Change]:
+    def _reordered(
+        self, old: str | None, new: str | None, pairs: Iterable[tuple[OutlineNode, OutlineNode]]
+    ) -> Iterator[Change]:
         """One change for members of a parent that stand in another order than they stood: the part that differs."""
         then = {node.path: index for index, node in enumerate(self.old.children[old])}
         now = {node.path: index for index, node in enumerate(self.new.children[new])}
@@ -210,7 +212,7 @@ class Comparison:
         placed += [(places.get(change.path, -1), 1, number, change) for number, change in enumerate(self._order)]
         return [change for *_, change in sorted(placed, key=lambda item: item[:3])]
 
-    def _pair(self, old: Node, new: Node) -> Iterator[Change]:
+    def _pair(self, old: OutlineNode, new: OutlineNode) -> Iterator[Change]:
         """The changes of one declaration."""
         was = None if old.path == new.path else old.path
         if old.name and new.name and old.name != new.name:
@@ -225,13 +227,13 @@ class Comparison:
             if before != after and not self._same_names(before, after, old, new):
                 yield Change(ChangeKind.CHANGED, new.path, word, before, after, was, word in ANNOTATIONS)
 
-    def _elsewhere(self, old: Node, new: Node) -> bool:
+    def _elsewhere(self, old: OutlineNode, new: OutlineNode) -> bool:
         if old.path in self._moved:
             return True
         unlike = _key(old, self.old.parent(old)) != _key(new, self.new.parent(new))
         return unlike and old.kind == new.kind and bool(old.name) and not (old.identity or new.identity)
 
-    def _same_names(self, before: str, after: str, old: Node, new: Node) -> bool:
+    def _same_names(self, before: str, after: str, old: OutlineNode, new: OutlineNode) -> bool:
         """Whether two texts differ only in what the types they name are called now."""
         if len(old.uses) != len(new.uses) or old.uses == new.uses or not all((*old.uses, *new.uses)):
             return False
@@ -242,14 +244,14 @@ class Comparison:
         return before == after
 
 
-def _key(node: Node, parent: str | None) -> tuple[str, str]:
+def _key(node: OutlineNode, parent: str | None) -> tuple[str, str]:
     """What a declaration is found again by, below its parent."""
     if node.identity:
         return "identity", node.identity
     return "path", node.path.removeprefix(parent) if parent else node.path
 
 
-def _namesakes(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node, Node]]:
+def _namesakes(old: Sequence[OutlineNode], new: Sequence[OutlineNode]) -> Iterator[tuple[OutlineNode, OutlineNode]]:
     """Pairs that share a name or an alias; in an order that is the same from both sides."""
     mine, theirs = _by_word(old), _by_word(new)
     pairs = {
@@ -267,20 +269,20 @@ def _namesakes(old: Sequence[Node], new: Sequence[Node]) -> Iterator[tuple[Node,
             yield pairs[a, b]
 
 
-def _by_word(nodes: Iterable[Node]) -> dict[str, list[Node]]:
-    found: defaultdict[str, list[Node]] = defaultdict(list)
+def _by_word(nodes: Iterable[OutlineNode]) -> dict[str, list[OutlineNode]]:
+    found: defaultdict[str, list[OutlineNode]] = defaultdict(list)
     for node in nodes:
         for word in {node.name, *node.aliases} - {""}:
             found[word].append(node)
     return found
 
 
-def _listed(nodes: Iterable[Node]) -> str:
+def _listed(nodes: Iterable[OutlineNode]) -> str:
     names = [node.name or node.path.rpartition("/")[2] for node in nodes]
     return ", ".join(names[:_MAX_ORDER]) + (f" … ({len(names)} in all)" if len(names) > _MAX_ORDER else "")
 
 
-def _summary(node: Node, tree: Tree) -> str:
+def _summary(node: OutlineNode, tree: Tree) -> str:
     """A declaration in a few words."""
     parts = [
         text if word == "type" else f"{word} {text}"

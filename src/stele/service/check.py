@@ -9,10 +9,11 @@ import msgspec
 from msgspec.structs import replace
 
 from stele.core.findings import Finding, WhenUndecided
-from stele.core.policy import Extent, Kind, Reach, policy_named
+from stele.core.policy import PolicyKind, RangeKind, VersionRange, find_policy
 from stele.core.ports import Format
 from stele.errors import InvalidRequest, MalformedSchema
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.service.limits import Limits
 
 _MAX_AGAINST = 1000
@@ -77,17 +78,17 @@ def check(
     adopted are the versions a registry has taken over; None where there is none to ask.
     """
     limits = limits or Limits()
-    fmt = catalogue.get(request.format)
-    policy = policy_named(request.policy)
+    fmt = get_format(request.format)
+    policy = find_policy(request.policy)
     ruleset = chosen_ruleset(fmt, request.ruleset or "", adopted)
     if len(request.against) > _MAX_AGAINST:
         raise InvalidRequest(f"against has {len(request.against)} entries, at most {_MAX_AGAINST} are compared")
 
     # Whether a text is valid is one question, what follows from its meaning another: comparing forgives bad style.
     new = read(fmt, request, limits, strict=not request.against, role="the new schema" if request.against else "")
-    if policy.kind is not Kind.DIRECTIONAL:
+    if policy.kind is not PolicyKind.DIRECTIONAL:
         return CheckAnswer(compatible=True, findings=())
-    weigh = (request.undecided or undecided).weigh
+    weigh = (request.undecided or undecided).weigh_findings
     numbered = [
         (number, read(fmt, old, limits, strict=False, role=f"version {number} of against"))
         for number, old in enumerate(request.against, 1)
@@ -96,9 +97,13 @@ def check(
     for number, old in reversed(numbered):
         newest = number == len(numbered)
         if _looks_at(policy.backward, newest=newest):
-            findings += [replace(finding, against=number) for finding in weigh(rulesets.check(fmt, new, old, ruleset))]
+            findings += [
+                replace(finding, against=number) for finding in weigh(rulesets.run_ruleset(fmt, new, old, ruleset))
+            ]
         if _looks_at(policy.forward, newest=newest):
-            findings += [replace(finding, against=number) for finding in weigh(rulesets.check(fmt, old, new, ruleset))]
+            findings += [
+                replace(finding, against=number) for finding in weigh(rulesets.run_ruleset(fmt, old, new, ruleset))
+            ]
     decided = ruleset if numbered else ""
     return CheckAnswer(not any(finding.breaks for finding in findings), tuple(findings), decided)
 
@@ -125,11 +130,13 @@ def chosen_ruleset(fmt: Format[Any], ruleset: str, adopted: Adopted | None) -> s
     """The full name of the ruleset to compare with; '' for a format that compares nothing."""
     if not ruleset and not fmt.rulesets:
         return ""
-    named = rulesets.newest(fmt, ruleset)
-    if adopted is None or rulesets.split(ruleset)[1] is not None:
+    named = rulesets.newest_ruleset(fmt, ruleset)
+    if adopted is None or rulesets.split_ruleset(ruleset)[1] is not None:
         return named
-    return rulesets.in_force(fmt, ruleset, {name: version for (of, name), version in adopted.items() if of == fmt.name})
+    return rulesets.require_effective(
+        fmt, ruleset, {name: version for (of, name), version in adopted.items() if of == fmt.name}
+    )
 
 
-def _looks_at(extent: Extent, *, newest: bool) -> bool:
-    return extent.reach is Reach.ALL or (extent.reach is Reach.LATEST and newest)
+def _looks_at(extent: VersionRange, *, newest: bool) -> bool:
+    return extent.kind is RangeKind.ALL or (extent.kind is RangeKind.LATEST and newest)

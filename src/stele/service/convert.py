@@ -13,13 +13,13 @@ import msgspec
 
 from stele.core.ports import Field, Format
 from stele.errors import CannotConvert, InvalidName, InvalidRequest, TooLarge
-from stele.formats import catalogue
-from stele.formats.abilities import Readable
-from stele.formats.conversion import data
-from stele.formats.conversion.convert import Conversion, write
-from stele.formats.conversion.convert import convert as convert_parsed
+from stele.formats.capabilities import ToModel
+from stele.formats.conversion import json_values
+from stele.formats.conversion.convert import Conversion, write_model
+from stele.formats.conversion.convert import convert_schema as convert_parsed
 from stele.formats.conversion.infer import InferOptions, Samples
 from stele.formats.conversion.model import Loss
+from stele.formats.registry import get_format
 from stele.service.check import Candidate, NamedText, read
 from stele.service.limits import Limits
 
@@ -97,7 +97,7 @@ def convert(request: ConvertRequest, limits: Limits | None = None) -> ConvertAns
 
     The schema is read leniently: what an older registry stored has a meaning worth converting.
     """
-    source, target = catalogue.get(request.format), catalogue.get(request.to)
+    source, target = get_format(request.format), get_format(request.to)
     candidate = Candidate(request.schema, request.references, request.name)
     parsed = read(source, candidate, limits or Limits(), strict=False)
     return _answer(target, convert_parsed(source, parsed, target))
@@ -120,20 +120,20 @@ def infer_from(
     samples: Iterable[Any], *, to: str, name: str = "Record", notations: bool = True, enumerations: int = 0
 ) -> ConvertAnswer:
     """Infer from samples as they come, in memory bounded by what they look like. Raises as `infer`."""
-    target = catalogue.get(to)
+    target = get_format(to)
     if not name or len(name) > _MAX_NAME:
         raise InvalidName(name[:_MAX_NAME], "is empty or too long for the name of a type")
     if not 0 <= enumerations <= MAX_SYMBOLS:
         raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MAX_SYMBOLS}")
     seen = Samples(InferOptions(notations=notations, enumerations=enumerations))
     for sample in samples:
-        seen.add(sample)
-    return _answer(target, write(seen.model(name), target))
+        seen.add_sample(sample)
+    return _answer(target, write_model(seen.build_model(name), target))
 
 
 def example(request: SchemaRequest, limits: Limits | None = None) -> ExampleAnswer:
     """Make an example. Raises `UnknownFormat`, `MalformedSchema`, `Invalid` or `DataError` when there is none."""
-    fmt = catalogue.get(request.format)
+    fmt = get_format(request.format)
     parsed = _read(fmt, request, limits)
     codec = fmt.codec(parsed)
     datum = codec.example()
@@ -142,7 +142,7 @@ def example(request: SchemaRequest, limits: Limits | None = None) -> ExampleAnsw
 
 def fields(request: SchemaRequest, limits: Limits | None = None) -> FieldsAnswer:
     """List the fields. Raises `UnknownFormat`, `MalformedSchema`, `TooLarge`."""
-    fmt = catalogue.get(request.format)
+    fmt = get_format(request.format)
     parsed = _read(fmt, request, limits)
     return FieldsAnswer(parsed.type_name, tuple(fmt.fields(parsed)))
 
@@ -154,12 +154,12 @@ def _read(fmt: Format[Any], request: SchemaRequest, limits: Limits | None) -> An
 
 def _shown(fmt: Format[Any], parsed: Any, datum: Any) -> Any:
     """The datum as JSON, led by the schema where that can be had."""
-    if isinstance(fmt, Readable):
+    if isinstance(fmt, ToModel):
         try:
-            return data.plain(fmt.to_model(parsed)[0], datum)
+            return json_values.to_json_value(fmt.to_model(parsed)[0], datum)
         except (CannotConvert, TooLarge):
             pass
-    return data.bare(datum)
+    return json_values.to_untyped_json(datum)
 
 
 def _answer(target: Format[Any], conversion: Conversion) -> ConvertAnswer:

@@ -1,6 +1,6 @@
 """The semantic diff of two schemas: a list of changes, each with its verdict both ways; behind `POST /api/diff`.
 
-What changed is told by the outlines of the two (see `stele.formats.abilities`), what follows from it by a ruleset of
+What changed is told by the outlines of the two (see `stele.formats.capabilities`), what follows from it by a ruleset of
 the format. A format without outlines is compared by its fields, one without rulesets without verdicts.
 """
 
@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from stele.core.findings import Direction, WhenUndecided
-from stele.core.ports import Form, Format
+from stele.core.ports import Format, TextForm
 from stele.errors import SteleError
-from stele.formats import catalogue, rulesets
-from stele.formats.abilities import TRUNCATED, Locating, Node, Outlined
-from stele.service.blame import Locator, blamed, plain_locator
+from stele.formats import rulesets
+from stele.formats.capabilities import TRUNCATED, HasLocator, HasOutline, OutlineNode
+from stele.formats.registry import get_format
+from stele.service.change_attribution import Locator, blamed, plain_locator
 from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
 from stele.service.check import Adopted, Candidate, chosen_ruleset, read
 from stele.service.limits import Limits
@@ -65,7 +66,7 @@ def diff(
     adopted are the versions of rulesets a registry has taken over; None where there is none to ask.
     """
     limits = limits or Limits()
-    fmt = catalogue.get(request.format)
+    fmt = get_format(request.format)
     ruleset = chosen_ruleset(fmt, request.ruleset or "", adopted)
     old = read(fmt, request.old, limits, strict=False, role="the old schema")
     new = read(fmt, request.new, limits, strict=False, role="the new schema")
@@ -75,7 +76,7 @@ def diff(
         for parsed, candidate in ((old, request.old), (new, request.new))
     ]
     comparison = Comparison(*outlines)
-    texts = [fmt.canonical(parsed, Form.NORMALIZED) for parsed in (old, new)]
+    texts = [fmt.canonical(parsed, TextForm.NORMALIZED) for parsed in (old, new)]
     changes = blamed(comparison, _locator(fmt, old, comparison.old), _locator(fmt, new, comparison.new), reasons)
     if not comparison.changes and texts[0] != texts[1]:
         changes.insert(0, _text_change(fmt, old, new, texts))
@@ -90,13 +91,13 @@ def diff(
     )
 
 
-def outline(fmt: Format[Any], parsed: Any) -> list[Node]:
+def outline(fmt: Format[Any], parsed: Any) -> list[OutlineNode]:
     """What a schema declares: its outline, else its fields."""
-    if isinstance(fmt, Outlined):
+    if isinstance(fmt, HasOutline):
         return fmt.outline(parsed)
     fields = {field.path: field for field in fmt.fields(parsed)}
     return [
-        Node(path, "field", _said(type=field.type, default=field.default or "", doc=field.doc), name=path)
+        OutlineNode(path, "field", _said(type=field.type, default=field.default or "", doc=field.doc), name=path)
         for path, field in fields.items()
     ]
 
@@ -105,28 +106,28 @@ def _said(**attributes: str) -> dict[str, str]:
     return {word: text for word, text in attributes.items() if text}
 
 
-def _references(candidate: Candidate) -> Iterator[Node]:
+def _references(candidate: Candidate) -> Iterator[OutlineNode]:
     """The texts a schema refers to, as declarations of which only the digest is known."""
     for reference in candidate.references:
         digest = sha256(reference.schema.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        yield Node(f"reference({reference.name})", "reference", {"text": digest}, name=reference.name)
+        yield OutlineNode(f"reference({reference.name})", "reference", {"text": digest}, name=reference.name)
 
 
 def _reasons(fmt: Format[Any], old: Any, new: Any, ruleset: str, undecided: WhenUndecided) -> Iterator[Reason]:
     if ruleset:
         for direction, reader, writer in ((Direction.BACKWARD, new, old), (Direction.FORWARD, old, new)):
-            for finding in undecided.weigh(rulesets.check(fmt, reader, writer, ruleset)):
+            for finding in undecided.weigh_findings(rulesets.run_ruleset(fmt, reader, writer, ruleset)):
                 yield Reason.of(finding, direction)
 
 
 def _locator(fmt: Format[Any], parsed: Any, tree: Tree) -> Locator:
-    return fmt.locator(parsed) if isinstance(fmt, Locating) else plain_locator(tree)
+    return fmt.locator(parsed) if isinstance(fmt, HasLocator) else plain_locator(tree)
 
 
 def _text_change(fmt: Format[Any], old: Any, new: Any, texts: Sequence[bytes]) -> Change:
     """For texts that differ in something no outline tells; without consequence if even the canonical ones agree."""
     try:
-        same = fmt.canonical(old, Form.CANONICAL) == fmt.canonical(new, Form.CANONICAL)
+        same = fmt.canonical(old, TextForm.CANONICAL) == fmt.canonical(new, TextForm.CANONICAL)
     except SteleError:
         same = False
     before, after = (f"{len(text)} bytes, SHA-256 {sha256(text).hexdigest()[:12]}…" for text in texts)

@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from stele.core import events as ev
-from stele.core.model import Level, Reference, Settings
-from stele.core.policy_form import PolicyForm
+from stele.core.model import Reference, Settings, SettingsLevel
+from stele.core.policy_json import PolicyJson
 from stele.service.registry import Registry
 
 MOST_RECORDS: Final = 1000
@@ -105,7 +105,7 @@ async def texts(registry: Registry, shas: Iterable[bytes]) -> TextsAnswer:
     size = 0
     for sha in dict.fromkeys(shas):
         content = state.contents.get(sha)
-        text = b"" if content is None else state.text(content)
+        text = b"" if content is None else state.get_text(content)
         if text and size >= _ENOUGH:
             omitted.append(sha.hex())
         elif text:
@@ -133,10 +133,10 @@ class _Row(msgspec.Struct, frozen=True):
     details: dict[str, Any] = {}
 
 
-def entries_of(seq: int, record: ev.Record) -> list[JournalEntry]:
+def entries_of(seq: int, record: ev.LogRecord) -> list[JournalEntry]:
     """The changes a record of the log stands for."""
     rows = (row for event in record.events for row in _ROWS[type(event)](event))
-    stamp = record.stamp
+    stamp = record.metadata
     return [
         JournalEntry(seq, part, stamp.at, stamp.actor, stamp.via, **msgspec.structs.asdict(row))
         for part, row in enumerate(rows)
@@ -150,7 +150,7 @@ def _told(**details: Any) -> dict[str, Any]:
 
 def _of_space(kind: str) -> Callable[[Any], Iterator[_Row]]:
     def rows(event: Any) -> Iterator[_Row]:
-        yield _Row(kind, event.space, details=_told(format=getattr(event, "format", "")))
+        yield _Row(kind, event.namespace, details=_told(format=getattr(event, "format", "")))
 
     return rows
 
@@ -159,7 +159,7 @@ def _of_subject(kind: str, *members: str) -> Callable[[Any], Iterator[_Row]]:
     def rows(event: Any) -> Iterator[_Row]:
         yield _Row(
             kind,
-            event.key.space,
+            event.key.namespace,
             event.key.name,
             details=_told(**{member: getattr(event, member) for member in members}),
         )
@@ -167,26 +167,26 @@ def _of_subject(kind: str, *members: str) -> Callable[[Any], Iterator[_Row]]:
     return rows
 
 
-def _registered(event: ev.Registered) -> Iterator[_Row]:
+def _registered(event: ev.VersionRegistered) -> Iterator[_Row]:
     details = _told(
-        format=event.variety or event.format,
+        format=event.custom_format or event.format,
         type=event.type,
         sha256=event.sha.hex(),
         references=[_reference(reference) for reference in event.references],
         registered_at=event.at,
     )
-    yield _Row("registered", event.key.space, event.key.name, event.ordinal, event.gid, details)
-    gone = sorted(set(event.replaces) - {event.ordinal})
+    yield _Row("registered", event.key.namespace, event.key.name, event.version_number, event.schema_id, details)
+    gone = sorted(set(event.replaces) - {event.version_number})
     space, name = event.key
-    yield from (_Row("purged", space, name, ordinal, details={"by": event.ordinal}) for ordinal in gone)
+    yield from (_Row("purged", space, name, ordinal, details={"by": event.version_number}) for ordinal in gone)
 
 
 def _reference(reference: Reference) -> dict[str, Any]:
     return {
         "name": reference.name,
-        "space": reference.space,
+        "space": reference.namespace,
         "subject": reference.subject,
-        "version": reference.ordinal,
+        "version": reference.version_number,
     }
 
 
@@ -194,7 +194,9 @@ def _of_versions(kind: str) -> Callable[[Any], Iterator[_Row]]:
     """One row for each version; one without a number where there was none, and the subject alone goes."""
 
     def rows(event: Any) -> Iterator[_Row]:
-        yield from (_Row(kind, event.key.space, event.key.name, ordinal) for ordinal in event.ordinals or (None,))
+        yield from (
+            _Row(kind, event.key.namespace, event.key.name, ordinal) for ordinal in event.version_numbers or (None,)
+        )
 
     return rows
 
@@ -202,7 +204,7 @@ def _of_versions(kind: str) -> Callable[[Any], Iterator[_Row]]:
 def _settings_changed(event: ev.SettingsChanged) -> Iterator[_Row]:
     own = event.settings or Settings()
     names = [name for name, value in msgspec.structs.asdict(own).items() if value is not None]
-    policy = None if own.policy is None else msgspec.to_builtins(PolicyForm.of(own.policy))
+    policy = None if own.policy is None else msgspec.to_builtins(PolicyJson.from_policy(own.policy))
     yield _at(event.level, "settings_changed", set=names, policy=policy, ruleset=own.ruleset, alias=own.alias)
 
 
@@ -210,18 +212,18 @@ def _mode_changed(event: ev.ModeChanged) -> Iterator[_Row]:
     yield _at(event.level, "mode_changed", mode=event.mode and event.mode.value)
 
 
-def _at(level: Level, kind: str, **details: Any) -> _Row:
-    return _Row(kind, level.space, level.subject, details=_told(**details))
+def _at(level: SettingsLevel, kind: str, **details: Any) -> _Row:
+    return _Row(kind, level.namespace, level.subject, details=_told(**details))
 
 
-def _bound(event: ev.Bound) -> Iterator[_Row]:
+def _bound(event: ev.BindingAdded) -> Iterator[_Row]:
     binding = event.binding
     names = ("cluster", "resource_type", "resource", "role", "lifecycle")
     details = _told(**{name: getattr(binding, name) for name in names})
-    yield _Row("bound", binding.subject.space, binding.subject.name, binding.ordinal, details=details)
+    yield _Row("bound", binding.subject.namespace, binding.subject.name, binding.version_number, details=details)
 
 
-def _unbound(event: ev.Unbound) -> Iterator[_Row]:
+def _unbound(event: ev.BindingRemoved) -> Iterator[_Row]:
     cluster, resource_type, resource, role = event.key
     details = _told(cluster=cluster, resource_type=resource_type, resource=resource, role=role)
     yield _Row("unbound", details=details)
@@ -236,7 +238,7 @@ def _items_changed(event: ev.ItemsChanged) -> Iterator[_Row]:
 
 def _encoded(event: ev.EncodingAssigned) -> Iterator[_Row]:
     details = _told(encoding=event.encoding, codec=event.codec)
-    yield _Row("encoding_assigned", event.key.space, event.key.name, details=details)
+    yield _Row("encoding_assigned", event.key.namespace, event.key.name, details=details)
 
 
 def _adopted(event: ev.RulesetAdopted) -> Iterator[_Row]:
@@ -244,21 +246,21 @@ def _adopted(event: ev.RulesetAdopted) -> Iterator[_Row]:
 
 
 _ROWS: Final[dict[type, Callable[[Any], Iterator[_Row]]]] = {
-    ev.SpaceCreated: _of_space("space_created"),
-    ev.SpaceChanged: _of_space("space_changed"),
-    ev.SpaceDeleted: _of_space("space_deleted"),
+    ev.NamespaceCreated: _of_space("space_created"),
+    ev.NamespaceChanged: _of_space("space_changed"),
+    ev.NamespaceDeleted: _of_space("space_deleted"),
     ev.SubjectCreated: _of_subject("subject_created", "incarnation", "format"),
     ev.SubjectChanged: _of_subject("subject_changed", "default_version"),
-    ev.SubjectClosed: _of_subject("subject_closed"),
-    ev.Registered: _registered,
-    ev.VersionsRetired: _of_versions("retired"),
+    ev.IncarnationEnded: _of_subject("subject_closed"),
+    ev.VersionRegistered: _registered,
+    ev.VersionsSoftDeleted: _of_versions("retired"),
     ev.VersionsPurged: _of_versions("purged"),
     ev.SettingsChanged: _settings_changed,
     ev.ModeChanged: _mode_changed,
     ev.CodecAdded: _of_subject("codec_added", "name"),
     ev.EncodingAssigned: _encoded,
-    ev.Bound: _bound,
-    ev.Unbound: _unbound,
+    ev.BindingAdded: _bound,
+    ev.BindingRemoved: _unbound,
     ev.ItemsChanged: _items_changed,
     ev.RulesetAdopted: _adopted,
 }

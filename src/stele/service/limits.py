@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from stele.core.events import Event, Registered
+from stele.core.events import Event, VersionRegistered
 from stele.core.state import State
 from stele.errors import TooLarge
 
@@ -39,9 +39,9 @@ class Limits(msgspec.Struct, frozen=True):
     def check_growth(self, state: State, events: Iterable[Event]) -> None:
         """Raise `TooLarge` when what was decided on a state would add a version or a text over the limit."""
         for event in events:
-            if not isinstance(event, Registered):
+            if not isinstance(event, VersionRegistered):
                 continue
-            subject = state.subject(event.key)
+            subject = state.find_subject(event.key)
             if subject is not None and len(subject.versions) - len(event.replaces) >= self.versions:
                 raise TooLarge(f"the subject has {self.versions} versions, which is the limit (max_versions)")
             if event.sha not in state.contents and len(state.contents) >= self.schemas:

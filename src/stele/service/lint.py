@@ -6,8 +6,8 @@ import msgspec
 
 from stele.core.findings import Finding
 from stele.errors import SteleError
-from stele.formats import catalogue
 from stele.formats import lint as rules
+from stele.formats.registry import get_format, list_formats
 from stele.service.check import Candidate, NamedText, read
 from stele.service.limits import Limits
 
@@ -48,23 +48,23 @@ def lint(request: LintRequest, limits: Limits | None = None) -> LintAnswer:
     The schema has to be valid as if it were registered; the previous version is taken as it is.
     """
     limits = limits or Limits()
-    fmt = catalogue.get(request.format)
-    asked = rules.rules_of(fmt) if request.rules is None else request.rules
-    wanted = rules.known(fmt, asked) - rules.known(fmt, request.ignore)
+    fmt = get_format(request.format)
+    asked = rules.lint_rules_of(fmt) if request.rules is None else request.rules
+    wanted = rules.require_known_rules(fmt, asked) - rules.require_known_rules(fmt, request.ignore)
     schema = Candidate(request.schema, request.references, request.name)
     parsed = read(fmt, schema, limits, strict=True)
     before = None
     if request.before is not None:
         before = read(fmt, request.before, limits, strict=False, role="the previous version")
-    return LintAnswer(tuple(rules.lint(fmt, parsed, before, wanted)))
+    return LintAnswer(tuple(rules.lint_schema(fmt, parsed, before, wanted)))
 
 
 def all_rules() -> tuple[RuleInfo, ...]:
     """Every rule of every installed format that can be loaded, by name."""
     found: dict[str, tuple[str, list[str]]] = {}
-    for name in catalogue.names():
+    for name in list_formats():
         try:
-            asked = rules.rules_of(catalogue.get(name))
+            asked = rules.lint_rules_of(get_format(name))
         except SteleError:
             continue
         for rule, asks in asked.items():

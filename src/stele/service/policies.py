@@ -14,9 +14,9 @@ from msgspec import Meta
 from stele.core import queries
 from stele.core.commands import ChangeSettings
 from stele.core.decide.decision import checked_name
-from stele.core.model import REGISTRY, Level, Settings, SubjectKey
+from stele.core.model import REGISTRY_LEVEL, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD, Policy
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_json import PolicyJson
 from stele.core.ports import Format
 from stele.core.state import State
 from stele.errors import InvalidName, UnknownRuleset
@@ -36,7 +36,7 @@ RulesetName = Annotated[str, Meta(min_length=1, description="NAME, or NAME@VERSI
 class OwnPolicy(msgspec.Struct, frozen=True):
     """What is set at a level itself; null: it asks the level above."""
 
-    policy: PolicyForm | None = None
+    policy: PolicyJson | None = None
     ruleset: RulesetName | None = None
 
 
@@ -55,7 +55,7 @@ class PolicyAnswer(msgspec.Struct, frozen=True):
 
     space: str | None
     subject: str | None
-    policy: PolicyForm
+    policy: PolicyJson
     name: str | None
     nearest: str
     source: Source
@@ -70,18 +70,18 @@ class PolicyChange(msgspec.Struct, frozen=True):
     expected is a condition: the policy that must be in force at that level now.
     """
 
-    policy: PolicyForm | None = None
+    policy: PolicyJson | None = None
     ruleset: RulesetName | None = None
-    expected: PolicyForm | None = None
+    expected: PolicyJson | None = None
 
 
-def level_named(name: str) -> Level:
+def level_named(name: str) -> SettingsLevel:
     """The level of a name: `orders-value`, `:.space:orders-value`, `:.space:` for a space, '' for the registry.
 
     Raises `InvalidName`.
     """
     if not name:
-        return REGISTRY
+        return REGISTRY_LEVEL
     space, subject = "", name
     if name.startswith(_QUALIFIED):
         space, colon, subject = name.removeprefix(_QUALIFIED).partition(":")
@@ -90,57 +90,57 @@ def level_named(name: str) -> Level:
     for part in (space, subject):
         if _UNREADABLE in checked_name(part):
             raise InvalidName(name, "is no Unicode text")
-    return Level(space, subject or None)
+    return SettingsLevel(space, subject or None)
 
 
-async def shown(registry: Registry, level: Level) -> PolicyAnswer:
+async def shown(registry: Registry, level: SettingsLevel) -> PolicyAnswer:
     """What is in force at a level; of a subject that is not there yet, what would be if no API brought a policy."""
     state = await registry.current()
     settings = queries.settings_for(state, level)
     source, policy = _in_force(state, level)
     own = state.settings_at(level) or Settings()
     return PolicyAnswer(
-        space=level.space,
+        space=level.namespace,
         subject=level.subject,
-        policy=PolicyForm.of(policy),
+        policy=PolicyJson.from_policy(policy),
         name=policy.exact_name,
         nearest=policy.nearest_name,
         source=source,
         ruleset=settings.ruleset,
         rulesets=await asyncio.to_thread(_deciding, settings.ruleset or "", await adopted(registry)),
-        own=OwnPolicy(PolicyForm.of(own.policy) if own.policy is not None else None, own.ruleset),
+        own=OwnPolicy(PolicyJson.from_policy(own.policy) if own.policy is not None else None, own.ruleset),
     )
 
 
 async def change(
-    registry: Registry, level: Level, wanted: PolicyChange, *, actor: str = "", via: str = ""
+    registry: Registry, level: SettingsLevel, wanted: PolicyChange, *, actor: str = "", via: str = ""
 ) -> PolicyAnswer:
     """Replace the policy and ruleset a level has of its own; its other settings stay.
 
     Raises `UnknownPolicy`, `UnknownRuleset` for a ruleset or validator nobody here has, `PreconditionFailed` when
     another policy is in force than expected, `ReadOnly`.
     """
-    policy = wanted.policy.policy if wanted.policy is not None else None
-    expected = wanted.expected.policy if wanted.expected is not None else None
+    policy = wanted.policy.to_policy if wanted.policy is not None else None
+    expected = wanted.expected.to_policy if wanted.expected is not None else None
     await asyncio.to_thread(_require_installed, policy, wanted.ruleset)
     changes: dict[str, Any] = {"policy": policy, "ruleset": wanted.ruleset}
     await registry.execute(ChangeSettings(level, changes, expected, prune=True), actor=actor, via=via)
     return await shown(registry, level)
 
 
-def _in_force(state: State, level: Level) -> tuple[Source, Policy]:
+def _in_force(state: State, level: SettingsLevel) -> tuple[Source, Policy]:
     """Where a level's policy comes from, and what it is: see `queries.policy_for`."""
     own = state.settings_at(level)
     if own is not None and own.policy is not None:
-        return ("registry" if level.space is None else "space" if level.subject is None else "subject"), own.policy
-    if level.space is None:
+        return ("registry" if level.namespace is None else "space" if level.subject is None else "subject"), own.policy
+    if level.namespace is None:
         return "default", BACKWARD
     if level.subject is None:
-        return _in_force(state, REGISTRY)
-    subject = state.subject(SubjectKey(level.space, level.subject))
+        return _in_force(state, REGISTRY_LEVEL)
+    subject = state.find_subject(SubjectKey(level.namespace, level.subject))
     if subject is not None and subject.default_policy is not None:
         return "creation", subject.default_policy
-    return _in_force(state, Level(level.space))
+    return _in_force(state, SettingsLevel(level.namespace))
 
 
 def _deciding(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str, str]:
@@ -148,19 +148,19 @@ def _deciding(preferred: str, versions: dict[tuple[str, str], int]) -> dict[str,
     found = {}
     for fmt in installed_formats():
         own = {name: version for (format_name, name), version in versions.items() if format_name == fmt.name}
-        found[fmt.name] = rulesets.meant(fmt, preferred, own)
+        found[fmt.name] = rulesets.effective_name(fmt, preferred, own)
     return {name: full for name, full in found.items() if full}
 
 
 def _require_installed(policy: Policy | None, ruleset: str | None) -> None:
     if policy is not None:
-        require_known(policy.checkers)
+        require_known(policy.validators)
     if ruleset is not None and not any(_has(fmt, ruleset) for fmt in installed_formats()):
         raise UnknownRuleset(f"no format installed here has a ruleset {ruleset!r}")
 
 
 def _has(fmt: Format[Any], ruleset: str) -> bool:
     try:
-        return bool(rulesets.newest(fmt, ruleset))
+        return bool(rulesets.newest_ruleset(fmt, ruleset))
     except UnknownRuleset:
         return False

@@ -22,20 +22,20 @@ import structlog
 
 from stele.core import commands as cmd
 from stele.core import queries
+from stele.core.compatibility_requests import VerdictsRequired
 from stele.core.decide import Decision, decide
 from stele.core.decide.compatibility import find_incompatibilities
-from stele.core.events import Record, Stamp, decode_record, encode_record, redact
+from stele.core.events import EventMetadata, LogRecord, decode_record, encode_record, redact_texts
 from stele.core.findings import Finding, WhenUndecided
 from stele.core.fold import fold, fold_record
-from stele.core.model import Attachments, Document, SubjectKey
+from stele.core.model import Attachments, SchemaDocument, SubjectKey
 from stele.core.policy import Policy
-from stele.core.ports import Entry, Log
-from stele.core.questions import Undecided
+from stele.core.ports import Log, LogEntry
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import NotFound, SteleError, StoreError, StoreTimeout
 from stele.service import rulesets
-from stele.service.judge import Judge
+from stele.service.compatibility import Judge
 from stele.service.limits import Limits
 from stele.service.schemas import Schemas
 
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 class _Job(NamedTuple):
     command: cmd.Command
-    stamp: Stamp
+    stamp: EventMetadata
     verdicts: dict[Any, tuple[Finding, ...]]
     done: asyncio.Future[cmd.Outcome]
 
@@ -62,7 +62,7 @@ class _Job(NamedTuple):
 class _Decided(NamedTuple):
     job: _Job
     result: cmd.Outcome | SteleError
-    record: Record | None = None
+    record: LogRecord | None = None
 
     def answer(self) -> None:
         """Tell whoever waits, unless he has gone."""
@@ -150,27 +150,27 @@ class Registry:
             await self._catch_up()
             return query(self.state)
 
-    async def journal(self, after: int, limit: int) -> list[tuple[int, Record]]:
+    async def journal(self, after: int, limit: int) -> list[tuple[int, LogRecord]]:
         """Entries of the log after a sequence number, oldest first."""
         return [(entry.seq, decode_record(entry.record)) for entry in await self._log.tail(after, limit)]
 
     async def findings(
         self,
         key: SubjectKey,
-        document: Document,
+        document: SchemaDocument,
         attachments: Attachments,
         *,
         policy: Policy | None = None,
-        ordinal: int | None = None,
+        version_number: int | None = None,
     ) -> tuple[list[Finding], int | None]:
         """Why the policy in force (or the given one) would refuse a document, and which version does; ([], None): none.
 
-        ordinal narrows the comparison to one version. Raises `VersionNotFound`.
+        version number narrows the comparison to one version. Raises `VersionNotFound`.
         """
         verdicts: dict[Any, tuple[Finding, ...]] = {}
         while True:
             state = await self.current()
-            only = None if ordinal is None else queries.version(state, key, ordinal)
+            only = None if version_number is None else queries.get_version(state, key, version_number)
             try:
                 return find_incompatibilities(
                     state,
@@ -181,7 +181,7 @@ class Registry:
                     ChainMap(verdicts, self.judge.known),  # type: ignore[arg-type]  # ChainMap only reads the second
                     only=only,
                 )
-            except Undecided as undecided:
+            except VerdictsRequired as undecided:
                 verdicts |= await self.judge.answer(state, undecided.questions, document.texts)
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Registry:
         return await self._execute(command, actor, via)
 
     async def _execute(self, command: cmd.Command, actor: str, via: str) -> cmd.Outcome:
-        stamp = Stamp(os.urandom(16), time.time_ns() // 1_000_000, actor, via)
+        stamp = EventMetadata(os.urandom(16), time.time_ns() // 1_000_000, actor, via)
         job = _Job(command, stamp, {}, asyncio.get_running_loop().create_future())
         decision = await self._decided(job)
         if not decision.events:
@@ -206,15 +206,15 @@ class Registry:
             state = await self.current()
             try:
                 return decide(state, job.command, job.stamp, self._verdicts(job))
-            except Undecided as undecided:
+            except VerdictsRequired as undecided:
                 await self._ask(state, job, undecided)
 
     def _verdicts(self, job: _Job) -> Any:
         return ChainMap(job.verdicts, self.judge.known)  # type: ignore[arg-type]  # only read
 
-    async def _ask(self, state: State, job: _Job, undecided: Undecided) -> None:
+    async def _ask(self, state: State, job: _Job, undecided: VerdictsRequired) -> None:
         extra: dict[bytes, bytes] = {}
-        if isinstance(job.command, cmd.Register) and job.command.document is not None:
+        if isinstance(job.command, cmd.RegisterSchema) and job.command.document is not None:
             extra = job.command.document.texts
         job.verdicts.update(await self.judge.answer(state, undecided.questions, extra))
 
@@ -252,7 +252,7 @@ class Registry:
                 batch, undecided = self._draft(pending)
                 expected = self.state.seq
                 records = [row.record for row in batch if row.record is not None]
-                self._writing = frozenset(record.stamp.uid for record in records)
+                self._writing = frozenset(record.metadata.uid for record in records)
                 if not records or await self._append(expected, records):
                     await self._apply(expected, batch)
                 else:
@@ -272,31 +272,31 @@ class Registry:
         """
         batch: list[_Decided] = []
         undecided: list[_Job] = []
-        self.state.begin()
+        self.state.begin_draft()
         try:
             for job in jobs:
                 try:
                     decision = decide(self.state, job.command, job.stamp, self._verdicts(job))
                     self.limits.check_growth(self.state, decision.events)
-                except Undecided:
+                except VerdictsRequired:
                     undecided.append(job)
                 except SteleError as error:
                     batch.append(_Decided(job, error))
                 else:
-                    record = Record(job.stamp, decision.events) if decision.events else None
+                    record = LogRecord(job.stamp, decision.events) if decision.events else None
                     batch.append(_Decided(job, decision.outcome, record))
                     for event in decision.events:
                         fold(self.state, event, job.stamp, self.state.seq + 1)
         finally:
-            self.state.rollback()
+            self.state.roll_back()
         return batch, undecided
 
-    async def _append(self, expected: int, records: Sequence[Record]) -> bool:
+    async def _append(self, expected: int, records: Sequence[LogRecord]) -> bool:
         try:
             return await self._log.append(expected, [encode_record(record) for record in records])
         except StoreError as error:
             # Outcome unknown: only the log can tell. Our uid in it settles the matter.
-            await self._require_written(expected, records[0].stamp.uid, error)
+            await self._require_written(expected, records[0].metadata.uid, error)
             return True
 
     async def _require_written(self, expected: int, uid: bytes, error: StoreError) -> None:
@@ -304,7 +304,7 @@ class Registry:
             entries = await self._log.tail(expected, 1)
         except StoreError:
             raise StoreTimeout(f"the outcome of a write is unknown: {error}") from error
-        if not entries or decode_record(entries[0].record).stamp.uid != uid:
+        if not entries or decode_record(entries[0].record).metadata.uid != uid:
             raise error
 
     async def _apply(self, expected: int, batch: list[_Decided]) -> None:
@@ -316,7 +316,7 @@ class Registry:
                 if seq > self.state.seq:
                     fold_record(self.state, seq, row.record)
         self.appended += seq - expected
-        self.state.pack()
+        self.state.pack_texts()
         for row in batch:
             row.answer()
         self._to_erase |= {content.seq: content.sha for content in self.state.erased}
@@ -333,7 +333,7 @@ class Registry:
                 await self._snapshot(always=True)
             for seq, sha in list(self._to_erase.items()):
                 for entry in await self._log.tail(seq - 1, 1):
-                    redacted = redact(decode_record(entry.record), frozenset({sha}))
+                    redacted = redact_texts(decode_record(entry.record), frozenset({sha}))
                     await self._log.erase(entry.seq, encode_record(redacted))
                 self._to_erase.pop(seq, None)
         except StoreError as error:
@@ -348,15 +348,15 @@ class Registry:
                 entries = await self._log.tail(self.state.seq, _PAGE)
                 for entry in entries:
                     self._fold_entry(entry)
-                self.state.pack()
+                self.state.pack_texts()
                 self._behind = len(entries) == _PAGE
 
-    def _fold_entry(self, entry: Entry) -> None:
+    def _fold_entry(self, entry: LogEntry) -> None:
         if entry.seq <= self.state.seq:
             return
         record = _read(entry)
         fold_record(self.state, entry.seq, record)
-        if record.stamp.uid not in self._writing:
+        if record.metadata.uid not in self._writing:
             # Whoever wrote a purge takes the text out of the log.
             self.state.erased.clear()
 
@@ -401,7 +401,7 @@ def _return_memory() -> None:
         trim(0)
 
 
-def _read(entry: Entry) -> Record:
+def _read(entry: LogEntry) -> LogRecord:
     try:
         return decode_record(entry.record)
     except msgspec.MsgspecError as error:

@@ -15,7 +15,8 @@ import msgspec
 from stele.core.commands import AdoptRulesets
 from stele.core.ports import Format
 from stele.errors import SteleError
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format, list_formats
 
 if TYPE_CHECKING:
     from stele.service.registry import Registry
@@ -65,8 +66,8 @@ def listed(adopted: Mapping[tuple[str, str], int]) -> list[RulesetInfo]:
 
 def found(format_name: str, name: str, adopted: Mapping[tuple[str, str], int]) -> RulesetInfo:
     """One ruleset by its bare name. Raises `UnknownFormat`, `UnknownRuleset`."""
-    fmt = catalogue.get(format_name)
-    name, _ = rulesets.split(rulesets.newest(fmt, name))
+    fmt = get_format(format_name)
+    name, _ = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, name))
     return next(info for info in _of_format(fmt, adopted) if info.name == name)
 
 
@@ -75,8 +76,8 @@ async def adopt(registry: Registry, format_name: str, ruleset: str, *, actor: st
 
     Raises `UnknownFormat`, `UnknownRuleset` for what is not installed here, `ReadOnly`.
     """
-    fmt = catalogue.get(format_name)
-    name, version = rulesets.split(rulesets.newest(fmt, ruleset))
+    fmt = get_format(format_name)
+    name, version = rulesets.split_ruleset(rulesets.newest_ruleset(fmt, ruleset))
     assert version is not None
     await registry.execute(AdoptRulesets(((fmt.name, name, version),)), actor=actor, via=via)
 
@@ -92,17 +93,17 @@ def newest_versions() -> tuple[tuple[str, str, int], ...]:
 
 def installed_formats() -> Iterator[Format[Any]]:
     """Every format that can be loaded, by name."""
-    for name in catalogue.names():
+    for name in list_formats():
         try:
-            yield catalogue.get(name)
+            yield get_format(name)
         except SteleError:
             continue
 
 
 def _of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iterator[RulesetInfo]:
     order: dict[str, list[int]] = {}
-    for full in rulesets.installed(fmt):
-        name, version = rulesets.split(full)
+    for full in rulesets.installed_rulesets(fmt):
+        name, version = rulesets.split_ruleset(full)
         order.setdefault(name, []).append(version or rulesets.FIRST)
     for name, numbers in order.items():
         number = adopted.get((fmt.name, name), rulesets.FIRST)
@@ -111,9 +112,9 @@ def _of_format(fmt: Format[Any], adopted: Mapping[tuple[str, str], int]) -> Iter
             name=name,
             in_force=number,
             installed=number in numbers,
-            default=name == rulesets.default(fmt),
+            default=name == rulesets.default_ruleset(fmt),
             versions=tuple(
-                RulesetVersion(version, rulesets.summary(fmt, rulesets.joined(name, version)))
+                RulesetVersion(version, rulesets.ruleset_summary(fmt, rulesets.join_ruleset(name, version)))
                 for version in sorted(numbers)
             ),
         )

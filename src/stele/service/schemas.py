@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stele.core import queries
-from stele.core.model import Document, Reference, Sent
-from stele.core.ports import Form, Format, Parsed
-from stele.core.questions import Source
+from stele.core.compatibility_requests import SchemaSource
+from stele.core.model import Reference, SchemaDocument, SubmittedText
+from stele.core.ports import Format, Parsed, TextForm
 from stele.core.state import State
 from stele.errors import NotFound, UnresolvedReference
-from stele.formats import catalogue
+from stele.formats.registry import get_format, list_formats
 from stele.service.limits import Limits
 
 LATEST = -1
@@ -27,9 +27,9 @@ _REMEMBERED = 2000
 class Prepared(NamedTuple):
     """A text that is a schema: the document to register, its resolved references, and its parsed form."""
 
-    document: Document
+    document: SchemaDocument
     references: tuple[Reference, ...]
-    source: Source
+    source: SchemaSource
     parsed: Parsed
     format: Format[Any]
 
@@ -46,7 +46,7 @@ class Schemas:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._parsed: OrderedDict[tuple[str, Source, bool], Parsed] = OrderedDict()
+        self._parsed: OrderedDict[tuple[str, SchemaSource, bool], Parsed] = OrderedDict()
 
     async def prepare(
         self,
@@ -55,7 +55,7 @@ class Schemas:
         text: bytes,
         references: Sequence[Reference] = (),
         *,
-        form: Form | None = None,
+        form: TextForm | None = None,
         strict: bool = True,
     ) -> Prepared:
         """Parse a text as a new schema.
@@ -64,11 +64,13 @@ class Schemas:
         `UnresolvedReference`, `TooLarge`.
         """
         self.limits.check_text(text)
-        fmt = catalogue.get(format_name)
+        fmt = get_format(format_name)
         resolved = tuple(resolve(state, reference) for reference in references)
-        closure = queries.closure(state, resolved, queries.VISIBLE if strict else queries.KEPT)
+        closure = queries.resolve_references(
+            state, resolved, queries.ACTIVE_ONLY if strict else queries.ACTIVE_OR_SOFT_DELETED
+        )
         self.limits.check_references(len(closure))
-        texts = {name: state.text(state.contents[sha]) for name, sha in closure}
+        texts = {name: state.get_text(state.contents[sha]) for name, sha in closure}
         return await asyncio.to_thread(self._prepare, fmt, text, resolved, closure, texts, form, strict)
 
     def _prepare(
@@ -78,19 +80,19 @@ class Schemas:
         references: tuple[Reference, ...],
         closure: tuple[tuple[str, bytes], ...],
         texts: Mapping[str, bytes],
-        form: Form | None,
+        form: TextForm | None,
         strict: bool,
     ) -> Prepared:
-        sent = Sent(text, hashlib.sha256(text).digest())
-        parsed = self.parsed(fmt, Source(sent.sha, closure), Texts(text, texts), strict=strict)
+        sent = SubmittedText(text, hashlib.sha256(text).digest())
+        parsed = self.parsed(fmt, SchemaSource(sent.sha, closure), Texts(text, texts), strict=strict)
         if form is not None:
             text = fmt.canonical(parsed, form)
         sha = hashlib.sha256(text).digest()
         other = sent if sha != sent.sha else None
-        document = Document(text, sha, fmt.name, parsed.type_name, digests_of(fmt, parsed), sent=other)
-        return Prepared(document, references, Source(sha, closure), parsed, fmt)
+        document = SchemaDocument(text, sha, fmt.name, parsed.type_name, digests_of(fmt, parsed), submitted=other)
+        return Prepared(document, references, SchemaSource(sha, closure), parsed, fmt)
 
-    def parsed(self, fmt: Format[Any], source: Source, texts: Texts, *, strict: bool = False) -> Parsed:
+    def parsed(self, fmt: Format[Any], source: SchemaSource, texts: Texts, *, strict: bool = False) -> Parsed:
         """The parsed form of a source, remembered; parses in the calling thread."""
         key = (fmt.name, source, strict)
         known = self._parsed.get(key)
@@ -103,43 +105,43 @@ class Schemas:
 
     def installed(self) -> tuple[str, ...]:
         """Names of all formats there are."""
-        return catalogue.names()
+        return list_formats()
 
     async def compares(self, format_name: str) -> bool:
         """Whether schemas of a format can be compared at all. Raises `UnknownFormat`."""
-        return bool((await asyncio.to_thread(catalogue.get, format_name)).rulesets)
+        return bool((await asyncio.to_thread(get_format, format_name)).rulesets)
 
     async def parsed_schema(
         self, state: State, format_name: str, sha: bytes, references: Sequence[Reference]
     ) -> tuple[Format[Any], Parsed]:
         """The parsed form of a registered text with its references."""
-        fmt = catalogue.get(format_name)
-        source = Source(sha, queries.closure(state, references))
+        fmt = get_format(format_name)
+        source = SchemaSource(sha, queries.resolve_references(state, references))
         return fmt, await asyncio.to_thread(self.parsed, fmt, source, texts_of(state, source))
 
 
 def resolve(state: State, reference: Reference) -> Reference:
     """The reference with its number filled in. Raises `UnresolvedReference`."""
-    if reference.ordinal != LATEST:
+    if reference.version_number != LATEST:
         return reference
     try:
-        newest = queries.version(state, reference.key, None)
+        newest = queries.get_version(state, reference.key, None)
     except NotFound:
         raise UnresolvedReference(
             f'No schema reference found for subject "{reference.subject}" and version latest'
         ) from None
-    return Reference(reference.name, reference.space, reference.subject, newest.ordinal)
+    return Reference(reference.name, reference.namespace, reference.subject, newest.version_number)
 
 
-def texts_of(state: State, source: Source, extra: Mapping[bytes, bytes] | None = None) -> Texts:
+def texts_of(state: State, source: SchemaSource, extra: Mapping[bytes, bytes] | None = None) -> Texts:
     """The texts behind a source; extra holds texts that are not registered, by SHA-256."""
     own = (extra or {}).get(source.sha)
-    text = own if own is not None else state.text(state.contents[source.sha])
-    return Texts(text, {name: state.text(state.contents[sha]) for name, sha in source.references})
+    text = own if own is not None else state.get_text(state.contents[source.sha])
+    return Texts(text, {name: state.get_text(state.contents[sha]) for name, sha in source.references})
 
 
 def digests_of(fmt: Format[Any], parsed: Parsed) -> dict[str, bytes]:
     """Every digest of a schema that other registries look up by."""
     digests = dict(fmt.fingerprints(parsed))
-    digests["normalized"] = hashlib.sha256(fmt.canonical(parsed, Form.NORMALIZED)).digest()
+    digests["normalized"] = hashlib.sha256(fmt.canonical(parsed, TextForm.NORMALIZED)).digest()
     return digests

@@ -172,12 +172,14 @@ class Usage:
         """What deleting a subject, or one version of it, would meet. Raises `SubjectNotFound`, `VersionNotFound`."""
         state = await self._registry.current()
         if ordinal is None:
-            queries.version(state, key, None, queries.KEPT)
-            rows = queries.versions(state.subject(key)) or queries.versions(state.subject(key), queries.KEPT)
+            queries.get_version(state, key, None, queries.ACTIVE_OR_SOFT_DELETED)
+            rows = queries.list_versions(state.find_subject(key)) or queries.list_versions(
+                state.find_subject(key), queries.ACTIVE_OR_SOFT_DELETED
+            )
         else:
-            rows = [queries.version(state, key, ordinal, queries.KEPT)]
-        numbers = tuple(row.ordinal for row in rows)
-        return DeletionOutlook(key.space, key.name, numbers, tuple(self.warnings(state, rows)))
+            rows = [queries.get_version(state, key, ordinal, queries.ACTIVE_OR_SOFT_DELETED)]
+        numbers = tuple(row.version_number for row in rows)
+        return DeletionOutlook(key.namespace, key.name, numbers, tuple(self.warnings(state, rows)))
 
     def warnings(self, state: State, versions: Iterable[Version]) -> list[InUseWarning]:
         """Where records of these versions were seen, by version and place."""
@@ -185,10 +187,10 @@ class Usage:
         if not self._by_subject:
             return []
         found = [
-            _warning(row.subject.key, row.ordinal, place, seen, self._places[place])
+            _warning(row.subject.key, row.version_number, place, seen, self._places[place])
             for row in versions
             for place, seen in self._by_subject.get(row.subject.key, ())
-            if seen.schema_id == row.schema.gid and seen.records
+            if seen.schema_id == row.schema.schema_id and seen.records
         ]
         return sorted(found, key=lambda it: (it.version, it.place))
 
@@ -229,7 +231,7 @@ def _shown(place: str, census: CensusRecord) -> PlaceUsage:
 
 
 def _warning(key: SubjectKey, version: int, place: str, seen: Seen, census: CensusRecord) -> InUseWarning:
-    name = f":.{key.space}:{key.name}" if key.space else key.name
+    name = f":.{key.namespace}:{key.name}" if key.namespace else key.name
     part = "" if census.whole else ", in a part of it"
     message = (
         f"{seen.records:,} record{'' if seen.records == 1 else 's'} with version {version} of {name} "

@@ -1,4 +1,4 @@
-"""The validators a policy can name (`Policy.checkers`), as AVRO-1124 has them.
+"""The validators a policy can name (`Policy.validators`), as AVRO-1124 has them.
 
 | name              | refuses                                                                                    |
 |-------------------|--------------------------------------------------------------------------------------------|
@@ -24,11 +24,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Format, Parsed
 from stele.errors import SteleError, UnknownRule, UnknownRuleset
 from stele.formats import rulesets
-from stele.formats.lint import known, lint
+from stele.formats.lint import lint_schema, require_known_rules
 from stele.service.rulesets import installed_formats
 
 GROUP: Final = "stele.validators"
@@ -83,9 +83,9 @@ def require_known(names: Iterable[str]) -> None:
 def _require(name: str) -> None:
     kind, colon, rest = name.partition(":")
     if kind == LINT:
-        _require_of_some_format(name, lambda fmt: known(fmt, [rest] if colon else []))
+        _require_of_some_format(name, lambda fmt: require_known_rules(fmt, [rest] if colon else []))
     elif kind == RULESET and colon:
-        _require_of_some_format(name, lambda fmt: rulesets.newest(fmt, rest))
+        _require_of_some_format(name, lambda fmt: rulesets.newest_ruleset(fmt, rest))
     elif name != REJECT:
         _plug_in(name)
 
@@ -110,7 +110,7 @@ def forget() -> None:
 
 def _lint(name: str, fmt: Format[Any], parsed: Parsed, before: Parsed | None, rule: str | None) -> list[Finding]:
     try:
-        return lint(fmt, parsed, before, None if rule is None else [rule])
+        return lint_schema(fmt, parsed, before, None if rule is None else [rule])
     except UnknownRule as error:
         raise UnknownRuleset(f"no validator {name!r} is installed: {error}") from None
 
@@ -119,13 +119,13 @@ def _by_ruleset(
     fmt: Format[Any], parsed: Parsed, before: Parsed | None, name: str, adopted: Mapping[str, int]
 ) -> tuple[Finding, ...]:
     """Whether the schema reads the one before it; the version of the ruleset is the one the registry adopted."""
-    rulesets.newest(fmt, name)  # refuses a name the format does not have; the next line would take its default
-    chosen = rulesets.in_force(fmt, name, adopted)
-    return () if before is None else tuple(rulesets.check(fmt, parsed, before, chosen))
+    rulesets.newest_ruleset(fmt, name)  # refuses a name the format does not have; the next line would take its default
+    chosen = rulesets.require_effective(fmt, name, adopted)
+    return () if before is None else tuple(rulesets.run_ruleset(fmt, parsed, before, chosen))
 
 
 def _as_errors(findings: list[Finding]) -> tuple[Finding, ...]:
-    return tuple(replace(finding, level=Level.ERROR) for finding in findings)
+    return tuple(replace(finding, level=Severity.ERROR) for finding in findings)
 
 
 @cache

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 
-from stele.core.ports import Entry
+from stele.core.ports import LogEntry
 from stele.errors import InvalidRequest, StoreError
 
 __all__ = ["MemoryLog", "MemoryStore", "open_url"]
@@ -42,11 +42,11 @@ class MemoryLog:
             store.moved = asyncio.Event()
         return True
 
-    async def tail(self, after: int, limit: int) -> Sequence[Entry]:
+    async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         """At most limit entries with seq > after, in order, dense."""
         first = max(after, 0)
         found = self._live().records[first : first + max(limit, 0)]
-        return [Entry(seq, record) for seq, record in enumerate(found, first + 1)]
+        return [LogEntry(seq, record) for seq, record in enumerate(found, first + 1)]
 
     async def head(self) -> int:
         """Sequence number of the last record, 0 when empty."""

@@ -1,4 +1,4 @@
-"""What a format promises when it has one of the abilities of `stele.formats.abilities`; nothing is asked without."""
+"""What a format promises when it has one of the abilities of `stele.formats.capabilities`; nothing is asked without."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from stele.core.findings import Finding
 from stele.errors import CannotConvert, Invalid
-from stele.formats.abilities import Lintable, Node, Outlined, Readable, Writable
-from stele.formats.conversion.model import Array, Loss, Map, Model, Named, Record, Union
+from stele.formats.capabilities import FromModel, HasOutline, Lintable, OutlineNode, ToModel
+from stele.formats.conversion.model import Array, Loss, Map, Model, RecordType, TypeReference, Union
 from stele.testing.format_material import Material, fail
 
 __all__ = ["AbilityChecks"]
@@ -24,7 +24,7 @@ class AbilityChecks:
 
     def test_models(self) -> None:
         """A readable format turns a schema into a closed model, always the same, and explains each loss."""
-        if isinstance(self.material.format, Readable):
+        if isinstance(self.material.format, ToModel):
             fail(
                 f"{name}: {fault}"
                 for name, model, losses in _models(self.material)
@@ -39,7 +39,7 @@ class AbilityChecks:
     def test_models_become_schemas(self) -> None:
         """What a writable format makes of a model is a schema that its own strict parser accepts."""
         schemas = self.material.format
-        if isinstance(schemas, Writable) and isinstance(schemas, Readable):
+        if isinstance(schemas, FromModel) and isinstance(schemas, ToModel):
             for name, model, _ in _models(self.material):
                 try:
                     text, losses = schemas.from_model(model)
@@ -65,7 +65,7 @@ class AbilityChecks:
     def test_outlines(self) -> None:
         """An outline names every declaration once, with texts only, the same for the printed schema."""
         schemas = self.material.format
-        if isinstance(schemas, Outlined):
+        if isinstance(schemas, HasOutline):
             for sample, parsed in self.material.trials:
                 nodes = schemas.outline(parsed)
                 fail(f"{sample.id}: {fault}" for fault in _outline_faults(nodes))
@@ -86,10 +86,10 @@ def _loose_ends(model: Model) -> Iterator[str]:
     """Names the model uses and does not declare, and declarations under another name than their own."""
     yield from (f"{name} is declared as {one.name}" for name, one in model.types.items() if one.name != name)
     stack: list[Any] = [model.root]
-    stack += [part.type for one in model.types.values() if isinstance(one, Record) for part in one.fields]
+    stack += [part.type for one in model.types.values() if isinstance(one, RecordType) for part in one.fields]
     while stack:
         match stack.pop():
-            case Named(name) if name not in model.types:
+            case TypeReference(name) if name not in model.types:
                 yield f"{name} is used and not declared"
             case Array(items=inner) | Map(values=inner):
                 stack.append(inner)
@@ -105,7 +105,7 @@ def _is_advice(finding: Finding, rules: Any) -> bool:
     return finding.rule in rules and not finding.breaks and len(finding.why) > 10 and len(finding.fix) > 5
 
 
-def _outline_faults(nodes: list[Node]) -> Iterator[str]:
+def _outline_faults(nodes: list[OutlineNode]) -> Iterator[str]:
     seen: set[str] = set()
     for node in nodes:
         if node.path in seen:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from stele.core.findings import Finding
 from stele.core.ports import Format, Parsed
-from stele.core.rulesets import split
+from stele.core.rulesets import split_ruleset
 from stele.errors import MalformedSchema
 from stele.formats import rulesets
 from stele.testing.format_cases import Case, lines, pairs
@@ -99,7 +99,7 @@ class Material:
 
     def ruleset_of(self, case: Case) -> str | None:
         """The ruleset that judges a line; None when it is an example only, or of a ruleset nobody knows."""
-        if case.ruleset in ("", *self.format.rulesets, *(split(name)[0] for name in self.format.rulesets)):
+        if case.ruleset in ("", *self.format.rulesets, *(split_ruleset(name)[0] for name in self.format.rulesets)):
             return case.ruleset
         return self.judged_by.get(case.ruleset) or None
 
@@ -107,7 +107,7 @@ class Material:
         """The findings of a ruleset by its full or bare name ('': the default), as a registry asks for them."""
         if not ruleset:
             return self.format.check(reader, writer)
-        return rulesets.check(self.format, reader, writer, rulesets.newest(self.format, ruleset))
+        return rulesets.run_ruleset(self.format, reader, writer, rulesets.newest_ruleset(self.format, ruleset))
 
     def parse(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
         """The document, read as leniently as what an older registry let in; each only once."""

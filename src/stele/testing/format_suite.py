@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stele.errors import SteleError
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 from stele.testing.format_ability_checks import AbilityChecks
 from stele.testing.format_cases import Case, lines, pairs
 from stele.testing.format_data_checks import DataChecks, HostileChecks
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     console = Console()
     try:
-        found = catalogue.get(options.name)
+        found = get_format(options.name)
         judged_by = dict(judge.split("=", 1) for judge in options.judge)
         material = Material.read(
             found, options.cases, judged_by=judged_by, **({"at_most": 10**9} if options.all else {})

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from stele.core.findings import Finding, Level
-from stele.core.ports import Field, Form
+from stele.core.findings import Finding, Severity
+from stele.core.ports import Field, TextForm
 from stele.errors import MalformedSchema, UnknownRuleset, UnresolvedReference
-from stele.formats.rulesets import newest
+from stele.formats.rulesets import newest_ruleset
 from stele.testing.format_cases import Case, pairs
 from stele.testing.format_material import Material, fail
 
@@ -101,7 +101,7 @@ class TextChecks:
                 fail(
                     f"{case.id}: text {number} differs from the schema"
                     for number, other in enumerate(others, 1)
-                    if schemas.canonical(other, Form.NORMALIZED) != schemas.canonical(first, Form.NORMALIZED)
+                    if schemas.canonical(other, TextForm.NORMALIZED) != schemas.canonical(first, TextForm.NORMALIZED)
                     or schemas.fingerprints(other) != schemas.fingerprints(first)
                 )
 
@@ -109,7 +109,7 @@ class TextChecks:
         """Digests have their size; md5 and sha256 are those of the CANONICAL text."""
         for sample, parsed in self.material.trials:
             digests = dict(self.material.format.fingerprints(parsed))
-            text = self.material.format.canonical(parsed, Form.CANONICAL)
+            text = self.material.format.canonical(parsed, TextForm.CANONICAL)
             fail([] if digests else [f"{sample.id}: no fingerprint"])
             fail(
                 f"{sample.id}: {kind} is no digest of the CANONICAL form"
@@ -184,7 +184,7 @@ class VerdictChecks:
             for pair in pairs(case):
                 sides = [self.material.parse(side, case.reference_texts) for side in pair]
                 verdict = self._breaks(sides, ruleset)
-                for form in (Form.PRINTED, Form.NORMALIZED):
+                for form in (TextForm.PRINTED, TextForm.NORMALIZED):
                     texts = [schemas.canonical(side, form) for side in sides]
                     printed = [self.material.parse(text, case.reference_texts) for text in texts]
                     fail([] if self._breaks(printed, ruleset) is verdict else [f"{case.id}: {form.value} differs"])
@@ -194,7 +194,7 @@ class VerdictChecks:
         schemas = self.material.format
         for ruleset in schemas.rulesets:
             for sample, parsed in self.material.trials:
-                again = schemas.parse(schemas.canonical(parsed, Form.PRINTED), sample.references)
+                again = schemas.parse(schemas.canonical(parsed, TextForm.PRINTED), sample.references)
                 for sides in ([parsed, parsed], [parsed, again], [again, parsed]):
                     fail([f"{sample.id}: breaks itself under {ruleset}"] if self._breaks(sides, ruleset) else [])
 
@@ -210,8 +210,8 @@ class VerdictChecks:
             fail([f"check answers for the ruleset {name!r}"])
         if schemas.rulesets:
             for case in self._asked():
-                same = self._findings(case, "") == self._findings(case, newest(schemas))
-                fail([] if same else [f"{case.id}: the default differs from {newest(schemas)}"])
+                same = self._findings(case, "") == self._findings(case, newest_ruleset(schemas))
+                fail([] if same else [f"{case.id}: the default differs from {newest_ruleset(schemas)}"])
 
     def _asked(self) -> list[Case]:
         cases = [case for case in self.material.judged if case.compatible is not None and case.compiles]
@@ -236,7 +236,7 @@ def describe(schemas: Any, parsed: Any) -> dict[str, Any]:
         "type_name": parsed.type_name,
         "fields": schemas.fields(parsed),
         "fingerprints": dict(schemas.fingerprints(parsed)),
-        **{form.value: schemas.canonical(parsed, form) for form in Form},
+        **{form.value: schemas.canonical(parsed, form) for form in TextForm},
     }
 
 
@@ -263,9 +263,9 @@ def _acceptance(schemas: Any, case: Case) -> Iterator[str]:
         yield f"{case.id} ({case.note}): accepted"
 
 
-def _reprinted(material: Material, parsed: Any, references: Any) -> Iterator[tuple[Form, Form]]:
+def _reprinted(material: Material, parsed: Any, references: Any) -> Iterator[tuple[TextForm, TextForm]]:
     """Pairs of forms where the text in the first, parsed, has another text in the second than the original."""
-    schemas, forms = material.format, list(Form)
+    schemas, forms = material.format, list(TextForm)
     for number, form in enumerate(forms):
         text = schemas.canonical(parsed, form)
         try:
@@ -282,7 +282,7 @@ def _canonical_faults(material: Material, case: Case) -> Iterator[str]:
         return
     parsed = material.parse(case.text, case.reference_texts)
     if case.canonical is not None:
-        text = material.format.canonical(parsed, Form.CANONICAL).decode()
+        text = material.format.canonical(parsed, TextForm.CANONICAL).decode()
         if text != case.canonical:
             yield f"{case.id}: canonical form {text}"
     expected = {kind: bytes.fromhex(digest) for kind, digest in case.fingerprints.items()}
@@ -307,7 +307,7 @@ def _is_complete(found: Finding) -> bool:
         isinstance(found, Finding)
         and bool(_RULE.match(found.rule))
         and isinstance(found.path, str)
-        and isinstance(found.level, Level)
+        and isinstance(found.level, Severity)
         and len(found.why) > 10
         and len(found.fix) > 5
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from stele.core.ports import Entry, Log
+from stele.core.ports import Log, LogEntry
 from stele.testing.log_worker import Report, record_of
 
 __all__ = ["Crew", "Member", "Verdict", "examine", "read_all"]
@@ -121,9 +121,9 @@ class Crew:
         return kills
 
 
-async def read_all(log: Log, limit: int = 1000) -> list[Entry]:
+async def read_all(log: Log, limit: int = 1000) -> list[LogEntry]:
     """Every record of the log. Raises AssertionError when the sequence is not 1, 2, 3 …"""
-    entries: list[Entry] = []
+    entries: list[LogEntry] = []
     while more := await log.tail(len(entries), limit):
         entries += more
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1)), "the log has gaps"

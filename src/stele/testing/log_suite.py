@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import pytest
 import pytest_asyncio
 
-from stele.core.ports import Entry, Log
+from stele.core.ports import Log, LogEntry
 from stele.errors import StoreError
 from stele.testing.log_crew import read_all
 
@@ -77,7 +77,12 @@ class LogConformance:
         assert await log.append(0, [b"a"])
         assert await log.append(1, [b"b", b"c"])
         assert await log.append(3, [b"d"])
-        assert list(await log.tail(0, 10)) == [Entry(1, b"a"), Entry(2, b"b"), Entry(3, b"c"), Entry(4, b"d")]
+        assert list(await log.tail(0, 10)) == [
+            LogEntry(1, b"a"),
+            LogEntry(2, b"b"),
+            LogEntry(3, b"c"),
+            LogEntry(4, b"d"),
+        ]
         assert await log.head() == 4
 
     @pytest.mark.parametrize("expected", [-1, 0, 1, 3, 4, 2**40])

@@ -1,6 +1,6 @@
 """Avro single-object encoding: C3 01 | Rabin fingerprint of the schema, 8 bytes little-endian | payload.
 
-Source: Apache Avro specification 1.12, "Single-object encoding". Fingerprints are handled here as `Format.fingerprints`
+Source: docs/protocols/avro.md#single-object-encoding. Fingerprints are handled here as `Format.fingerprints`
 gives them (kind `rabin`, 8 bytes big-endian); only on the wire are they turned round.
 """
 

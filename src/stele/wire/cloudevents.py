@@ -4,7 +4,7 @@ Binary mode keeps the data bare and the attributes in the headers of the message
 `ce-dataschema` over HTTP); structured mode is one JSON document, data inside, under the content type
 `application/cloudevents+json`. Data in a structured event are a JSON value in `data`, or base64 in `data_base64`.
 
-Source: CloudEvents specification 1.0.2, its JSON event format, and its Kafka and HTTP protocol bindings.
+Source: docs/protocols/cloudevents.md.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ A reader looks at the header first and takes either magic byte in either place, 
 Message indexes say which message of a Protobuf file the payload is: a count and then that many positions, outermost
 message first, all as zig-zag varints. The commonest list, `[0]`, is written as the single byte 00; `02 00` is read too.
 
-Source: reference notes on the Confluent API, section 7; checked byte for byte against confluent-kafka (tests/interop).
+Source: docs/protocols/confluent.md#wire-format. Checked byte for byte against confluent-kafka (tests/interop).
 """
 
 from __future__ import annotations

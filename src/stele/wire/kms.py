@@ -5,6 +5,8 @@ service (KMS). `open_key` finds the driver of a KMS by its type in the entry poi
 `local-kms`, derives its key from a secret and is meant for tests and small set-ups.
 
 Nothing here puts a secret or a data key into a message.
+
+Source: docs/protocols/data-rules.md#encryption.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ serialized datum after the codec; Protobuf has no message indexes, since the enc
 
 Writers in Java may compress more of a buffer than they filled, so a decompressed payload may end with zero bytes.
 
-Source: reference notes on Pravega's schema registry, section 4; for Snappy its format description.
+Source: docs/protocols/pravega.md#wire-format.
 """
 
 from __future__ import annotations

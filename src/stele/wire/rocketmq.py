@@ -6,7 +6,7 @@
 A record id is the id of a schema with the version in its low 14 bits; readers of other registries have to know the
 subject too, as theirs look at the version alone. There is no magic byte: which of the two it is, a reader has to know.
 
-Source: reference notes on rocketmq-schema-registry, section 3.
+Source: docs/protocols/rocketmq.md#wire-format.
 """
 
 from __future__ import annotations

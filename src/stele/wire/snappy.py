@@ -3,7 +3,7 @@
 A block is the length of what it makes as a varint, then elements: literals, and copies of what came out before. Written
 for single data of a few kilobytes; whoever has megabytes wants a native library.
 
-Source: the format description in google/snappy.
+Source: docs/protocols/pravega.md#snappy.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pytest
 from stele.apis.cncf import CncfOptions, application
 from stele.apis.cncf.access import Permission
 from stele.errors import Unauthenticated
-from stele.server.front import App, Front, Mount
+from stele.server.dispatch import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.service.access import Authenticator, Headers, Principal, anyone
 from stele.service.registry import Registry

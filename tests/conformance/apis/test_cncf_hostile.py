@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stele.apis.cncf import CncfOptions, application
-from stele.server.front import Front, Mount
+from stele.server.dispatch import Front, Mount
 from stele.server.metrics import Metrics
 from stele.service.registry import Registry
 from stele.storage import open_log

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from stele.apis.confluent import ConfluentOptions, application
 from stele.apis.confluent.options import Profile
-from stele.server.front import Front, Mount
+from stele.server.dispatch import Front, Mount
 from stele.server.metrics import Metrics
 from stele.service.registry import Registry
 from stele.storage import open_log

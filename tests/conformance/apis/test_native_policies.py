@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from stele.core.commands import AdoptRulesets, CreateSubject, SetMode, SubjectDefaults
-from stele.core.model import REGISTRY, Mode, SubjectKey
+from stele.core.model import REGISTRY_LEVEL, Mode, SubjectKey
 from stele.core.policy import ALLOW_ANY
 from stele.server.dialects import build_front
 from stele.server.metrics import Metrics
@@ -169,7 +169,7 @@ async def test_refused(name: str, body: Any, kind: str, client: httpx.AsyncClien
 
 async def test_read_only(registry: Registry, client: httpx.AsyncClient) -> None:
     """A level that is read-only keeps its policy."""
-    await registry.execute(SetMode(REGISTRY, Mode.READONLY))
+    await registry.execute(SetMode(REGISTRY_LEVEL, Mode.READONLY))
     assert (await put(client, "a", 403, policy=DENY))["error"]["kind"] == "read_only"
     assert (await show(client, "a"))["name"] == "BACKWARD"
 

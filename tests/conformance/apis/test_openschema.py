@@ -11,7 +11,7 @@ import pytest
 
 from stele.apis.openschema import MEDIA_TYPE, OpenSchemaOptions, application
 from stele.server.dialects import build_front
-from stele.server.front import App, Front, Mount
+from stele.server.dispatch import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry

@@ -15,7 +15,7 @@ import pytest
 from stele.apis.pravega import PravegaOptions, application
 from stele.apis.pravega.access import Permission
 from stele.errors import Unauthenticated
-from stele.server.front import App, Front, Mount
+from stele.server.dispatch import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.service.access import Authenticator, Headers, Principal, anyone
 from stele.service.registry import Registry

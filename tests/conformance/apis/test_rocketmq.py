@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from stele.apis.rocketmq import application
-from stele.core.commands import Check, ClearMode, Register, SetMode
+from stele.core.commands import ClearMode, CompatibilityCheck, RegisterSchema, SetMode
 from stele.core.decide.register import document_of
-from stele.core.model import Level, Mode, SubjectKey
+from stele.core.model import Mode, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES
 from stele.server.app import Server
-from stele.server.front import App, Front, Mount
+from stele.server.dispatch import App, Front, Mount
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
@@ -120,18 +120,18 @@ async def test_04_transitivity(policy: str, store: str, client: httpx.AsyncClien
 @pytest.mark.asyncio(loop_scope="module")
 async def test_14_the_last_version_is_16383(store: str, registry: Registry, client: httpx.AsyncClient) -> None:
     """14: a version beyond 14 bits is refused: its record id would be that of another schema's version."""
-    level, key = Level("", "s"), SubjectKey("", "s")
+    level, key = SettingsLevel("", "s"), SubjectKey("", "s")
     await registry.execute(SetMode(level, Mode.IMPORT))
     for number in (16382, 16383):
         document = document_of(b'{"type":"fixed","name":"F","size":%d}' % number, "avro")
-        await registry.execute(Register(key, document, ordinal=number, gid=number))
+        await registry.execute(RegisterSchema(key, document, version_number=number, schema_id=number))
     await registry.execute(ClearMode(level))
     answer = await client.get(f"{ROOT}/subject/s/schema")
     assert answer.json()["recordId"] & 0x3FFF == answer.json()["version"] == 16383
     answer = await client.put(f"{ROOT}/subject/s/schema/s", json={"schemaIdl": record("a")})
     assert (answer.status_code, answer.json()["status"]) == (400, 40001)
     assert "16383" in answer.json()["message"]
-    await registry.execute(Register(key, document_of(b'"int"', "avro"), check=Check.SKIP))
+    await registry.execute(RegisterSchema(key, document_of(b'"int"', "avro"), check=CompatibilityCheck.SKIP))
     rows = (await client.get(f"{ROOT}/subject/s/schema/versions")).json()
     assert [(row["version"], row["recordId"] is None) for row in rows] == [
         (16382, False),

@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 
 from stele.core.commands import ChangeSettings
-from stele.core.model import Level
-from stele.core.policy import ALL, DENY_ALL, LATEST, Extent, Policy, Reach
+from stele.core.model import SettingsLevel
+from stele.core.policy import ALL_VERSIONS, DENY_ALL, LATEST_VERSION, Policy, RangeKind, VersionRange
 from stele.server.dialects import build_front
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
@@ -178,17 +178,17 @@ async def test_policies_hold_everywhere(client: httpx.AsyncClient) -> None:
     [
         (DENY_ALL, "FULL_TRANSITIVE", {"kind": "deny_all", "backward": "none", "forward": "none", "checkers": []}),
         (
-            Policy(backward=Extent(Reach.SINCE, 2)),
+            Policy(backward=VersionRange(RangeKind.SINCE, 2)),
             "BACKWARD_TRANSITIVE",
             {"kind": "directional", "backward": "since:2", "forward": "none", "checkers": []},
         ),
         (
-            Policy(backward=LATEST, forward=ALL),
+            Policy(backward=LATEST_VERSION, forward=ALL_VERSIONS),
             "FULL_TRANSITIVE",
             {"kind": "directional", "backward": "latest", "forward": "all", "checkers": []},
         ),
         (
-            Policy(backward=LATEST, checkers=("lint",)),
+            Policy(backward=LATEST_VERSION, validators=("lint",)),
             "BACKWARD",
             {"kind": "directional", "backward": "latest", "forward": "none", "checkers": ["lint"]},
         ),
@@ -199,7 +199,7 @@ async def test_policies_without_a_name(
 ) -> None:
     """What no level says is shown as the nearest stricter one, with the exact policy beside it; a level replaces it."""
     await send(client, "POST", f"{ROOT}/subject/t/schema/s", {"schemaIdl": A1})
-    await registry.execute(ChangeSettings(Level("", "s"), {"policy": policy}))
+    await registry.execute(ChangeSettings(SettingsLevel("", "s"), {"policy": policy}))
     told = {"compatibility": level, "steleCompatibility": exact}
     assert await get(client, "/openschema/config/s") == told
     assert told.items() <= (await get(client, "/openschema/subjects/s")).items()

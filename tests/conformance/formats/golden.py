@@ -19,8 +19,9 @@ from format_cases import published
 
 from stele.core.findings import Verdict
 from stele.errors import SteleError
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
 from stele.formats.jsonschema.containment.prover import PROVER
+from stele.formats.registry import get_format
 
 FOLDER = Path(__file__).parent / "verdicts"
 FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
@@ -48,8 +49,8 @@ def written(format_name: str) -> Verdicts:
 
 def computed(format_name: str) -> Verdicts:
     """What the rules say today."""
-    fmt = catalogue.get(format_name)
-    names = rulesets.installed(fmt)
+    fmt = get_format(format_name)
+    names = rulesets.installed_rulesets(fmt)
     patience, PROVER._deadline = PROVER._deadline, _PATIENCE
     try:
         said = {
@@ -78,13 +79,13 @@ def _pairs(format_name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _said(format_name: str, ruleset: str, reader: str, writer: str) -> str:
-    fmt = catalogue.get(format_name)
+    fmt = get_format(format_name)
     try:
         sides = [fmt.parse(text.encode(), {}, strict=False) for text in (reader, writer)]
         findings = fmt.check(*sides, ruleset)
     except SteleError as error:
         return f"! {type(error).__name__}"
-    return " ".join([_SIGNS[Verdict.of(findings)], *sorted({finding.rule for finding in findings})])
+    return " ".join([_SIGNS[Verdict.from_findings(findings)], *sorted({finding.rule for finding in findings})])
 
 
 def write(format_name: str, verdicts: Verdicts) -> None:
@@ -108,11 +109,14 @@ def complaint(format_name: str, before: Verdicts, now: Verdicts) -> str:
         return (
             f"{format_name} lost {', '.join(gone)}: registries that judge by them would refuse every write. Keep them."
         )
-    default, known = rulesets.split(before.rulesets[0])[0], {rulesets.split(name)[0] for name in before.rulesets}
-    if rulesets.split(now.rulesets[0])[0] != default:
+    default, known = (
+        rulesets.split_ruleset(before.rulesets[0])[0],
+        {rulesets.split_ruleset(name)[0] for name in before.rulesets},
+    )
+    if rulesets.split_ruleset(now.rulesets[0])[0] != default:
         return f"the default ruleset of {format_name} is {default} for ever: list it first"
-    added = [name for name in now.rulesets if rulesets.split(name)[0] not in known]
-    if early := [name for name in added if rulesets.split(name)[1] == rulesets.FIRST]:
+    added = [name for name in now.rulesets if rulesets.split_ruleset(name)[0] not in known]
+    if early := [name for name in added if rulesets.split_ruleset(name)[1] == rulesets.FIRST]:
         return (
             f"{', '.join(early)} joins {format_name} later than others: start at @2, so that settings which named it "
             "when it was unknown are refused with a clear error instead of being judged otherwise than before"
@@ -122,8 +126,8 @@ def complaint(format_name: str, before: Verdicts, now: Verdicts) -> str:
         return ""
     shown = "\n".join(f"  {ruleset}, {name}: {before.said[name, ruleset]}  ->  {now.said[name, ruleset]}"
                       for name, ruleset in changed[:10])  # fmt: skip
-    name, version = rulesets.split(changed[0][1])
-    following = rulesets.joined(name, (version or rulesets.FIRST) + 1)
+    name, version = rulesets.split_ruleset(changed[0][1])
+    following = rulesets.join_ruleset(name, (version or rulesets.FIRST) + 1)
     return (
         f"{len(changed)} verdicts of {format_name} changed:\n{shown}\nRegistries rely on them. Put the new rules "
         f"beside the old ones as {following} in the format's RULESETS, leave {changed[0][1]} as it was, and run "

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from stele.errors import CannotConvert, MalformedSchema
-from stele.formats import catalogue
-from stele.formats.abilities import Writable
+from stele.formats.capabilities import FromModel
 from stele.formats.conversion.model import Loss
+from stele.formats.registry import get_format, list_formats
 
 CASES = Path(__file__).parent / "cases"
 FORMATS = ("avro", "json", "protobuf", "thrift", "xsd")
@@ -30,8 +30,8 @@ def sources(name: str) -> list[str]:
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_schema_of_the_cases_converts(name: str) -> None:
     """A schema without any type of data says so; every other one ends as a schema of each language that is written."""
-    source = catalogue.get(name)
-    targets = [fmt for fmt in map(catalogue.get, catalogue.names()) if isinstance(fmt, Writable)]
+    source = get_format(name)
+    targets = [fmt for fmt in map(get_format, list_formats()) if isinstance(fmt, FromModel)]
     assert len(targets) == 3
     converted = 0
     for text in sources(name):

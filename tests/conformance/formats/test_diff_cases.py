@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from stele.errors import MalformedSchema
-from stele.formats import catalogue
-from stele.formats.rulesets import installed, split
+from stele.formats.registry import get_format
+from stele.formats.rulesets import installed_rulesets, split_ruleset
 from stele.service.check import Candidate, CheckRequest, NamedText, check
 from stele.service.diff import DiffRequest, diff
 from stele.testing.format_cases import Case
@@ -32,7 +32,7 @@ def versions(case: Case) -> Iterator[Versions]:
     """The pairs of a case; a ruleset of somebody else's gives way to the default."""
     if case.compatible is None or case.new is None:
         return
-    known = {split(name)[0] for name in installed(catalogue.get(case.format))}
+    known = {split_ruleset(name)[0] for name in installed_rulesets(get_format(case.format))}
     references = tuple(NamedText(name, text) for name, text in case.references.items())
     for old in case.history or (case.old or "",):
         candidates = [Candidate(text, references) for text in (old, case.new)]

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from format_cases import CASES, OWN, published
 
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 from stele.testing.format_suite import FormatConformance, Material
 
 AT_MOST = 20
@@ -16,7 +16,7 @@ AT_MOST = 20
 
 class TestAvro(FormatConformance):
     material = Material.read(
-        catalogue.get("avro"),
+        get_format("avro"),
         [CASES, OWN],
         at_most=AT_MOST,
         broken={"apache-avro-ruby-0008": "bytes may hold more digits than the reader's decimal has room for"},
@@ -25,7 +25,7 @@ class TestAvro(FormatConformance):
 
 class TestJsonSchema(FormatConformance):
     material = Material.read(
-        catalogue.get("json"),
+        get_format("json"),
         [CASES, OWN],
         at_most=AT_MOST,
         data_rulesets=["containment"],
@@ -33,19 +33,19 @@ class TestJsonSchema(FormatConformance):
 
 
 class TestProtobuf(FormatConformance):
-    material = Material.read(catalogue.get("protobuf"), [CASES, OWN], at_most=AT_MOST)
+    material = Material.read(get_format("protobuf"), [CASES, OWN], at_most=AT_MOST)
 
 
 class TestThrift(FormatConformance):
-    material = Material.read(catalogue.get("thrift"), [CASES, OWN], at_most=AT_MOST)
+    material = Material.read(get_format("thrift"), [CASES, OWN], at_most=AT_MOST)
 
 
 class TestXsd(FormatConformance):
-    material = Material.read(catalogue.get("xsd"), [CASES, OWN], at_most=AT_MOST)
+    material = Material.read(get_format("xsd"), [CASES, OWN], at_most=AT_MOST)
 
 
 class TestOpaque(FormatConformance):
-    material = Material.read(catalogue.get("opaque"), [OWN])
+    material = Material.read(get_format("opaque"), [OWN])
 
 
 def test_every_format_is_here() -> None:

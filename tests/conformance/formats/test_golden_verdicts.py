@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from golden import FOLDER, FORMATS, Verdicts, complaint, computed, written
 
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format, list_formats
 
 _WRITTEN = Verdicts(("a@1", "b@1"), {("p", "a@1"): "+ | +", ("p", "b@1"): "- X | +"})
 
@@ -20,7 +21,7 @@ def test_no_verdict_changed(name: str) -> None:
 
 def test_every_format_that_compares_is_written_down() -> None:
     """No built-in format is left out, and no file is nearly empty."""
-    comparing = {name for name in catalogue.names() if rulesets.default(catalogue.get(name))}
+    comparing = {name for name in list_formats() if rulesets.default_ruleset(get_format(name))}
     assert set(FORMATS) <= comparing
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(FORMATS)
     assert {name: len(written(name).said) > 70 for name in FORMATS} == dict.fromkeys(FORMATS, True)

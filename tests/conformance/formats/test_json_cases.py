@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from format_cases import case_id, published, uncontested
 
-from stele.core.findings import Level
+from stele.core.findings import Severity
 from stele.errors import MalformedSchema
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.testing.format_cases import Case, pairs
@@ -58,7 +58,7 @@ def contained(case: Case) -> bool | None:
         for reader, writer in pairs(case)
         for finding in JSON_SCHEMA.check(JSON_SCHEMA.parse(reader, {}), JSON_SCHEMA.parse(writer, {}), "containment")
     ]
-    if any(finding.level is Level.ERROR for finding in found):
+    if any(finding.level is Severity.ERROR for finding in found):
         return False
     return None if found else True
 

@@ -12,7 +12,7 @@ from tests.property.tongues.asking import Ask, Differs, Reply, Request
 
 from stele.core.ports import Log
 from stele.server.dialects import build_front
-from stele.server.front import App
+from stele.server.dispatch import App
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry

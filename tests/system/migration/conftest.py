@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from stele.server.logs import configure_logs
+from stele.server.log_config import configure_logs
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from tests.unit.migrate.samples import dump, row
 
 from stele.client import Retry, SchemaRegistryClient
 from stele.migrate import source, target
-from stele.migrate.beside import Beside, Dek, Kek
+from stele.migrate.beside import Beside, MigratedDek, MigratedKek
 from stele.migrate.compare import Kind, compare
-from stele.migrate.model import Config
+from stele.protocol.confluent import Config
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_what_is_there_already_stays(there: Box) -> None:
     assert target.apply(TWO, there.client) == []
     assert target.plan(TWO, there.client).differences == ()
     play(there.http, [Step("PUT", "/config", {"compatibility": "NONE"}), register("s", '"string"')])
-    left = target.plan(replace(TWO, configs={"": Config("NONE")}), there.client)
+    left = target.plan(replace(TWO, configs={"": Config(compatibility_level="NONE")}), there.client)
     assert [(row.kind, row.version) for row in left.differences] == [(Kind.EXTRA, 3)]
 
 
@@ -116,7 +116,11 @@ def test_closed_doors_are_opened(there: Box) -> None:
         Step("PUT", "/mode/:.__GLOBAL:", {"mode": "READONLY_OVERRIDE"}),
     ]
     play(there.http, closing)
-    wanted = replace(TWO, configs={"s": Config("FULL", alias="other"), "": Config("NONE")}, modes={"s": "IMPORT"})
+    wanted = replace(
+        TWO,
+        configs={"s": Config(compatibility_level="FULL", alias="other"), "": Config(compatibility_level="NONE")},
+        modes={"s": "IMPORT"},
+    )
     assert target.apply(wanted, there.client) == []
     assert target.plan(wanted, there.client).differences == ()
     assert [row.subject for row in source.read(there.client).versions] == ["s", "s"]
@@ -163,7 +167,9 @@ MANY = dump(*(row(f"s{place}", 1, place, record(f"R{place}", "a"), deleted=place
 def test_an_import_that_is_cut_off_can_be_finished(there: Box, writes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the target goes away, the error says what is left open, and the next run does only what is missing."""
     monkeypatch.setattr(target, "CHUNK", 1)
-    wanted = replace(MANY, configs={"": Config("FULL")}, modes={"s1": "READONLY"}, max_ids={".": 30})
+    wanted = replace(
+        MANY, configs={"": Config(compatibility_level="FULL")}, modes={"s1": "READONLY"}, max_ids={".": 30}
+    )
     dying = SchemaRegistryClient("http://x", transport=_Dying(there, writes), retry=Retry(rounds=1))
     with pytest.raises(target.Unfinished, match="Run the same import again"):
         target.apply(wanted, dying)
@@ -189,7 +195,9 @@ class _Plain(httpx.BaseTransport):
         return self._registry.transport.handle_request(request)
 
 
-KEYS = Beside((Kek("k", "x", "1", kms_props={"a": "b"}, ts=5),), (Dek("k", "s1", 3, "AES256_GCM", "AAAA", ts=6),))
+KEYS = Beside(
+    (MigratedKek("k", "x", "1", kms_props={"a": "b"}, ts=5),), (MigratedDek("k", "s1", 3, "AES256_GCM", "AAAA", ts=6),)
+)
 
 
 @pytest.mark.parametrize("status", [404, 405])

@@ -149,7 +149,7 @@ def test_awaited() -> None:
             )
             await serialize({"id": 1}, topic="orders")
             (found,) = await client.associations("orders", "lkc-2", types=["value"])
-            assert found == Association("other", "orders", association_type="value")
+            assert found == Association("other", resource_name="orders", association_type="value")
 
     asyncio.run(write())
     assert list(registry.subjects) == ["other"]

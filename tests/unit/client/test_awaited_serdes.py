@@ -16,7 +16,7 @@ from tests.unit.client.rules.registry import RuledRegistry
 from tests.unit.client.rules.test_encrypt import CONFIG, VALUE, registry_with
 from tests.unit.client.test_serdes import ORDER, ORDER_2, PERSON, PROTO, Registry
 
-from stele.client import AsyncSchemaRegistryClient, Retry, SchemaRegistryClient, SchemaSnapshot
+from stele.client import AsyncSchemaRegistryClient, Retry, Rule, RuleSet, SchemaRegistryClient, SchemaSnapshot
 from stele.client.serdes import (
     AsyncDeserializer,
     AsyncSerializer,
@@ -31,7 +31,6 @@ from stele.client.serdes import (
     Rules,
 )
 from stele.client.serdes.rules import RuleContext, RuleExecutor
-from stele.client.types import Rule, RuleSet
 from stele.errors import ContentNotFound, EncodeError, InvalidRequest
 
 

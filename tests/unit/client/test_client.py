@@ -25,7 +25,7 @@ from stele.client import (
     SchemaRegistryClient,
     SubjectVersion,
 )
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 
 Answer = tuple[int, Any] | tuple[int, Any, Mapping[str, str]] | Exception
 
@@ -113,8 +113,8 @@ def test_settings_have_one_name(script: Script) -> None:
     script.say("PUT /config", (200, {"compatibility": "NONE"}))
     script.say("PUT /mode", (200, {"mode": "READONLY"}))
     with script.client() as client:
-        assert client.config() == Config(compatibility="FULL", normalize=True)
-        assert client.set_config("NONE") == Config(compatibility="NONE")
+        assert client.config() == Config(compatibility_level="FULL", normalize=True)
+        assert client.set_config("NONE") == Config(compatibility_level="NONE")
         assert client.set_mode("READONLY") == "READONLY"
 
 
@@ -145,7 +145,7 @@ def test_check_gives_findings(script: Script) -> None:
     script.say("POST /api/check", (200, {"compatible": True, "findings": [finding]}))
     result = script.client().check("avro", "{}", [])
     assert result.compatible
-    assert result.findings == (Finding("R", "/fields/0", why="because", level=Level.WARNING),)
+    assert result.findings == (Finding("R", "/fields/0", why="because", level=Severity.WARNING),)
 
 
 def test_names_reach_the_server_encoded_once(script: Script) -> None:

@@ -24,10 +24,10 @@ def failure(status: int, code: int, **more: Any) -> Failure:
         (404, 40401, errors.SubjectNotFound),
         (404, 40402, errors.VersionNotFound),
         (404, 40403, errors.ContentNotFound),
-        (404, 40404, errors.AlreadyRetired),
-        (404, 40405, errors.NotRetired),
-        (404, 40406, errors.AlreadyRetired),
-        (404, 40407, errors.NotRetired),
+        (404, 40404, errors.AlreadySoftDeleted),
+        (404, 40405, errors.NotSoftDeleted),
+        (404, 40406, errors.AlreadySoftDeleted),
+        (404, 40407, errors.NotSoftDeleted),
         (404, 40408, errors.SettingNotFound),
         (404, 40409, errors.SettingNotFound),
         (404, 40410, errors.BindingNotFound),
@@ -68,7 +68,7 @@ def test_code_chooses_the_class(status: int, code: int, kind: type[errors.SteleE
 def test_domain_attributes_come_from_the_request() -> None:
     """What the library's own errors carry, the client's carry too."""
     error = response_error(failure(404, 40407, subject="s", version="3"))
-    assert isinstance(error, errors.NotRetired)
+    assert isinstance(error, errors.NotSoftDeleted)
     assert (error.subject, error.version) == ("s", 3)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.client import (
-    ConfigUpdate,
+    ConfigUpdateRequest,
     Metadata,
     Older,
     ReferenceText,
@@ -161,7 +161,8 @@ def test_registration_body_in_full() -> None:
 def test_config_updates_tell_clearing_from_leaving() -> None:
     """None clears a setting, silence keeps it, a bare word is the level."""
     assert body(settings.set_config("FULL")) == {"compatibility": "FULL"}
-    assert body(settings.set_config(ConfigUpdate(alias=None, normalize=True))) == {"alias": None, "normalize": True}
+    change = settings.set_config(ConfigUpdateRequest(alias=None, normalize=True))
+    assert body(change) == {"alias": None, "normalize": True}
 
 
 def test_mode_removal_says_null() -> None:

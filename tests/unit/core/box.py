@@ -6,27 +6,27 @@ import hashlib
 from collections.abc import Callable
 
 from stele.core import commands as cmd
+from stele.core.compatibility_requests import CompatibilityRequest, VerdictsRequired
 from stele.core.decide import decide
-from stele.core.events import Event, Record, Stamp
+from stele.core.events import Event, EventMetadata, LogRecord
 from stele.core.findings import Finding
 from stele.core.fold import fold_record
-from stele.core.model import Document, Reference, SubjectKey
-from stele.core.questions import Question, Undecided
+from stele.core.model import Reference, SchemaDocument, SubjectKey
 from stele.core.state import State
 
 S = SubjectKey("", "s")
 T = SubjectKey("", "t")
 
 
-def doc(text: str, format_name: str = "avro", type_name: str = "", **digests: bytes) -> Document:
+def doc(text: str, format_name: str = "avro", type_name: str = "", **digests: bytes) -> SchemaDocument:
     """A document of that text."""
     raw = text.encode()
-    return Document(raw, hashlib.sha256(raw).digest(), format_name, type_name, digests)
+    return SchemaDocument(raw, hashlib.sha256(raw).digest(), format_name, type_name, digests)
 
 
 def to(key: SubjectKey, ordinal: int = 1, name: str = "r") -> Reference:
     """A reference."""
-    return Reference(name, key.space, key.name, ordinal)
+    return Reference(name, key.namespace, key.name, ordinal)
 
 
 class Box:
@@ -41,50 +41,50 @@ class Box:
     def do(self, command: cmd.Command, actor: str = "") -> cmd.Outcome:
         """Decide, fold, and answer; raises what deciding raises."""
         seq = self.state.seq + 1
-        stamp = Stamp(seq.to_bytes(16, "big"), 1000 + seq, actor)
-        verdicts: dict[Question, tuple[Finding, ...]] = {}
+        stamp = EventMetadata(seq.to_bytes(16, "big"), 1000 + seq, actor)
+        verdicts: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
         while True:
             try:
                 decision = decide(self.state, command, stamp, verdicts)
                 break
-            except Undecided as undecided:
+            except VerdictsRequired as undecided:
                 for question in undecided.questions:
                     verdicts[question] = self._answer(question, command)
         self.events = decision.events
         if decision.events:
-            fold_record(self.state, seq, Record(stamp, decision.events))
+            fold_record(self.state, seq, LogRecord(stamp, decision.events))
         return decision.outcome
 
     def register(self, key: SubjectKey, text: str, *references: Reference, **more: object) -> cmd.Registration:
         """Register a text; more are members of `Register`."""
-        outcome = self.do(cmd.Register(key, doc(text), references, **more))  # type: ignore[arg-type]  # test shorthand
+        outcome = self.do(cmd.RegisterSchema(key, doc(text), references, **more))  # type: ignore[arg-type]  # test shorthand
         assert isinstance(outcome, cmd.Registration)
         return outcome
 
     def retire(self, key: SubjectKey, ordinal: int | None = None) -> None:
         """Soft-delete one version, or all."""
-        self._delete(key, ordinal, cmd.Removal.RETIRE)
+        self._delete(key, ordinal, cmd.DeleteMode.SOFT)
 
     def purge(self, key: SubjectKey, ordinal: int | None = None) -> None:
         """Delete for good, in both steps."""
         self.retire(key, ordinal)
-        self._delete(key, ordinal, cmd.Removal.PURGE)
+        self._delete(key, ordinal, cmd.DeleteMode.HARD)
 
     def close(self, key: SubjectKey) -> None:
         """End the incarnation."""
-        self._delete(key, None, cmd.Removal.CLOSE)
+        self._delete(key, None, cmd.DeleteMode.END_INCARNATION)
 
     def ordinals(self, key: SubjectKey) -> list[int]:
         """Every number the subject holds, whatever its life."""
-        subject = self.state.subject(key)
-        return [] if subject is None else [row.ordinal for row in subject.versions]
+        subject = self.state.find_subject(key)
+        return [] if subject is None else [row.version_number for row in subject.versions]
 
-    def _delete(self, key: SubjectKey, ordinal: int | None, removal: cmd.Removal) -> None:
+    def _delete(self, key: SubjectKey, ordinal: int | None, removal: cmd.DeleteMode) -> None:
         self.do(cmd.DeleteSubject(key, removal) if ordinal is None else cmd.DeleteVersion(key, ordinal, removal))
 
-    def _answer(self, question: Question, command: cmd.Command) -> tuple[Finding, ...]:
-        texts = {sha: self.state.text(content) for sha, content in self.state.contents.items()}
-        if isinstance(command, cmd.Register) and command.document is not None:
+    def _answer(self, question: CompatibilityRequest, command: cmd.Command) -> tuple[Finding, ...]:
+        texts = {sha: self.state.get_text(content) for sha, content in self.state.contents.items()}
+        if isinstance(command, cmd.RegisterSchema) and command.document is not None:
             texts[command.document.sha] = command.document.text
         reader, writer = texts[question.reader.sha], texts[question.writer.sha]
         self.asked.append((reader.decode(), writer.decode(), question.ruleset))

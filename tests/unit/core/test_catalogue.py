@@ -8,8 +8,16 @@ from tests.unit.core.box import Box, S, T
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.commands import AddCodec, AssignEncoding, Bind, CreateSpace, CreateSubject, DeleteSpace, SubjectDefaults
-from stele.core.model import Binding, Level, Mode, Numbering, Scope, SubjectKey
+from stele.core.commands import (
+    AddBinding,
+    AddCodec,
+    AssignEncoding,
+    CreateNamespace,
+    CreateSubject,
+    DeleteNamespace,
+    SubjectDefaults,
+)
+from stele.core.model import Binding, ComparisonScope, Mode, Numbering, SettingsLevel, SubjectKey
 from stele.core.policy import DENY_ALL, POLICIES
 from stele.errors import (
     AlreadyExists,
@@ -18,10 +26,10 @@ from stele.errors import (
     EncodingNotFound,
     InvalidName,
     InvalidRequest,
+    NamespaceNotFound,
     NotEmpty,
     PreconditionFailed,
     ReadOnly,
-    SpaceNotFound,
     SubjectNotFound,
     VersionNotFound,
 )
@@ -31,7 +39,7 @@ CTX = SubjectKey("ctx", "s")
 
 def shown(box: Box) -> list[str]:
     """Names of the spaces a list shows."""
-    return [space.name for space in queries.shown_spaces(box.state)]
+    return [space.name for space in queries.visible_namespaces(box.state)]
 
 
 # --- spaces ---------------------------------------------------------------------------------------------------------
@@ -40,19 +48,19 @@ def shown(box: Box) -> list[str]:
 def test_a_space_is_created_once_and_replaced_on_request() -> None:
     """A second creation is an error; with replace it describes the space anew."""
     box = Box()
-    box.do(CreateSpace("ctx", description="one"))
+    box.do(CreateNamespace("ctx", description="one"))
     assert shown(box) == ["", "ctx"]
     with pytest.raises(AlreadyExists):
-        box.do(CreateSpace("ctx"))
-    box.do(CreateSpace("ctx", replace=True, description="two", labels={"l": "1"}))
-    space = box.state.space("ctx")
+        box.do(CreateNamespace("ctx"))
+    box.do(CreateNamespace("ctx", replace=True, description="two", labels={"l": "1"}))
+    space = box.state.find_namespace("ctx")
     assert space is not None
     assert (space.description, space.labels, space.epoch) == ("two", {"l": "1"}, 2)
 
 
 def test_a_space_is_shown_from_its_first_subject_on() -> None:
     """Registering or creating a subject makes its space visible; the default one always is."""
-    for command in (CreateSubject(CTX), cmd.Register(CTX, None)):
+    for command in (CreateSubject(CTX), cmd.RegisterSchema(CTX, None)):
         box = Box()
         assert shown(box) == [""]
         if isinstance(command, CreateSubject):
@@ -68,14 +76,14 @@ def test_only_an_empty_space_can_be_deleted() -> None:
     box.register(CTX, "a")
     box.retire(CTX)
     with pytest.raises(NotEmpty):
-        box.do(DeleteSpace("ctx"))
-    box.do(cmd.DeleteSubject(CTX, cmd.Removal.PURGE))
-    box.do(DeleteSpace("ctx"))
+        box.do(DeleteNamespace("ctx"))
+    box.do(cmd.DeleteSubject(CTX, cmd.DeleteMode.HARD))
+    box.do(DeleteNamespace("ctx"))
     assert shown(box) == [""]
-    with pytest.raises(SpaceNotFound):
-        box.do(DeleteSpace("ctx"))
+    with pytest.raises(NamespaceNotFound):
+        box.do(DeleteNamespace("ctx"))
     with pytest.raises(NotEmpty):
-        box.do(DeleteSpace(""))
+        box.do(DeleteNamespace(""))
 
 
 def test_a_deleted_space_never_gives_an_id_twice() -> None:
@@ -83,32 +91,32 @@ def test_a_deleted_space_never_gives_an_id_twice() -> None:
     box = Box()
     box.register(CTX, "a")
     box.register(CTX, "b")
-    box.do(cmd.ChangeSettings(Level("ctx"), {"policy": DENY_ALL}))
+    box.do(cmd.ChangeSettings(SettingsLevel("ctx"), {"policy": DENY_ALL}))
     box.close(CTX)
-    box.do(DeleteSpace("ctx"))
-    assert box.state.settings_at(Level("ctx")) is None
-    assert box.state.text(queries.schema(box.state, "ctx", 1).content) == b"a"
+    box.do(DeleteNamespace("ctx"))
+    assert box.state.settings_at(SettingsLevel("ctx")) is None
+    assert box.state.get_text(queries.get_schema_entry(box.state, "ctx", 1).content) == b"a"
     again = box.register(CTX, "c")
-    assert (again.ordinal, again.gid) == (1, 3)
-    subject = box.state.subject(CTX)
+    assert (again.version_number, again.schema_id) == (1, 3)
+    subject = box.state.find_subject(CTX)
     assert subject is not None
     assert subject.incarnation == 2
 
 
 def test_a_deleted_space_can_be_created_again() -> None:
     """By its own command or by a first subject: it is shown, and new."""
-    for again in (CreateSpace("ctx"), CreateSubject(CTX)):
+    for again in (CreateNamespace("ctx"), CreateSubject(CTX)):
         box = Box()
-        box.do(CreateSpace("ctx", description="old"))
-        box.do(DeleteSpace("ctx"))
+        box.do(CreateNamespace("ctx", description="old"))
+        box.do(DeleteNamespace("ctx"))
         assert shown(box) == [""]
         box.do(again)
         assert shown(box) == ["", "ctx"]
-        space = box.state.space("ctx")
+        space = box.state.find_namespace("ctx")
         assert space is not None
         assert (space.description, space.hidden) == ("", False)
         assert space.at == 1000 + box.state.seq
-        box.do(CreateSpace("ctx", replace=True))
+        box.do(CreateNamespace("ctx", replace=True))
 
 
 # --- subjects -------------------------------------------------------------------------------------------------------
@@ -117,12 +125,16 @@ def test_a_deleted_space_can_be_created_again() -> None:
 def test_a_created_subject_keeps_what_its_dialect_says() -> None:
     """Numbering, scope, policy and format are fixed at creation; a second creation is an error."""
     box = Box()
-    defaults = SubjectDefaults(Numbering.NEVER_REUSE, Scope.LANE, DENY_ALL, "avro")
-    box.do(CreateSubject(S, defaults, description="d", labels={"l": "1"}, ext={"x": 1}))
-    subject = box.state.subject(S)
+    defaults = SubjectDefaults(Numbering.NEVER_REUSE, ComparisonScope.SCHEMA_KIND, DENY_ALL, "avro")
+    box.do(CreateSubject(S, defaults, description="d", labels={"l": "1"}, dialect_data={"x": 1}))
+    subject = box.state.find_subject(S)
     assert subject is not None
-    assert (subject.numbering, subject.scope, subject.default_policy) == (Numbering.NEVER_REUSE, Scope.LANE, DENY_ALL)
-    assert (subject.format, subject.description, subject.ext) == ("avro", "d", {"x": 1})
+    assert (subject.numbering, subject.comparison_scope, subject.default_policy) == (
+        Numbering.NEVER_REUSE,
+        ComparisonScope.SCHEMA_KIND,
+        DENY_ALL,
+    )
+    assert (subject.format, subject.description, subject.dialect_data) == ("avro", "d", {"x": 1})
     with pytest.raises(AlreadyExists):
         box.do(CreateSubject(S))
     box.register(S, "a", defaults=SubjectDefaults(Numbering.CONTINUE))
@@ -133,19 +145,19 @@ def test_an_empty_subject_has_no_versions_to_read() -> None:
     """It exists, but no list of subjects with versions shows it."""
     box = Box()
     box.do(CreateSubject(S))
-    assert queries.subjects(box.state, box.state.spaces.values()) == []
+    assert queries.list_subjects(box.state, box.state.namespaces.values()) == []
     with pytest.raises(SubjectNotFound):
-        queries.version(box.state, S, None)
-    assert box.register(S, "a").ordinal == 1
+        queries.get_version(box.state, S, None)
+    assert box.register(S, "a").version_number == 1
 
 
 def test_the_policy_of_a_creation_is_younger_than_the_settings() -> None:
     """Settings may precede their subject: a policy among them gives way to the one the subject is created with."""
     box = Box()
-    box.do(cmd.ChangeSettings(Level(*S), {"policy": POLICIES["FULL"], "normalize": True}))
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": POLICIES["FULL"], "normalize": True}))
     box.do(cmd.CreateSubject(S, SubjectDefaults(policy=DENY_ALL)))
     assert queries.policy_for(box.state, S) == DENY_ALL
-    assert queries.settings_for(box.state, Level(*S)).normalize
+    assert queries.settings_for(box.state, SettingsLevel(*S)).normalize
 
 
 def test_changing_a_subject_replaces_its_description() -> None:
@@ -158,7 +170,7 @@ def test_changing_a_subject_replaces_its_description() -> None:
         box.do(cmd.ChangeSubject(S, default_version=2))
     box.do(cmd.ChangeSubject(S, "d", {"l": "1"}, default_version=1))
     box.do(cmd.ChangeSubject(S, "e"))
-    subject = box.state.subject(S)
+    subject = box.state.find_subject(S)
     assert subject is not None
     assert (subject.description, subject.labels, subject.default_version) == ("e", None, None)
 
@@ -175,7 +187,7 @@ def test_a_codec_is_added_once() -> None:
     assert box.events == ()
     with pytest.raises(AlreadyExists):
         box.do(AddCodec(S, "gzip"))
-    subject = box.state.subject(S)
+    subject = box.state.find_subject(S)
     assert subject is not None
     assert subject.codecs == {"gzip": {"level": "9"}}
 
@@ -187,9 +199,9 @@ def test_a_pair_of_version_and_codec_has_one_encoding_for_ever() -> None:
     box.register(S, "b")
     box.do(AddCodec(S, "gzip"))
     asked = [(2, "gzip"), (1, ""), (2, "gzip"), (2, ""), (1, "")]
-    assert [box.do(AssignEncoding(S, *pair)) for pair in asked] == [cmd.Encoded(n) for n in (1, 2, 1, 3, 2)]
-    version, codec = queries.encoding(box.state, S, 1)
-    assert (version.ordinal, codec) == (2, "gzip")
+    assert [box.do(AssignEncoding(S, *pair)) for pair in asked] == [cmd.EncodingOutcome(n) for n in (1, 2, 1, 3, 2)]
+    version, codec = queries.get_encoding(box.state, S, 1)
+    assert (version.version_number, codec) == (2, "gzip")
     with pytest.raises(CodecNotFound):
         box.do(AssignEncoding(S, 1, "snappy"))
     with pytest.raises(VersionNotFound):
@@ -206,8 +218,8 @@ def test_a_retired_version_keeps_its_encodings_and_gets_none() -> None:
     box.do(AddCodec(S, "gzip"))
     box.do(AssignEncoding(S, 2))
     box.retire(S, 2)
-    assert box.do(AssignEncoding(S, 2)) == cmd.Encoded(1)
-    assert queries.encoding(box.state, S, 1)[0].ordinal == 2
+    assert box.do(AssignEncoding(S, 2)) == cmd.EncodingOutcome(1)
+    assert queries.get_encoding(box.state, S, 1)[0].version_number == 2
     with pytest.raises(VersionNotFound):
         box.do(AssignEncoding(S, 2, "gzip"))
 
@@ -219,11 +231,11 @@ def test_an_encoding_is_never_redirected() -> None:
     box.register(S, "b")
     box.do(AssignEncoding(S, 2))
     box.purge(S, 2)
-    assert box.register(S, "c").ordinal == 2
+    assert box.register(S, "c").version_number == 2
     with pytest.raises(EncodingNotFound, match="purged"):
-        queries.encoding(box.state, S, 1)
-    assert box.do(AssignEncoding(S, 2)) == cmd.Encoded(2)
-    assert box.state.text(queries.encoding(box.state, S, 2)[0].content) == b"c"
+        queries.get_encoding(box.state, S, 1)
+    assert box.do(AssignEncoding(S, 2)) == cmd.EncodingOutcome(2)
+    assert box.state.get_text(queries.get_encoding(box.state, S, 2)[0].content) == b"c"
 
 
 def test_unknown_encodings_are_not_found() -> None:
@@ -232,9 +244,9 @@ def test_unknown_encodings_are_not_found() -> None:
     box.register(S, "a")
     for number in (0, -1, 1):
         with pytest.raises(EncodingNotFound):
-            queries.encoding(box.state, S, number)
+            queries.get_encoding(box.state, S, number)
     with pytest.raises(SubjectNotFound):
-        queries.encoding(box.state, T, 1)
+        queries.get_encoding(box.state, T, 1)
 
 
 # --- bindings -------------------------------------------------------------------------------------------------------
@@ -250,35 +262,35 @@ def test_a_resource_is_bound_to_one_subject_at_a_time() -> None:
     box = Box()
     box.register(S, "a")
     box.register(T, "a")
-    box.do(Bind(binding(S)))
-    box.do(Bind(binding(S)))
+    box.do(AddBinding(binding(S)))
+    box.do(AddBinding(binding(S)))
     assert box.events == ()
-    box.do(Bind(binding(T, 1)))
+    box.do(AddBinding(binding(T, 1)))
     assert box.state.bindings == {binding(T).key: binding(T, 1)}
-    box.do(cmd.Unbind(binding(T).key))
+    box.do(cmd.RemoveBinding(binding(T).key))
     with pytest.raises(BindingNotFound):
-        box.do(cmd.Unbind(binding(T).key))
+        box.do(cmd.RemoveBinding(binding(T).key))
 
 
 def test_a_binding_needs_its_subject_and_version() -> None:
     """What does not exist cannot be bound to."""
     box = Box()
     with pytest.raises(SubjectNotFound):
-        box.do(Bind(binding(S)))
+        box.do(AddBinding(binding(S)))
     box.register(S, "a")
     with pytest.raises(VersionNotFound):
-        box.do(Bind(binding(S, 2)))
+        box.do(AddBinding(binding(S, 2)))
 
 
 def test_a_frozen_binding_does_not_move() -> None:
     """It can be repeated and ended, not changed."""
     box = Box()
     box.register(S, "a")
-    box.do(Bind(binding(S, frozen=True)))
-    box.do(Bind(binding(S, frozen=True)))
+    box.do(AddBinding(binding(S, frozen=True)))
+    box.do(AddBinding(binding(S, frozen=True)))
     with pytest.raises(InvalidRequest):
-        box.do(Bind(binding(S, 1)))
-    box.do(cmd.Unbind(binding(S).key))
+        box.do(AddBinding(binding(S, 1)))
+    box.do(cmd.RemoveBinding(binding(S).key))
 
 
 def test_a_registration_binds_what_it_makes() -> None:
@@ -288,10 +300,10 @@ def test_a_registration_binds_what_it_makes() -> None:
     box.register(S, "a", bindings=(binding,))
     assert len(box.events) == 3
     bound = queries.bindings_of(box.state, [S])
-    assert [(row.resource, row.ordinal) for row in bound] == [("t", 1)]
+    assert [(row.resource, row.version_number) for row in bound] == [("t", 1)]
     box.register(S, "b", bindings=(replace(binding, resource="u"),))
     box.register(S, "a", bindings=(replace(binding, resource="w"),))
-    assert {(row.resource, row.ordinal) for row in queries.bindings_of(box.state, [S])} == {("t", 1), ("u", 2)}
+    assert {(row.resource, row.version_number) for row in queries.bindings_of(box.state, [S])} == {("t", 1), ("u", 2)}
     with pytest.raises(InvalidName):
         box.register(S, "c", bindings=(replace(binding, resource="\0"),))
     assert box.ordinals(S) == [1, 2]
@@ -304,13 +316,13 @@ def test_bindings_change_together_on_what_was_seen() -> None:
     box.register(T, "a")
     one, two = Binding("c", "topic", "t", "value", S, resource_id="1"), Binding("c", "topic", "t", "key", S)
     other = Binding("d", "topic", "u", "value", S)
-    box.do(cmd.ChangeBindings((one, two), seen=frozenset()))
+    box.do(cmd.ChangeBindings((one, two), expected=frozenset()))
     assert box.state.bindings == {one.key: one, two.key: two}
     with pytest.raises(PreconditionFailed):
-        box.do(cmd.ChangeBindings((other,), seen=frozenset()))
+        box.do(cmd.ChangeBindings((other,), expected=frozenset()))
     moved = Binding("e", "topic", "v", "value", T, resource_id="1")
     with pytest.raises(PreconditionFailed):
-        box.do(cmd.ChangeBindings((moved,), seen=frozenset()))
+        box.do(cmd.ChangeBindings((moved,), expected=frozenset()))
     with pytest.raises(BindingNotFound):
         box.do(cmd.ChangeBindings((other,), (other.key,)))
     assert other.key not in box.state.bindings
@@ -326,12 +338,15 @@ def test_deletions_on_what_was_seen_bound() -> None:
     """A deletion that says which bindings it knows of is refused when there are others."""
     box = Box()
     box.register(S, "a")
-    box.do(Bind(binding(S)))
-    for command in (cmd.DeleteSubject(S, seen=frozenset()), cmd.DeleteVersion(S, 1, seen=frozenset())):
+    box.do(AddBinding(binding(S)))
+    for command in (
+        cmd.DeleteSubject(S, expected_bindings=frozenset()),
+        cmd.DeleteVersion(S, 1, expected_bindings=frozenset()),
+    ):
         with pytest.raises(PreconditionFailed):
             box.do(command)
-    box.do(cmd.DeleteVersion(S, 1, seen=frozenset({binding(S)})))
-    box.do(cmd.DeleteSubject(S, cmd.Removal.PURGE, frozenset({binding(S)})))
+    box.do(cmd.DeleteVersion(S, 1, expected_bindings=frozenset({binding(S)})))
+    box.do(cmd.DeleteSubject(S, cmd.DeleteMode.HARD, frozenset({binding(S)})))
     assert box.state.bindings == {}
 
 
@@ -359,21 +374,21 @@ def test_read_only_stops_every_command_that_writes() -> None:
     box.register(S, "a")
     box.do(AddCodec(S, "gzip"))
     box.do(AssignEncoding(S, 1))
-    box.do(Bind(binding(S)))
-    box.do(cmd.SetMode(Level(), Mode.READONLY))
+    box.do(AddBinding(binding(S)))
+    box.do(cmd.SetMode(SettingsLevel(), Mode.READONLY))
     refused: list[cmd.Command] = [
-        CreateSpace("ctx"),
+        CreateNamespace("ctx"),
         CreateSubject(T),
         cmd.ChangeSubject(S),
         AddCodec(S, "snappy"),
         AssignEncoding(S, 1, "gzip"),
-        Bind(binding(S, 1)),
-        cmd.Unbind(binding(S).key),
+        AddBinding(binding(S, 1)),
+        cmd.RemoveBinding(binding(S).key),
         cmd.ChangeItems("keys", {("a",): b"1"}),
     ]
     for command in refused:
         with pytest.raises(ReadOnly):
             box.do(command)
-    for command in (AddCodec(S, "gzip"), AssignEncoding(S, 1), Bind(binding(S))):
+    for command in (AddCodec(S, "gzip"), AssignEncoding(S, 1), AddBinding(binding(S))):
         box.do(command)
         assert box.events == ()

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from stele.core import events as ev
-from stele.core.events import Record, Stamp, decode_record, encode_record, print_record, read_record, redact
-from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.model import Binding, Level, Mode, Numbering, Reference, Scope, Settings, SubjectKey
-from stele.core.policy import BACKWARD, DENY_ALL, Extent, Policy, Reach
+from stele.core.events import (
+    EventMetadata,
+    LogRecord,
+    decode_record,
+    encode_record,
+    print_record,
+    read_record,
+    redact_texts,
+)
+from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.model import Binding, ComparisonScope, Mode, Numbering, Reference, Settings, SettingsLevel, SubjectKey
+from stele.core.policy import BACKWARD, DENY_ALL, Policy, RangeKind, VersionRange
 
 KEY = SubjectKey("ö", "s")
-FULL = ev.Registered(
+FULL = ev.VersionRegistered(
     key=KEY,
     uid=bytes(16),
-    ordinal=3,
-    lane_version=2,
-    gid=9,
+    version_number=3,
+    kind_version=2,
+    schema_id=9,
     sha=bytes(32),
     format="avro",
     type="a.B",
@@ -26,34 +38,34 @@ FULL = ev.Registered(
     references=(Reference("r", "", "t", 1),),
     metadata=Metadata(tags={"p": ("PII",)}, properties={"k": "v"}, sensitive=("k",)),
     rule_set=RuleSet(domain_rules=(Rule(name="a", type="CEL"),)),
-    policy=Policy(backward=Extent(Reach.SINCE, 2), checkers=("c",)),
+    policy=Policy(backward=VersionRange(RangeKind.SINCE, 2), validators=("c",)),
     replaces=(1,),
     description="d",
     labels={"l": "1"},
     media_type="m",
     origin_uri="u",
     ancestor=2,
-    ext={"cncf": {"x": [1, None]}},
+    dialect_data={"cncf": {"x": [1, None]}},
     at=7,
 )
 EVENTS: tuple[ev.Event, ...] = (
-    ev.SpaceCreated("ö", "avro", "d", {"l": "1"}, {"x": 1}),
-    ev.SpaceChanged("ö"),
-    ev.SpaceDeleted("ö"),
-    ev.SubjectCreated(KEY, bytes(16), 1, 2, Numbering.NEVER_REUSE, Scope.LANE, DENY_ALL, "avro"),
+    ev.NamespaceCreated("ö", "avro", "d", {"l": "1"}, {"x": 1}),
+    ev.NamespaceChanged("ö"),
+    ev.NamespaceDeleted("ö"),
+    ev.SubjectCreated(KEY, bytes(16), 1, 2, Numbering.NEVER_REUSE, ComparisonScope.SCHEMA_KIND, DENY_ALL, "avro"),
     ev.SubjectChanged(KEY, default_version=3),
-    ev.SubjectClosed(KEY),
+    ev.IncarnationEnded(KEY),
     FULL,
-    ev.Registered(KEY, bytes(16), 1, 1, 1, bytes(32), "avro"),
-    ev.VersionsRetired(KEY, (1, 2)),
+    ev.VersionRegistered(KEY, bytes(16), 1, 1, 1, bytes(32), "avro"),
+    ev.VersionsSoftDeleted(KEY, (1, 2)),
     ev.VersionsPurged(KEY, (1,)),
-    ev.SettingsChanged(Level("ö"), Settings(policy=BACKWARD, normalize=False, ext={"a": 1})),
-    ev.SettingsChanged(Level()),
-    ev.ModeChanged(Level("ö", "s"), Mode.READONLY_OVERRIDE),
+    ev.SettingsChanged(SettingsLevel("ö"), Settings(policy=BACKWARD, normalize=False, dialect_data={"a": 1})),
+    ev.SettingsChanged(SettingsLevel()),
+    ev.ModeChanged(SettingsLevel("ö", "s"), Mode.READONLY_OVERRIDE),
     ev.CodecAdded(KEY, "gzip", {"level": "9"}),
     ev.EncodingAssigned(KEY, 1, bytes(16), "gzip"),
-    ev.Bound(Binding("c", "topic", "t", "value", KEY, 2, "STRONG", frozen=True)),
-    ev.Unbound(("c", "topic", "t", "value")),
+    ev.BindingAdded(Binding("c", "topic", "t", "value", KEY, 2, "STRONG", frozen=True)),
+    ev.BindingRemoved(("c", "topic", "t", "value")),
     ev.RulesetAdopted("avro", "confluent", 2),
     ev.ItemsChanged("keys", ((("a", "ö"), b"{}"), (("b",), None))),
 )
@@ -67,7 +79,7 @@ def test_all_kinds_of_events_are_tried() -> None:
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_a_record_comes_back(event: ev.Event) -> None:
     """Every event with every member is read as it was written, types included."""
-    record = Record(Stamp(bytes(16), 5, "ann", "api"), (event, event))
+    record = LogRecord(EventMetadata(bytes(16), 5, "ann", "api"), (event, event))
     back = decode_record(encode_record(record))
     assert back == record
     assert type(back.events[0]) is type(event)
@@ -76,7 +88,7 @@ def test_a_record_comes_back(event: ev.Event) -> None:
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_a_record_comes_back_from_json(event: ev.Event) -> None:
     """As a line of JSON every event says the same, in one line, and what a later version added is not passed over."""
-    record = Record(Stamp(bytes(16), 5, "ann", "api"), (event, event))
+    record = LogRecord(EventMetadata(bytes(16), 5, "ann", "api"), (event, event))
     line = print_record(record)
     assert b"\n" not in line
     assert read_record(line) == record
@@ -86,9 +98,28 @@ def test_a_record_comes_back_from_json(event: ev.Event) -> None:
             read_record(more)
 
 
+STORED = json.loads((Path(__file__).parent / "stored_records.json").read_text(encoding="utf-8"))
+"""The events above, one to a record, as release 0.1.0 wrote them: bytes in base64, and as a line of JSON."""
+
+
+@pytest.mark.parametrize(
+    ("event", "stored"), list(zip(EVENTS, STORED, strict=True)), ids=lambda each: type(each).__name__
+)
+def test_stored_names_never_change(event: ev.Event, stored: dict[str, str]) -> None:
+    """What an earlier release wrote is read with the same meaning, and the same is written today.
+
+    Whoever renames a class, a member or a value keeps its stored name: docs/adr/0011-stored-names-stay.md.
+    """
+    record = LogRecord(EventMetadata(bytes(16), 5, "ann", "api"), (event,))
+    data = base64.b64decode(stored["record"])
+    assert decode_record(data) == record
+    assert encode_record(record) == data
+    assert print_record(record) == stored["line"].encode()
+
+
 def test_members_with_their_default_are_not_written() -> None:
     """A plain registration carries only what it must."""
-    record = Record(Stamp(bytes(16), 5), (ev.Registered(KEY, bytes(16), 1, 1, 1, bytes(32), "avro"),))
+    record = LogRecord(EventMetadata(bytes(16), 5), (ev.VersionRegistered(KEY, bytes(16), 1, 1, 1, bytes(32), "avro"),))
     written = msgspec.msgpack.decode(encode_record(record))
     assert set(written["stamp"]) == {"uid", "at"}
     wanted = {"event", "key", "uid", "ordinal", "lane_version", "gid", "sha", "format"}
@@ -97,7 +128,7 @@ def test_members_with_their_default_are_not_written() -> None:
 
 def test_members_of_a_later_version_are_ignored() -> None:
     """A record written by a newer program with more members is still read."""
-    written = msgspec.msgpack.decode(encode_record(Record(Stamp(bytes(16), 5), (FULL,))))
+    written = msgspec.msgpack.decode(encode_record(LogRecord(EventMetadata(bytes(16), 5), (FULL,))))
     written["later"] = 1
     written["stamp"]["trace"] = "x"
     written["events"][0]["more"] = {"a": 1}
@@ -114,8 +145,8 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 def test_redacting_takes_the_text_and_nothing_else() -> None:
     """Only texts of the named contents go; numbers, order and other texts stay."""
     other = msgspec.structs.replace(FULL, sha=b"o" * 32, text=b"kept")
-    record = Record(Stamp(bytes(16), 5), (EVENTS[3], FULL, other))
-    redacted = redact(record, frozenset({FULL.sha}))
+    record = LogRecord(EventMetadata(bytes(16), 5), (EVENTS[3], FULL, other))
+    redacted = redact_texts(record, frozenset({FULL.sha}))
     assert redacted.events == (EVENTS[3], msgspec.structs.replace(FULL, text=None), other)
-    assert redacted.stamp == record.stamp
+    assert redacted.metadata == record.metadata
     assert b"kept" in encode_record(redacted)

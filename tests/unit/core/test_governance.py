@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stele.core.governance import Metadata, Rule, RuleSet, merge_metadata, merge_rule_sets
+from stele.core.metadata import Metadata, Rule, RuleSet, merge_metadata, merge_rule_sets
 from stele.errors import InvalidRuleSet
 
 GOOD = Rule(name="mask_it-1", type="CEL")

@@ -7,17 +7,17 @@ from tests.unit.core.box import Box, S, T, doc, to
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.commands import Check, DeleteSubject, DeleteVersion, Removal, SubjectDefaults
-from stele.core.events import Registered, SubjectClosed, Unbound
-from stele.core.model import Binding, Level, Life, Mode, Numbering, SubjectKey
+from stele.core.commands import CompatibilityCheck, DeleteMode, DeleteSubject, DeleteVersion, SubjectDefaults
+from stele.core.events import BindingRemoved, IncarnationEnded, VersionRegistered
+from stele.core.model import Binding, Mode, Numbering, SettingsLevel, SubjectKey, VersionState
 from stele.core.policy import ALLOW_ANY
 from stele.errors import (
-    AlreadyRetired,
+    AlreadySoftDeleted,
     ContentNotFound,
     EncodingNotFound,
     InUse,
     InvalidRequest,
-    NotRetired,
+    NotSoftDeleted,
     PreconditionFailed,
     ReadOnly,
     SubjectNotFound,
@@ -42,66 +42,66 @@ def test_a_retired_version_is_hidden_but_readable_by_id() -> None:
     """It is in no list, not the latest, not found by number; its id and uid still give its text."""
     box = filled()
     box.retire(S, 3)
-    newest = queries.latest(box.state.subject(S))
+    newest = queries.latest_version(box.state.find_subject(S))
     assert newest is not None
-    assert newest.ordinal == 2
-    assert [row.ordinal for row in queries.versions(box.state.subject(S))] == [1, 2]
+    assert newest.version_number == 2
+    assert [row.version_number for row in queries.list_versions(box.state.find_subject(S))] == [1, 2]
     with pytest.raises(VersionNotFound):
-        queries.version(box.state, S, 3)
-    assert queries.version(box.state, S, 3, queries.KEPT).life is Life.RETIRED
-    assert box.state.text(queries.schema(box.state, "", 3).content) == b"v3"
+        queries.get_version(box.state, S, 3)
+    assert queries.get_version(box.state, S, 3, queries.ACTIVE_OR_SOFT_DELETED).state is VersionState.SOFT_DELETED
+    assert box.state.get_text(queries.get_schema_entry(box.state, "", 3).content) == b"v3"
 
 
 def test_a_wholly_retired_subject_is_in_no_list() -> None:
     """A subject counts as deleted only when all its versions are."""
     box = filled(2)
     box.retire(S, 1)
-    assert len(queries.subjects(box.state, box.state.spaces.values())) == 1
+    assert len(queries.list_subjects(box.state, box.state.namespaces.values())) == 1
     box.retire(S, 2)
-    assert queries.subjects(box.state, box.state.spaces.values()) == []
-    assert len(queries.subjects(box.state, box.state.spaces.values(), queries.RETIRED)) == 1
+    assert queries.list_subjects(box.state, box.state.namespaces.values()) == []
+    assert len(queries.list_subjects(box.state, box.state.namespaces.values(), queries.SOFT_DELETED_ONLY)) == 1
 
 
 def test_steps_out_of_order_are_told_apart() -> None:
     """Twice soft, hard before soft, and what never was each have their own error."""
     box = filled(2)
-    with pytest.raises(NotRetired):
-        box.do(DeleteVersion(S, 1, Removal.PURGE))
-    with pytest.raises(NotRetired):
-        box.do(DeleteSubject(S, Removal.PURGE))
-    with pytest.raises(NotRetired):
-        box.do(DeleteVersion(S, None, Removal.PURGE))
+    with pytest.raises(NotSoftDeleted):
+        box.do(DeleteVersion(S, 1, DeleteMode.HARD))
+    with pytest.raises(NotSoftDeleted):
+        box.do(DeleteSubject(S, DeleteMode.HARD))
+    with pytest.raises(NotSoftDeleted):
+        box.do(DeleteVersion(S, None, DeleteMode.HARD))
     box.retire(S, 1)
-    with pytest.raises(AlreadyRetired):
+    with pytest.raises(AlreadySoftDeleted):
         box.retire(S, 1)
     with pytest.raises(VersionNotFound):
         box.retire(S, 9)
     box.retire(S)
-    with pytest.raises(AlreadyRetired):
+    with pytest.raises(AlreadySoftDeleted):
         box.retire(S)
     with pytest.raises(SubjectNotFound):
         box.retire(T)
     with pytest.raises(InvalidRequest):
-        box.do(DeleteVersion(S, 1, Removal.CLOSE))
+        box.do(DeleteVersion(S, 1, DeleteMode.END_INCARNATION))
 
 
 def test_deleting_tells_what_went() -> None:
     """The answer lists the ordinals that this command removed; None means the newest live one."""
     box = filled()
-    assert box.do(DeleteVersion(S, None)) == cmd.Removed((3,))
-    assert box.do(DeleteSubject(S)) == cmd.Removed((1, 2))
-    assert box.do(DeleteSubject(S, Removal.PURGE)) == cmd.Removed((1, 2, 3))
+    assert box.do(DeleteVersion(S, None)) == cmd.DeletedVersions((3,))
+    assert box.do(DeleteSubject(S)) == cmd.DeletedVersions((1, 2))
+    assert box.do(DeleteSubject(S, DeleteMode.HARD)) == cmd.DeletedVersions((1, 2, 3))
 
 
 def test_registering_again_keeps_the_id_and_takes_a_new_number() -> None:
     """The soft-deleted row of the same schema is replaced by the new version, under the same id."""
     box = filled(2)
     box.retire(S, 1)
-    again = box.register(S, "v1", check=Check.SKIP)
-    assert (again.ordinal, again.gid, again.created) == (3, 1, True)
+    again = box.register(S, "v1", check=CompatibilityCheck.SKIP)
+    assert (again.version_number, again.schema_id, again.created) == (3, 1, True)
     assert box.ordinals(S) == [2, 3]
     registered = box.events[-1]
-    assert isinstance(registered, Registered)
+    assert isinstance(registered, VersionRegistered)
     assert registered.replaces == (1,)
 
 
@@ -111,7 +111,7 @@ def test_a_retired_row_that_is_referred_to_stays() -> None:
     box.register(T, "t", to(S, 1))
     box.retire(T)
     box.retire(S, 1)
-    box.register(S, "v1", check=Check.SKIP)
+    box.register(S, "v1", check=CompatibilityCheck.SKIP)
     assert box.ordinals(S) == [1, 2, 3]
 
 
@@ -120,7 +120,7 @@ def test_retired_numbers_are_never_given_again() -> None:
     for defaults in (SubjectDefaults(), NEVER_REUSE):
         box = filled(3, defaults)
         box.retire(S)
-        assert box.register(S, "new").ordinal == 4
+        assert box.register(S, "new").version_number == 4
 
 
 # --- hard -----------------------------------------------------------------------------------------------------------
@@ -132,20 +132,20 @@ def test_purged_numbers_follow_the_rule_of_the_subject() -> None:
         box = filled(3, defaults)
         box.purge(S, 2)
         box.purge(S, 3)
-        assert box.register(S, "new", check=Check.SKIP).ordinal == expected
+        assert box.register(S, "new", check=CompatibilityCheck.SKIP).version_number == expected
 
 
 def test_a_fully_purged_subject_starts_again() -> None:
     """With the last version the subject goes, its settings and mode with it; ids go on counting."""
     box = filled(2)
-    box.do(cmd.ChangeSettings(Level(*S), {"policy": ALLOW_ANY}))
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
     box.retire(S)
-    assert box.state.settings_at(Level(*S)) is not None, "a soft delete keeps the settings"
-    box.do(DeleteSubject(S, Removal.PURGE))
-    assert box.state.subject(S) is None
-    assert box.state.settings_at(Level(*S)) is None
+    assert box.state.settings_at(SettingsLevel(*S)) is not None, "a soft delete keeps the settings"
+    box.do(DeleteSubject(S, DeleteMode.HARD))
+    assert box.state.find_subject(S) is None
+    assert box.state.settings_at(SettingsLevel(*S)) is None
     again = box.register(S, "v1")
-    assert (again.ordinal, again.gid) == (1, 3), "a purged id is not given again"
+    assert (again.version_number, again.schema_id) == (1, 3), "a purged id is not given again"
 
 
 def test_a_purged_id_is_unknown() -> None:
@@ -153,10 +153,10 @@ def test_a_purged_id_is_unknown() -> None:
     box = filled(1)
     box.register(T, "v1")
     box.purge(S)
-    assert box.state.text(queries.schema(box.state, "", 1).content) == b"v1"
+    assert box.state.get_text(queries.get_schema_entry(box.state, "", 1).content) == b"v1"
     box.purge(T)
     with pytest.raises(ContentNotFound):
-        queries.schema(box.state, "", 1)
+        queries.get_schema_entry(box.state, "", 1)
     assert box.state.contents == {}
 
 
@@ -164,11 +164,11 @@ def test_a_purged_text_leaves_memory() -> None:
     """Packed or not, the bytes of a purged content are gone, and it is listed for the log to forget."""
     for packed in (False, True):
         box = filled(1)
-        content = queries.version(box.state, S, 1).content
+        content = queries.get_version(box.state, S, 1).content
         if packed:
-            box.state.pack(rest=True)
+            box.state.pack_texts(rest=True)
         box.purge(S)
-        assert box.state.text(content) == b""
+        assert box.state.get_text(content) == b""
         assert box.state.erased == [(1, content.sha)]
 
 
@@ -176,16 +176,16 @@ def test_a_digest_finds_the_texts_that_are_left() -> None:
     """When one of two texts that print alike is purged, the digest still finds the other."""
     box = Box()
     for key, text in ((S, "a"), (T, "a ")):
-        box.do(cmd.Register(key, doc(text, print=b"p" * 32)))
-    first = queries.by_digest(box.state, "print", b"p" * 32)
+        box.do(cmd.RegisterSchema(key, doc(text, print=b"p" * 32)))
+    first = queries.find_content_by_digest(box.state, "print", b"p" * 32)
     assert first is not None
-    assert box.state.text(first) == b"a"
+    assert box.state.get_text(first) == b"a"
     box.purge(S)
-    left = queries.by_digest(box.state, "print", b"p" * 32)
+    left = queries.find_content_by_digest(box.state, "print", b"p" * 32)
     assert left is not None
-    assert box.state.text(left) == b"a "
+    assert box.state.get_text(left) == b"a "
     box.purge(T)
-    assert queries.by_digest(box.state, "print", b"p" * 32) is None
+    assert queries.find_content_by_digest(box.state, "print", b"p" * 32) is None
 
 
 # --- protection -----------------------------------------------------------------------------------------------------
@@ -195,18 +195,18 @@ def test_what_is_referred_to_cannot_go() -> None:
     """A live referrer holds its target; a retired one only against purging; without referrers it may go."""
     box = filled(1)
     box.register(T, "t", to(S, 1))
-    for removal in (Removal.RETIRE, Removal.CLOSE):
+    for removal in (DeleteMode.SOFT, DeleteMode.END_INCARNATION):
         with pytest.raises(InUse):
             box.do(DeleteSubject(S, removal))
     with pytest.raises(InUse):
         box.retire(S, 1)
     box.retire(T)
     box.retire(S)
-    for command in (DeleteSubject(S, Removal.PURGE), DeleteVersion(S, 1, Removal.PURGE)):
+    for command in (DeleteSubject(S, DeleteMode.HARD), DeleteVersion(S, 1, DeleteMode.HARD)):
         with pytest.raises(InUse):
             box.do(command)
-    box.do(DeleteSubject(T, Removal.PURGE))
-    box.do(DeleteSubject(S, Removal.PURGE))
+    box.do(DeleteSubject(T, DeleteMode.HARD))
+    box.do(DeleteSubject(S, DeleteMode.HARD))
     assert box.state.referrers == {}
 
 
@@ -217,14 +217,14 @@ def test_a_subject_may_refer_to_itself() -> None:
     with pytest.raises(InUse):
         box.retire(S, 1)
     box.purge(S)
-    assert box.state.subject(S) is None
+    assert box.state.find_subject(S) is None
 
 
 def test_read_only_subjects_lose_nothing() -> None:
     """Deleting is a write."""
     box = filled(1)
-    box.do(cmd.SetMode(Level(), Mode.READONLY))
-    for removal in (Removal.RETIRE, Removal.CLOSE):
+    box.do(cmd.SetMode(SettingsLevel(), Mode.READONLY))
+    for removal in (DeleteMode.SOFT, DeleteMode.END_INCARNATION):
         with pytest.raises(ReadOnly):
             box.do(DeleteSubject(S, removal))
     with pytest.raises(ReadOnly):
@@ -237,57 +237,57 @@ def test_read_only_subjects_lose_nothing() -> None:
 def test_closing_starts_all_counters_again() -> None:
     """The next incarnation numbers versions, lanes and encodings from 1, under another serial, without old settings."""
     box = filled(3, NEVER_REUSE)
-    box.do(cmd.ChangeSettings(Level(*S), {"policy": ALLOW_ANY}))
-    before = box.state.subject(S)
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
+    before = box.state.find_subject(S)
     assert before is not None
     box.do(cmd.AssignEncoding(S, 2))
     box.close(S)
-    assert box.state.subject(S) is None
-    assert box.state.settings_at(Level(*S)) is None
+    assert box.state.find_subject(S) is None
+    assert box.state.settings_at(SettingsLevel(*S)) is None
     outcome = box.register(S, "new", defaults=NEVER_REUSE)
-    after = box.state.subject(S)
+    after = box.state.find_subject(S)
     assert after is not None
-    assert (outcome.ordinal, outcome.gid) == (1, 4)
+    assert (outcome.version_number, outcome.schema_id) == (1, 4)
     assert (before.incarnation, after.incarnation) == (1, 2)
     assert after.serial > before.serial
-    assert box.do(cmd.AssignEncoding(S, 1)) == cmd.Encoded(1)
+    assert box.do(cmd.AssignEncoding(S, 1)) == cmd.EncodingOutcome(1)
 
 
 def test_what_a_closed_incarnation_gave_out_still_resolves() -> None:
     """Data already written can be read: by id, by uid, and by encoding unless the next incarnation gave it anew."""
     box = filled(2)
-    uid = queries.version(box.state, S, 2).uid
+    uid = queries.get_version(box.state, S, 2).uid
     box.do(cmd.AssignEncoding(S, 1))
     box.do(cmd.AssignEncoding(S, 2))
     box.close(S)
-    assert box.state.text(queries.schema(box.state, "", 2).content) == b"v2"
-    version = queries.by_uid(box.state, uid)
+    assert box.state.get_text(queries.get_schema_entry(box.state, "", 2).content) == b"v2"
+    version = queries.find_version_by_uid(box.state, uid)
     assert version is not None
-    assert version.life is Life.GONE
-    assert queries.encoding(box.state, S, 2)[0].uid == uid
+    assert version.state is VersionState.ARCHIVED
+    assert queries.get_encoding(box.state, S, 2)[0].uid == uid
     box.register(S, "new")
     box.do(cmd.AssignEncoding(S, 1))
-    assert box.state.text(queries.encoding(box.state, S, 1)[0].content) == b"new"
-    assert queries.encoding(box.state, S, 2)[0].uid == uid
+    assert box.state.get_text(queries.get_encoding(box.state, S, 1)[0].content) == b"new"
+    assert queries.get_encoding(box.state, S, 2)[0].uid == uid
     with pytest.raises(EncodingNotFound):
-        queries.encoding(box.state, S, 3)
+        queries.get_encoding(box.state, S, 3)
 
 
 def test_record_ids_outlive_what_they_were_given_to() -> None:
     """A record id names one version for ever, never one of the next incarnation; once that is purged, nothing."""
     box = filled(2)
-    first = queries.version(box.state, S, 2)
+    first = queries.get_version(box.state, S, 2)
     box.close(S)
     box.register(S, "new")
-    again = queries.version(box.state, S, 1)
-    assert queries.by_record_id(box.state, first.record_id) is first
-    assert queries.by_record_id(box.state, again.record_id) is again
+    again = queries.get_version(box.state, S, 1)
+    assert queries.get_version_by_record_id(box.state, first.record_id) is first
+    assert queries.get_version_by_record_id(box.state, again.record_id) is again
     assert first.record_id & 0x3FFF == 2
     assert first.record_id ^ 2 == first.subject.record_id != again.subject.record_id
     box.purge(S)
     for number in (again.record_id, again.subject.record_id, first.record_id | 7, -1, 2**70):
         with pytest.raises(ContentNotFound):
-            queries.by_record_id(box.state, number)
+            queries.get_version_by_record_id(box.state, number)
 
 
 def test_a_deletion_of_what_has_changed_is_refused() -> None:
@@ -295,8 +295,10 @@ def test_a_deletion_of_what_has_changed_is_refused() -> None:
     box = filled(2)
     for latest in (0, 1, 3):
         with pytest.raises(PreconditionFailed):
-            box.do(cmd.DeleteSubject(S, cmd.Removal.CLOSE, latest=latest))
-    assert box.do(cmd.DeleteSubject(S, cmd.Removal.CLOSE, latest=2)) == cmd.Removed((1, 2))
+            box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, expected_latest=latest))
+    assert box.do(cmd.DeleteSubject(S, cmd.DeleteMode.END_INCARNATION, expected_latest=2)) == cmd.DeletedVersions(
+        (1, 2)
+    )
 
 
 def test_the_same_text_after_closing_keeps_its_id() -> None:
@@ -304,7 +306,7 @@ def test_the_same_text_after_closing_keeps_its_id() -> None:
     box = filled(2)
     box.close(S)
     again = box.register(S, "v2")
-    assert (again.ordinal, again.gid, again.created) == (1, 2, True)
+    assert (again.version_number, again.schema_id, again.created) == (1, 2, True)
 
 
 def test_closing_ends_bindings_and_references() -> None:
@@ -313,9 +315,9 @@ def test_closing_ends_bindings_and_references() -> None:
     box.register(T, "t")
     box.register(S, "s", to(T))
     for topic, key in (("one", S), ("two", T)):
-        box.do(cmd.Bind(Binding("c", "topic", topic, "value", key)))
+        box.do(cmd.AddBinding(Binding("c", "topic", topic, "value", key)))
     box.close(S)
-    assert [type(event) for event in box.events] == [SubjectClosed, Unbound]
+    assert [type(event) for event in box.events] == [IncarnationEnded, BindingRemoved]
     assert [binding.resource for binding in box.state.bindings.values()] == ["two"]
     box.purge(T)
     assert box.state.bindings == {}
@@ -324,8 +326,8 @@ def test_closing_ends_bindings_and_references() -> None:
 def test_purging_ends_bindings_to_what_is_gone() -> None:
     """A binding to a purged version ends with it, one that follows the latest ends with the subject."""
     box = filled(2)
-    box.do(cmd.Bind(Binding("c", "topic", "fixed", "value", S, 2)))
-    box.do(cmd.Bind(Binding("c", "topic", "latest", "value", S)))
+    box.do(cmd.AddBinding(Binding("c", "topic", "fixed", "value", S, 2)))
+    box.do(cmd.AddBinding(Binding("c", "topic", "latest", "value", S)))
     box.purge(S, 2)
     assert [binding.resource for binding in box.state.bindings.values()] == ["latest"]
     box.purge(S)
@@ -348,7 +350,7 @@ def test_the_default_version_goes_with_its_version() -> None:
     box = filled(2)
     box.do(cmd.ChangeSubject(S, default_version=2))
     box.retire(S, 2)
-    subject = box.state.subject(S)
+    subject = box.state.find_subject(S)
     assert subject is not None
     assert subject.default_version is None
 
@@ -369,7 +371,7 @@ def test_a_closed_version_is_not_the_same_as_a_new_one() -> None:
     for text in ("one", "two", "three"):
         box.register(S, text)
     again = box.register(S, "v2")
-    assert (again.ordinal, again.gid, again.created) == (4, 2, True)
+    assert (again.version_number, again.schema_id, again.created) == (4, 2, True)
 
 
 def test_lane_numbers_follow_the_rule_of_the_subject() -> None:
@@ -377,7 +379,7 @@ def test_lane_numbers_follow_the_rule_of_the_subject() -> None:
     for defaults, expected in ((SubjectDefaults(), 1), (NEVER_REUSE, 2)):
         box = Box()
         for text, lane in (("a", "A"), ("b", "B")):
-            box.do(cmd.Register(S, doc(text, type_name=lane), check=Check.SKIP, defaults=defaults))
+            box.do(cmd.RegisterSchema(S, doc(text, type_name=lane), check=CompatibilityCheck.SKIP, defaults=defaults))
         box.purge(S, 2)
-        box.do(cmd.Register(S, doc("c", type_name="B"), check=Check.SKIP))
-        assert queries.version(box.state, S, None).lane_version == expected
+        box.do(cmd.RegisterSchema(S, doc("c", type_name="B"), check=CompatibilityCheck.SKIP))
+        assert queries.get_version(box.state, S, None).kind_version == expected

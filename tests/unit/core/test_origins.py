@@ -9,12 +9,12 @@ from tests.property.core_machine import decided, document, stamp
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.events import Record
+from stele.core.events import LogRecord
 from stele.core.fold import fold_record
-from stele.core.model import Life, Reference, SubjectKey
+from stele.core.model import Reference, SubjectKey, VersionState
 from stele.core.policy import ALLOW_ANY
 from stele.core.state import State
-from stele.errors import AlreadyExists, InUse, NotEmpty, SpaceNotFound
+from stele.errors import AlreadyExists, InUse, NamespaceNotFound, NotEmpty
 
 A, B = SubjectKey("ö", "a"), SubjectKey("ö", "b")
 OPEN = cmd.SubjectDefaults(policy=ALLOW_ANY)
@@ -24,29 +24,33 @@ def run(state: State, command: cmd.Command) -> Any:
     """Decide and fold one command; its outcome."""
     by = stamp(state.seq + 1)
     decision = decided(state, command, by)
-    fold_record(state, state.seq + 1, Record(by, decision.events))
+    fold_record(state, state.seq + 1, LogRecord(by, decision.events))
     return decision.outcome
 
 
-def register(key: SubjectKey, number: int, **more: Any) -> cmd.Register:
+def register(key: SubjectKey, number: int, **more: Any) -> cmd.RegisterSchema:
     """A registration in a subject that takes anything."""
-    return cmd.Register(key, document(number), defaults=OPEN, **more)
+    return cmd.RegisterSchema(key, document(number), defaults=OPEN, **more)
 
 
 def test_a_uri_names_one_live_version() -> None:
     """What brings a known URI is that version or refused; a deleted version leaves its URI to others."""
     state = State()
     first = run(state, register(A, 0, origin_uri="u:1"))
-    assert run(state, register(A, 0, origin_uri="u:1")) == cmd.Registration(A, 1, first.gid, first.uid, created=False)
+    assert run(state, register(A, 0, origin_uri="u:1")) == cmd.Registration(
+        A, 1, first.schema_id, first.uid, created=False
+    )
     for other in (register(A, 1, origin_uri="u:1"), register(B, 0, origin_uri="u:1")):
         with pytest.raises(AlreadyExists):
             run(state, other)
-    assert run(state, register(A, 0, origin_uri="u:2")).ordinal == 2, "equal texts under two URIs are two versions"
-    found = queries.by_origin(state, "u:1")
+    assert run(state, register(A, 0, origin_uri="u:2")).version_number == 2, (
+        "equal texts under two URIs are two versions"
+    )
+    found = queries.find_version_by_origin(state, "u:1")
     assert found is not None
-    assert found.ordinal == 1
+    assert found.version_number == 1
     run(state, cmd.DeleteVersion(A, 1))
-    assert queries.by_origin(state, "u:1") is None
+    assert queries.find_version_by_origin(state, "u:1") is None
     assert run(state, register(B, 3, origin_uri="u:1")).created
 
 
@@ -54,18 +58,18 @@ def test_typed_equality_tells_media_types_apart() -> None:
     """A text is the same only with its media type; one that was stored without a media type has any."""
     state = State()
     for media_type, ordinal in (("a/a", 1), ("b/b", 2), ("a/a", 1), ("", 3), ("c/c", 3)):
-        asked = register(A, 0, media_type=media_type, equality=cmd.Equality.TYPED)
-        assert run(state, asked).ordinal == ordinal, media_type
+        asked = register(A, 0, media_type=media_type, equality=cmd.Equality.TEXT_AND_TYPE)
+        assert run(state, asked).version_number == ordinal, media_type
 
 
 def test_a_registration_describes_its_subject() -> None:
     """What it says about the subject is merged in, with a new version and without one."""
     state = State()
-    run(state, register(A, 0, about=cmd.About("told", {"x": {"a": 1, "b": 2}})))
-    run(state, register(A, 0, about=cmd.About(None, {"x": {"b": None}, "y": {"c": 3}})))
-    subject = state.subject(A)
+    run(state, register(A, 0, subject_update=cmd.SubjectUpdate("told", {"x": {"a": 1, "b": 2}})))
+    run(state, register(A, 0, subject_update=cmd.SubjectUpdate(None, {"x": {"b": None}, "y": {"c": 3}})))
+    subject = state.find_subject(A)
     assert subject is not None
-    assert (subject.description, subject.ext) == ("told", {"x": {"a": 1}, "y": {"c": 3}})
+    assert (subject.description, subject.dialect_data) == ("told", {"x": {"a": 1}, "y": {"c": 3}})
     assert subject.changed == stamp(2).at
     assert len(subject.versions) == 1
 
@@ -73,25 +77,25 @@ def test_a_registration_describes_its_subject() -> None:
 def test_a_space_goes_with_its_subjects() -> None:
     """All or nothing: what is referred to from elsewhere keeps the space, references within do not."""
     state = State()
-    run(state, cmd.CreateSpace("ö", format="avro"))
+    run(state, cmd.CreateNamespace("ö", format="avro"))
     first = run(state, register(A, 0))
     inner = run(state, register(B, 2, references=(Reference("r", *A, 1),)))
     run(state, register(SubjectKey("", "x"), 3, references=(Reference("r", *B, 1),)))
     with pytest.raises(NotEmpty):
-        run(state, cmd.CreateSpace("ö", replace=True, format="json"))
-    for command in (cmd.CloseSubjects("ö"), cmd.DeleteSpace("ö", cmd.Contents.CLOSE)):
+        run(state, cmd.CreateNamespace("ö", replace=True, format="json"))
+    for command in (cmd.EndIncarnations("ö"), cmd.DeleteNamespace("ö", cmd.SubjectsPresent.END_INCARNATIONS)):
         with pytest.raises(InUse):
             run(state, command)
-    run(state, cmd.DeleteSubject(SubjectKey("", "x"), cmd.Removal.CLOSE))
-    run(state, cmd.CloseSubjects("ö"))
-    run(state, cmd.CreateSpace("ö", replace=True, format=""))
+    run(state, cmd.DeleteSubject(SubjectKey("", "x"), cmd.DeleteMode.END_INCARNATION))
+    run(state, cmd.EndIncarnations("ö"))
+    run(state, cmd.CreateNamespace("ö", replace=True, format=""))
     again = run(state, register(A, 0))
-    run(state, cmd.DeleteSpace("ö", cmd.Contents.CLOSE))
+    run(state, cmd.DeleteNamespace("ö", cmd.SubjectsPresent.END_INCARNATIONS))
     for uid in (first.uid, inner.uid, again.uid):
-        gone = queries.by_uid(state, uid)
+        gone = queries.find_version_by_uid(state, uid)
         assert gone is not None, "data written then can still be read"
-        assert gone.life is Life.GONE
-    with pytest.raises(SpaceNotFound):
-        run(state, cmd.CloseSubjects("ö"))
+        assert gone.state is VersionState.ARCHIVED
+    with pytest.raises(NamespaceNotFound):
+        run(state, cmd.EndIncarnations("ö"))
     with pytest.raises(NotEmpty):
-        run(state, cmd.DeleteSpace("", cmd.Contents.CLOSE))
+        run(state, cmd.DeleteNamespace("", cmd.SubjectsPresent.END_INCARNATIONS))

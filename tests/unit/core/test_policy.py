@@ -11,54 +11,59 @@ from hypothesis import strategies as st
 
 from stele.core.model import Version
 from stele.core.policy import (
-    ALL,
+    ALL_VERSIONS,
     ALLOW_ANY,
     DENY_ALL,
-    LATEST,
-    NOTHING,
+    LATEST_VERSION,
+    NO_VERSIONS,
     POLICIES,
-    Extent,
     Policy,
-    Reach,
-    policy_named,
+    RangeKind,
+    VersionRange,
+    find_policy,
 )
 from stele.errors import UnknownPolicy
 
-extents = st.one_of(st.sampled_from([NOTHING, LATEST, ALL]), st.integers(1, 6).map(lambda n: Extent(Reach.SINCE, n)))
+extents = st.one_of(
+    st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]),
+    st.integers(1, 6).map(lambda n: VersionRange(RangeKind.SINCE, n)),
+)
 
 
 def rows(*ordinals: int) -> list[Version]:
     """Stand-ins for versions: only the ordinal matters here."""
-    return [cast("Version", SimpleNamespace(ordinal=ordinal)) for ordinal in ordinals]
+    return [cast("Version", SimpleNamespace(version_number=ordinal)) for ordinal in ordinals]
 
 
 def compared(policy: Policy, *ordinals: int) -> list[tuple[int, bool, bool]]:
     """(ordinal, backward, forward) a policy compares with."""
-    return [(row.ordinal, backward, forward) for row, backward, forward in policy.comparisons(rows(*ordinals))]
+    return [
+        (row.version_number, backward, forward) for row, backward, forward in policy.list_comparisons(rows(*ordinals))
+    ]
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_common_names_are_read_and_told(name: str) -> None:
     """A common name gives its policy in any case, and the policy gives the name back, exactly and as the nearest."""
-    policy = policy_named(f" {name.lower()} ")
+    policy = find_policy(f" {name.lower()} ")
     assert policy.exact_name == policy.nearest_name == name
 
 
 def test_an_unknown_name_is_refused() -> None:
     """A misspelt level is an error that lists what exists."""
     with pytest.raises(UnknownPolicy, match="FULL_TRANSITIVE"):
-        policy_named("BACKWARDS")
+        find_policy("BACKWARDS")
 
 
 @pytest.mark.parametrize(
     ("policy", "nearest"),
     [
         (DENY_ALL, "FULL_TRANSITIVE"),
-        (Policy(backward=Extent(Reach.SINCE, 3)), "BACKWARD_TRANSITIVE"),
-        (Policy(forward=Extent(Reach.SINCE, 3)), "FORWARD_TRANSITIVE"),
-        (Policy(backward=LATEST, forward=ALL), "FULL_TRANSITIVE"),
-        (Policy(backward=Extent(Reach.SINCE, 3), forward=LATEST), "FULL_TRANSITIVE"),
-        (Policy(backward=LATEST, checkers=("names",)), "BACKWARD"),
+        (Policy(backward=VersionRange(RangeKind.SINCE, 3)), "BACKWARD_TRANSITIVE"),
+        (Policy(forward=VersionRange(RangeKind.SINCE, 3)), "FORWARD_TRANSITIVE"),
+        (Policy(backward=LATEST_VERSION, forward=ALL_VERSIONS), "FULL_TRANSITIVE"),
+        (Policy(backward=VersionRange(RangeKind.SINCE, 3), forward=LATEST_VERSION), "FULL_TRANSITIVE"),
+        (Policy(backward=LATEST_VERSION, validators=("names",)), "BACKWARD"),
         (Policy(), "NONE"),
     ],
 )
@@ -69,7 +74,9 @@ def test_the_nearest_name_is_never_laxer(policy: Policy, nearest: str) -> None:
 
 
 @given(extents, extents, st.lists(st.integers(1, 9), unique=True))
-def test_the_nearest_named_policy_compares_with_no_less(back: Extent, fore: Extent, ordinals: list[int]) -> None:
+def test_the_nearest_named_policy_compares_with_no_less(
+    back: VersionRange, fore: VersionRange, ordinals: list[int]
+) -> None:
     """Whatever a policy compares with, the policy of its nearest name compares with, too."""
     policy = Policy(backward=back, forward=fore)
     newest_first = sorted(ordinals, reverse=True)
@@ -80,11 +87,11 @@ def test_the_nearest_named_policy_compares_with_no_less(back: Extent, fore: Exte
 
 
 @given(extents, extents)
-def test_covering_is_looking_at_no_less(wide: Extent, narrow: Extent) -> None:
+def test_covering_is_looking_at_no_less(wide: VersionRange, narrow: VersionRange) -> None:
     """`covers` promises for every subject what `reaches` then does."""
     if wide.covers(narrow):
         for position, ordinal in enumerate(range(8, 0, -1)):
-            assert wide.reaches(position, ordinal) >= narrow.reaches(position, ordinal)
+            assert wide.includes(position, ordinal) >= narrow.includes(position, ordinal)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +101,12 @@ def test_covering_is_looking_at_no_less(wide: Extent, narrow: Extent) -> None:
         (POLICIES["BACKWARD"], [(7, True, False)]),
         (POLICIES["FORWARD"], [(7, False, True)]),
         (POLICIES["FULL_TRANSITIVE"], [(7, True, True), (5, True, True), (2, True, True)]),
-        (Policy(backward=Extent(Reach.SINCE, 5)), [(7, True, False), (5, True, False)]),
-        (Policy(backward=Extent(Reach.SINCE, 8)), []),
-        (Policy(backward=LATEST, forward=Extent(Reach.SINCE, 3)), [(7, True, True), (5, False, True)]),
+        (Policy(backward=VersionRange(RangeKind.SINCE, 5)), [(7, True, False), (5, True, False)]),
+        (Policy(backward=VersionRange(RangeKind.SINCE, 8)), []),
+        (
+            Policy(backward=LATEST_VERSION, forward=VersionRange(RangeKind.SINCE, 3)),
+            [(7, True, True), (5, False, True)],
+        ),
     ],
 )
 def test_a_policy_compares_newest_first_with_what_it_reaches(policy: Policy, expected: list[object]) -> None:
@@ -107,5 +117,5 @@ def test_a_policy_compares_newest_first_with_what_it_reaches(policy: Policy, exp
 def test_the_latest_is_found_without_looking_further() -> None:
     """A policy that reaches the latest version only takes at most one more from a long history."""
     history = iter(rows(*range(10_000, 0, -1)))
-    assert len(list(POLICIES["FULL"].comparisons(history))) == 1
-    assert next(history).ordinal == 9998
+    assert len(list(POLICIES["FULL"].list_comparisons(history))) == 1
+    assert next(history).version_number == 9998

@@ -8,11 +8,22 @@ from tests.unit.core.box import Box, S, T, doc, to
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.commands import Check, Equality, Register, SubjectDefaults
-from stele.core.events import Registered, SubjectCreated
-from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.model import MAX_INT32, PLAIN, Lane, Level, Life, Mode, Numbering, Reference, Scope, SubjectKey
-from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, LATEST, POLICIES, Kind, Policy
+from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, SubjectDefaults
+from stele.core.events import SubjectCreated, VersionRegistered
+from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.model import (
+    MAX_INT32,
+    NO_ATTACHMENTS,
+    ComparisonScope,
+    Mode,
+    Numbering,
+    Reference,
+    SchemaKind,
+    SettingsLevel,
+    SubjectKey,
+    VersionState,
+)
+from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, LATEST_VERSION, POLICIES, Policy, PolicyKind
 from stele.core.snapshot import dump_state, load_state
 from stele.errors import (
     FormatMismatch,
@@ -35,7 +46,7 @@ NEVER_REUSE = SubjectDefaults(numbering=Numbering.NEVER_REUSE)
 
 def numbers(outcome: cmd.Registration) -> tuple[int, int]:
     """(ordinal, gid)"""
-    return outcome.ordinal, outcome.gid
+    return outcome.version_number, outcome.schema_id
 
 
 # --- the same again -------------------------------------------------------------------------------------------------
@@ -46,7 +57,7 @@ def test_the_same_text_is_registered_once() -> None:
     box = Box()
     first, again = box.register(S, "a"), box.register(S, "a")
     assert (first.created, again.created) == (True, False)
-    assert (again.ordinal, again.gid, again.uid) == (first.ordinal, first.gid, first.uid)
+    assert (again.version_number, again.schema_id, again.uid) == (first.version_number, first.schema_id, first.uid)
     assert box.events == ()
 
 
@@ -54,7 +65,7 @@ def test_the_same_is_found_before_the_mode_is_asked() -> None:
     """A client that re-registers what is there keeps working while the subject is read-only; a new text does not."""
     box = Box()
     box.register(S, "a")
-    box.do(cmd.SetMode(Level(*S), Mode.READONLY))
+    box.do(cmd.SetMode(SettingsLevel(*S), Mode.READONLY))
     assert numbers(box.register(S, "a")) == (1, 1)
     with pytest.raises(ReadOnly) as caught:
         box.register(S, "b")
@@ -75,29 +86,34 @@ def test_the_language_is_part_of_the_identity() -> None:
     """One text that is a schema of two languages is two schemas: ids, look-ups and purging tell them apart."""
     box = Box()
     for key, name, number in ((S, "avro", 1), (T, "json", 2), (SubjectKey("", "u"), "avro", 1)):
-        outcome = box.do(Register(key, doc("a", name, normalized=name.encode())))
+        outcome = box.do(RegisterSchema(key, doc("a", name, normalized=name.encode())))
         assert isinstance(outcome, cmd.Registration)
-        assert outcome.gid == number
-    in_two = Register(S, doc("a", "json", normalized=b"json"), equality=Equality.DIGEST, equality_digest="normalized")
-    in_two = msgspec.structs.replace(in_two, check=Check.SKIP)
+        assert outcome.schema_id == number
+    in_two = RegisterSchema(
+        S, doc("a", "json", normalized=b"json"), equality=Equality.DIGEST, equality_digest="normalized"
+    )
+    in_two = msgspec.structs.replace(in_two, check=CompatibilityCheck.SKIP)
     first, again = box.do(in_two), box.do(in_two)
     assert isinstance(first, cmd.Registration)
     assert isinstance(again, cmd.Registration)
     assert (numbers(first), first.created, numbers(again), again.created) == ((2, 2), True, (2, 2), False)
     for name in ("avro", "json"):
-        lane = Lane(name, "")
-        found = queries.find_same(box.state, S, doc("a").sha, PLAIN, lane=lane)
+        lane = SchemaKind(name, "")
+        found = queries.find_equal_version(box.state, S, doc("a").sha, NO_ATTACHMENTS, kind=lane)
         assert found is not None
-        assert (found.lane, found.content.format) == (lane, name)
+        assert (found.kind, found.content.format) == (lane, name)
     for state in (box.state, load_state(dump_state(box.state))):
         assert state is not None
-        formats = {gid: row.content.format for gid, row in state.spaces[""].gids.items()}
+        formats = {gid: row.content.format for gid, row in state.namespaces[""].schema_entries.items()}
         assert formats == {1: "avro", 2: "json"}
-        assert [(row.format, state.text(row)) for row in queries.contents(state)] == [("avro", b"a"), ("json", b"a")]
+        assert [(row.format, state.get_text(row)) for row in queries.list_contents(state)] == [
+            ("avro", b"a"),
+            ("json", b"a"),
+        ]
     box.purge(S)
     box.purge(SubjectKey("", "u"))
-    assert [row.format for row in queries.contents(box.state)] == ["json"], "what is left has its text"
-    assert [box.state.text(row) for row in box.state.contents.values()] == [b"a"]
+    assert [row.format for row in queries.list_contents(box.state)] == ["json"], "what is left has its text"
+    assert [box.state.get_text(row) for row in box.state.contents.values()] == [b"a"]
     box.purge(T)
     assert box.state.contents == {}
 
@@ -110,8 +126,8 @@ def test_attachments_are_part_of_the_identity() -> None:
     referring = box.register(S, "a", to(T))
     described = box.register(S, "a", metadata=Metadata(properties={"x": "1", "b": "2"}))
     again = box.register(S, "a", metadata=Metadata(properties={"b": "2", "x": "1"}))
-    assert len({plain.gid, referring.gid, described.gid}) == 3
-    assert again.gid == described.gid
+    assert len({plain.schema_id, referring.schema_id, described.schema_id}) == 3
+    assert again.schema_id == described.schema_id
 
 
 def test_text_equality_ignores_attachments() -> None:
@@ -119,9 +135,9 @@ def test_text_equality_ignores_attachments() -> None:
     box = Box()
     box.register(S, "a", metadata=Metadata(properties={"x": "1"}))
     box.register(S, "b")
-    assert box.register(S, "a", equality=Equality.TEXT).ordinal == 1
+    assert box.register(S, "a", equality=Equality.TEXT).version_number == 1
     assert numbers(box.register(S, "a", equality=Equality.NEVER)) == (3, 1)
-    assert box.register(S, "a", equality=Equality.TEXT).ordinal == 1
+    assert box.register(S, "a", equality=Equality.TEXT).version_number == 1
 
 
 def test_digest_equality_stays_in_the_lane() -> None:
@@ -129,9 +145,9 @@ def test_digest_equality_stays_in_the_lane() -> None:
     box = Box()
 
     def register(document: object) -> int:
-        outcome = box.do(Register(S, document, equality=Equality.DIGEST, equality_digest="print"))  # type: ignore[arg-type]
+        outcome = box.do(RegisterSchema(S, document, equality=Equality.DIGEST, equality_digest="print"))  # type: ignore[arg-type]
         assert isinstance(outcome, cmd.Registration)
-        return outcome.ordinal
+        return outcome.version_number
 
     assert register(doc("a", print=b"p" * 32)) == 1
     assert register(doc("a ", print=b"p" * 32)) == 1
@@ -144,14 +160,14 @@ def test_an_empty_request_repeats_the_newest_text() -> None:
     """Without a document the newest live text and references are taken; with nothing to take it is an error."""
     box = Box()
     with pytest.raises(InvalidRequest, match="Empty schema"):
-        box.do(Register(S, None))
+        box.do(RegisterSchema(S, None))
     box.register(T, "t")
     box.register(S, "a", to(T))
-    outcome = box.do(Register(S, None, metadata=Metadata(properties={"x": "1"})))
+    outcome = box.do(RegisterSchema(S, None, metadata=Metadata(properties={"x": "1"})))
     assert isinstance(outcome, cmd.Registration)
-    assert outcome.ordinal == 2
-    version = queries.version(box.state, S, 2)
-    assert box.state.text(version.content) == b"a"
+    assert outcome.version_number == 2
+    version = queries.get_version(box.state, S, 2)
+    assert box.state.get_text(version.content) == b"a"
     assert version.schema.attachments.references == (to(T),)
 
 
@@ -162,10 +178,10 @@ def test_metadata_come_from_before_and_from_settings() -> None:
         "default_metadata": Metadata(properties={"d": "0", "o": "0"}),
         "override_metadata": Metadata(properties={"o": "9"}),
     }
-    box.do(cmd.ChangeSettings(Level(""), changes))
+    box.do(cmd.ChangeSettings(SettingsLevel(""), changes))
     box.register(S, "a", metadata=Metadata(properties={"x": "1"}))
     box.register(S, "b")
-    metadata = queries.version(box.state, S, 2).schema.attachments.metadata
+    metadata = queries.get_version(box.state, S, 2).schema.attachments.metadata
     assert metadata == Metadata(properties={"d": "0", "o": "9", "x": "1"})
 
 
@@ -174,7 +190,7 @@ def test_a_broken_rule_set_is_refused() -> None:
     box = Box()
     with pytest.raises(InvalidRuleSet):
         box.register(S, "a", rule_set=RuleSet(domain_rules=(Rule(name="1", type="T"),)))
-    assert box.state.subject(S) is None
+    assert box.state.find_subject(S) is None
 
 
 # --- numbers and conditions -----------------------------------------------------------------------------------------
@@ -183,28 +199,28 @@ def test_a_broken_rule_set_is_refused() -> None:
 def test_an_explicit_ordinal_must_be_the_next() -> None:
     """Outside of imports a version may say its number, but only the right one; an id it may not."""
     box = Box()
-    assert box.register(S, "a", ordinal=1).ordinal == 1
+    assert box.register(S, "a", version_number=1).version_number == 1
     for wrong in (1, 3, 0, -1):
         with pytest.raises(InvalidRequest, match="one more than previous"):
-            box.register(S, "b", ordinal=wrong)
+            box.register(S, "b", version_number=wrong)
     with pytest.raises(ReadOnly, match="not in import mode"):
-        box.register(S, "b", gid=2)
+        box.register(S, "b", schema_id=2)
     with pytest.raises(ReadOnly, match="not in import mode"):
-        box.register(S, "a", gid=2)
-    assert numbers(box.register(S, "a", gid=1)) == (1, 1), "the id it has is no change"
+        box.register(S, "a", schema_id=2)
+    assert numbers(box.register(S, "a", schema_id=1)) == (1, 1), "the id it has is no change"
 
 
 def test_a_condition_on_the_latest_is_checked() -> None:
     """`latest` is what the caller saw; who saw something else is told, also about an empty subject."""
     box = Box()
     with pytest.raises(PreconditionFailed):
-        box.register(S, "a", latest=1)
-    box.register(S, "a", latest=0)
-    box.register(S, "b", latest=1)
+        box.register(S, "a", expected_latest=1)
+    box.register(S, "a", expected_latest=0)
+    box.register(S, "b", expected_latest=1)
     with pytest.raises(PreconditionFailed):
-        box.register(S, "c", latest=1)
+        box.register(S, "c", expected_latest=1)
     box.retire(S, 2)
-    assert box.register(S, "c", latest=1).ordinal == 3
+    assert box.register(S, "c", expected_latest=1).version_number == 3
 
 
 def test_subjects_are_not_created_against_the_will() -> None:
@@ -213,7 +229,7 @@ def test_subjects_are_not_created_against_the_will() -> None:
     with pytest.raises(SubjectNotFound):
         box.register(S, "a", defaults=SubjectDefaults(create=False))
     box.do(cmd.CreateSubject(S))
-    assert box.register(S, "a", defaults=SubjectDefaults(create=False)).ordinal == 1
+    assert box.register(S, "a", defaults=SubjectDefaults(create=False)).version_number == 1
 
 
 def test_lanes_are_numbered_side_by_side() -> None:
@@ -221,12 +237,12 @@ def test_lanes_are_numbered_side_by_side() -> None:
     box = Box()
     found = []
     for text, type_name in [("a1", "A"), ("a2", "A"), ("b1", "B"), ("a3", "A"), ("b2", "B")]:
-        box.do(Register(S, doc(text, type_name=type_name), check=Check.SKIP, defaults=NEVER_REUSE))
-        version = queries.version(box.state, S, None)
-        found.append((version.ordinal, version.lane.type, version.lane_version))
+        box.do(RegisterSchema(S, doc(text, type_name=type_name), check=CompatibilityCheck.SKIP, defaults=NEVER_REUSE))
+        version = queries.get_version(box.state, S, None)
+        found.append((version.version_number, version.kind.type, version.kind_version))
     assert found == [(1, "A", 1), (2, "A", 2), (3, "B", 1), (4, "A", 3), (5, "B", 2)]
-    box.do(Register(S, doc("j1", "json", "A"), check=Check.SKIP))
-    assert queries.version(box.state, S, 6).lane_version == 1, "another format is another lane"
+    box.do(RegisterSchema(S, doc("j1", "json", "A"), check=CompatibilityCheck.SKIP))
+    assert queries.get_version(box.state, S, 6).kind_version == 1, "another format is another lane"
 
 
 def test_the_record_id_holds_the_ordinal_in_14_bits() -> None:
@@ -235,27 +251,27 @@ def test_the_record_id_holds_the_ordinal_in_14_bits() -> None:
     box.register(S, "a")
     box.register(S, "b")
     box.register(T, "a")
-    ids = [queries.version(box.state, key, ordinal).record_id for key, ordinal in [(S, 1), (S, 2), (T, 1)]]
+    ids = [queries.get_version(box.state, key, ordinal).record_id for key, ordinal in [(S, 1), (S, 2), (T, 1)]]
     assert [number & 0x3FFF for number in ids] == [1, 2, 1]
     assert ids[0] >> 14 == ids[1] >> 14 != ids[2] >> 14
-    box.do(cmd.SetMode(Level(*S), Mode.IMPORT, force=True))
-    box.register(S, "c", gid=3, ordinal=0x4000)
+    box.do(cmd.SetMode(SettingsLevel(*S), Mode.IMPORT, force=True))
+    box.register(S, "c", schema_id=3, version_number=0x4000)
     with pytest.raises(TooLarge):
-        _ = queries.version(box.state, S, 0x4000).record_id
+        _ = queries.get_version(box.state, S, 0x4000).record_id
 
 
 def test_numbers_end_at_31_bits() -> None:
     """When ids or versions run out the answer says so, instead of a number no client can read."""
     box = Box()
-    box.do(cmd.SetMode(Level(), Mode.IMPORT))
-    box.register(S, "a", gid=MAX_INT32, ordinal=MAX_INT32)
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
+    box.register(S, "a", schema_id=MAX_INT32, version_number=MAX_INT32)
     with pytest.raises(InvalidRequest):
-        box.register(T, "b", gid=MAX_INT32 + 1)
+        box.register(T, "b", schema_id=MAX_INT32 + 1)
     with pytest.raises(InvalidVersion):
-        box.register(T, "b", gid=5, ordinal=MAX_INT32 + 1)
-    box.do(cmd.SetMode(Level(), None))
+        box.register(T, "b", schema_id=5, version_number=MAX_INT32 + 1)
+    box.do(cmd.SetMode(SettingsLevel(), None))
     with pytest.raises(TooLarge, match="version number"):
-        box.register(S, "b", check=Check.SKIP)
+        box.register(S, "b", check=CompatibilityCheck.SKIP)
     with pytest.raises(TooLarge, match="schema id"):
         box.register(T, "b")
 
@@ -265,14 +281,14 @@ def test_an_import_may_say_when() -> None:
     box = Box()
     with pytest.raises(ReadOnly, match="not in import mode"):
         box.register(S, "a", at=5)
-    box.do(cmd.SetMode(Level(), Mode.IMPORT))
-    box.register(S, "a", gid=1, ordinal=1, at=5)
-    box.register(S, "b", gid=2, ordinal=2)
-    assert [queries.version(box.state, S, number).at for number in (1, 2)] == [5, 1000 + box.state.seq]
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
+    box.register(S, "a", schema_id=1, version_number=1, at=5)
+    box.register(S, "b", schema_id=2, version_number=2)
+    assert [queries.get_version(box.state, S, number).at for number in (1, 2)] == [5, 1000 + box.state.seq]
     for wrong in (-1, 2**56):
         with pytest.raises(InvalidRequest, match="is no time"):
-            box.register(S, "c", gid=3, ordinal=3, at=wrong)
-    assert queries.version(load_state(dump_state(box.state)), S, 1).at == 5
+            box.register(S, "c", schema_id=3, version_number=3, at=wrong)
+    assert queries.get_version(load_state(dump_state(box.state)), S, 1).at == 5
 
 
 @pytest.mark.parametrize("name", ["a\0", "a\nb", "\x7f", "\x85", "\ud800"])
@@ -283,9 +299,9 @@ def test_names_that_would_break_lists_are_refused(name: str) -> None:
         with pytest.raises(InvalidName):
             box.register(key, "a")
         with pytest.raises(InvalidName):
-            box.do(cmd.ChangeSettings(Level(*key), {"policy": ALLOW_ANY}))
+            box.do(cmd.ChangeSettings(SettingsLevel(*key), {"policy": ALLOW_ANY}))
         with pytest.raises(InvalidName):
-            box.do(cmd.ClearSettings(Level(*key)))
+            box.do(cmd.ClearSettings(SettingsLevel(*key)))
     for fine in ("", "*", "ü/🐘", "a b"):
         box.register(SubjectKey("", fine), "a")
 
@@ -316,7 +332,7 @@ def test_a_closure_lists_dependencies_first_and_once() -> None:
     box.register(left, "left", to(base, name="base"))
     box.register(right, "right", to(base, name="base"))
     references = (to(left, name="left"), to(right, name="right"))
-    names = [name for name, _ in queries.closure(box.state, references)]
+    names = [name for name, _ in queries.resolve_references(box.state, references)]
     assert names == ["base", "left", "right"]
 
 
@@ -326,7 +342,7 @@ def test_references_reach_across_spaces() -> None:
     other = SubjectKey("ctx", "t")
     box.register(other, "t")
     assert box.register(S, "a", to(other)).created
-    assert [row.subject.key for row in queries.referrers(box.state, other, 1)] == [S]
+    assert [row.subject.key for row in queries.list_referrers(box.state, other, 1)] == [S]
 
 
 # --- policies -------------------------------------------------------------------------------------------------------
@@ -339,8 +355,8 @@ def test_what_the_policy_refuses_is_not_registered() -> None:
     with pytest.raises(Incompatible) as caught:
         box.register(S, "b")
     assert (caught.value.against, [finding.against for finding in caught.value.findings]) == (1, [1])
-    assert box.register(S, "b", check=Check.SKIP).ordinal == 2
-    assert box.register(S, "c").ordinal == 3
+    assert box.register(S, "b", check=CompatibilityCheck.SKIP).version_number == 2
+    assert box.register(S, "c").version_number == 3
     assert box.asked[-1] == ("c", "b", ""), "only the newest is compared"
 
 
@@ -352,14 +368,14 @@ def test_retired_versions_are_not_compared() -> None:
     with pytest.raises(Incompatible):
         box.register(S, "c")
     box.retire(S, 2)
-    assert box.register(S, "c").ordinal == 3
+    assert box.register(S, "c").version_number == 3
     assert box.asked[-1][1] == "a"
 
 
 def test_a_transitive_policy_stops_at_the_first_refusal() -> None:
     """All versions are compared, newest first, and the newest that refuses is the one reported."""
     box = Box(refuses=lambda reader, writer: reader == b"d" and writer in {b"a", b"b"})
-    box.do(cmd.ChangeSettings(Level(), {"policy": POLICIES["BACKWARD_TRANSITIVE"]}))
+    box.do(cmd.ChangeSettings(SettingsLevel(), {"policy": POLICIES["BACKWARD_TRANSITIVE"]}))
     for text in "abc":
         box.register(S, text)
     with pytest.raises(Incompatible) as caught:
@@ -370,11 +386,11 @@ def test_a_transitive_policy_stops_at_the_first_refusal() -> None:
 def test_forward_and_full_ask_the_other_way_round() -> None:
     """FORWARD asks whether the old reads the new; FULL asks both."""
     box = Box()
-    box.do(cmd.ChangeSettings(Level(*S), {"policy": POLICIES["FORWARD"], "ruleset": "strict"}))
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": POLICIES["FORWARD"], "ruleset": "strict"}))
     box.register(S, "a")
     box.register(S, "b")
     assert box.asked == [("a", "b", "strict")]
-    box.do(cmd.ChangeSettings(Level(*S), {"policy": POLICIES["FULL"]}))
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": POLICIES["FULL"]}))
     box.register(S, "c")
     assert box.asked[1:] == [("c", "b", "strict"), ("b", "c", "strict")]
 
@@ -384,11 +400,11 @@ def test_another_format_is_incompatible_unless_anything_goes() -> None:
     box = Box()
     box.register(S, "a")
     with pytest.raises(Incompatible) as caught:
-        box.do(Register(S, doc("p", "protobuf")))
+        box.do(RegisterSchema(S, doc("p", "protobuf")))
     assert caught.value.findings[0].rule == "FORMAT_CHANGED"
     assert box.asked == []
-    box.do(cmd.ChangeSettings(Level(*S), {"policy": ALLOW_ANY}))
-    box.do(Register(S, doc("p", "protobuf")))
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
+    box.do(RegisterSchema(S, doc("p", "protobuf")))
     assert box.ordinals(S) == [1, 2]
 
 
@@ -406,7 +422,7 @@ def test_deny_all_takes_the_first_version_only() -> None:
 def test_validators_of_a_policy_are_asked_whatever_its_kind() -> None:
     """Every named validator sees each new document beside the newest version, and its objection refuses it."""
     box = Box(refuses=lambda reader, writer: reader == b"b" and writer == b"a")
-    policy = Policy(kind=Kind.ALLOW_ANY, checkers=("naming", "docs"))
+    policy = Policy(kind=PolicyKind.ALLOW_ANY, validators=("naming", "docs"))
     box.register(S, "a", defaults=SubjectDefaults(policy=policy))
     assert box.asked == [("a", "a", "checker:naming"), ("a", "a", "checker:docs")]
     with pytest.raises(Incompatible) as caught:
@@ -417,11 +433,11 @@ def test_validators_of_a_policy_are_asked_whatever_its_kind() -> None:
 
 def test_lane_scope_compares_within_the_lane() -> None:
     """With scope LANE a version is compared with its own type only, with scope SUBJECT with the newest of all."""
-    for scope, compared in ((Scope.LANE, "a"), (Scope.SUBJECT, "b")):
+    for scope, compared in ((ComparisonScope.SCHEMA_KIND, "a"), (ComparisonScope.SUBJECT, "b")):
         box = Box()
-        defaults = SubjectDefaults(scope=scope)
+        defaults = SubjectDefaults(comparison_scope=scope)
         for text, type_name in [("a", "A"), ("b", "B"), ("c", "A")]:
-            box.do(Register(S, doc(text, type_name=type_name), defaults=defaults))
+            box.do(RegisterSchema(S, doc(text, type_name=type_name), defaults=defaults))
         assert box.asked[-1][:2] == ("c", compared)
 
 
@@ -429,35 +445,35 @@ def test_one_type_refuses_another_under_every_policy() -> None:
     """With scope ONE_TYPE a second type is refused even where everything is allowed; an unnamed one fits any."""
     for policy in (ALLOW_ANY, POLICIES["BACKWARD"]):
         box = Box()
-        defaults = SubjectDefaults(scope=Scope.ONE_TYPE, policy=policy)
-        box.do(Register(S, doc("a", type_name="A"), defaults=defaults))
+        defaults = SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=policy)
+        box.do(RegisterSchema(S, doc("a", type_name="A"), defaults=defaults))
         with pytest.raises(Incompatible) as caught:
-            box.do(Register(S, doc("b", type_name="B")))
+            box.do(RegisterSchema(S, doc("b", type_name="B")))
         assert [finding.rule for finding in caught.value.findings] == ["TYPE_CHANGED"]
-        box.do(Register(S, doc("c")))
-        box.do(Register(S, doc("d", type_name="A")))
+        box.do(RegisterSchema(S, doc("c")))
+        box.do(RegisterSchema(S, doc("d", type_name="A")))
         assert box.ordinals(S) == [1, 2, 3]
 
 
 def test_denying_all_denies_other_lanes_too() -> None:
     """A policy that takes nothing more takes no new type either, though types are compared by themselves."""
     box = Box()
-    defaults = SubjectDefaults(scope=Scope.LANE, policy=DENY_ALL)
-    box.do(Register(S, doc("a", type_name="A"), defaults=defaults))
+    defaults = SubjectDefaults(comparison_scope=ComparisonScope.SCHEMA_KIND, policy=DENY_ALL)
+    box.do(RegisterSchema(S, doc("a", type_name="A"), defaults=defaults))
     with pytest.raises(Incompatible):
-        box.do(Register(S, doc("b", type_name="B")))
+        box.do(RegisterSchema(S, doc("b", type_name="B")))
 
 
 def test_varieties_are_lanes_of_their_own() -> None:
     """Formats that share the opaque one have numbers of their own, and equal texts are not the same in two of them."""
     box = Box()
-    defaults = SubjectDefaults(scope=Scope.LANE, policy=ALLOW_ANY)
+    defaults = SubjectDefaults(comparison_scope=ComparisonScope.SCHEMA_KIND, policy=ALLOW_ANY)
     for variety in ("x", "y", "x"):
-        document = msgspec.structs.replace(doc("a", "opaque", "T", normalized=bytes(16)), variety=variety)
-        box.do(Register(S, document, defaults=defaults, equality=Equality.DIGEST, equality_digest="normalized"))
-    subject = box.state.subject(S)
+        document = msgspec.structs.replace(doc("a", "opaque", "T", normalized=bytes(16)), custom_format=variety)
+        box.do(RegisterSchema(S, document, defaults=defaults, equality=Equality.DIGEST, equality_digest="normalized"))
+    subject = box.state.find_subject(S)
     assert subject is not None
-    assert [(row.lane.variety, row.lane_version) for row in subject.versions] == [("x", 1), ("y", 1)]
+    assert [(row.kind.custom_format, row.kind_version) for row in subject.versions] == [("x", 1), ("y", 1)]
 
 
 def test_retired_versions_stay_where_data_may_have_them() -> None:
@@ -468,14 +484,14 @@ def test_retired_versions_stay_where_data_may_have_them() -> None:
         if encoded:
             box.do(cmd.AssignEncoding(S, 1))
         box.retire(S, 1)
-        assert box.register(S, "a").ordinal == 2
+        assert box.register(S, "a").version_number == 2
         assert box.ordinals(S) == [1, 2]
 
 
 def test_a_group_compares_its_own_members() -> None:
     """With a compatibility group only versions whose metadata say the same are compared."""
     box = Box()
-    box.do(cmd.ChangeSettings(Level(*S), {"group": "major", "policy": POLICIES["FULL_TRANSITIVE"]}))
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"group": "major", "policy": POLICIES["FULL_TRANSITIVE"]}))
     for text, major in [("a", "1"), ("b", "2"), ("c", "1")]:
         box.register(S, text, metadata=Metadata(properties={"major": major}))
     assert [pair[:2] for pair in box.asked] == [("c", "a"), ("a", "c")]
@@ -493,32 +509,32 @@ def test_questions_carry_all_texts_a_verdict_needs() -> None:
 def test_the_policy_in_force_is_written_down() -> None:
     """A version remembers its policy; a new subject that of its own settings, else that of its dialect."""
     box = Box()
-    creating = SubjectDefaults(policy=Policy(forward=LATEST))
+    creating = SubjectDefaults(policy=Policy(forward=LATEST_VERSION))
     box.register(S, "a", defaults=creating)
-    assert queries.version(box.state, S, 1).policy == Policy(forward=LATEST)
-    box.do(cmd.ChangeSettings(Level(*T), {"policy": ALLOW_ANY}))
+    assert queries.get_version(box.state, S, 1).policy == Policy(forward=LATEST_VERSION)
+    box.do(cmd.ChangeSettings(SettingsLevel(*T), {"policy": ALLOW_ANY}))
     box.register(T, "a", defaults=creating)
-    assert queries.version(box.state, T, 1).policy == ALLOW_ANY
+    assert queries.get_version(box.state, T, 1).policy == ALLOW_ANY
 
 
 def test_gates_of_format_are_kept() -> None:
     """A subject or a space of one format takes no other."""
     box = Box()
-    box.do(cmd.CreateSpace("ctx", format="json"))
+    box.do(cmd.CreateNamespace("ctx", format="json"))
     with pytest.raises(FormatMismatch):
         box.register(SubjectKey("ctx", "s"), "a")
     box.do(cmd.CreateSubject(S, SubjectDefaults(format="protobuf")))
     with pytest.raises(FormatMismatch):
         box.register(S, "a")
-    box.do(cmd.CreateSubject(T, SubjectDefaults(format="opaque", variety="words")))
+    box.do(cmd.CreateSubject(T, SubjectDefaults(format="opaque", custom_format="words")))
     text = doc("a", "opaque")
     for variety in ("", "verse"):
         with pytest.raises(FormatMismatch, match="takes words schemas"):
-            box.do(Register(T, msgspec.structs.replace(text, variety=variety)))
+            box.do(RegisterSchema(T, msgspec.structs.replace(text, custom_format=variety)))
     state = load_state(dump_state(box.state))
     assert state is not None
-    assert [subject.variety for subject in state.spaces[""].subjects.values()] == ["", "words"]
-    box.do(Register(T, msgspec.structs.replace(text, variety="words")))
+    assert [subject.custom_format for subject in state.namespaces[""].subjects.values()] == ["", "words"]
+    box.do(RegisterSchema(T, msgspec.structs.replace(text, custom_format="words")))
 
 
 # --- importing ------------------------------------------------------------------------------------------------------
@@ -527,69 +543,74 @@ def test_gates_of_format_are_kept() -> None:
 def test_imports_bring_their_numbers_and_are_not_checked() -> None:
     """In IMPORT mode ids and ordinals come with the schema, in any order, and no policy is asked."""
     box = Box(refuses=lambda reader, writer: True)
-    box.do(cmd.SetMode(Level(), Mode.IMPORT))
-    assert numbers(box.register(S, "c", gid=30, ordinal=3)) == (3, 30)
-    assert numbers(box.register(S, "a", gid=10, ordinal=1)) == (1, 10)
-    assert numbers(box.register(S, "d", gid=40)) == (4, 40)
-    assert not box.register(S, "a", gid=10, ordinal=1).created
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
+    assert numbers(box.register(S, "c", schema_id=30, version_number=3)) == (3, 30)
+    assert numbers(box.register(S, "a", schema_id=10, version_number=1)) == (1, 10)
+    assert numbers(box.register(S, "d", schema_id=40)) == (4, 40)
+    assert not box.register(S, "a", schema_id=10, version_number=1).created
     assert box.ordinals(S) == [1, 3, 4]
-    assert [row.lane_version for row in queries.versions(box.state.subject(S))] == [1, 3, 4]
-    box.do(cmd.SetMode(Level(), None))
+    assert [row.kind_version for row in queries.list_versions(box.state.find_subject(S))] == [1, 3, 4]
+    box.do(cmd.SetMode(SettingsLevel(), None))
     assert numbers(box.register(T, "new")) == (1, 41), "ids go on above the highest imported one"
 
 
 def test_imports_take_no_id_from_another_schema() -> None:
     """An id of another schema is refused, and so is a wish without a sensible id."""
     box = Box()
-    box.do(cmd.SetMode(Level(), Mode.IMPORT))
-    box.register(S, "a", gid=10, ordinal=1)
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
+    box.register(S, "a", schema_id=10, version_number=1)
     with pytest.raises(IdTaken):
-        box.register(S, "b", gid=10)
+        box.register(S, "b", schema_id=10)
     with pytest.raises(ReadOnly, match="not in read-write mode"):
         box.register(S, "b")
     for wrong in (0, -5):
         with pytest.raises(InvalidRequest):
-            box.register(S, "b", gid=wrong)
+            box.register(S, "b", schema_id=wrong)
 
 
 def test_imports_may_bring_a_schema_under_several_ids() -> None:
     """As other registries let happen: each id stays readable, and later registrations get the lowest."""
     box = Box()
-    box.do(cmd.SetMode(Level(), Mode.IMPORT))
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
     for gid in (12, 10, 11):
-        assert box.register(S, "a", gid=gid).created
-    assert not box.register(S, "a", gid=11, ordinal=3).created
-    assert [row.schema.gid for row in queries.versions(box.state.subject(S))] == [12, 10, 11]
-    box.do(cmd.SetMode(Level(), None))
+        assert box.register(S, "a", schema_id=gid).created
+    assert not box.register(S, "a", schema_id=11, version_number=3).created
+    assert [row.schema.schema_id for row in queries.list_versions(box.state.find_subject(S))] == [12, 10, 11]
+    box.do(cmd.SetMode(SettingsLevel(), None))
     assert numbers(box.register(T, "a")) == (1, 10)
 
 
 def test_an_import_overwrites_the_version_it_names() -> None:
     """The number stands for the imported schema; the old one goes with its id, unless something refers to it."""
     box = Box()
-    box.do(cmd.SetMode(Level(), Mode.IMPORT))
-    box.register(S, "a", gid=1, ordinal=1)
-    box.register(S, "b", gid=2, ordinal=1)
-    assert [(row.ordinal, row.schema.gid) for row in queries.versions(box.state.subject(S))] == [(1, 2)]
-    assert 1 not in box.state.spaces[""].gids
-    box.register(S, "b", gid=3, ordinal=1)
-    assert queries.schema(box.state, "", 3).content.sha == doc("b").sha
-    box.register(T, "t", to(S, 1), gid=4)
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
+    box.register(S, "a", schema_id=1, version_number=1)
+    box.register(S, "b", schema_id=2, version_number=1)
+    assert [(row.version_number, row.schema.schema_id) for row in queries.list_versions(box.state.find_subject(S))] == [
+        (1, 2)
+    ]
+    assert 1 not in box.state.namespaces[""].schema_entries
+    box.register(S, "b", schema_id=3, version_number=1)
+    assert queries.get_schema_entry(box.state, "", 3).content.sha == doc("b").sha
+    box.register(T, "t", to(S, 1), schema_id=4)
     with pytest.raises(InUse):
-        box.register(S, "c", gid=5, ordinal=1)
+        box.register(S, "c", schema_id=5, version_number=1)
 
 
 def test_an_import_brings_a_retired_version_back() -> None:
     """The same schema, id and number make it live again; a retired one of a later number stays."""
     box = Box()
-    box.do(cmd.SetMode(Level(), Mode.IMPORT))
-    box.register(S, "a", gid=1, ordinal=2)
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
+    box.register(S, "a", schema_id=1, version_number=2)
     box.retire(S)
-    assert box.register(S, "a", gid=1, ordinal=2).created
+    assert box.register(S, "a", schema_id=1, version_number=2).created
     assert box.ordinals(S) == [2]
     box.retire(S)
-    assert box.register(S, "a", gid=1, ordinal=1).created
-    assert [(row.ordinal, row.life) for row in box.state.subject(S).versions] == [(1, Life.LIVE), (2, Life.RETIRED)]
+    assert box.register(S, "a", schema_id=1, version_number=1).created
+    assert [(row.version_number, row.state) for row in box.state.find_subject(S).versions] == [
+        (1, VersionState.ACTIVE),
+        (2, VersionState.SOFT_DELETED),
+    ]
 
 
 def test_an_import_may_refer_to_retired_versions() -> None:
@@ -597,23 +618,23 @@ def test_an_import_may_refer_to_retired_versions() -> None:
     box = Box()
     box.register(T, "t")
     box.retire(T)
-    box.do(cmd.SetMode(Level(), Mode.IMPORT, force=True))
-    box.register(S, "a", to(T), gid=9)
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT, force=True))
+    box.register(S, "a", to(T), schema_id=9)
     with pytest.raises(UnresolvedReference):
-        box.register(S, "b", to(T, 2), gid=10)
+        box.register(S, "b", to(T, 2), schema_id=10)
 
 
 def test_an_import_adds_and_removes_nothing_of_its_own() -> None:
     """Attachments come as they are, and a retired version of the same schema stays beside the new one."""
     box = Box()
-    box.do(cmd.SetMode(Level(), Mode.IMPORT))
-    box.register(S, "a", gid=1, ordinal=1, metadata=Metadata(properties={"owner": "me"}))
-    box.register(S, "b", gid=2, ordinal=2)
-    assert box.state.spaces[""].gids[2].attachments.metadata is None
+    box.do(cmd.SetMode(SettingsLevel(), Mode.IMPORT))
+    box.register(S, "a", schema_id=1, version_number=1, metadata=Metadata(properties={"owner": "me"}))
+    box.register(S, "b", schema_id=2, version_number=2)
+    assert box.state.namespaces[""].schema_entries[2].attachments.metadata is None
     box.retire(S, 2)
-    box.register(S, "b", gid=2, ordinal=3)
-    lives = [(row.ordinal, row.life) for row in box.state.subject(S).versions]
-    assert lives == [(1, Life.LIVE), (2, Life.RETIRED), (3, Life.LIVE)]
+    box.register(S, "b", schema_id=2, version_number=3)
+    lives = [(row.version_number, row.state) for row in box.state.find_subject(S).versions]
+    assert lives == [(1, VersionState.ACTIVE), (2, VersionState.SOFT_DELETED), (3, VersionState.ACTIVE)]
 
 
 # --- what the events say --------------------------------------------------------------------------------------------
@@ -623,22 +644,30 @@ def test_a_known_text_is_not_written_again() -> None:
     """The log holds a text once: the second registration of a content names it only."""
     box = Box()
     box.register(S, "a")
-    assert [type(event) for event in box.events] == [SubjectCreated, Registered]
+    assert [type(event) for event in box.events] == [SubjectCreated, VersionRegistered]
     box.register(T, "a")
     registered = box.events[-1]
-    assert isinstance(registered, Registered)
+    assert isinstance(registered, VersionRegistered)
     assert (registered.text, registered.digests) == (None, {})
 
 
 def test_the_author_and_rare_attributes_are_kept() -> None:
     """Who registered and what a dialect sent along is there to be given back."""
     box = Box()
-    box.do(Register(S, doc("a"), labels={"l": "1"}, ext={"x": {"y": 1}}, origin_uri="u", ancestor=1), actor="ann")
-    extra = queries.version(box.state, S, 1).extra
+    box.do(
+        RegisterSchema(S, doc("a"), labels={"l": "1"}, dialect_data={"x": {"y": 1}}, origin_uri="u", ancestor=1),
+        actor="ann",
+    )
+    extra = queries.get_version(box.state, S, 1).attributes
     assert extra is not None
-    assert (extra.created_by, extra.labels, extra.ext, extra.origin_uri) == ("ann", {"l": "1"}, {"x": {"y": 1}}, "u")
-    box.do(Register(S, doc("b")))
-    assert queries.version(box.state, S, 2).extra is None
+    assert (extra.created_by, extra.labels, extra.dialect_data, extra.origin_uri) == (
+        "ann",
+        {"l": "1"},
+        {"x": {"y": 1}},
+        "u",
+    )
+    box.do(RegisterSchema(S, doc("b")))
+    assert queries.get_version(box.state, S, 2).attributes is None
 
 
 def test_a_policy_comes_with_a_registration_or_not_at_all() -> None:
@@ -651,18 +680,18 @@ def test_a_policy_comes_with_a_registration_or_not_at_all() -> None:
     box.register(S, "b")
     box.register(S, "c", policy=BACKWARD)
     assert queries.policy_for(box.state, S) == BACKWARD
-    assert [type(event).__name__ for event in box.events] == ["SettingsChanged", "Registered"]
+    assert [type(event).__name__ for event in box.events] == ["SettingsChanged", "VersionRegistered"]
 
 
 def test_a_policy_comes_with_a_repeated_registration() -> None:
     """What is registered already is not registered again, but a policy named with it is set; a closed mode forbids."""
     box = Box()
-    box.do(cmd.ChangeSettings(Level(*S), {"normalize": True}))
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"normalize": True}))
     box.register(S, "a", policy=ALLOW_ANY)
     assert box.register(S, "a", policy=BACKWARD).created is False
-    assert queries.settings_for(box.state, Level(*S)).normalize is True
+    assert queries.settings_for(box.state, SettingsLevel(*S)).normalize is True
     assert queries.policy_for(box.state, S) == BACKWARD
-    box.do(cmd.SetMode(Level(*S), Mode.READONLY))
-    assert box.register(S, "a", policy=BACKWARD).ordinal == 1
+    box.do(cmd.SetMode(SettingsLevel(*S), Mode.READONLY))
+    assert box.register(S, "a", policy=BACKWARD).version_number == 1
     with pytest.raises(ReadOnly):
         box.register(S, "a", policy=ALLOW_ANY)

@@ -9,14 +9,14 @@ from tests.unit.core.box import Box, S, doc
 
 from stele.core import commands as cmd
 from stele.core import queries
+from stele.core.compatibility_requests import CompatibilityRequest, SchemaSource, VerdictsRequired
 from stele.core.decide import decide
-from stele.core.events import RulesetAdopted, Stamp
+from stele.core.events import EventMetadata, RulesetAdopted
 from stele.core.findings import Finding, Verdict, WhenUndecided
-from stele.core.findings import Level as Weight
+from stele.core.findings import Severity as Weight
 from stele.core.fold import fold
-from stele.core.model import REGISTRY, Level, Mode
-from stele.core.questions import Question, Source, Undecided
-from stele.core.rulesets import joined, split
+from stele.core.model import REGISTRY_LEVEL, Mode, SettingsLevel
+from stele.core.rulesets import join_ruleset, split_ruleset
 from stele.errors import InvalidName, ReadOnly, UnknownRuleset
 
 
@@ -30,16 +30,16 @@ def adopt(*versions: tuple[str, str, int], first: bool = False) -> cmd.AdoptRule
 )
 def test_names_split(text: str, parts: tuple[str, int | None]) -> None:
     """What follows the last @ is the version; joining undoes splitting."""
-    assert split(text) == parts
+    assert split_ruleset(text) == parts
     if parts[1] is not None:
-        assert joined(parts[0], parts[1]) == text
+        assert join_ruleset(parts[0], parts[1]) == text
 
 
 @pytest.mark.parametrize("text", ["a@", "a@0", "a@01", "a@-1", "a@x", "a@²", "@1", "a@1 ", "a@" + "9" * 5000])
 def test_what_is_no_version_is_refused(text: str) -> None:
     """A mark without a plain number behind it, or without a name before it, names nothing."""
     with pytest.raises(UnknownRuleset, match="names no ruleset"):
-        split(text)
+        split_ruleset(text)
 
 
 def test_the_first_version_is_in_force_until_another_is_adopted() -> None:
@@ -89,7 +89,7 @@ def test_what_can_be_no_ruleset_is_refused(version: tuple[str, str, int], error:
 def test_a_read_only_registry_adopts_nothing() -> None:
     """Adopting changes verdicts, so it is a write."""
     box = Box()
-    box.do(cmd.SetMode(REGISTRY, Mode.READONLY))
+    box.do(cmd.SetMode(REGISTRY_LEVEL, Mode.READONLY))
     with pytest.raises(ReadOnly):
         box.do(adopt(("avro", "x", 2)))
 
@@ -98,10 +98,10 @@ def test_a_draft_takes_an_adoption_back() -> None:
     """What is not durable leaves no trace."""
     box = Box()
     box.do(adopt(("avro", "x", 2)))
-    box.state.begin()
-    fold(box.state, RulesetAdopted("avro", "x", 3), Stamp(bytes(16), 1), 9)
-    fold(box.state, RulesetAdopted("json", "y", 3), Stamp(bytes(16), 1), 9)
-    box.state.rollback()
+    box.state.begin_draft()
+    fold(box.state, RulesetAdopted("avro", "x", 3), EventMetadata(bytes(16), 1), 9)
+    fold(box.state, RulesetAdopted("json", "y", 3), EventMetadata(bytes(16), 1), 9)
+    box.state.roll_back()
     assert box.state.rulesets == {("avro", "x"): 2}
 
 
@@ -109,40 +109,40 @@ def test_a_question_says_by_which_versions() -> None:
     """A verdict found before an adoption never answers a question asked after it."""
     box = Box()
     box.register(S, "a")
-    command = cmd.Register(S, doc("b"))
-    stamp = Stamp(bytes(16), 1)
+    command = cmd.RegisterSchema(S, doc("b"))
+    stamp = EventMetadata(bytes(16), 1)
 
-    def asked() -> Question:
-        with pytest.raises(Undecided) as undecided:
+    def asked() -> CompatibilityRequest:
+        with pytest.raises(VerdictsRequired) as undecided:
             decide(box.state, command, stamp, known)
         return undecided.value.questions[0]
 
-    known: dict[Question, tuple[Finding, ...]] = {}
+    known: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
     before = asked()
     known[before] = ()
     assert decide(box.state, command, stamp, known).events
     box.do(adopt(("avro", "x", 2), ("json", "x", 2)))
     after = asked()
     assert (before.adopted, after.adopted) == ((), (("x", 2),))
-    assert after.reader == Source(hashlib.sha256(b"b").digest())
+    assert after.reader == SchemaSource(hashlib.sha256(b"b").digest())
 
 
 def test_settings_may_hold_a_version() -> None:
     """A setting with a version is kept as it is; one that can be none is refused."""
     box = Box()
-    box.do(cmd.ChangeSettings(Level(*S), {"ruleset": "x@2"}))
-    assert queries.settings_for(box.state, Level(*S)).ruleset == "x@2"
+    box.do(cmd.ChangeSettings(SettingsLevel(*S), {"ruleset": "x@2"}))
+    assert queries.settings_for(box.state, SettingsLevel(*S)).ruleset == "x@2"
     with pytest.raises(UnknownRuleset):
-        box.do(cmd.ChangeSettings(Level(*S), {"ruleset": "x@new"}))
+        box.do(cmd.ChangeSettings(SettingsLevel(*S), {"ruleset": "x@new"}))
 
 
 def test_doubt_weighs_what_the_setting_says() -> None:
     """Refused, it stays a doubt, which breaks; allowed, it is a warning; proven breaks are untouched."""
     doubt, proof = Finding("D", "", level=Weight.UNKNOWN), Finding("P", "")
-    assert WhenUndecided.REFUSE.weigh([doubt, proof]) == (doubt, proof)
-    weighed = WhenUndecided.ALLOW.weigh([doubt, proof])
+    assert WhenUndecided.REFUSE.weigh_findings([doubt, proof]) == (doubt, proof)
+    weighed = WhenUndecided.ALLOW.weigh_findings([doubt, proof])
     assert [finding.level for finding in weighed] == [Weight.WARNING, Weight.ERROR]
-    assert [Verdict.of(found) for found in ([], weighed[:1], [doubt], [doubt, proof])] == [
+    assert [Verdict.from_findings(found) for found in ([], weighed[:1], [doubt], [doubt, proof])] == [
         Verdict.COMPATIBLE,
         Verdict.COMPATIBLE,
         Verdict.UNDECIDED,

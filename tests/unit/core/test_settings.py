@@ -8,14 +8,14 @@ from tests.unit.core.box import Box, S, T, to
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, SetMode, SubjectDefaults
-from stele.core.events import ModeChanged, Unbound, VersionsPurged
-from stele.core.governance import Rule, RuleSet
-from stele.core.model import REGISTRY, Binding, Level, Mode, Settings, SubjectKey
+from stele.core.events import BindingRemoved, ModeChanged, VersionsPurged
+from stele.core.metadata import Rule, RuleSet
+from stele.core.model import REGISTRY_LEVEL, Binding, Mode, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import ALLOW_ANY, BACKWARD, DENY_ALL, POLICIES
 from stele.errors import InUse, InvalidRuleSet, ModeChangeRefused, PreconditionFailed, ReadOnly, SettingNotFound
 
-SPACE = Level("")
-SUBJECT = Level(*S)
+SPACE = SettingsLevel("")
+SUBJECT = SettingsLevel(*S)
 FULL = POLICIES["FULL"]
 FORWARD = POLICIES["FORWARD"]
 
@@ -28,16 +28,16 @@ def test_a_change_merges_and_none_clears() -> None:
     box = Box()
     box.do(ChangeSettings(SUBJECT, {"policy": FULL, "normalize": True}))
     outcome = box.do(ChangeSettings(SUBJECT, {"alias": "other", "policy": None}))
-    assert outcome == cmd.Changed(Settings(normalize=True, alias="other"))
+    assert outcome == cmd.SettingsOutcome(Settings(normalize=True, alias="other"))
     assert box.state.settings_at(SUBJECT) == Settings(normalize=True, alias="other")
 
 
 def test_a_change_without_effect_writes_nothing() -> None:
     """Setting what is set already is answered, not logged."""
     box = Box()
-    box.do(ChangeSettings(REGISTRY, {"policy": FULL}))
+    box.do(ChangeSettings(REGISTRY_LEVEL, {"policy": FULL}))
     assert box.events
-    box.do(ChangeSettings(REGISTRY, {"policy": FULL}))
+    box.do(ChangeSettings(REGISTRY_LEVEL, {"policy": FULL}))
     assert not box.events
 
 
@@ -47,7 +47,7 @@ def test_pruning_leaves_no_empty_level() -> None:
     box.do(ChangeSettings(SUBJECT, {"policy": FULL, "alias": "other"}))
     box.do(ChangeSettings(SUBJECT, {"policy": None}, prune=True))
     assert box.state.settings_at(SUBJECT) == Settings(alias="other")
-    assert box.do(ChangeSettings(SUBJECT, {"alias": None}, prune=True)) == cmd.Changed(None)
+    assert box.do(ChangeSettings(SUBJECT, {"alias": None}, prune=True)) == cmd.SettingsOutcome(None)
     assert box.state.settings_at(SUBJECT) is None
     box.do(ChangeSettings(SUBJECT, {"policy": None}, prune=True))
     assert not box.events
@@ -58,12 +58,12 @@ def test_pruning_leaves_no_empty_level() -> None:
 def test_each_setting_comes_from_the_nearest_level() -> None:
     """Subject, then space, then registry, member by member; False is a value, not an absence."""
     box = Box()
-    box.do(ChangeSettings(REGISTRY, {"policy": FULL, "normalize": True, "ruleset": "r"}))
+    box.do(ChangeSettings(REGISTRY_LEVEL, {"policy": FULL, "normalize": True, "ruleset": "r"}))
     box.do(ChangeSettings(SPACE, {"policy": FORWARD, "normalize": False}))
     box.do(ChangeSettings(SUBJECT, {"policy": DENY_ALL}))
     merged = queries.settings_for(box.state, SUBJECT)
     assert (merged.policy, merged.normalize, merged.ruleset) == (DENY_ALL, False, "r")
-    assert queries.settings_for(box.state, Level("elsewhere", "s")).policy == FULL
+    assert queries.settings_for(box.state, SettingsLevel("elsewhere", "s")).policy == FULL
 
 
 def test_the_policy_in_force_falls_back_level_by_level() -> None:
@@ -72,7 +72,7 @@ def test_the_policy_in_force_falls_back_level_by_level() -> None:
     box.register(S, "a", defaults=SubjectDefaults(policy=ALLOW_ANY))
     box.register(T, "a")
     assert [queries.policy_for(box.state, key) for key in (S, T)] == [ALLOW_ANY, BACKWARD]
-    box.do(ChangeSettings(REGISTRY, {"policy": FULL}))
+    box.do(ChangeSettings(REGISTRY_LEVEL, {"policy": FULL}))
     assert [queries.policy_for(box.state, key) for key in (S, T)] == [ALLOW_ANY, FULL]
     box.do(ChangeSettings(SPACE, {"policy": FORWARD}))
     assert [queries.policy_for(box.state, key) for key in (S, T)] == [ALLOW_ANY, FORWARD]
@@ -85,10 +85,10 @@ def test_the_policy_in_force_falls_back_level_by_level() -> None:
 def test_settings_may_precede_their_subject() -> None:
     """A level can be configured before anything is registered there, without creating it."""
     box = Box()
-    level = Level("ctx", "later")
+    level = SettingsLevel("ctx", "later")
     box.do(ChangeSettings(level, {"policy": DENY_ALL}))
     assert queries.policy_for(box.state, SubjectKey("ctx", "later")) == DENY_ALL
-    assert [space.name for space in queries.shown_spaces(box.state)] == [""]
+    assert [space.name for space in queries.visible_namespaces(box.state)] == [""]
 
 
 def test_a_condition_looks_at_the_policy_in_force() -> None:
@@ -99,7 +99,7 @@ def test_a_condition_looks_at_the_policy_in_force() -> None:
         box.do(ChangeSettings(SUBJECT, {"policy": FULL}, expected=BACKWARD))
     box.do(ChangeSettings(SUBJECT, {"policy": FULL}, expected=FORWARD))
     box.do(ChangeSettings(SUBJECT, {"policy": DENY_ALL}, expected=FULL))
-    box.do(ChangeSettings(REGISTRY, {"policy": FULL}, expected=BACKWARD))
+    box.do(ChangeSettings(REGISTRY_LEVEL, {"policy": FULL}, expected=BACKWARD))
     box.do(ChangeSettings(SPACE, {"policy": FORWARD}, expected=FULL))
 
 
@@ -107,11 +107,11 @@ def test_clearing_tells_what_was() -> None:
     """The old settings are the answer; a subject without any is an error, a space without any is not."""
     box = Box()
     box.do(ChangeSettings(SUBJECT, {"policy": FULL}))
-    assert box.do(ClearSettings(SUBJECT)) == cmd.Changed(Settings(policy=FULL))
+    assert box.do(ClearSettings(SUBJECT)) == cmd.SettingsOutcome(Settings(policy=FULL))
     with pytest.raises(SettingNotFound):
         box.do(ClearSettings(SUBJECT))
-    assert box.do(ClearSettings(REGISTRY)) == cmd.Changed(None)
-    assert box.do(ClearSettings(SPACE)) == cmd.Changed(None)
+    assert box.do(ClearSettings(REGISTRY_LEVEL)) == cmd.SettingsOutcome(None)
+    assert box.do(ClearSettings(SPACE)) == cmd.SettingsOutcome(None)
 
 
 def test_rule_sets_of_settings_are_validated() -> None:
@@ -119,7 +119,7 @@ def test_rule_sets_of_settings_are_validated() -> None:
     broken = RuleSet(domain_rules=(Rule(name="", type="T"),))
     for name in ("default_rule_set", "override_rule_set"):
         with pytest.raises(InvalidRuleSet):
-            Box().do(ChangeSettings(REGISTRY, {name: broken}))
+            Box().do(ChangeSettings(REGISTRY_LEVEL, {name: broken}))
 
 
 def test_settings_are_read_only_where_the_mode_says_so() -> None:
@@ -134,8 +134,8 @@ def test_settings_are_read_only_where_the_mode_says_so() -> None:
     ):
         with pytest.raises(ReadOnly):
             box.do(command)
-    box.do(ChangeSettings(REGISTRY, {"policy": FORWARD}))
-    box.do(ChangeSettings(Level("ctx"), {"policy": FORWARD}))
+    box.do(ChangeSettings(REGISTRY_LEVEL, {"policy": FORWARD}))
+    box.do(ChangeSettings(SettingsLevel("ctx"), {"policy": FORWARD}))
 
 
 # --- modes ----------------------------------------------------------------------------------------------------------
@@ -145,12 +145,12 @@ def test_the_mode_in_force_is_the_nearest() -> None:
     """A lower level lifts READONLY, but not READONLY_OVERRIDE."""
     box = Box()
     assert queries.mode_for(box.state, SUBJECT) is Mode.READWRITE
-    box.do(SetMode(REGISTRY, Mode.READONLY))
+    box.do(SetMode(REGISTRY_LEVEL, Mode.READONLY))
     box.do(SetMode(SUBJECT, Mode.READWRITE))
     box.register(S, "a")
     with pytest.raises(ReadOnly):
         box.register(T, "a")
-    box.do(SetMode(REGISTRY, Mode.READONLY_OVERRIDE))
+    box.do(SetMode(REGISTRY_LEVEL, Mode.READONLY_OVERRIDE))
     assert queries.mode_for(box.state, SUBJECT) is Mode.READONLY_OVERRIDE
     with pytest.raises(ReadOnly):
         box.register(S, "b")
@@ -160,7 +160,7 @@ def test_a_mode_can_always_be_changed_back() -> None:
     """Modes are the one thing READONLY does not protect, or nobody could leave it."""
     box = Box()
     for mode in (Mode.READONLY, Mode.READONLY_OVERRIDE, Mode.FORWARD, None):
-        assert box.do(SetMode(REGISTRY, mode)) == cmd.ModeSet(mode)
+        assert box.do(SetMode(REGISTRY_LEVEL, mode)) == cmd.ModeOutcome(mode)
     assert queries.mode_for(box.state, SUBJECT) is Mode.READWRITE
 
 
@@ -170,7 +170,7 @@ def test_forward_is_for_the_whole_registry() -> None:
     for level in (SPACE, SUBJECT):
         with pytest.raises(ModeChangeRefused):
             box.do(SetMode(level, Mode.FORWARD))
-    box.do(SetMode(REGISTRY, Mode.FORWARD))
+    box.do(SetMode(REGISTRY_LEVEL, Mode.FORWARD))
     with pytest.raises(ReadOnly):
         box.register(S, "a")
 
@@ -179,11 +179,11 @@ def test_import_needs_an_empty_place_or_force() -> None:
     """Live versions in scope refuse IMPORT unless it is forced; those elsewhere do not matter."""
     box = Box()
     box.register(S, "a")
-    for level in (SUBJECT, SPACE, REGISTRY):
+    for level in (SUBJECT, SPACE, REGISTRY_LEVEL):
         with pytest.raises(ModeChangeRefused):
             box.do(SetMode(level, Mode.IMPORT))
-    box.do(SetMode(Level(*T), Mode.IMPORT))
-    box.do(SetMode(Level("ctx"), Mode.IMPORT))
+    box.do(SetMode(SettingsLevel(*T), Mode.IMPORT))
+    box.do(SetMode(SettingsLevel("ctx"), Mode.IMPORT))
     box.do(SetMode(SUBJECT, Mode.IMPORT, force=True))
     assert box.ordinals(S) == [1]
 
@@ -192,11 +192,11 @@ def test_import_clears_what_is_retired() -> None:
     """Soft-deleted left-overs in scope are purged on the way into IMPORT, with what was bound to them."""
     box = Box()
     box.register(S, "a")
-    box.do(cmd.Bind(Binding("c", "topic", "t", "value", S)))
+    box.do(cmd.AddBinding(Binding("c", "topic", "t", "value", S)))
     box.retire(S)
     box.do(SetMode(SUBJECT, Mode.IMPORT))
-    assert [type(event) for event in box.events] == [VersionsPurged, Unbound, ModeChanged]
-    assert box.state.subject(S) is None
+    assert [type(event) for event in box.events] == [VersionsPurged, BindingRemoved, ModeChanged]
+    assert box.state.find_subject(S) is None
     assert queries.mode_for(box.state, SUBJECT) is Mode.IMPORT
 
 
@@ -216,15 +216,15 @@ def test_import_clears_nothing_that_is_referred_to() -> None:
 def test_clearing_modes_reaches_down_when_asked() -> None:
     """Recursive clearing removes the modes of everything below; plain clearing those of the level only."""
     box = Box()
-    for level in (REGISTRY, SPACE, SUBJECT, Level("ctx", "x")):
+    for level in (REGISTRY_LEVEL, SPACE, SUBJECT, SettingsLevel("ctx", "x")):
         box.do(SetMode(level, Mode.READONLY))
-    assert box.do(ClearMode(REGISTRY)) == cmd.ModeSet(Mode.READONLY)
+    assert box.do(ClearMode(REGISTRY_LEVEL)) == cmd.ModeOutcome(Mode.READONLY)
     assert box.state.mode_at(SUBJECT) is Mode.READONLY
     box.do(ClearMode(SPACE, recursive=True))
     assert (box.state.mode_at(SPACE), box.state.mode_at(SUBJECT)) == (None, None)
-    assert box.state.mode_at(Level("ctx", "x")) is Mode.READONLY
-    box.do(ClearMode(REGISTRY, recursive=True))
-    assert box.state.mode_at(Level("ctx", "x")) is None
+    assert box.state.mode_at(SettingsLevel("ctx", "x")) is Mode.READONLY
+    box.do(ClearMode(REGISTRY_LEVEL, recursive=True))
+    assert box.state.mode_at(SettingsLevel("ctx", "x")) is None
     with pytest.raises(SettingNotFound):
         box.do(ClearMode(SUBJECT))
 
@@ -233,5 +233,5 @@ def test_setting_the_mode_it_has_writes_nothing() -> None:
     """No change, no event; the answer is the mode."""
     box = Box()
     box.do(SetMode(SPACE, Mode.READONLY))
-    assert box.do(SetMode(SPACE, Mode.READONLY)) == cmd.ModeSet(Mode.READONLY)
+    assert box.do(SetMode(SPACE, Mode.READONLY)) == cmd.ModeOutcome(Mode.READONLY)
     assert box.events == ()

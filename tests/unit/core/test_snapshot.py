@@ -8,7 +8,7 @@ from tests.unit.core.box import Box, S, T, to
 
 from stele.core import commands as cmd
 from stele.core import queries
-from stele.core.model import Level, Mode
+from stele.core.model import Mode, SettingsLevel
 from stele.core.policy import DENY_ALL
 from stele.core.snapshot import LAYOUT, dump_state, load_state
 
@@ -19,26 +19,26 @@ def test_a_loaded_state_goes_on_where_it_was_dumped() -> None:
     box.register(S, "a")
     box.register(T, "t", to(S))
     box.close(T)
-    box.do(cmd.SetMode(Level("ctx"), Mode.READONLY))
-    box.do(cmd.ChangeSettings(Level(), {"policy": DENY_ALL}))
+    box.do(cmd.SetMode(SettingsLevel("ctx"), Mode.READONLY))
+    box.do(cmd.ChangeSettings(SettingsLevel(), {"policy": DENY_ALL}))
     box.do(cmd.AdoptRulesets((("avro", "confluent", 2),)))
     loaded = load_state(dump_state(box.state))
     assert loaded is not None
     assert loaded.seq == box.state.seq
     assert loaded.rulesets == {("avro", "confluent"): 2}
-    assert loaded.text(queries.version(loaded, S, 1).content) == b"a"
-    assert loaded.text(queries.schema(loaded, "", 2).content) == b"t"
-    assert loaded.mode_at(Level("ctx")) is Mode.READONLY
+    assert loaded.get_text(queries.get_version(loaded, S, 1).content) == b"a"
+    assert loaded.get_text(queries.get_schema_entry(loaded, "", 2).content) == b"t"
+    assert loaded.mode_at(SettingsLevel("ctx")) is Mode.READONLY
     box.state = loaded
     outcome = box.register(T, "new")
-    assert (outcome.ordinal, outcome.gid) == (1, 3)
+    assert (outcome.version_number, outcome.schema_id) == (1, 3)
 
 
 def test_an_empty_state_has_a_snapshot() -> None:
     """The default space is there before and after."""
     loaded = load_state(dump_state(Box().state))
     assert loaded is not None
-    assert list(loaded.spaces) == [""]
+    assert list(loaded.namespaces) == [""]
 
 
 @pytest.mark.parametrize("data", [b"", b"\x91\x01", b"junk", msgspec.msgpack.encode([LAYOUT + 1] + [None] * 12)])

@@ -7,7 +7,7 @@ from tests.unit.core.box import Box, S, T, doc
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.decide import decide
-from stele.core.events import Stamp
+from stele.core.events import EventMetadata
 from stele.core.fold import fold
 
 DIGEST = b"p" * 32
@@ -15,7 +15,7 @@ DIGEST = b"p" * 32
 
 def drafted(box: Box, command: cmd.Command) -> None:
     """Decide and fold within the draft."""
-    stamp = Stamp(b"draft" * 3 + b".", 1)
+    stamp = EventMetadata(b"draft" * 3 + b".", 1)
     for event in decide(box.state, command, stamp).events:
         fold(box.state, event, stamp, box.state.seq + 1)
 
@@ -23,17 +23,17 @@ def drafted(box: Box, command: cmd.Command) -> None:
 def test_an_index_built_in_a_draft_forgets_the_draft() -> None:
     """Digests and uids that were looked up for the first time in a draft do not find what was taken back."""
     box = Box()
-    box.do(cmd.Register(S, doc("a", print=DIGEST)))
-    box.state.begin()
-    drafted(box, cmd.Register(T, doc("b", print=b"q" * 32)))
-    version = queries.version(box.state, T, 1)
-    assert queries.by_digest(box.state, "print", b"q" * 32) is version.content
-    assert queries.by_uid(box.state, version.uid) is version
+    box.do(cmd.RegisterSchema(S, doc("a", print=DIGEST)))
+    box.state.begin_draft()
+    drafted(box, cmd.RegisterSchema(T, doc("b", print=b"q" * 32)))
+    version = queries.get_version(box.state, T, 1)
+    assert queries.find_content_by_digest(box.state, "print", b"q" * 32) is version.content
+    assert queries.find_version_by_uid(box.state, version.uid) is version
     uid = version.uid
-    box.state.rollback()
-    assert queries.by_digest(box.state, "print", b"q" * 32) is None
-    assert queries.by_uid(box.state, uid) is None
-    assert queries.by_digest(box.state, "print", DIGEST) is not None
+    box.state.roll_back()
+    assert queries.find_content_by_digest(box.state, "print", b"q" * 32) is None
+    assert queries.find_version_by_uid(box.state, uid) is None
+    assert queries.find_content_by_digest(box.state, "print", DIGEST) is not None
 
 
 def test_a_purge_in_a_draft_keeps_the_text() -> None:
@@ -41,11 +41,11 @@ def test_a_purge_in_a_draft_keeps_the_text() -> None:
     for packed in (False, True):
         box = Box()
         box.register(S, "a")
-        box.state.pack(rest=packed)
+        box.state.pack_texts(rest=packed)
         box.retire(S)
-        box.state.begin()
-        drafted(box, cmd.DeleteSubject(S, cmd.Removal.PURGE))
+        box.state.begin_draft()
+        drafted(box, cmd.DeleteSubject(S, cmd.DeleteMode.HARD))
         assert box.state.contents == {}
-        box.state.rollback()
-        assert box.state.text(queries.schema(box.state, "", 1).content) == b"a"
+        box.state.roll_back()
+        assert box.state.get_text(queries.get_schema_entry(box.state, "", 1).content) == b"a"
         assert box.state.erased == []

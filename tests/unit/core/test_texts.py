@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.core.model import Content, Loose
+from stele.core.model import Content, UnpackedText
 from stele.core.state import State
-from stele.core.texts import BLOCK_BYTES, Texts
+from stele.core.texts import BLOCK_BYTES, PackedTexts
 
 rows = st.tuples(st.binary(max_size=50), st.binary(max_size=9))
 batches = st.lists(st.lists(rows, min_size=1, max_size=5), max_size=6)
@@ -17,7 +17,7 @@ batches = st.lists(st.lists(rows, min_size=1, max_size=5), max_size=6)
 @given(batches, st.data())
 def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes, bytes]]], data: st.DataObject) -> None:
     """Handles keep their text and tag over packing, dropping of neighbours, and a round through plain data."""
-    texts, expected = Texts(), dict[int, tuple[bytes, bytes]]()
+    texts, expected = PackedTexts(), dict[int, tuple[bytes, bytes]]()
     for batch in drawn:
         handles = texts.pack([text for text, _ in batch], [tag for _, tag in batch])
         expected |= dict(zip(handles, batch, strict=True))
@@ -25,7 +25,7 @@ def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes,
     gone = data.draw(st.sets(st.sampled_from(sorted(expected)))) if expected else set()
     for handle in gone:
         texts.drop(handle)
-    for held in (texts, Texts.load(texts.dump())):
+    for held in (texts, PackedTexts.load(texts.dump())):
         for handle, (text, tag) in expected.items():
             assert held.tag(handle) == tag
             if handle in gone:
@@ -37,11 +37,11 @@ def test_every_text_comes_back_until_it_is_dropped(drawn: list[list[tuple[bytes,
 
 def test_a_dropped_text_is_in_no_block() -> None:
     """After a drop the secret is nowhere in what a snapshot would write, and dropping again is an error."""
-    texts = Texts()
+    texts = PackedTexts()
     handles = texts.pack([b"before", b"SECRET" * 10, b"after"])
     assert texts.get(handles[1]) == b"SECRET" * 10
     texts.drop(handles[1])
-    decompress = Texts()._decompress
+    decompress = PackedTexts()._decompress
     assert all(b"SECRET" not in decompress(block) for block in texts.dump()[0])
     assert [texts.get(handles[0]), texts.get(handles[2])] == [b"before", b"after"]
     with pytest.raises(KeyError):
@@ -51,7 +51,7 @@ def test_a_dropped_text_is_in_no_block() -> None:
 def test_similar_texts_share_their_bytes() -> None:
     """A block of versions takes a small part of what the texts take."""
     rows = [b'{"type":"record","name":"Order","fields":[%s]}' % (b'{"name":"f","type":"long"},' * n) for n in range(99)]
-    texts = Texts()
+    texts = PackedTexts()
     texts.pack(rows)
     assert texts.packed_bytes * 20 < sum(map(len, rows))
 
@@ -60,26 +60,26 @@ def test_a_state_packs_blocks_of_bounded_size() -> None:
     """However many texts wait, a read unpacks about one block's worth; the rest waits until asked for."""
     state = State()
     expected = [bytes([n % 256]) * 1000 for n in range(500)]
-    contents = [Content(b"", Loose(text, b"digests", n), "avro") for n, text in enumerate(expected)]
+    contents = [Content(b"", UnpackedText(text, b"digests", n), "avro") for n, text in enumerate(expected)]
     for content in contents:
-        state.keep(content)
-    state.pack()
+        state.keep_unpacked(content)
+    state.pack_texts()
     assert 0 < len(state.loose) < BLOCK_BYTES // 1000 + 1
     assert len(state.texts.dump()[0]) >= 500 * 1000 // BLOCK_BYTES - 1
-    state.pack(rest=True)
+    state.pack_texts(rest=True)
     assert state.loose == []
-    assert [state.text(content) for content in contents] == expected
-    assert all(isinstance(content.held, int) for content in contents)
-    assert {state.digests(content) for content in contents} == {b"digests"}
-    assert [state.seq_of(content) for content in contents] == list(range(500))
+    assert [state.get_text(content) for content in contents] == expected
+    assert all(isinstance(content.text_or_handle, int) for content in contents)
+    assert {state.get_digests(content) for content in contents} == {b"digests"}
+    assert [state.get_seq(content) for content in contents] == list(range(500))
 
 
 def test_nothing_is_packed_within_a_draft() -> None:
     """A draft may be taken back, so its texts stay as they are until it is durable."""
     state = State()
-    state.begin()
-    state.keep(Content(b"x", Loose(b"text"), "avro"))
-    state.pack(rest=True)
+    state.begin_draft()
+    state.keep_unpacked(Content(b"x", UnpackedText(b"text"), "avro"))
+    state.pack_texts(rest=True)
     assert len(state.texts) == 0
-    state.rollback()
+    state.roll_back()
     assert state.loose == []

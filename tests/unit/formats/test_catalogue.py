@@ -8,43 +8,44 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from stele.errors import NotInstalled, UnknownFormat
-from stele.formats import catalogue
+from stele.formats import registry
+from stele.formats.registry import GROUP, get_format, list_formats, reload_formats
 
 
 @pytest.fixture
 def points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     """The entry points the catalogue sees."""
     found: list[EntryPoint] = []
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: found if group == "stele.formats" else [])
-    catalogue.forget()
+    monkeypatch.setattr(registry, "entry_points", lambda group: found if group == "stele.formats" else [])
+    reload_formats()
     yield found
-    catalogue.forget()
+    reload_formats()
 
 
 def test_built_in_formats() -> None:
     """The formats of this package come in by the same door as everybody's."""
-    assert {"avro", "json", "opaque", "protobuf"} <= set(catalogue.names())
-    assert catalogue.get("AVRO") is catalogue.get("avro")
-    assert catalogue.get("opaque").name == "opaque"
+    assert {"avro", "json", "opaque", "protobuf"} <= set(list_formats())
+    assert get_format("AVRO") is get_format("avro")
+    assert get_format("opaque").name == "opaque"
 
 
 def test_unknown_format_names_the_known_ones(points: list[EntryPoint]) -> None:
     """The error lists what is installed."""
-    points.append(EntryPoint("Mine", "stele.formats.opaque:OPAQUE", catalogue.GROUP))
+    points.append(EntryPoint("Mine", "stele.formats.opaque:OPAQUE", GROUP))
     with pytest.raises(UnknownFormat, match="there are mine"):
-        catalogue.get("yours")
-    assert catalogue.get("MINE").name == "opaque"
+        get_format("yours")
+    assert get_format("MINE").name == "opaque"
 
 
 @pytest.mark.parametrize("value", ["no_such_module:X", "stele.errors:NO_SUCH_NAME", "stele.errors:annotations"])
 def test_broken_formats_fail_when_asked_for(points: list[EntryPoint], value: str) -> None:
     """A format that cannot be loaded, or is none, is reported when asked for, and only then."""
-    points.append(EntryPoint("broken", value, catalogue.GROUP))
-    points.append(EntryPoint("opaque", "stele.formats.opaque:OPAQUE", catalogue.GROUP))
-    assert catalogue.names() == ("broken", "opaque")
-    assert catalogue.get("opaque").name == "opaque"
+    points.append(EntryPoint("broken", value, GROUP))
+    points.append(EntryPoint("opaque", "stele.formats.opaque:OPAQUE", GROUP))
+    assert list_formats() == ("broken", "opaque")
+    assert get_format("opaque").name == "opaque"
     with pytest.raises(UnknownFormat, match="broken"):
-        catalogue.get("broken")
+        get_format("broken")
 
 
 def test_own_errors_pass_through(points: list[EntryPoint], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +55,6 @@ def test_own_errors_pass_through(points: list[EntryPoint], monkeypatch: pytest.M
         raise NotInstalled("thing", "extra")
 
     monkeypatch.setattr(EntryPoint, "load", fails)
-    points.append(EntryPoint("needy", "x:y", catalogue.GROUP))
+    points.append(EntryPoint("needy", "x:y", GROUP))
     with pytest.raises(NotInstalled, match="thing"):
-        catalogue.get("needy")
+        get_format("needy")

@@ -12,13 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.formats.lint_cases import CASES, REFERENCES, Case, logical, record
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Field
 from stele.errors import SteleError, UnknownRule
-from stele.formats import catalogue
-from stele.formats.abilities import Lintable
-from stele.formats.circles import circles
-from stele.formats.lint import MAX_FINDINGS, RULES, known, lint, restyled, rules_of, silenced_in
+from stele.formats.capabilities import Lintable
+from stele.formats.graph import strongly_connected
+from stele.formats.lint import (
+    MAX_FINDINGS,
+    RULES,
+    ignored_rules_in_comment,
+    lint_rules_of,
+    lint_schema,
+    require_known_rules,
+    restyle_name,
+)
+from stele.formats.registry import get_format
 
 LANGUAGES = ("avro", "json", "protobuf", "thrift", "xsd")
 SECONDS = 60
@@ -27,11 +35,11 @@ SECONDS = 60
 
 def found(format_name: str, text: bytes, before: bytes | None = None, *rules: str) -> list[Finding]:
     """The findings about a text."""
-    fmt = catalogue.get(format_name)
+    fmt = get_format(format_name)
     references = REFERENCES.get(format_name, {})
     parsed = fmt.parse(text, references, strict=False)
     old = None if before is None else fmt.parse(before, references, strict=False)
-    return lint(fmt, parsed, old, rules or None)
+    return lint_schema(fmt, parsed, old, rules or None)
 
 
 def name(case: Case) -> str:
@@ -45,7 +53,7 @@ def test_a_rule_fires_at_its_place(case: Case) -> None:
     findings = found(case.format, case.bad, case.before, case.rule)
     assert case.path in [finding.path for finding in findings]
     for finding in findings:
-        assert finding.level is Level.WARNING
+        assert finding.level is Severity.WARNING
         assert not finding.breaks
         assert finding.why.endswith(".")
         assert finding.fix
@@ -68,12 +76,12 @@ def test_rules_about_changes_need_a_change(case: Case) -> None:
 @pytest.mark.parametrize("format_name", LANGUAGES)
 def test_every_rule_has_a_case(format_name: str) -> None:
     """No rule is listed that nothing triggers, and none fires that is not listed."""
-    fmt = catalogue.get(format_name)
+    fmt = get_format(format_name)
     assert isinstance(fmt, Lintable)
     cases = {case.rule for case in CASES if case.format == format_name}
-    assert cases == set(rules_of(fmt)) - {"LINT_INCOMPLETE"}
+    assert cases == set(lint_rules_of(fmt)) - {"LINT_INCOMPLETE"}
     fired = {f.rule for case in CASES if case.format == format_name for f in found(format_name, case.bad, case.before)}
-    assert fired <= set(rules_of(fmt))
+    assert fired <= set(lint_rules_of(fmt))
 
 
 def test_the_catalogue_says_it_in_a_sentence() -> None:
@@ -82,7 +90,7 @@ def test_the_catalogue_says_it_in_a_sentence() -> None:
     for rule, sentence in RULES.items():
         assert rule == rule.upper()
         assert sentence.endswith(".")
-    assert {rule for name in LANGUAGES for rule in rules_of(catalogue.get(name))} == set(RULES)
+    assert {rule for name in LANGUAGES for rule in lint_rules_of(get_format(name))} == set(RULES)
 
 
 # --- choosing and silencing -----------------------------------------------------------------------------------------
@@ -93,7 +101,7 @@ def test_unknown_rules_are_refused_by_name() -> None:
     with pytest.raises(UnknownRule, match=r"'DOC_REQIRED'.*did you mean DOC_REQUIRED.*ENUM_DEFAULT"):
         found("avro", b'"string"', None, "DOC_REQIRED")
     assert found("avro", b'"string"', None, "DRAFT_DECLARED") == []
-    assert known(catalogue.get("avro"), ["NAMING"]) == {"NAMING"}
+    assert require_known_rules(get_format("avro"), ["NAMING"]) == {"NAMING"}
 
 
 SILENCED = [
@@ -151,16 +159,16 @@ def test_nonsense_silences_nothing(value: Any) -> None:
 
 def test_comments_silence_line_by_line() -> None:
     """The words count at the start of a line only, with blanks or commas between names."""
-    assert silenced_in("An order.\nstele:lint-ignore A_B C, D\nmore") == {"A_B", "C", "D"}
-    assert silenced_in("we write stele:lint-ignore A here") == frozenset()
+    assert ignored_rules_in_comment("An order.\nstele:lint-ignore A_B C, D\nmore") == {"A_B", "C", "D"}
+    assert ignored_rules_in_comment("we write stele:lint-ignore A here") == frozenset()
 
 
 def test_types_of_references_are_left_alone() -> None:
     """A type that came with a reference has its own subject: nothing is said about it here."""
-    fmt = catalogue.get("avro")
+    fmt = get_format("avro")
     inner = json.dumps({"type": "record", "name": "bad_name", "fields": [{"name": "X", "type": "int"}]}).encode()
     text = json.dumps(record({"name": "a", "type": "bad_name", "doc": "d"}, doc="d")).encode()
-    assert lint(fmt, fmt.parse(text, {"bad_name": inner})) == []
+    assert lint_schema(fmt, fmt.parse(text, {"bad_name": inner})) == []
 
 
 # --- formats without rules ------------------------------------------------------------------------------------------
@@ -181,13 +189,13 @@ def test_a_plug_in_without_rules_is_judged_by_its_fields() -> None:
     fmt: Any = Plain()
     before: Any = [Field("a", "int", doc="d")]
     now: Any = [Field("a", "int"), Field("b.c", "int", doc="d"), Field("b.C", "int", default="0", doc="d")]
-    assert {(f.rule, f.path) for f in lint(fmt, now, before)} == {
+    assert {(f.rule, f.path) for f in lint_schema(fmt, now, before)} == {
         ("DOC_REQUIRED", "a"),
         ("FIELD_DEFAULT", "b.c"),
         ("CASE_CLASH", "b"),
     }
-    assert lint(fmt, before) == []
-    assert lint(catalogue.get("opaque"), catalogue.get("opaque").parse(b"x", {})) == []
+    assert lint_schema(fmt, before) == []
+    assert lint_schema(get_format("opaque"), get_format("opaque").parse(b"x", {})) == []
 
 
 # --- bounds ---------------------------------------------------------------------------------------------------------
@@ -249,12 +257,12 @@ HOSTILE: Mapping[str, tuple[str, Any]] = {
 def test_hostile_schemas_are_bounded(kind: str) -> None:
     """Wide, deep and strange schemas are linted in bounded time, and no rule lists more than its share."""
     format_name, text = HOSTILE[kind]
-    fmt = catalogue.get(format_name)
+    fmt = get_format(format_name)
     parsed = fmt.parse(text(), {}, strict=False)
     start = time.perf_counter()
-    findings = lint(fmt, parsed, parsed)
+    findings = lint_schema(fmt, parsed, parsed)
     assert time.perf_counter() - start < SECONDS
-    for rule in rules_of(fmt):
+    for rule in lint_rules_of(fmt):
         mine = [finding for finding in findings if finding.rule == rule]
         assert len(mine) <= MAX_FINDINGS + 1
         if len(mine) > MAX_FINDINGS:
@@ -283,7 +291,7 @@ def test_what_was_not_looked_at_is_said_whatever_was_asked() -> None:
 )
 def test_names_in_another_style(text: str, style: str, wanted: str) -> None:
     """Advice on a name says what it should be called."""
-    assert restyled(text, style) == wanted
+    assert restyle_name(text, style) == wanted
 
 
 @given(
@@ -297,7 +305,7 @@ def test_circles_are_what_reaches_itself(graph: tuple[int, set[tuple[int, int]]]
     reach = set(edges)
     for middle in range(count):
         reach |= {(a, b) for a in range(count) for b in range(count) if {(a, middle), (middle, b)} <= reach}
-    groups = circles(range(count), lambda node: sorted(b for a, b in edges if a == node))
+    groups = strongly_connected(range(count), lambda node: sorted(b for a, b in edges if a == node))
     wanted = {frozenset(b for b in range(count) if {(a, b), (b, a)} <= reach) for a in range(count) if (a, a) in reach}
     assert {frozenset(group) for group in groups} == wanted
     assert len(groups) == len(wanted)
@@ -331,13 +339,13 @@ _VALUES = st.recursive(
 @given(st.dictionaries(_KEYED, _VALUES, max_size=6), st.dictionaries(_KEYED, _VALUES, max_size=6))
 def test_keywords_of_any_shape_are_no_trouble(schema: dict[str, Any], before: dict[str, Any]) -> None:
     """A JSON Schema that was let in leniently may say nonsense anywhere; advice on it is still advice."""
-    fmt = catalogue.get("json")
+    fmt = get_format("json")
     try:
         parsed, old = (fmt.parse(json.dumps(value).encode(), {}, strict=False) for value in (schema, before))
     except SteleError:
         return
-    for finding in lint(fmt, parsed, old):
-        assert finding.rule in rules_of(fmt)
+    for finding in lint_schema(fmt, parsed, old):
+        assert finding.rule in lint_rules_of(fmt)
         assert finding.path.startswith("#")
 
 
@@ -364,12 +372,12 @@ _FIELDS = st.lists(
 @given(_FIELDS, _FIELDS)
 def test_attributes_of_any_shape_are_no_trouble(fields: list[Any], before: list[Any]) -> None:
     """So may an Avro schema: defaults that fit nothing, logical types that are numbers, records inside themselves."""
-    fmt = catalogue.get("avro")
+    fmt = get_format("avro")
     try:
         sides = (json.dumps(record(*side)).encode() for side in (fields, before))
         parsed, old = (fmt.parse(side, {}, strict=False) for side in sides)
     except SteleError:
         return
-    for finding in lint(fmt, parsed, old):
-        assert finding.rule in rules_of(fmt)
+    for finding in lint_schema(fmt, parsed, old):
+        assert finding.rule in lint_rules_of(fmt)
         assert finding.path.startswith("/")

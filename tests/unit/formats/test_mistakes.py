@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stele.errors import MalformedSchema
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 
 MISTAKES: list[dict[str, Any]] = [
     json.loads(line) for line in Path(__file__).with_name("mistakes.jsonl").read_text("ascii").splitlines()
@@ -24,7 +24,7 @@ MISTAKES: list[dict[str, Any]] = [
 def test_mistakes(case: dict[str, Any]) -> None:
     """The error has the place, the offending thing and what was expected, and is short enough to be read."""
     with pytest.raises(MalformedSchema) as caught:
-        catalogue.get(case["format"]).parse(case["text"].encode("latin-1"), {})
+        get_format(case["format"]).parse(case["text"].encode("latin-1"), {})
     error = caught.value
     assert case["place"] == (error.path if error.line is None else f"{error.line}:{error.column}")
     assert case["names"] in error.why
@@ -55,4 +55,4 @@ def test_mistakes_in_references(name: str) -> None:
     }
     text, reference = texts[name]
     with pytest.raises(MalformedSchema, match="'ref'"):
-        catalogue.get(name).parse(text, {"ref": reference})
+        get_format(name).parse(text, {"ref": reference})

@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from stele.formats import catalogue
-from stele.formats.abilities import TRUNCATED, Locating, Node, Outlined, Place
+from stele.formats.capabilities import TRUNCATED, HasLocator, HasOutline, OutlineLocation, OutlineNode
 from stele.formats.jsonschema.outline import MAX_STEPS
-from stele.formats.outlining import MAX_CHARACTERS, MAX_NODES, MAX_TEXT, Outline, shortened
+from stele.formats.outline_builder import MAX_CHARACTERS, MAX_NODES, MAX_TEXT, OutlineBuilder, shorten_with_digest
+from stele.formats.registry import get_format
 
 
-def outline(format_name: str, text: str) -> dict[str, Node]:
+def outline(format_name: str, text: str) -> dict[str, OutlineNode]:
     """The outline of a text, by path."""
-    fmt = catalogue.get(format_name)
-    assert isinstance(fmt, Outlined)
+    fmt = get_format(format_name)
+    assert isinstance(fmt, HasOutline)
     return {node.path: node for node in fmt.outline(fmt.parse(text.encode(), {}))}
 
 
-def place(format_name: str, text: str, path: str) -> Place | None:
+def place(format_name: str, text: str, path: str) -> OutlineLocation | None:
     """Where a finding's path leads."""
-    fmt = catalogue.get(format_name)
-    assert isinstance(fmt, Locating)
+    fmt = get_format(format_name)
+    assert isinstance(fmt, HasLocator)
     return fmt.locator(fmt.parse(text.encode(), {}))(path)
 
 
@@ -233,30 +233,30 @@ def test_aliases_of_enum_values_have_no_number_of_their_own() -> None:
         assert nodes[single].identity.startswith("value ")
 
 
-PLACES: list[tuple[str, str, Place | None]] = [
-    ("avro", "/", Place("a.Order")),
-    ("avro", "/name", Place("a.Order", "name")),
-    ("avro", "/fields/1", Place("a.Order.price")),
-    ("avro", "/fields/1/type", Place("a.Order.price", "type")),
-    ("avro", "/fields/0/type/1/items/fields/0/type/size", Place("a.S", "size")),
-    ("avro", "/fields/3/type/1/fields/2/type/symbols", Place("a.State", "symbols")),
-    ("avro", "/fields/9", Place("a.Order")),
-    ("json", "#/", Place("#")),
-    ("json", "#/required/a", Place("#", "required")),
-    ("json", "#/properties/a~1b/properties/e/maximum", Place("#/$defs/d/properties/e", "maximum")),
-    ("json", "#/properties/gone/minimum", Place("#", "properties", partial=True)),
+PLACES: list[tuple[str, str, OutlineLocation | None]] = [
+    ("avro", "/", OutlineLocation("a.Order")),
+    ("avro", "/name", OutlineLocation("a.Order", "name")),
+    ("avro", "/fields/1", OutlineLocation("a.Order.price")),
+    ("avro", "/fields/1/type", OutlineLocation("a.Order.price", "type")),
+    ("avro", "/fields/0/type/1/items/fields/0/type/size", OutlineLocation("a.S", "size")),
+    ("avro", "/fields/3/type/1/fields/2/type/symbols", OutlineLocation("a.State", "symbols")),
+    ("avro", "/fields/9", OutlineLocation("a.Order")),
+    ("json", "#/", OutlineLocation("#")),
+    ("json", "#/required/a", OutlineLocation("#", "required")),
+    ("json", "#/properties/a~1b/properties/e/maximum", OutlineLocation("#/$defs/d/properties/e", "maximum")),
+    ("json", "#/properties/gone/minimum", OutlineLocation("#", "properties", partial=True)),
     ("json", "other.json#/type", None),
-    ("xsd", "/order", Place("/order")),
-    ("xsd", "/order/id", Place("/type(Base)/id")),
-    ("xsd", "/order/g", Place("/group(G)/g")),
-    ("xsd", "/order/@k", Place("/type(Order)/@k")),
-    ("xsd", "/order/gone", Place("/order", partial=True)),
-    ("xsd", "/type(K)", Place("/type(K)")),
+    ("xsd", "/order", OutlineLocation("/order")),
+    ("xsd", "/order/id", OutlineLocation("/type(Base)/id")),
+    ("xsd", "/order/g", OutlineLocation("/group(G)/g")),
+    ("xsd", "/order/@k", OutlineLocation("/type(Order)/@k")),
+    ("xsd", "/order/gone", OutlineLocation("/order", partial=True)),
+    ("xsd", "/type(K)", OutlineLocation("/type(K)")),
 ]
 
 
 @pytest.mark.parametrize(("format_name", "path", "expected"), PLACES)
-def test_places(format_name: str, path: str, expected: Place | None) -> None:
+def test_places(format_name: str, path: str, expected: OutlineLocation | None) -> None:
     """Paths of findings lead to declarations, through names of types, references and groups."""
     assert place(format_name, TEXTS[format_name], path) == expected
 
@@ -267,23 +267,27 @@ def test_places(format_name: str, path: str, expected: Place | None) -> None:
 def test_long_texts_still_compare() -> None:
     """A text that is cut keeps its length and a digest, so that another end is another text."""
     one, two = "x" * MAX_TEXT + "1", "x" * MAX_TEXT + "2"
-    assert shortened("x" * MAX_TEXT) == "x" * MAX_TEXT
-    assert shortened(one) != shortened(two)
-    assert len(shortened(one * 100)) < MAX_TEXT + 50
+    assert shorten_with_digest("x" * MAX_TEXT) == "x" * MAX_TEXT
+    assert shorten_with_digest(one) != shorten_with_digest(two)
+    assert len(shorten_with_digest(one * 100)) < MAX_TEXT + 50
 
 
 def test_paths_are_made_unique() -> None:
     """Two declarations of one path get two paths."""
-    made = Outline()
-    assert [made.add("a", "x", {}), made.add("a", "x", {}), made.add("a", "x", {"k": ""})] == ["a", "a#2", "a#3"]
+    made = OutlineBuilder()
+    assert [made.add_node("a", "x", {}), made.add_node("a", "x", {}), made.add_node("a", "x", {"k": ""})] == [
+        "a",
+        "a#2",
+        "a#3",
+    ]
     assert [node.attributes for node in made.nodes] == [{}, {}, {}]
 
 
 def test_long_names_end_an_outline() -> None:
     """What names multiply to is bounded as well: the outline ends, once, and says so."""
-    made = Outline()
+    made = OutlineBuilder()
     for _ in made.until_full(range(100)):
-        made.add("x" * (MAX_CHARACTERS // 10), "x", {})
+        made.add_node("x" * (MAX_CHARACTERS // 10), "x", {})
     assert [node.kind for node in made.nodes].count(TRUNCATED) == 1
     assert made.nodes[-1].kind == TRUNCATED
     assert len(made.nodes) < 13
@@ -311,8 +315,8 @@ def test_large_schemas(name: str) -> None:
 
 def test_long_paths_lead_nowhere_in_the_end() -> None:
     """References can make paths as long as the schema: following them ends after so many steps in all."""
-    fmt = catalogue.get("json")
-    assert isinstance(fmt, Locating)
+    fmt = get_format("json")
+    assert isinstance(fmt, HasLocator)
     locate = fmt.locator(fmt.parse(b'{"properties":{"a":{"$ref":"#"}}}', {}))
     path = "#" + "/properties/a" * (MAX_STEPS // 8)
     assert [locate(path) is None for _ in range(6)] == [False, False, False, False, True, True]

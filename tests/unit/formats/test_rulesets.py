@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from stele.core.findings import Finding
 from stele.core.ports import Format
 from stele.errors import UnknownRuleset
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.formats.rulesets import Ruleset, Rulesets
 
 
@@ -38,16 +39,16 @@ BOTH = Rulesets("f", ruleset("x@1"), ruleset("x@2"), ruleset("buf:Y@3"))
 )
 def test_names_find_versions(asked: str, found: str) -> None:
     """No name is the newest of the default, a bare name its newest, a full name itself; the rules are those asked."""
-    assert BOTH.find(asked).name == found
+    assert BOTH.find_ruleset(asked).name == found
     assert BOTH.check("r", "w", asked) == [Finding(found, "r<w")]
-    assert rulesets.newest(fake(*BOTH.names), asked) == found
+    assert rulesets.newest_ruleset(fake(*BOTH.names), asked) == found
 
 
 @pytest.mark.parametrize("asked", ["z", "x@3", "buf:Y@1", "x@", "X"])
 def test_an_unknown_one_is_refused_with_what_there_is(asked: str) -> None:
     """The error lists the full names, or says what a name looks like."""
     with pytest.raises(UnknownRuleset, match=r"x@1, x@2, buf:Y@3|NAME@VERSION"):
-        BOTH.find(asked)
+        BOTH.find_ruleset(asked)
 
 
 @pytest.mark.parametrize("names", [("x@1", "x@1"), ("x",), ("x@1", "y")])
@@ -70,42 +71,46 @@ def test_what_decides_does_not_depend_on_newer_versions(
     known = {name for name, _ in installed}
     added = [f"{name}@{version}" for name in sorted(known) for version in (5, 6)]
     after = fake(*before.rulesets, *added)
-    meant = rulesets.meant(before, preferred, adopted)
-    assert rulesets.meant(after, preferred, adopted) == meant
+    meant = rulesets.effective_name(before, preferred, adopted)
+    assert rulesets.effective_name(after, preferred, adopted) == meant
     if meant in before.rulesets:
-        assert rulesets.in_force(before, preferred, adopted) == rulesets.in_force(after, preferred, adopted) == meant
-        assert rulesets.check(before, None, None, meant) == [Finding(meant, "")]
+        assert (
+            rulesets.require_effective(before, preferred, adopted)
+            == rulesets.require_effective(after, preferred, adopted)
+            == meant
+        )
+        assert rulesets.run_ruleset(before, None, None, meant) == [Finding(meant, "")]
     else:
         with pytest.raises(UnknownRuleset, match="not installed here"):
-            rulesets.in_force(before, preferred, adopted)
+            rulesets.require_effective(before, preferred, adopted)
 
 
 def test_bare_names_are_first_versions() -> None:
     """A plug-in from before there were versions is asked in its own words."""
     bare = fake("x", "y@2")
-    assert rulesets.installed(bare) == ("x@1", "y@2")
-    assert rulesets.default(bare) == "x"
-    assert rulesets.check(bare, None, None, "x@1") == [Finding("x", "")]
-    assert rulesets.summary(bare, "x@1") == ""
+    assert rulesets.installed_rulesets(bare) == ("x@1", "y@2")
+    assert rulesets.default_ruleset(bare) == "x"
+    assert rulesets.run_ruleset(bare, None, None, "x@1") == [Finding("x", "")]
+    assert rulesets.ruleset_summary(bare, "x@1") == ""
 
 
 def test_a_late_name_is_refused_rather_than_obeyed() -> None:
     """Settings named y when the format did not know it, and its default decided: now that is said, not changed."""
-    assert rulesets.in_force(fake("x@1"), "y", {}) == "x@1"
+    assert rulesets.require_effective(fake("x@1"), "y", {}) == "x@1"
     with pytest.raises(UnknownRuleset, match=r"y@1.*stele ruleset adopt f y@2"):
-        rulesets.in_force(fake("x@1", "y@2"), "y", {})
-    assert rulesets.in_force(fake("x@1", "y@2"), "y", {"y": 2}) == "y@2"
+        rulesets.require_effective(fake("x@1", "y@2"), "y", {})
+    assert rulesets.require_effective(fake("x@1", "y@2"), "y", {"y": 2}) == "y@2"
 
 
 def test_every_built_in_ruleset_says_what_it_looks_at() -> None:
     """Names are full, and each has a sentence of its own."""
     for name in ("avro", "json", "protobuf", "thrift", "xsd"):
-        fmt = catalogue.get(name)
-        assert tuple(fmt.rulesets) == rulesets.installed(fmt)
-        sentences = [rulesets.summary(fmt, full) for full in fmt.rulesets]
+        fmt = get_format(name)
+        assert tuple(fmt.rulesets) == rulesets.installed_rulesets(fmt)
+        sentences = [rulesets.ruleset_summary(fmt, full) for full in fmt.rulesets]
         assert all(sentence.endswith(".") for sentence in sentences)
         assert len(set(sentences)) == len(sentences)
-    opaque = catalogue.get("opaque")
-    assert (rulesets.default(opaque), rulesets.in_force(opaque, "confluent", {})) == ("", "")
+    opaque = get_format("opaque")
+    assert (rulesets.default_ruleset(opaque), rulesets.require_effective(opaque, "confluent", {})) == ("", "")
     with pytest.raises(UnknownRuleset, match="cannot be compared"):
-        rulesets.newest(opaque)
+        rulesets.newest_ruleset(opaque)

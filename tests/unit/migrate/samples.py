@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.metadata import Metadata
 from stele.migrate import model
-from stele.migrate.beside import Association, Beside, Dek, Kek
-from stele.migrate.model import Config, Dump, Reference, Version
+from stele.migrate.beside import Beside, MigratedAssociation, MigratedDek, MigratedKek
+from stele.migrate.model import Dump, Version
 from stele.migrate.order import ordered
+from stele.protocol.confluent import Config, Rule, RuleSet, SchemaReference
 
 
 def row(
     subject: str, number: int, schema_id: int, text: str = "", *refers: tuple[str, int], deleted: bool = False
 ) -> Version:
     """A version; its text is its id unless given."""
-    references = [Reference(f"r{place}", target, version) for place, (target, version) in enumerate(refers)]
+    references = [SchemaReference(f"r{place}", target, version) for place, (target, version) in enumerate(refers)]
     return model.version(subject, number, schema_id, text or f'"t{schema_id}"', references=references, deleted=deleted)
 
 
@@ -39,12 +40,12 @@ _rules = st.none() | st.lists(
         doc=st.none() | _texts,
         kind=st.sampled_from(["TRANSFORM", "CONDITION"]),
         type=_texts,
-        tags=st.none() | st.lists(_texts, max_size=2).map(tuple),
+        tags=st.none() | st.lists(_texts, max_size=2),
         params=st.none() | st.dictionaries(_texts, _texts, max_size=2),
         disabled=st.booleans(),
     ),
     max_size=2,
-).map(tuple)
+)
 _rule_sets = st.none() | st.builds(RuleSet, migration_rules=_rules, domain_rules=_rules, enable_at=st.none())
 _configs = st.builds(
     Config,
@@ -59,7 +60,7 @@ _levels = st.sampled_from(["", ":.__GLOBAL:", ":.t:", "a", ":.t:a"])
 
 _times = st.none() | st.integers(0, 2**40)
 _deks = st.builds(
-    Dek,
+    MigratedDek,
     kek_name=st.sampled_from(["k", "l"]),
     subject=_subjects,
     version=st.integers(1, 3),
@@ -69,7 +70,7 @@ _deks = st.builds(
     deleted=st.booleans(),
 )
 _associations = st.builds(
-    Association,
+    MigratedAssociation,
     subject=_subjects,
     guid=_texts,
     resource_name=_texts,
@@ -82,7 +83,10 @@ _associations = st.builds(
 )
 _besides = st.builds(
     Beside,
-    st.just(()) | st.just((Kek("k", "aws-kms", "arn", kms_props={"a": "b"}, ts=5), Kek("l", "x", "y", deleted=True))),
+    st.just(())
+    | st.just(
+        (MigratedKek("k", "aws-kms", "arn", kms_props={"a": "b"}, ts=5), MigratedKek("l", "x", "y", deleted=True))
+    ),
     st.lists(_deks, max_size=2, unique_by=lambda row: row.key).map(
         lambda rows: tuple(sorted(rows, key=lambda row: (row.kek_name, row.subject, row.algorithm, row.version)))
     ),
@@ -108,7 +112,9 @@ def dumps(draw: st.DrawFn) -> Dump:
                 schema_id,
                 draw(_texts),
                 schema_type=draw(st.sampled_from(["AVRO", "JSON", "PROTOBUF"])),
-                references=[Reference(draw(_texts), _absolute(target.subject), target.version) for target in refers],
+                references=[
+                    SchemaReference(draw(_texts), _absolute(target.subject), target.version) for target in refers
+                ],
                 metadata=draw(_metadata),
                 rule_set=draw(_rule_sets),
                 deleted=draw(st.booleans()),

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.core.box import Box, S, T, to
 
 from stele.core import commands as cmd
-from stele.core.events import Record, Registered, Stamp, decode_record, encode_record, redact
+from stele.core.events import EventMetadata, LogRecord, VersionRegistered, decode_record, encode_record, redact_texts
 from stele.core.fold import fold_record
-from stele.core.model import Level, SubjectKey
+from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.snapshot import dump_state, load_state
 from stele.core.state import State
 from stele.errors import InvalidRequest
@@ -28,7 +28,7 @@ def log_of(*commands: Callable[[Box], Any]) -> MemoryLog:
     box, records = Box(), []
     for seq, command in enumerate(commands, 1):
         command(box)
-        records.append(encode_record(Record(Stamp(seq.to_bytes(16, "big"), 1000 + seq), box.events)))
+        records.append(encode_record(LogRecord(EventMetadata(seq.to_bytes(16, "big"), 1000 + seq), box.events)))
     log = MemoryLog()
     assert asyncio.run(log.append(0, records))
     return log
@@ -37,8 +37,8 @@ def log_of(*commands: Callable[[Box], Any]) -> MemoryLog:
 STEPS: list[Callable[[Box], Any]] = [
     lambda box: box.register(S, "a"),
     lambda box: box.register(T, "b", to(S)),
-    lambda box: box.do(cmd.ChangeSettings(Level(*T), {"normalize": True})),
-    lambda box: box.do(cmd.ChangeSettings(Level("c", "nobody"), {"alias": "s"})),
+    lambda box: box.do(cmd.ChangeSettings(SettingsLevel(*T), {"normalize": True})),
+    lambda box: box.do(cmd.ChangeSettings(SettingsLevel("c", "nobody"), {"alias": "s"})),
     lambda box: box.do(cmd.CreateSubject(SubjectKey("g", "x"), description="ö")),
     lambda box: box.do(cmd.ChangeItems("keys", {("k", "1"): b'{"secret":1}'})),
     lambda box: box.retire(T),
@@ -121,8 +121,8 @@ def test_purged_texts_go_everywhere(tmp_path: Path) -> None:
     first, full = log_of(*STEPS[:2]), log_of(*STEPS[:2], lambda box: box.purge(T))
     purged = MemoryLog()
     rows = [decode_record(row) for row in records_of(full)]
-    gone = next(event.sha for event in rows[1].events if isinstance(event, Registered))
-    asyncio.run(purged.append(0, [encode_record(redact(row, frozenset({gone}))) for row in rows]))
+    gone = next(event.sha for event in rows[1].events if isinstance(event, VersionRegistered))
+    asyncio.run(purged.append(0, [encode_record(redact_texts(row, frozenset({gone}))) for row in rows]))
     other = MemoryLog()
     restored(written(tmp_path / "a.gz", first), other)
 

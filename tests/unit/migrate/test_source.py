@@ -11,7 +11,7 @@ import pytest
 from stele.client import Retry, SchemaRegistryClient
 from stele.errors import RegistryUnreachable
 from stele.migrate import source
-from stele.migrate.model import Config
+from stele.protocol.confluent import Config
 
 Answer = Callable[[httpx.Request], tuple[int, Any]]
 MISSING = (404, {"error_code": 404, "message": "HTTP 404 Not Found"})
@@ -64,7 +64,7 @@ def test_a_server_without_pages_and_contexts() -> None:
         ("b", 2, "JSON", True),
     ]
     assert dump.modes == {}
-    assert dump.configs == {"": Config("FULL"), "a": Config("NONE")}
+    assert dump.configs == {"": Config(compatibility_level="FULL"), "a": Config(compatibility_level="NONE")}
     assert (dump.contexts, dump.max_ids) == ((".",), {".": 9})
 
 

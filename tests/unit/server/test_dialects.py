@@ -7,7 +7,7 @@ from litestar import Litestar
 from litestar.routes import HTTPRoute
 
 from stele.server.dialects import DIALECTS, Dialect, build_front
-from stele.server.front import Front
+from stele.server.dispatch import Front
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry

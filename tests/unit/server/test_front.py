@@ -10,7 +10,7 @@ import pytest
 from stele.apis.paths import SLASH
 from stele.apis.web import BASE, PRINCIPAL
 from stele.errors import Unauthenticated
-from stele.server.front import Front, Mount
+from stele.server.dispatch import Front, Mount
 from stele.server.metrics import Metrics
 from stele.service.access import Headers, Principal
 from stele.service.registry import Registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import structlog
 
-from stele.server.logs import configure_logs
+from stele.server.log_config import configure_logs
 
 
 @pytest.mark.parametrize("shape", ["console", "json"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.running import call, serving
 
-from stele.server.upgrades import whole_lines, without_offer
+from stele.server.http2_upgrade import whole_lines, without_offer
 
 HEAD = (
     b"POST /subjects/%s/versions HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: %d\r\n"

@@ -7,19 +7,20 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from stele.formats import catalogue
+from stele.formats import registry
+from stele.formats.registry import GROUP, reload_formats
 
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Installs the format `demo` in a release: OLD, NEW, LATE, BARE or FIELDS of `demo_format`."""
-    original = catalogue.entry_points
+    original = registry.entry_points
 
     def installing(release: str) -> None:
-        point = EntryPoint("demo", f"tests.unit.service.demo_format:{release}", catalogue.GROUP)
-        monkeypatch.setattr(catalogue, "entry_points", lambda group: [*original(group=group), point])
-        catalogue.forget()
+        point = EntryPoint("demo", f"tests.unit.service.demo_format:{release}", GROUP)
+        monkeypatch.setattr(registry, "entry_points", lambda group: [*original(group=group), point])
+        reload_formats()
 
     yield installing
     monkeypatch.undo()
-    catalogue.forget()
+    reload_formats()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Field
 from stele.formats.opaque import OpaqueFormat, OpaqueSchema
 from stele.formats.rulesets import Ruleset, Rulesets
@@ -12,7 +12,7 @@ def kept(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:
     """Every word the writer has is one of the reader's; what holds a question mark is open."""
     ours, theirs = reader.text.split(), writer.text.split()
     lost = [Finding("LOST", word.decode()) for word in theirs if word not in ours]
-    return lost or [Finding("OPEN", word.decode(), level=Level.UNKNOWN) for word in ours if b"?" in word]
+    return lost or [Finding("OPEN", word.decode(), level=Severity.UNKNOWN) for word in ours if b"?" in word]
 
 
 def frozen(reader: OpaqueSchema, writer: OpaqueSchema) -> list[Finding]:

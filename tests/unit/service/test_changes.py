@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from stele.formats.abilities import TRUNCATED, Node
+from stele.formats.capabilities import TRUNCATED, OutlineNode
 from stele.service.changes import ChangeKind, Comparison
 
 
-def node(path: str, parent: str | None = None, **more: object) -> Node:
+def node(path: str, parent: str | None = None, **more: object) -> OutlineNode:
     """A node whose name is the last part of its path."""
     values: dict[str, object] = {"kind": "thing", "attributes": {}, "name": path.rpartition(".")[2], **more}
-    return Node(path, parent=parent, **values)  # type: ignore[arg-type]  # the values are those of a node
+    return OutlineNode(path, parent=parent, **values)  # type: ignore[arg-type]  # the values are those of a node
 
 
-def told(old: list[Node], new: list[Node]) -> list[tuple[str, str, str, str, str]]:
+def told(old: list[OutlineNode], new: list[OutlineNode]) -> list[tuple[str, str, str, str, str]]:
     """What changed, in short."""
     return [(each.kind.value, each.path, each.what, each.before, each.after) for each in Comparison(old, new).changes]
 
@@ -75,7 +75,7 @@ def test_kinds() -> None:
 
 def test_outlines_that_are_odd() -> None:
     """Parents there are not, circles, and the node that ends an outline harm nobody."""
-    odd = [node("a", "gone"), node("b", "c"), node("c", "b"), Node(TRUNCATED, TRUNCATED, {})]
+    odd = [node("a", "gone"), node("b", "c"), node("c", "b"), OutlineNode(TRUNCATED, TRUNCATED, {})]
     assert told(odd, odd) == []
     assert ("added", "d", "thing", "", "") in told(odd, [*odd, node("d", "gone")])
 

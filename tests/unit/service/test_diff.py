@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from stele.core.findings import Level, WhenUndecided
+from stele.core.findings import Severity, WhenUndecided
 from stele.errors import MalformedSchema, TooLarge, UnknownFormat, UnknownRuleset
-from stele.formats.outlining import MAX_NODES
+from stele.formats.outline_builder import MAX_NODES
 from stele.service.changes import ChangeKind
 from stele.service.check import Candidate, NamedText
 from stele.service.diff import DiffAnswer, DiffRequest, diff
@@ -97,7 +97,7 @@ def test_undecided_can_be_allowed() -> None:
     lenient = diff(replace(request, undecided=WhenUndecided.ALLOW))
     assert [change.path for change in strict.changes] == [change.path for change in lenient.changes]
     assert (strict.backward, lenient.backward) == (False, True)
-    assert {reason.level for change in strict.changes for reason in change.findings} == {Level.UNKNOWN}
+    assert {reason.level for change in strict.changes for reason in change.findings} == {Severity.UNKNOWN}
 
 
 # --- beyond outlines ------------------------------------------------------------------------------------------------

@@ -12,15 +12,15 @@ import pytest
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
+    DeleteMode,
     DeleteSubject,
     DeleteVersion,
-    Register,
+    RegisterSchema,
     Registration,
-    Removal,
 )
-from stele.core.model import Attachments, Level, Reference, SubjectKey
+from stele.core.model import Attachments, Reference, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES, Policy
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import Incompatible, InUse, StoreError, SubjectNotFound, TooLarge, UnknownRuleset, UnresolvedReference
 from stele.service.limits import Limits
 from stele.service.registry import Registry
@@ -39,8 +39,8 @@ def record(*fields: str, name: str = "Order") -> bytes:
 async def put(registry: Registry, text: bytes, key: SubjectKey = KEY, *references: Reference) -> Registration:
     """Register an Avro text the way a dialect does."""
     state = await registry.current()
-    prepared = await registry.schemas.prepare(state, "avro", text, references, form=Form.PRINTED)
-    outcome = await registry.execute(Register(key, prepared.document, prepared.references))
+    prepared = await registry.schemas.prepare(state, "avro", text, references, form=TextForm.PRINTED)
+    outcome = await registry.execute(RegisterSchema(key, prepared.document, prepared.references))
     assert isinstance(outcome, Registration)
     return outcome
 
@@ -53,9 +53,9 @@ async def test_registration_is_idempotent_and_numbers_count_up() -> None:
     """The same text gives the same numbers; another one the next."""
     registry = await Registry.open(MemoryLog())
     first, again, second = [await put(registry, record(*fields)) for fields in ("a", "a", "ab")]
-    assert (first.ordinal, first.gid, first.created) == (1, 1, True)
-    assert (again.ordinal, again.gid, again.created) == (1, 1, False)
-    assert (second.ordinal, second.gid) == (2, 2)
+    assert (first.version_number, first.schema_id, first.created) == (1, 1, True)
+    assert (again.version_number, again.schema_id, again.created) == (1, 1, False)
+    assert (second.version_number, second.schema_id) == (2, 2)
     await registry.close()
 
 
@@ -71,21 +71,21 @@ async def test_an_incompatible_schema_is_refused_with_findings_and_changes_nothi
     assert finding.against == 1
     assert finding.why
     assert finding.fix
-    assert len(queries.versions((await registry.current()).subject(KEY))) == 1
-    await registry.execute(ChangeSettings(Level(*KEY), {"policy": POLICIES["NONE"]}))
-    assert (await put(registry, broken)).ordinal == 2
+    assert len(queries.list_versions((await registry.current()).find_subject(KEY))) == 1
+    await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"policy": POLICIES["NONE"]}))
+    assert (await put(registry, broken)).version_number == 2
     await registry.close()
 
 
 async def test_concurrent_registrations_of_one_node_share_commits_and_never_share_numbers() -> None:
     """A hundred commands at once give dense numbers, and identical ones a single version."""
     registry = await Registry.open(MemoryLog())
-    await registry.execute(ChangeSettings(Level(""), {"policy": POLICIES["NONE"]}))
+    await registry.execute(ChangeSettings(SettingsLevel(""), {"policy": POLICIES["NONE"]}))
     texts = [record(f"f{number % 50}") for number in range(100)]
     outcomes = await asyncio.gather(*(put(registry, text) for text in texts))
-    assert sorted({outcome.ordinal for outcome in outcomes}) == list(range(1, 51))
+    assert sorted({outcome.version_number for outcome in outcomes}) == list(range(1, 51))
     assert sum(outcome.created for outcome in outcomes) == 50
-    assert {o.ordinal for o in outcomes[:50]} == {o.ordinal for o in outcomes[50:]}
+    assert {o.version_number for o in outcomes[:50]} == {o.version_number for o in outcomes[50:]}
     await registry.close()
 
 
@@ -93,14 +93,18 @@ async def test_two_nodes_on_one_file_agree(tmp_path: Path) -> None:
     """Writers on two nodes race for the same texts: one version each, the same answers on both nodes, at once."""
     url = f"sqlite:///{tmp_path}/log.db"
     nodes = [await Registry.open(await open_log(url)) for _ in range(2)]
-    await nodes[0].execute(ChangeSettings(Level(""), {"policy": POLICIES["NONE"]}))
+    await nodes[0].execute(ChangeSettings(SettingsLevel(""), {"policy": POLICIES["NONE"]}))
     work = [(nodes[turn % 2], record(f"f{turn // 2}")) for turn in range(60)]
     outcomes = await asyncio.gather(*(put(node, text) for node, text in work))
     for first, second in zip(outcomes[::2], outcomes[1::2], strict=True):
-        assert (first.ordinal, first.gid, first.uid) == (second.ordinal, second.gid, second.uid)
-    assert {outcome.gid for outcome in outcomes} == set(range(1, 31))
+        assert (first.version_number, first.schema_id, first.uid) == (
+            second.version_number,
+            second.schema_id,
+            second.uid,
+        )
+    assert {outcome.schema_id for outcome in outcomes} == set(range(1, 31))
     seen = await put(nodes[0], record("last"))
-    assert queries.version(await nodes[1].current(), KEY, seen.ordinal).uid == seen.uid
+    assert queries.get_version(await nodes[1].current(), KEY, seen.version_number).uid == seen.uid
     for node in nodes:
         await node.close()
 
@@ -115,9 +119,9 @@ async def test_a_restarted_node_knows_everything(tmp_path: Path) -> None:
     await registry.close()
     again = await Registry.open(await open_log(url))
     assert again._snapshot_seq == 1
-    version = queries.version(again.state, KEY, None)
-    assert (version.ordinal, version.uid) == (second.ordinal, second.uid)
-    assert json.loads(again.state.text(version.content))["fields"][1]["name"] == "b"
+    version = queries.get_version(again.state, KEY, None)
+    assert (version.version_number, version.uid) == (second.version_number, second.uid)
+    assert json.loads(again.state.get_text(version.content))["fields"][1]["name"] == "b"
     await again.close()
 
 
@@ -127,10 +131,10 @@ async def test_purged_texts_leave_the_file(tmp_path: Path) -> None:
     secret = "very_secret_field_name"
     await put(registry, record(secret))
     await registry._snapshot(always=True)
-    await registry.execute(DeleteSubject(KEY, Removal.RETIRE))
-    await registry.execute(DeleteSubject(KEY, Removal.PURGE))
+    await registry.execute(DeleteSubject(KEY, DeleteMode.SOFT))
+    await registry.execute(DeleteSubject(KEY, DeleteMode.HARD))
     with pytest.raises(SubjectNotFound):
-        queries.version(await registry.current(), KEY, None)
+        queries.get_version(await registry.current(), KEY, None)
     await registry.close()
     assert secret.encode() not in b"".join(map(Path.read_bytes, _files(tmp_path)))
 
@@ -145,7 +149,7 @@ async def test_references_are_resolved_guarded_and_compared(tmp_path: Path) -> N
         await put(registry, text, SubjectKey("", "person"))
     latest = Reference("Address", "", "address", -1)
     outcome = await put(registry, text, SubjectKey("", "person"), latest)
-    version = queries.version(registry.state, SubjectKey("", "person"), outcome.ordinal)
+    version = queries.get_version(registry.state, SubjectKey("", "person"), outcome.version_number)
     assert version.schema.attachments == Attachments((Reference("Address", "", "address", 1),))
     with pytest.raises(InUse):
         await registry.execute(DeleteVersion(address, 1))
@@ -169,12 +173,12 @@ async def test_a_write_of_unknown_outcome_is_looked_up_in_the_log() -> None:
     log = Flaky()
     registry = await Registry.open(log)
     log.fail = "after"
-    assert (await put(registry, record("a"))).ordinal == 1
+    assert (await put(registry, record("a"))).version_number == 1
     log.fail = "before"
     with pytest.raises(StoreError):
         await put(registry, record("a", "b"))
     log.fail = ""
-    assert (await put(registry, record("a", "b"))).ordinal == 2
+    assert (await put(registry, record("a", "b"))).version_number == 2
     assert await log.head() == 2
     await registry.close()
 
@@ -196,7 +200,7 @@ async def test_a_reader_never_sees_a_write_before_it_is_durable() -> None:
     assert (await registry.current()).contents == {}
     assert not any(job.done() for job in jobs)
     gate.set()
-    assert sorted(outcome.ordinal for outcome in await asyncio.gather(*jobs)) == [1, 2, 2, 3, 3]
+    assert sorted(outcome.version_number for outcome in await asyncio.gather(*jobs)) == [1, 2, 2, 3, 3]
     assert registry.appended == 3
     await registry.close()
 
@@ -220,7 +224,7 @@ async def test_a_record_nobody_can_read_stops_the_node_with_its_number() -> None
 async def test_a_validator_that_is_not_installed_refuses() -> None:
     """A policy that names a validator nobody has lets nothing in, instead of letting everything in."""
     registry = await Registry.open(MemoryLog())
-    await registry.execute(ChangeSettings(Level(*KEY), {"policy": Policy(checkers=("house-rules",))}))
+    await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"policy": Policy(validators=("house-rules",))}))
     with pytest.raises(UnknownRuleset, match="house-rules"):
         await put(registry, record("a"))
     await registry.close()
@@ -238,15 +242,15 @@ async def test_a_job_that_cannot_be_judged_fails_alone() -> None:
     registry = await Registry.open(Slow(store))
     gate.set()
     strict, free = SubjectKey("", "strict"), SubjectKey("", "free")
-    await registry.execute(ChangeSettings(Level(""), {"policy": POLICIES["NONE"]}))
+    await registry.execute(ChangeSettings(SettingsLevel(""), {"policy": POLICIES["NONE"]}))
     for key in (strict, free):
         await put(registry, record("a"), key)
     gate.clear()
     first = asyncio.create_task(put(registry, record("x")))
     await asyncio.sleep(0.1)
     commands = [
-        registry.execute(ChangeSettings(Level(*strict), {"policy": Policy(checkers=("house-rules",))})),
-        registry.execute(ChangeSettings(Level(*free), {"policy": POLICIES["BACKWARD"]})),
+        registry.execute(ChangeSettings(SettingsLevel(*strict), {"policy": Policy(validators=("house-rules",))})),
+        registry.execute(ChangeSettings(SettingsLevel(*free), {"policy": POLICIES["BACKWARD"]})),
     ]
     changes = [asyncio.create_task(command) for command in commands]
     await asyncio.sleep(0)
@@ -257,7 +261,7 @@ async def test_a_job_that_cannot_be_judged_fails_alone() -> None:
     await asyncio.gather(first, *changes)
     assert isinstance(refused, UnknownRuleset)
     assert isinstance(taken, Registration)
-    assert taken.ordinal == 2
+    assert taken.version_number == 2
     await registry.close()
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from stele.core import queries
-from stele.core.commands import ChangeSettings, Register
+from stele.core.commands import ChangeSettings, RegisterSchema
 from stele.core.events import RulesetAdopted
 from stele.core.findings import Direction, WhenUndecided
-from stele.core.model import PLAIN, Document, Level, SubjectKey
+from stele.core.model import NO_ATTACHMENTS, SchemaDocument, SettingsLevel, SubjectKey
 from stele.core.policy import POLICIES
 from stele.errors import Incompatible, InvalidRequest, UnknownFormat, UnknownRuleset
 from stele.service.check import Candidate, CheckRequest, check
 from stele.service.registry import Registry
-from stele.service.rejudging import Place, ReportPage, ReportRequest, Row, report
+from stele.service.ruleset_impact import Place, ReportPage, ReportRequest, Row, report
 from stele.service.rulesets import adopt, adopted, found, listed
 from stele.storage import open_log
 from stele.storage.memory import MemoryLog, MemoryStore
@@ -27,7 +27,7 @@ KEY = SubjectKey("", "s")
 ADOPTED = RulesetAdopted("demo", "words", 2)
 
 
-async def document(registry: Registry, text: str) -> Document:
+async def document(registry: Registry, text: str) -> SchemaDocument:
     """A demo schema, prepared."""
     return (await registry.schemas.prepare(await registry.current(), "demo", text.encode())).document
 
@@ -35,7 +35,7 @@ async def document(registry: Registry, text: str) -> Document:
 async def put(registry: Registry, *texts: str, key: SubjectKey = KEY) -> None:
     """Register demo schemas one after the other."""
     for text in texts:
-        await registry.execute(Register(key, await document(registry, text)))
+        await registry.execute(RegisterSchema(key, await document(registry, text)))
 
 
 async def refused(registry: Registry, text: str) -> str:
@@ -100,9 +100,9 @@ async def test_nodes_over_one_log_agree(install: Install) -> None:
     first, second = [await Registry.open(MemoryLog(store)) for _ in range(2)]
     await put(first, "a")
     install("NEW")
-    assert await second.findings(KEY, await document(second, "a b"), PLAIN) == ([], None)
+    assert await second.findings(KEY, await document(second, "a b"), NO_ATTACHMENTS) == ([], None)
     await adopt(first, "demo", "words")
-    found_now, against = await second.findings(KEY, await document(second, "a b"), PLAIN)
+    found_now, against = await second.findings(KEY, await document(second, "a b"), NO_ATTACHMENTS)
     assert ([finding.rule for finding in found_now], against) == (["NEW"], 1)
     assert await refused(second, "a b") == "NEW"
     await first.close()
@@ -137,7 +137,7 @@ async def test_a_version_that_is_not_installed_refuses_instead_of_judging_otherw
     install("LATE")
     with pytest.raises(UnknownRuleset, match=r"words@1, which is not installed.*stele ruleset adopt demo words@2"):
         await put(registry, "a b")
-    assert len(queries.versions((await registry.current()).subject(KEY))) == 1
+    assert len(queries.list_versions((await registry.current()).find_subject(KEY))) == 1
     assert [info.installed for info in listed(registry.state.rulesets) if info.format == "demo"] == [False, True]
     await adopt(registry, "demo", "words")
     assert await refused(registry, "a b") == "NEW"
@@ -148,15 +148,15 @@ async def test_settings_hold_a_version_against_an_adoption(install: Install) -> 
     """A pinned version decides whatever was adopted; one that is not installed refuses, but for its own format only."""
     install("NEW")
     registry = await Registry.open(MemoryLog())
-    await registry.execute(ChangeSettings(Level(*KEY), {"ruleset": "words@1"}))
+    await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"ruleset": "words@1"}))
     await put(registry, "a", "a b")
     assert await all_rows(registry, format="demo", ruleset="words@1") == []
     (row,) = await all_rows(registry, format="demo", ruleset="words@2", everywhere=True)
     assert (row.ruleset_now, row.ruleset_then) == ("words@1", "words@2")
-    await registry.execute(ChangeSettings(Level(*KEY), {"ruleset": "words@7"}))
+    await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"ruleset": "words@7"}))
     with pytest.raises(UnknownRuleset, match=r"words@7, which is not installed.*let the settings name another"):
         await put(registry, "a b c")
-    await registry.execute(ChangeSettings(Level(*KEY), {"ruleset": "confluent@9"}))
+    await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"ruleset": "confluent@9"}))
     assert await refused(registry, "a b c") == "NEW"
     await registry.close()
 
@@ -221,10 +221,10 @@ def test_a_check_weighs_doubt_as_it_is_told(install: Install) -> None:
 async def history(registry: Registry) -> None:
     """Three versions each of: a subject only checked forward, one checked as usual, and one nobody checks."""
     for key in (KEY, SubjectKey("ö", "s"), SubjectKey("ö", "t")):
-        await registry.execute(ChangeSettings(Level(*key), {"policy": POLICIES["NONE"]}))
+        await registry.execute(ChangeSettings(SettingsLevel(*key), {"policy": POLICIES["NONE"]}))
         await put(registry, "a", "a b", "a b c", key=key)
-    await registry.execute(ChangeSettings(Level(*KEY), {"policy": POLICIES["FORWARD"]}))
-    await registry.execute(ChangeSettings(Level("ö", "s"), {"policy": None}))
+    await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"policy": POLICIES["FORWARD"]}))
+    await registry.execute(ChangeSettings(SettingsLevel("ö", "s"), {"policy": None}))
 
 
 async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: Install) -> None:
@@ -245,7 +245,7 @@ async def test_a_report_follows_the_policy_in_force_and_comes_in_pages(install: 
     page = await report(registry, ReportRequest(limit=1))
     assert (len(page.rows), page.next) == (1, Place("ö", "s", 2, 1))
     assert await report(registry, ReportRequest(after=Place("ö", "t", 0, 0))) == ReportPage((), 0)
-    await registry.execute(ChangeSettings(Level(*KEY), {"policy": POLICIES["FULL_TRANSITIVE"]}))
+    await registry.execute(ChangeSettings(SettingsLevel(*KEY), {"policy": POLICIES["FULL_TRANSITIVE"]}))
     rows = await all_rows(registry, space="", format="demo")
     assert [(row.version, row.against) for row in rows] == [(2, 1), (3, 2), (3, 1)]
     assert {row.direction for row in rows} == {Direction.BACKWARD}
@@ -264,7 +264,7 @@ async def test_a_page_ends_when_its_time_is_up(install: Install, monkeypatch: py
     await history(registry)
     install("NEW")
     whole = await all_rows(registry)
-    monkeypatch.setattr("stele.service.rejudging.SECONDS", 0.0)
+    monkeypatch.setattr("stele.service.ruleset_impact.SECONDS", 0.0)
     page = await report(registry, ReportRequest())
     assert page.compared <= 2
     assert page.next is not None

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from stele.core.commands import ChangeSettings, Register, Registration
-from stele.core.findings import Finding, Level
-from stele.core.model import Level as Place
+from stele.core.commands import ChangeSettings, RegisterSchema, Registration
+from stele.core.findings import Finding, Severity
+from stele.core.model import SettingsLevel as Place
 from stele.core.model import SubjectKey
 from stele.core.policy import ALLOW_ANY, Policy
-from stele.core.ports import Form, Format, Parsed
+from stele.core.ports import Format, Parsed, TextForm
 from stele.errors import Incompatible, UnknownRuleset
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 from stele.service import validators
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog
@@ -28,7 +28,7 @@ KEY = SubjectKey("", "orders-value")
 def no_answers(fmt: Format[Any], parsed: Parsed, before: Parsed | None) -> list[Finding]:
     """A plug-in that objects to every field called `answer`, and to nothing in a first version."""
     names = [field.path for field in fmt.fields(parsed) if field.path == "answer"] if before is not None else []
-    return [Finding("HOUSE_RULE", name, why="No answers.", fix="Ask.", level=Level.WARNING) for name in names]
+    return [Finding("HOUSE_RULE", name, why="No answers.", fix="Ask.", level=Severity.WARNING) for name in names]
 
 
 NO_VALIDATOR = "words"
@@ -67,7 +67,7 @@ async def put(registry: Registry, schema: Any, format_name: str = "avro") -> Reg
     """Register a schema given as text or JSON value."""
     text = schema if isinstance(schema, str) else json.dumps(schema)
     prepared = await registry.schemas.prepare(await registry.current(), format_name, text.encode())
-    outcome = await registry.execute(Register(KEY, prepared.document, prepared.references))
+    outcome = await registry.execute(RegisterSchema(KEY, prepared.document, prepared.references))
     assert isinstance(outcome, Registration)
     return outcome
 
@@ -90,10 +90,10 @@ async def test_a_lint_rule_refuses(registry: Registry) -> None:
     """A schema that breaks the rule is refused with the rule's finding, as an error; a better one is taken."""
     await demand(registry, "lint:DOC_REQUIRED")
     findings = await refusal(registry, record("a", doc=""))
-    assert [(f.rule, f.path, f.level, f.against) for f in findings] == [("DOC_REQUIRED", "/", Level.ERROR, None)]
-    assert (await put(registry, record("a"))).ordinal == 1
+    assert [(f.rule, f.path, f.level, f.against) for f in findings] == [("DOC_REQUIRED", "/", Severity.ERROR, None)]
+    assert (await put(registry, record("a"))).version_number == 1
     assert (await refusal(registry, record("a", "b", doc="")))[0].against == 1
-    assert (await put(registry, record("a", "b"))).ordinal == 2
+    assert (await put(registry, record("a", "b"))).version_number == 2
 
 
 async def test_the_text_as_sent_is_judged(registry: Registry) -> None:
@@ -102,19 +102,19 @@ async def test_the_text_as_sent_is_judged(registry: Registry) -> None:
     bare = 'syntax = "proto3";\n\nmessage M {\n  int32 a = 1;\n}\n'
     documented = bare.replace("message", "// A message.\nmessage").replace("int32", "// A number.\n  int32")
     drafts = {
-        text: await registry.schemas.prepare(await registry.current(), "protobuf", text.encode(), form=Form.PRINTED)
+        text: await registry.schemas.prepare(await registry.current(), "protobuf", text.encode(), form=TextForm.PRINTED)
         for text in (bare, documented)
     }
     assert {draft.document.text for draft in drafts.values()} == {bare.encode()}
-    assert drafts[bare].document.sent is None
+    assert drafts[bare].document.submitted is None
     assert list(drafts[documented].document.texts.values()) == [documented.encode(), bare.encode()]
     with pytest.raises(Incompatible):
-        await registry.execute(Register(KEY, drafts[bare].document))
-    outcome = await registry.execute(Register(KEY, drafts[documented].document))
+        await registry.execute(RegisterSchema(KEY, drafts[bare].document))
+    outcome = await registry.execute(RegisterSchema(KEY, drafts[documented].document))
     assert isinstance(outcome, Registration)
-    again = await registry.execute(Register(KEY, drafts[bare].document))
+    again = await registry.execute(RegisterSchema(KEY, drafts[bare].document))
     assert isinstance(again, Registration)
-    assert (again.ordinal, again.created) == (1, False)
+    assert (again.version_number, again.created) == (1, False)
 
 
 async def test_all_lint_rules_refuse(registry: Registry) -> None:
@@ -130,7 +130,7 @@ async def test_rules_about_changes_spare_the_first_version(registry: Registry) -
     await demand(registry, "lint:FIELD_DEFAULT")
     await put(registry, record("a"))
     assert [f.path for f in await refusal(registry, record("a", "b"))] == ["/fields/1"]
-    assert (await put(registry, record("a", {"name": "b", "type": "int", "default": 1}))).ordinal == 2
+    assert (await put(registry, record("a", {"name": "b", "type": "int", "default": 1}))).version_number == 2
 
 
 async def test_every_validator_is_heard(registry: Registry) -> None:
@@ -151,7 +151,7 @@ async def test_a_version_of_another_format_is_no_version_before(registry: Regist
     """After a version of another format a document is judged like a first one, instead of being unreadable."""
     await demand(registry, "lint:FIELD_DEFAULT", "ruleset:confluent")
     await put(registry, record("a"))
-    assert (await put(registry, 'syntax = "proto3"; message M { int32 a = 1; }', "protobuf")).ordinal == 2
+    assert (await put(registry, 'syntax = "proto3"; message M { int32 a = 1; }', "protobuf")).version_number == 2
 
 
 async def test_a_ruleset_refuses(registry: Registry) -> None:
@@ -160,7 +160,7 @@ async def test_a_ruleset_refuses(registry: Registry) -> None:
     await put(registry, record("a"))
     findings = await refusal(registry, record("a", "b"))
     assert [(f.rule, f.against) for f in findings] == [("READER_FIELD_MISSING_DEFAULT_VALUE", 1)]
-    assert (await put(registry, record())).ordinal == 2
+    assert (await put(registry, record())).version_number == 2
 
 
 async def test_warnings_of_a_ruleset_do_not_refuse(registry: Registry) -> None:
@@ -173,7 +173,7 @@ async def test_warnings_of_a_ruleset_do_not_refuse(registry: Registry) -> None:
     await demand(registry, "lint:TIMESTAMP_UNIT")
     assert [f.rule for f in await refusal(registry, timed[1])] == ["TIMESTAMP_UNIT"]
     await demand(registry, "ruleset:avro")
-    assert (await put(registry, timed[1])).ordinal == 2
+    assert (await put(registry, timed[1])).version_number == 2
 
 
 async def test_repo_reject_refuses_everything(registry: Registry) -> None:
@@ -200,13 +200,13 @@ async def test_plug_ins(registry: Registry) -> None:
     await demand(registry, "house")
     await put(registry, record("answer"))
     findings = await refusal(registry, record("answer", "b"))
-    assert [(f.rule, f.path, f.level) for f in findings] == [("HOUSE_RULE", "answer", Level.ERROR)]
+    assert [(f.rule, f.path, f.level) for f in findings] == [("HOUSE_RULE", "answer", Severity.ERROR)]
     assert validators.names() == ("lint", "lint:RULE", "ruleset:NAME", "repo.reject", "broken", "house", "words")
 
 
 def test_a_ruleset_is_the_version_the_registry_adopted() -> None:
     """A bare name means the adopted version; one that is not installed is refused, not replaced by another."""
-    fmt = catalogue.get("avro")
+    fmt = get_format("avro")
     parsed = fmt.parse(b'"int"', {})
     assert validators.objections("ruleset:avro", fmt, parsed, parsed, {"avro": 1}) == ()
     with pytest.raises(UnknownRuleset, match="avro@99"):

@@ -12,40 +12,40 @@ from stele.formats.conversion.model import (
     Decimal,
     Duration,
     Enumeration,
-    Field,
+    EnumSymbol,
     Fixed,
-    Kind,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
 from stele.spark import from_spark, schema_for, spark_schema, to_spark
 
-INT = Scalar(Kind.INT32)
+INT = Scalar(ScalarKind.INT32)
 TYPES = {
-    "a.K": Enumeration("a.K", (Symbol("A", 0), Symbol("B", 5, "five")), default="A"),
+    "a.K": Enumeration("a.K", (EnumSymbol("A", 0), EnumSymbol("B", 5, "five")), default="A"),
     "a.F": Fixed("a.F", 4),
-    "a.In": Record("a.In", (Field("x", INT),), doc="inner"),
+    "a.In": RecordType("a.In", (RecordField("x", INT),), doc="inner"),
 }
 
 
 def both(kind: Type) -> tuple[t.DataType, set[str], Type]:
     """The column for a type, the words of its losses, and the type that comes back."""
-    types = {"a.R": Record("a.R", (Field("x", kind),)), **TYPES}
-    struct, losses = to_spark(Model(Named("a.R"), types))
+    types = {"a.R": RecordType("a.R", (RecordField("x", kind),)), **TYPES}
+    struct, losses = to_spark(Model(TypeReference("a.R"), types))
     back, _ = from_spark(struct, name="a.R")
     record = back.types["a.R"]
-    assert isinstance(record, Record)
-    if isinstance(kind, Named):
+    assert isinstance(record, RecordType)
+    if isinstance(kind, TypeReference):
         assert back.types[kind.name] == TYPES[kind.name]
     return struct["x"].dataType, {loss.what for loss in losses}, record.fields[0].type
 
@@ -53,29 +53,29 @@ def both(kind: Type) -> tuple[t.DataType, set[str], Type]:
 @pytest.mark.parametrize(
     ("kind", "column", "words"),
     [
-        (Scalar(Kind.BOOLEAN), t.BooleanType(), set()),
-        (Scalar(Kind.INT8), t.ByteType(), set()),
-        (Scalar(Kind.UINT8), t.ShortType(), {"RANGE"}),
-        (Scalar(Kind.UINT32), t.LongType(), {"RANGE"}),
-        (Scalar(Kind.UINT64), t.DecimalType(20, 0), {"RANGE"}),
-        (Scalar(Kind.INTEGER), t.DecimalType(38, 0), {"RANGE"}),
-        (Scalar(Kind.NUMBER), t.DoubleType(), {"PRECISION"}),
-        (Scalar(Kind.UUID), t.StringType(), {"FORMAT"}),
-        (Scalar(Kind.ANY), t.VariantType(), set()),
-        (Scalar(Kind.NULL), t.NullType(), set()),
+        (Scalar(ScalarKind.BOOLEAN), t.BooleanType(), set()),
+        (Scalar(ScalarKind.INT8), t.ByteType(), set()),
+        (Scalar(ScalarKind.UINT8), t.ShortType(), {"RANGE"}),
+        (Scalar(ScalarKind.UINT32), t.LongType(), {"RANGE"}),
+        (Scalar(ScalarKind.UINT64), t.DecimalType(20, 0), {"RANGE"}),
+        (Scalar(ScalarKind.INTEGER), t.DecimalType(38, 0), {"RANGE"}),
+        (Scalar(ScalarKind.NUMBER), t.DoubleType(), {"PRECISION"}),
+        (Scalar(ScalarKind.UUID), t.StringType(), {"FORMAT"}),
+        (Scalar(ScalarKind.ANY), t.VariantType(), set()),
+        (Scalar(ScalarKind.NULL), t.NullType(), set()),
         (Decimal(10, 2), t.DecimalType(10, 2), set()),
         (Decimal(None), t.StringType(), {"DECIMAL"}),
         (Decimal(50, 2), t.StringType(), {"DECIMAL"}),
         (Timestamp(), t.TimestampType(), set()),
-        (Timestamp(Unit.MILLI, utc=False), t.TimestampNTZType(), set()),
-        (Timestamp(Unit.NANO), t.TimestampType(), {"PRECISION"}),
-        (Duration(Unit.MICRO), t.DayTimeIntervalType(0, 3), set()),
-        (Duration(Unit.MILLI, calendar=True), t.CalendarIntervalType(), set()),
-        (Array(Scalar(Kind.UINT8), nullable=True), t.ArrayType(t.ShortType(), True), {"RANGE"}),
-        (Map(INT, Scalar(Kind.UINT16)), t.MapType(t.IntegerType(), t.IntegerType(), False), {"RANGE"}),
-        (Named("a.K"), t.StringType(), {"ENUM"}),
-        (Named("a.F"), t.BinaryType(), {"FIXED"}),
-        (Named("a.In"), t.StructType([t.StructField("x", t.IntegerType(), False)]), set()),
+        (Timestamp(TimeUnit.MILLI, utc=False), t.TimestampNTZType(), set()),
+        (Timestamp(TimeUnit.NANO), t.TimestampType(), {"PRECISION"}),
+        (Duration(TimeUnit.MICRO), t.DayTimeIntervalType(0, 3), set()),
+        (Duration(TimeUnit.MILLI, calendar=True), t.CalendarIntervalType(), set()),
+        (Array(Scalar(ScalarKind.UINT8), nullable=True), t.ArrayType(t.ShortType(), True), {"RANGE"}),
+        (Map(INT, Scalar(ScalarKind.UINT16)), t.MapType(t.IntegerType(), t.IntegerType(), False), {"RANGE"}),
+        (TypeReference("a.K"), t.StringType(), {"ENUM"}),
+        (TypeReference("a.F"), t.BinaryType(), {"FIXED"}),
+        (TypeReference("a.In"), t.StructType([t.StructField("x", t.IntegerType(), False)]), set()),
     ],
     ids=str,
 )
@@ -97,7 +97,7 @@ def test_times_are_text_where_spark_has_none(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_unions_are_structs_of_members() -> None:
     """One column for each option, all of them nullable, with the options' names in the metadata."""
-    kind = Union((Option(INT, "int"), Option(Array(Scalar(Kind.UUID)), "ids")))
+    kind = Union((UnionOption(INT, "int"), UnionOption(Array(Scalar(ScalarKind.UUID)), "ids")))
     found, lost, back = both(kind)
     assert isinstance(found, t.StructType)
     assert [(field.name, field.nullable) for field in found] == [("member0", True), ("member1", True)]
@@ -108,12 +108,14 @@ def test_unions_are_structs_of_members() -> None:
 def test_fields_keep_all_they_say_as_metadata() -> None:
     """Number, default, aliases, constraints, groups and absence come back; what Spark ignores is a loss."""
     fields = (
-        Field("a", INT, number=4, default=5, required=False, doc="words", aliases=("b",), constraints={"minimum": 1}),
-        Field("c", INT, required=False),
-        Field("d", INT, nullable=True, required=False, default=None),
+        RecordField(
+            "a", INT, number=4, default=5, required=False, doc="words", aliases=("b",), constraints={"minimum": 1}
+        ),
+        RecordField("c", INT, required=False),
+        RecordField("d", INT, nullable=True, required=False, default=None),
     )
-    record = Record("a.R", fields, at_most_one={"g": ("c", "d")})
-    struct, losses = to_spark(Model(Named("a.R"), {"a.R": record}))
+    record = RecordType("a.R", fields, at_most_one={"g": ("c", "d")})
+    struct, losses = to_spark(Model(TypeReference("a.R"), {"a.R": record}))
     assert [field.nullable for field in struct] == [False, True, True]
     assert struct["a"].metadata["comment"] == "words"
     assert from_spark(struct, name="a.R")[0].types["a.R"] == record
@@ -123,8 +125,8 @@ def test_fields_keep_all_they_say_as_metadata() -> None:
 
 def test_records_inside_themselves_are_variants() -> None:
     """Spark has no recursive types: one turn is a struct, the next a variant, and the circle is closed on return."""
-    record = Record("a.R", (Field("next", Named("a.R"), nullable=True),))
-    struct, losses = to_spark(Model(Named("a.R"), {"a.R": record}))
+    record = RecordType("a.R", (RecordField("next", TypeReference("a.R"), nullable=True),))
+    struct, losses = to_spark(Model(TypeReference("a.R"), {"a.R": record}))
     assert struct["next"].dataType == t.VariantType()
     assert [(loss.path, loss.what) for loss in losses] == [("next", "RECURSION")]
     assert from_spark(struct, name="a.R")[0].types["a.R"] == record
@@ -133,13 +135,13 @@ def test_records_inside_themselves_are_variants() -> None:
 @pytest.mark.parametrize(
     ("column", "kind", "words"),
     [
-        (t.VarcharType(5), Scalar(Kind.STRING), {"CHAR"}),
-        (t.CharType(5), Scalar(Kind.STRING), {"CHAR"}),
-        (t.StringType("UTF8_LCASE"), Scalar(Kind.STRING), {"COLLATION"}),
-        (t.YearMonthIntervalType(), Duration(Unit.MICRO, calendar=True), {"INTERVAL"}),
-        (t.DayTimeIntervalType(0, 1), Duration(Unit.MICRO), {"INTERVAL"}),
-        (t.MapType(t.TimestampType(), t.LongType()), Array(Named("Row.XEntry")), {"MAP"}),
-        (t.ArrayType(t.VarcharType(5)), Array(Scalar(Kind.STRING), nullable=True), {"CHAR", "CONSTRAINT"}),
+        (t.VarcharType(5), Scalar(ScalarKind.STRING), {"CHAR"}),
+        (t.CharType(5), Scalar(ScalarKind.STRING), {"CHAR"}),
+        (t.StringType("UTF8_LCASE"), Scalar(ScalarKind.STRING), {"COLLATION"}),
+        (t.YearMonthIntervalType(), Duration(TimeUnit.MICRO, calendar=True), {"INTERVAL"}),
+        (t.DayTimeIntervalType(0, 1), Duration(TimeUnit.MICRO), {"INTERVAL"}),
+        (t.MapType(t.TimestampType(), t.LongType()), Array(TypeReference("Row.XEntry")), {"MAP"}),
+        (t.ArrayType(t.VarcharType(5)), Array(Scalar(ScalarKind.STRING), nullable=True), {"CHAR", "CONSTRAINT"}),
     ],
     ids=str,
 )
@@ -147,7 +149,7 @@ def test_columns_that_say_more_than_the_model(column: t.DataType, kind: Type, wo
     """Lengths, collations, parts of intervals and odd keys are losses."""
     model, losses = from_spark(t.StructType([t.StructField("x", column)]))
     record = model.types["Row"]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     assert record.fields[0].type == kind
     assert record.fields[0].default is ABSENT
     assert {loss.what for loss in losses} == words
@@ -163,8 +165,8 @@ def test_metadata_that_is_not_ours_is_a_loss_or_passed_over() -> None:
     struct = t.StructType([t.StructField(f"c{n}", t.StringType(), True, metadata) for n, metadata in enumerate(odd)])
     model, losses = from_spark(struct)
     record = model.types["Row"]
-    assert isinstance(record, Record)
-    assert {field.type for field in record.fields} == {Scalar(Kind.STRING)}
+    assert isinstance(record, RecordType)
+    assert {field.type for field in record.fields} == {Scalar(ScalarKind.STRING)}
     assert [(loss.path, loss.what) for loss in losses] == [("c6", "METADATA")]
 
 
@@ -179,15 +181,18 @@ def test_hostile_types_are_refused() -> None:
     with pytest.raises(TooLarge):
         to_spark(Model(kind))
     doubling = {
-        f"R{n}": Record(f"R{n}", (Field("a", Named(f"R{n + 1}")), Field("b", Named(f"R{n + 1}")))) for n in range(40)
+        f"R{n}": RecordType(
+            f"R{n}", (RecordField("a", TypeReference(f"R{n + 1}")), RecordField("b", TypeReference(f"R{n + 1}")))
+        )
+        for n in range(40)
     }
     with pytest.raises(TooLarge):
-        to_spark(Model(Named("R0"), {**doubling, "R40": Record("R40", ())}))
+        to_spark(Model(TypeReference("R0"), {**doubling, "R40": RecordType("R40", ())}))
     twice = t.StructType([t.StructField("x", t.LongType()), t.StructField("x", t.LongType())])
     with pytest.raises(CannotConvert):
         from_spark(twice)
     with pytest.raises(CannotConvert):
-        to_spark(Model(Named("Nobody")))
+        to_spark(Model(TypeReference("Nobody")))
 
 
 def test_schemas_of_every_language_become_columns() -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
+from stele.core.ports import Field, TextForm
 from stele.errors import InvalidRequest, MalformedSchema
 from stele.formats.avro import AvroFormat
 from stele.formats.avro.codec import AvroCodec
@@ -87,7 +87,7 @@ def _hang(text: bytes) -> None:
         time.sleep(2)
 
 
-def _canonical(change: Callable[[bytes, Form], bytes]) -> dict[str, Any]:
+def _canonical(change: Callable[[bytes, TextForm], bytes]) -> dict[str, Any]:
     return {"canonical": lambda self, parsed, form: change(AvroFormat.canonical(self, parsed, form), form)}
 
 
@@ -110,7 +110,7 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "no schema",
-        _canonical(lambda text, form: b"{" if form is Form.PRINTED else text),
+        _canonical(lambda text, form: b"{" if form is TextForm.PRINTED else text),
         "test_printing_is_a_fixed_point",
     ),
     ("a changing text", _canonical(lambda text, _: text + b" "), "test_canonical_forms_and_fingerprints_of_the_lines"),

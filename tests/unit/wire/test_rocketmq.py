@@ -25,7 +25,7 @@ ids = st.builds(
 
 
 def test_23_avro_header() -> None:
-    """23: an Avro record is the id as Avro bytes, nine of them, and the datum; the example of the reference notes."""
+    """23: an Avro record is the id as Avro bytes, nine of them, and the datum (docs/protocols/rocketmq.md)."""
     framed = rocketmq.frame_avro(2**22 + 1, b"\x0a")
     assert framed == bytes.fromhex("10 0000000000400001 0a")
     number, datum = rocketmq.unframe_avro(framed)

@@ -1,7 +1,7 @@
 """The CNCF Schema Registry dialect (0.2): groups of schemas, documents of any content type, version URIs,
 subscriptions; and the flavour of it that Azure's clients speak, below `/$schemaGroups`.
 
-Source: the specification's text and OpenAPI document, CloudEvents Subscriptions, and reference notes on Azure.
+Source: docs/protocols/cncf.md, docs/protocols/azure.md.
 """
 
 from __future__ import annotations

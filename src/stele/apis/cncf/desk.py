@@ -23,25 +23,25 @@ from stele.apis.paths import named
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
-    CloseSubjects,
     Command,
-    Contents,
-    CreateSpace,
-    DeleteSpace,
+    CreateNamespace,
+    DeleteMode,
+    DeleteNamespace,
     DeleteSubject,
     DeleteVersion,
+    EndIncarnations,
     Outcome,
-    Removal,
+    SubjectsPresent,
 )
-from stele.core.model import DEFAULT_SPACE, Level, Space, SubjectKey, Version
+from stele.core.model import DEFAULT_NAMESPACE, Namespace, SettingsLevel, SubjectKey, Version
 from stele.core.state import State
 from stele.errors import (
     AlreadyExists,
     Conflict,
     ContentNotFound,
     Forbidden,
+    NamespaceNotFound,
     PreconditionFailed,
-    SpaceNotFound,
     SubjectNotFound,
 )
 from stele.service.registry import Registry
@@ -88,14 +88,14 @@ class Desk:
     async def groups(self) -> list[str]:
         """Ids of all groups, also of those the caller may not read."""
         state = await self.registry.current()
-        return sorted(group_of(space.name) for space in queries.shown_spaces(state) if _is_shown(space))
+        return sorted(group_of(space.name) for space in queries.visible_namespaces(state) if _is_shown(space))
 
-    async def space(self, group: str) -> tuple[State, Space]:
+    async def space(self, group: str) -> tuple[State, Namespace]:
         """The present state, and a group in it. Raises `SpaceNotFound`."""
         state = await self.registry.current()
-        space = state.space(space_of(group))
+        space = state.find_namespace(space_of(group))
         if space is None or not _is_shown(space):
-            raise SpaceNotFound(f"The group '{group}' does not exist.")
+            raise NamespaceNotFound(f"The group '{group}' does not exist.")
         return state, space
 
     async def describe(self, segment: str) -> api.SchemaGroup:
@@ -113,11 +113,11 @@ class Desk:
         `PreconditionFailed`, `Conflict` where the format would change under schemas, `InvalidName`, `UnknownPolicy`.
         """
         if wish.policy is not None:
-            require_known(wish.policy.checkers)
+            require_known(wish.policy.validators)
         name = space_of(group)
         while True:
             state = await self.registry.current()
-            space = state.space(name)
+            space = state.find_namespace(name)
             exists = space is not None and _is_shown(space)
             if condition and not (exists and space is not None and translate.etag_of(space) == condition):
                 raise PreconditionFailed(f"the group '{group}' is not the one with that entity tag")
@@ -127,61 +127,61 @@ class Desk:
                 await self._change(state, space, wish)
                 return False
             new_id(group)
-            policy = wish.policy or (translate.policy_of_new_group(state, name) if name != DEFAULT_SPACE else None)
+            policy = wish.policy or (translate.policy_of_new_group(state, name) if name != DEFAULT_NAMESPACE else None)
             if policy is not None:  # First, so that nothing is registered in between under another one.
-                await self.execute(ChangeSettings(Level(name), {"policy": policy}))
+                await self.execute(ChangeSettings(SettingsLevel(name), {"policy": policy}))
             try:
                 await self.execute(_created(name, None, wish))
             except AlreadyExists:
                 continue
             return True
 
-    async def _change(self, state: State, space: Space, wish: GroupWish) -> None:
+    async def _change(self, state: State, space: Namespace, wish: GroupWish) -> None:
         own, wanted = translate.language_of_group(space), wish.language
-        if own != wanted and queries.subjects(state, [space]):
+        if own != wanted and queries.list_subjects(state, [space]):
             raise Conflict(f"the format of '{group_of(space.name)}' cannot change while it holds schemas")
         command = _created(space.name, space, wish)
-        told = (space.format, space.description, space.labels or None, space.ext or None)
-        if told != (command.format, command.description, command.labels, command.ext) or not space.explicit:
+        told = (space.format, space.description, space.labels or None, space.dialect_data or None)
+        if told != (command.format, command.description, command.labels, command.dialect_data) or not space.explicit:
             await self.execute(command)
-        before = state.settings_at(Level(space.name))
+        before = state.settings_at(SettingsLevel(space.name))
         if wish.policy is not None and (before is None or before.policy != wish.policy):
-            await self.execute(ChangeSettings(Level(space.name), {"policy": wish.policy}))
+            await self.execute(ChangeSettings(SettingsLevel(space.name), {"policy": wish.policy}))
 
     async def delete_group(self, group: str) -> None:
         """Delete a group with all that is in it. Raises `SpaceNotFound`, `InUse`, `Conflict` for the default one."""
         _, space = await self.space(group)
-        if space.name == DEFAULT_SPACE:
+        if space.name == DEFAULT_NAMESPACE:
             raise Conflict(f"the group '{group}' is always there: its schemas can be deleted, it cannot")
-        await self.execute(DeleteSpace(space.name, Contents.CLOSE))
+        await self.execute(DeleteNamespace(space.name, SubjectsPresent.END_INCARNATIONS))
 
     async def delete_schemas(self, group: str) -> None:
         """Delete all schemas of a group, or none. Raises `SpaceNotFound`, `InUse`."""
         _, space = await self.space(group)
-        await self.execute(CloseSubjects(space.name))
+        await self.execute(EndIncarnations(space.name))
 
     # --- schemas and versions ---------------------------------------------------------------------------------------
 
     async def schemas(self, group: str) -> list[str]:
         """Ids of the schemas of a group, sorted. Raises `SpaceNotFound`."""
         state, space = await self.space(group)
-        return [subject.key.name for subject in queries.subjects(state, [space])]
+        return [subject.key.name for subject in queries.list_subjects(state, [space])]
 
     async def ordinals(self, group: str, schema: str) -> list[int]:
         """Numbers of the versions of a schema, ascending. Raises `SpaceNotFound`, `SubjectNotFound`."""
         state, space = await self.space(group)
-        rows = queries.versions(state.subject(SubjectKey(space.name, schema)))
+        rows = queries.list_versions(state.find_subject(SubjectKey(space.name, schema)))
         if not rows:
             raise SubjectNotFound(schema)
-        return [row.ordinal for row in rows]
+        return [row.version_number for row in rows]
 
     async def version(self, group: str, schema: str, ordinal: int | None = None) -> tuple[State, Version]:
         """A version, None is the latest. Raises `SpaceNotFound`, `SubjectNotFound`, `VersionNotFound`."""
         key = SubjectKey(space_of(group), schema)
         if ordinal is not None:
-            return await self._look(lambda state: queries.version(state, key, ordinal))
+            return await self._look(lambda state: queries.get_version(state, key, ordinal))
         state, _ = await self.space(group)
-        newest = queries.latest(state.subject(key))
+        newest = queries.latest_version(state.find_subject(key))
         if newest is None:
             raise SubjectNotFound(schema)
         return state, newest
@@ -192,7 +192,7 @@ class Desk:
             raise ContentNotFound(text)
 
         def look(state: State) -> Version:
-            found = queries.by_uid(state, int(text, 16))
+            found = queries.find_version_by_uid(state, int(text, 16))
             if found is None:
                 raise ContentNotFound(text)
             return found
@@ -211,14 +211,14 @@ class Desk:
 
     def _at(self, state: State, uri: str) -> Version:
         for possible in uris.possible_ids(uri):
-            named = queries.by_origin(state, possible)
+            named = queries.find_version_by_origin(state, possible)
             if named is not None and uri in self._uris(named):
                 return named
         place = uris.place_of(uri)
         if place is not None:
             key = SubjectKey(space_of(place.group), place.schema)
-            rows = queries.versions(state.subject(key))
-            found = next((row for row in rows if row.ordinal == place.ordinal), None)
+            rows = queries.list_versions(state.find_subject(key))
+            found = next((row for row in rows if row.version_number == place.ordinal), None)
             if found is not None and self._is_home(found, place.base):
                 return found
         raise ContentNotFound(uri)
@@ -248,25 +248,25 @@ class Desk:
     def path_of(self, version: Version) -> str:
         """Where a version is read, below the base URI."""
         key = version.subject.key
-        return uris.implied_id(group_of(key.space), key.name, version.ordinal)
+        return uris.implied_id(group_of(key.namespace), key.name, version.version_number)
 
     # --- deleting ---------------------------------------------------------------------------------------------------
 
     async def delete_schema(self, group: str, schema: str) -> None:
         """Delete a schema with all versions; one of the same id starts anew. Raises `SubjectNotFound`, `InUse`."""
         await self.ordinals(group, schema)
-        await self.execute(DeleteSubject(SubjectKey(space_of(group), schema), Removal.CLOSE))
+        await self.execute(DeleteSubject(SubjectKey(space_of(group), schema), DeleteMode.END_INCARNATION))
 
     async def delete_version(self, group: str, schema: str, ordinal: int) -> None:
         """Delete a version; with the last one goes the schema. Raises `VersionNotFound`, `InUse`."""
         key = SubjectKey(space_of(group), schema)
         while True:
             state, _ = await self.version(group, schema, ordinal)
-            if len(queries.versions(state.subject(key))) > 1:
+            if len(queries.list_versions(state.find_subject(key))) > 1:
                 await self.execute(DeleteVersion(key, ordinal))
                 return
             try:
-                await self.execute(DeleteSubject(key, Removal.CLOSE, latest=ordinal))
+                await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION, expected_latest=ordinal))
             except PreconditionFailed:
                 continue
             return
@@ -277,26 +277,28 @@ AtDesk = NamedDependency[Desk]
 
 def origin_uri(version: Version) -> str:
     """The id a version was registered with, '' when its path is its id."""
-    return (version.extra.origin_uri if version.extra is not None else None) or ""
+    return (version.attributes.origin_uri if version.attributes is not None else None) or ""
 
 
-def _is_shown(space: Space) -> bool:
+def _is_shown(space: Namespace) -> bool:
     """Not the default group while nothing was ever put there, nor one that is deleted."""
-    return not space.hidden and bool(space.explicit or space.gid_high or space.subjects)
+    return not space.hidden and bool(space.explicit or space.highest_schema_id or space.subjects)
 
 
-def _created(name: str, before: Space | None, wish: GroupWish) -> CreateSpace:
+def _created(name: str, before: Namespace | None, wish: GroupWish) -> CreateNamespace:
     """The command that makes a group as wished, keeping what other dialects say about it."""
     language = wish.language
-    told = translate.kept(before.ext).get("format", "") if before is not None else ""
+    told = translate.kept(before.dialect_data).get("format", "") if before is not None else ""
     same = before is not None and translate.language_of_group(before) == language
     own = translate.kept_of(language, wish.written or (told if same else "")) if language is not None else {}
-    others = {dialect: members for dialect, members in ((before and before.ext) or {}).items() if dialect != DIALECT}
-    return CreateSpace(
+    others = {
+        dialect: members for dialect, members in ((before and before.dialect_data) or {}).items() if dialect != DIALECT
+    }
+    return CreateNamespace(
         name,
         replace=before is not None,
         format=language.format if language is not None else "",
         description=wish.description if wish.description is not None else before.description if before else "",
         labels=wish.properties or None,
-        ext={**others, DIALECT: own} if own else others or None,
+        dialect_data={**others, DIALECT: own} if own else others or None,
     )

@@ -25,9 +25,9 @@ def identified(desk: Desk, version: Version) -> dict[str, str]:
         "Location": f"{desk.base}/{desk.path_of(version)}",
         "Schema-Id": translate.uid_out(version),
         "Schema-Id-Location": f"{desk.base}/schema?uri={quote(uri, safe='')}",
-        "Schema-Group-Name": header_out(group_of(key.space)),
+        "Schema-Group-Name": header_out(group_of(key.namespace)),
         "Schema-Name": header_out(key.name),
-        "Schema-Version": str(version.ordinal),
+        "Schema-Version": str(version.version_number),
         "Schema-Version-Id": origin_uri(version) or desk.path_of(version),
         "Schema-Version-Uri": uri,
     }
@@ -36,12 +36,14 @@ def identified(desk: Desk, version: Version) -> dict[str, str]:
 def described(desk: Desk, state: State, version: Version) -> dict[str, str]:
     """All headers of a version: those that name it, and the attributes of its schema and of itself."""
     subject = version.subject
-    space = state.space(subject.key.space)
-    written = translate.kept(subject.ext).get("format") or translate.kept(space.ext if space else None).get("format")
+    space = state.find_namespace(subject.key.namespace)
+    written = translate.kept(subject.dialect_data).get("format") or translate.kept(
+        space.dialect_data if space else None
+    ).get("format")
     headers = {
-        "Schema-Format": name_of(language_of(version.lane), written or "", desk.registry.schemas.installed()),
+        "Schema-Format": name_of(language_of(version.kind), written or "", desk.registry.schemas.installed()),
         "Schema-Description": subject.description,
-        "Schema-Version-Description": version.extra.description if version.extra is not None else "",
+        "Schema-Version-Description": version.attributes.description if version.attributes is not None else "",
         "Schema-Created-Time-Utc": time_out(subject.at),
         "Schema-Updated-Time-Utc": time_out(translate.updated_at(subject)),
         "Schema-Version-Created-Time-Utc": time_out(version.at),
@@ -53,8 +55,8 @@ def described(desk: Desk, state: State, version: Version) -> dict[str, str]:
 
 def document(desk: Desk, state: State, version: Version) -> Response[bytes]:
     """The document as it was posted, with the content type it came with."""
-    text = state.text(version.content)
-    content_type = _kept_type(version) or content_type_of(version.lane, text)
+    text = state.get_text(version.content)
+    content_type = _kept_type(version) or content_type_of(version.kind, text)
     headers = {**described(desk, state, version), **_INERT, "Content-Type": content_type}
     return Response(text, headers=headers)
 
@@ -66,24 +68,24 @@ def azure_identified(desk: Desk, version: Version) -> dict[str, str]:
     """The headers that name a version."""
     key = version.subject.key
     group = f"{desk.base}/$schemaGroups"
-    schema = f"{group}/{quote(group_of(key.space), safe='')}/schemas/{quote(key.name, safe='')}"
+    schema = f"{group}/{quote(group_of(key.namespace), safe='')}/schemas/{quote(key.name, safe='')}"
     uid = translate.uid_out(version)
     return {
-        "Location": f"{schema}/versions/{version.ordinal}",
+        "Location": f"{schema}/versions/{version.version_number}",
         "Schema-Id": uid,
         "Schema-Id-Location": f"{group}/$schemas/{uid}",
-        "Schema-Group-Name": header_out(group_of(key.space)),
+        "Schema-Group-Name": header_out(group_of(key.namespace)),
         "Schema-Name": header_out(key.name),
-        "Schema-Version": str(version.ordinal),
+        "Schema-Version": str(version.version_number),
     }
 
 
 def azure_document(desk: Desk, state: State, version: Version) -> Response[bytes]:
     """The document with one of the four content types clients know."""
-    content_type = azure_type_of(version.lane, _kept_type(version))
+    content_type = azure_type_of(version.kind, _kept_type(version))
     headers = {**azure_identified(desk, version), **_INERT, "Content-Type": content_type}
-    return Response(state.text(version.content), headers=headers)
+    return Response(state.get_text(version.content), headers=headers)
 
 
 def _kept_type(version: Version) -> str:
-    return version.extra.media_type if version.extra is not None else ""
+    return version.attributes.media_type if version.attributes is not None else ""

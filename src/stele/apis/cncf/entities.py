@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_json import PolicyJson
 
 Compatibility = Annotated[
     str, Meta(description="a policy by its common name, as BACKWARD_TRANSITIVE; an exact one is in steleCompatibility")
@@ -27,7 +27,7 @@ class GroupAttributes(msgspec.Struct, frozen=True):
     description: str | None = None
     group_properties: dict[str, str] | None = msgspec.field(name="groupProperties", default=None)
     compatibility: Compatibility | None = None
-    exactly: PolicyForm | None = msgspec.field(name="steleCompatibility", default=None)
+    exactly: PolicyJson | None = msgspec.field(name="steleCompatibility", default=None)
 
 
 class SchemaGroup(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class SchemaGroup(msgspec.Struct, frozen=True):
     updatedtimeutc: str | UnsetType = UNSET
     group_properties: dict[str, str] | UnsetType = msgspec.field(name="groupProperties", default=UNSET)
     compatibility: str | UnsetType = UNSET
-    exactly: PolicyForm | UnsetType = msgspec.field(name="steleCompatibility", default=UNSET)
+    exactly: PolicyJson | UnsetType = msgspec.field(name="steleCompatibility", default=UNSET)
 
 
 class SchemaIdentifier(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class AzureGroupAttributes(msgspec.Struct, frozen=True):
     type: str = msgspec.field(name="schemaType")
     compatibility: str | None = msgspec.field(name="schemaCompatibility", default=None)
     properties: dict[str, str] | None = msgspec.field(name="groupProperties", default=None)
-    exactly: PolicyForm | None = msgspec.field(name="steleCompatibility", default=None)
+    exactly: PolicyJson | None = msgspec.field(name="steleCompatibility", default=None)
 
 
 class AzureGroup(msgspec.Struct, frozen=True, rename="pascal"):
@@ -116,7 +116,7 @@ class AzureGroup(msgspec.Struct, frozen=True, rename="pascal"):
     updated_at_utc: str
     e_tag: str = msgspec.field(name="ETag")
     group_properties: dict[str, str]
-    exactly: PolicyForm | UnsetType = msgspec.field(name="steleCompatibility", default=UNSET)
+    exactly: PolicyJson | UnsetType = msgspec.field(name="steleCompatibility", default=UNSET)
 
 
 class AzureList(msgspec.Struct, frozen=True, rename="pascal"):

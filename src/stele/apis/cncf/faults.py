@@ -37,7 +37,7 @@ FAULTS: dict[type[Exception], int] = {
 """Status by class."""
 
 AZURE_FAULTS: dict[type[Exception], tuple[int, str]] = {
-    err.SpaceNotFound: (404, "SchemaGroupNotFound"),
+    err.NamespaceNotFound: (404, "SchemaGroupNotFound"),
     err.VersionNotFound: (404, "SchemaVersionNotFound"),
     err.NotFound: (404, "ItemNotFound"),
     err.Incompatible: (409, "IncompatibleSchema"),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from stele.apis.negotiation import media_type_of
 from stele.core.decide.decision import checked_name
-from stele.core.model import Lane
+from stele.core.model import SchemaKind
 from stele.errors import InvalidRequest
 
 OPAQUE = "opaque"
@@ -67,7 +67,7 @@ class Language(NamedTuple):
     """A format of the core, and the name of a client's own that is kept unread."""
 
     format: str
-    variety: str = ""
+    custom_format: str = ""
 
 
 def language_in(name: str, installed: Container[str]) -> Language:
@@ -90,21 +90,21 @@ def language_of_type(content_type: str, installed: Container[str]) -> Language |
     for name in (parameter[1] if parameter is not None else "", named):
         if name.strip() and len(name) <= _LONGEST_FORMAT:
             language = language_in(name, installed)
-            if not language.variety:
+            if not language.custom_format:
                 return language
     return None
 
 
-def language_of(lane: Lane) -> Language:
+def language_of(lane: SchemaKind) -> Language:
     """The language of a version."""
-    return Language(lane.format, lane.variety)
+    return Language(lane.format, lane.custom_format)
 
 
 def name_of(language: Language, written: str, installed: Container[str]) -> str:
     """The name of a language: as somebody wrote it, when that means it."""
     if written and language_in(written, installed) == language:
         return written
-    return language.variety or _SHOWN.get(language.format, language.format)
+    return language.custom_format or _SHOWN.get(language.format, language.format)
 
 
 def content_type_in(header: str) -> str:
@@ -114,7 +114,7 @@ def content_type_in(header: str) -> str:
     return header
 
 
-def content_type_of(lane: Lane, text: bytes) -> str:
+def content_type_of(lane: SchemaKind, text: bytes) -> str:
     """The type of a document nobody gave one."""
     if lane.format in _CONTENT_TYPES:
         return _CONTENT_TYPES[lane.format]
@@ -123,7 +123,7 @@ def content_type_of(lane: Lane, text: bytes) -> str:
     return f"text/plain;charset=utf-8;format={lane.format}"
 
 
-def azure_type_of(lane: Lane, kept: str) -> str:
+def azure_type_of(lane: SchemaKind, kept: str) -> str:
     """The type as the Azure flavour calls it; as it was sent, when that is only spelled otherwise."""
     own = _AZURE_TYPES.get(lane.format, _AZURE_CUSTOM)
     return kept if _squeezed(kept) == _squeezed(own) else own

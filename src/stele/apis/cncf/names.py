@@ -10,7 +10,7 @@ import re
 
 from stele.apis.paths import named
 from stele.core.decide.decision import checked_name
-from stele.core.model import DEFAULT_SPACE, MAX_INT32
+from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32
 from stele.errors import InvalidName, VersionNotFound
 
 DEFAULT_GROUP = "default"
@@ -29,13 +29,13 @@ _LONGEST = 512
 def space_of(group: str) -> str:
     """The space of a group; one literally called `default` is `default~`."""
     if group == DEFAULT_GROUP:
-        return DEFAULT_SPACE
+        return DEFAULT_NAMESPACE
     return group[:-1] if _LIKE_DEFAULT.match(group) else group
 
 
 def group_of(space: str) -> str:
     """Inverse of `space_of`."""
-    if space == DEFAULT_SPACE:
+    if space == DEFAULT_NAMESPACE:
         return DEFAULT_GROUP
     return f"{space}~" if _LIKE_DEFAULT.match(space) else space
 

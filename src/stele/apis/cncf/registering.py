@@ -13,8 +13,8 @@ from stele.apis.cncf.languages import Language, content_type_in, language_in, la
 from stele.apis.cncf.names import new_id
 from stele.apis.cncf.translate import DIALECT
 from stele.core import queries
-from stele.core.commands import About, Equality, Register, Registration, SubjectDefaults
-from stele.core.model import PLAIN, Numbering, Reference, Space, Subject, SubjectKey, Version
+from stele.core.commands import Equality, RegisterSchema, Registration, SubjectDefaults, SubjectUpdate
+from stele.core.model import NO_ATTACHMENTS, Namespace, Numbering, Reference, Subject, SubjectKey, Version
 from stele.core.policy import ALLOW_ANY
 from stele.core.state import State
 from stele.errors import ContentNotFound, FormatMismatch, InvalidRequest, UnresolvedReference
@@ -51,7 +51,7 @@ async def register(
     document: Document,
     attributes: Attributes = NO_ATTRIBUTES,
     *,
-    equality: Equality = Equality.TYPED,
+    equality: Equality = Equality.TEXT_AND_TYPE,
 ) -> tuple[State, Version]:
     """Register a document as the next version of a schema, or find the version it is.
 
@@ -60,32 +60,32 @@ async def register(
     """
     state, space = await desk.space(group)
     key = SubjectKey(space.name, schema)
-    subject = state.subject(key)
+    subject = state.find_subject(key)
     if subject is None:
         new_id(schema)
     language = _language(desk, space, subject, document.content_type, attributes.format)
     prepared = await _prepared(desk, state, subject, language, document.body)
     outcome = await desk.execute(
-        Register(
+        RegisterSchema(
             key,
-            replace(prepared.document, variety=language.variety),
+            replace(prepared.document, custom_format=language.custom_format),
             prepared.references,
             equality=equality,
             defaults=SubjectDefaults(
                 Numbering.NEVER_REUSE,
                 policy=ALLOW_ANY if translate.policy_of(state, space) is None else None,
                 format=language.format,
-                variety=language.variety,
+                custom_format=language.custom_format,
             ),
             description=translate.text_in(attributes.version_description or ""),
             media_type=content_type_in(document.content_type),
             origin_uri=uris.id_in(attributes.id) if attributes.id else None,
-            about=_about(subject, attributes, language),
+            subject_update=_about(subject, attributes, language),
         )
     )
     assert isinstance(outcome, Registration)
     state = desk.registry.state
-    return state, queries.version(state, key, outcome.ordinal, queries.KEPT)
+    return state, queries.get_version(state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
 
 
 async def find(desk: Desk, group: str, schema: str, document: Document) -> tuple[State, Version]:
@@ -93,15 +93,15 @@ async def find(desk: Desk, group: str, schema: str, document: Document) -> tuple
     await desk.ordinals(group, schema)
     state, space = await desk.space(group)
     key = SubjectKey(space.name, schema)
-    language = _language(desk, space, state.subject(key), document.content_type, None)
+    language = _language(desk, space, state.find_subject(key), document.content_type, None)
     prepared = await desk.registry.schemas.prepare(state, "opaque", document.body)
-    found = queries.find_same(state, key, prepared.document.sha, PLAIN, equality=Equality.TEXT)
-    if found is None or found.lane.format != language.format:
+    found = queries.find_equal_version(state, key, prepared.document.sha, NO_ATTACHMENTS, equality=Equality.TEXT)
+    if found is None or found.kind.format != language.format:
         raise ContentNotFound
     return state, found
 
 
-def _language(desk: Desk, space: Space, subject: Subject | None, content_type: str, asked: str | None) -> Language:
+def _language(desk: Desk, space: Namespace, subject: Subject | None, content_type: str, asked: str | None) -> Language:
     """The language of a document: the group's, the schema's, or the one the request names.
 
     Raises `FormatMismatch` where two of them differ, `InvalidRequest` where nobody says.
@@ -118,22 +118,22 @@ def _language(desk: Desk, space: Space, subject: Subject | None, content_type: s
 
 
 def _shown(language: Language) -> str:
-    return language.variety or language.format
+    return language.custom_format or language.format
 
 
 def _language_of_schema(subject: Subject | None) -> Language | None:
-    newest = queries.latest(subject)
+    newest = queries.latest_version(subject)
     if newest is not None:
-        return language_of(newest.lane)
+        return language_of(newest.kind)
     if subject is None or not subject.format:
         return None
-    return Language(subject.format, subject.variety)
+    return Language(subject.format, subject.custom_format)
 
 
 async def _prepared(desk: Desk, state: State, subject: Subject | None, language: Language, body: bytes) -> Prepared:
     """The document parsed; a reference it needs and cannot name means what it means in the version before."""
     prepare = desk.registry.schemas.prepare
-    newest = queries.latest(subject)
+    newest = queries.latest_version(subject)
     before: tuple[Reference, ...] = newest.schema.attachments.references if newest is not None else ()
     try:
         return await prepare(state, language.format, body)
@@ -143,7 +143,7 @@ async def _prepared(desk: Desk, state: State, subject: Subject | None, language:
         return await prepare(state, language.format, body, before)
 
 
-def _about(subject: Subject | None, attributes: Attributes, language: Language) -> About:
+def _about(subject: Subject | None, attributes: Attributes, language: Language) -> SubjectUpdate:
     """What a request says about the schema.
 
     An absolute id is that of a version of another registry, so a new schema gets its authority from there, unless the
@@ -152,9 +152,9 @@ def _about(subject: Subject | None, attributes: Attributes, language: Language) 
     own: dict[str, Any] = {}
     if attributes.authority is not None:
         own["authority"] = uris.authority_in(attributes.authority) if attributes.authority else None
-    elif attributes.id and uris.is_absolute(attributes.id) and queries.latest(subject) is None:
+    elif attributes.id and uris.is_absolute(attributes.id) and queries.latest_version(subject) is None:
         own["authority"] = uris.origin_of(attributes.id)
     if attributes.format is not None:
         own["format"] = attributes.format.strip()
     description = None if attributes.description is None else translate.text_in(attributes.description)
-    return About(description, {DIALECT: own} if own else {})
+    return SubjectUpdate(description, {DIALECT: own} if own else {})

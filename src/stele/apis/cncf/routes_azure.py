@@ -155,7 +155,7 @@ async def azure_get_by_id(desk: AtDesk, schema_id: SchemaId) -> Response[bytes]:
     # GET /$schemaGroups/$schemas/{id}
     """The document with that id, one of a deleted schema too."""
     state, version = await desk.by_id(id_in(schema_id))
-    if not desk.may(group_of(version.subject.key.space)):
+    if not desk.may(group_of(version.subject.key.namespace)):
         raise Forbidden("the group this schema is in may not be read")
     return documents.azure_document(desk, state, version)
 

@@ -114,7 +114,7 @@ async def get_schema_version_by_uri(desk: AtDesk, uri: Uri = None) -> Response[b
     if not uri:
         raise InvalidRequest("the parameter uri is missing: which version?")
     state, version = await desk.by_uri(uri)
-    if not desk.may(group_of(version.subject.key.space)):
+    if not desk.may(group_of(version.subject.key.namespace)):
         raise Forbidden("the group this version is in may not be read")
     return documents.document(desk, state, version)
 

@@ -18,9 +18,9 @@ from stele.apis.cncf import entities as api
 from stele.apis.cncf.languages import OPAQUE, Language, language_in, name_of
 from stele.apis.cncf.names import group_of
 from stele.core import queries
-from stele.core.model import Level, Space, Subject, Version
-from stele.core.policy import ALLOW_ANY, Policy, policy_named
-from stele.core.policy_form import PolicyForm
+from stele.core.model import Namespace, SettingsLevel, Subject, Version
+from stele.core.policy import ALLOW_ANY, Policy, find_policy
+from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidRequest, UnknownPolicy
 
@@ -75,18 +75,18 @@ def kept(ext: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 def kept_of(language: Language, written: str) -> dict[str, str]:
     """What to keep of a format beside the core's name of it."""
-    own = {"format": written, "variety": language.variety}
+    own = {"format": written, "variety": language.custom_format}
     return {name: value for name, value in own.items() if value}
 
 
 def authority_of(subject: Subject) -> str:
     """The authority of a schema, '' for the base URI of the API."""
-    return str(kept(subject.ext).get("authority", ""))
+    return str(kept(subject.dialect_data).get("authority", ""))
 
 
-def language_of_group(space: Space) -> Language | None:
+def language_of_group(space: Namespace) -> Language | None:
     """The format of all schemas of a group; None when each has its own."""
-    return Language(space.format, kept(space.ext).get("variety", "")) if space.format else None
+    return Language(space.format, kept(space.dialect_data).get("variety", "")) if space.format else None
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------
@@ -111,17 +111,17 @@ def group_in(given: api.GroupAttributes, installed: Container[str]) -> GroupWish
     if given.format == "":
         raise InvalidRequest("a format is not empty: leave it out where each schema has its own")
     language = language_in(written, installed) if written else None
-    policy = policy_named(given.compatibility) if given.compatibility is not None else None
+    policy = find_policy(given.compatibility) if given.compatibility is not None else None
     description = text_in(given.description or "")
     return GroupWish(language, written, description, given.group_properties, _exact(given.exactly, policy))
 
 
-def group_out(state: State, space: Space, installed: Container[str]) -> api.SchemaGroup:
+def group_out(state: State, space: Namespace, installed: Container[str]) -> api.SchemaGroup:
     """A group as answers have it."""
     language, policy = language_of_group(space), policy_of(state, space)
     return api.SchemaGroup(
         group_of(space.name),
-        name_of(language, kept(space.ext).get("format", ""), installed) if language is not None else UNSET,
+        name_of(language, kept(space.dialect_data).get("format", ""), installed) if language is not None else UNSET,
         space.description or UNSET,
         time_out(space.at),
         time_out(max(space.changed, space.at)),
@@ -131,23 +131,23 @@ def group_out(state: State, space: Space, installed: Container[str]) -> api.Sche
     )
 
 
-def policy_of(state: State, space: Space) -> Policy | None:
+def policy_of(state: State, space: Namespace) -> Policy | None:
     """The policy of a group, its own or the registry's; None when neither says."""
-    return queries.settings_for(state, Level(space.name)).policy
+    return queries.settings_for(state, SettingsLevel(space.name)).policy
 
 
 def policy_of_new_group(state: State, name: str) -> Policy | None:
     """What a group nobody named a policy for gets: anything goes, unless there is one for its space or for all."""
-    return None if queries.settings_for(state, Level(name)).policy is not None else ALLOW_ANY
+    return None if queries.settings_for(state, SettingsLevel(name)).policy is not None else ALLOW_ANY
 
 
-def exactly_out(policy: Policy | None) -> PolicyForm | UnsetType:
+def exactly_out(policy: Policy | None) -> PolicyJson | UnsetType:
     """A policy exactly, when its common name is only the nearest stricter one."""
-    return UNSET if policy is None or policy.exact_name is not None else PolicyForm.of(policy)
+    return UNSET if policy is None or policy.exact_name is not None else PolicyJson.from_policy(policy)
 
 
-def _exact(form: PolicyForm | None, named: Policy | None) -> Policy | None:
-    return form.policy if form is not None else named
+def _exact(form: PolicyJson | None, named: Policy | None) -> Policy | None:
+    return form.to_policy if form is not None else named
 
 
 # --- groups in the Azure flavour ------------------------------------------------------------------------------------
@@ -161,18 +161,18 @@ def azure_group_in(given: api.AzureGroupAttributes, installed: Container[str]) -
     """What a request wants of a group. Raises `InvalidRequest`, `UnknownPolicy`."""
     written = given.type.strip()
     language = language_in(written, installed)
-    if language.variety:
+    if language.custom_format:
         raise InvalidRequest(f"{written!r} is no schema type: Avro, Json, Protobuf or Custom")
     policy = None
     if given.compatibility is not None:
         word = given.compatibility.strip().lower()
         if word not in _WORDS:
             raise UnknownPolicy(f"{given.compatibility!r} is no compatibility: None, Backward or Forward")
-        policy = policy_named(_WORDS[word])
+        policy = find_policy(_WORDS[word])
     return GroupWish(language, "", None, given.properties, _exact(given.exactly, policy))
 
 
-def azure_group_out(state: State, space: Space) -> api.AzureGroup:
+def azure_group_out(state: State, space: Namespace) -> api.AzureGroup:
     """A group as answers have it: a policy that is not one of the three words is named as other dialects do."""
     policy = policy_of(state, space) or ALLOW_ANY
     return api.AzureGroup(
@@ -187,7 +187,7 @@ def azure_group_out(state: State, space: Space) -> api.AzureGroup:
     )
 
 
-def etag_of(space: Space) -> str:
+def etag_of(space: Namespace) -> str:
     """A tag that changes whenever a group is described anew."""
     return f'"{space.at:x}-{space.epoch}"'
 

@@ -1,6 +1,6 @@
 """The Confluent and Redpanda dialect: the schema registry API most clients speak, at the root of the server.
 
-Source: reference notes on that API (releases 7.9 to 8.5).
+Source: docs/protocols/confluent.md, docs/protocols/redpanda.md.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ from stele.apis.confluent.faults_associations import (
 from stele.apis.confluent.names import qualified
 from stele.apis.confluent.translate import version_out
 from stele.core import queries
-from stele.core.commands import ChangeBindings, DeleteSubject, DeleteVersion, Outcome, Removal
+from stele.core.commands import ChangeBindings, DeleteMode, DeleteSubject, DeleteVersion, Outcome
 from stele.core.decide.decision import writable
-from stele.core.model import Binding, Level, Life, SubjectKey
+from stele.core.model import Binding, SettingsLevel, SubjectKey, VersionState
 from stele.core.state import State
 from stele.errors import InUse, PreconditionFailed
 
@@ -59,7 +59,7 @@ async def associate(desk: Desk, wishes: Wishes, *, create: bool, dry_run: bool) 
         named = tuple(row if row.guid else replace(row, guid=str(uuid4())) for row in made)
         if not dry_run:
             try:
-                await desk.execute(ChangeBindings(named, seen=seen))
+                await desk.execute(ChangeBindings(named, expected=seen))
             except PreconditionFailed:
                 continue
         return _told(wishes, named, versions)
@@ -86,7 +86,7 @@ async def _schema(desk: Desk, wish: Wish, versions: dict[str, base.Schema], *, d
 
 async def _try(desk: Desk, wish: Wish) -> None:
     assert wish.schema is not None
-    writable(await desk.registry.current(), Level(*wish.subject))
+    writable(await desk.registry.current(), SettingsLevel(*wish.subject))
     words = await desk.check(wish.subject, wish.schema, None, normalize=wish.normalize)
     if words:
         raise RefusedChange(qualified(wish.subject), (), words)
@@ -113,7 +113,7 @@ async def dissociate(desk: Desk, resource_id: str, wanted: Filter, *, cascade: b
         for row in rows:
             if row.frozen and not cascade:
                 raise Frozen(row.role, qualified(row.subject))
-            writable(state, Level(*row.subject))
+            writable(state, SettingsLevel(*row.subject))
         owned = [row.subject for row in rows if cascade and row.lifecycle == STRONG]
         for subject in owned:
             _require_unreferred(state, subject)
@@ -137,18 +137,18 @@ def _kept(rows: list[Binding], owned: list[SubjectKey]) -> list[Binding]:
 async def _purge(desk: Desk, state: State, subject: SubjectKey) -> None:
     """Delete a subject for good; its bindings end with it."""
     seen = queries.bindings_of(state, [subject])
-    rows = queries.versions(state.subject(subject), queries.KEPT)
-    if any(row.life is Life.LIVE for row in rows):
-        await desk.execute(DeleteSubject(subject, Removal.RETIRE, seen))
+    rows = queries.list_versions(state.find_subject(subject), queries.ACTIVE_OR_SOFT_DELETED)
+    if any(row.state is VersionState.ACTIVE for row in rows):
+        await desk.execute(DeleteSubject(subject, DeleteMode.SOFT, seen))
     if rows:
-        await desk.execute(DeleteSubject(subject, Removal.PURGE, seen))
+        await desk.execute(DeleteSubject(subject, DeleteMode.HARD, seen))
 
 
 def _require_unreferred(state: State, subject: SubjectKey) -> None:
-    for row in queries.versions(state.subject(subject), queries.KEPT):
-        for other in queries.referrers(state, subject, row.ordinal, queries.KEPT):
+    for row in queries.list_versions(state.find_subject(subject), queries.ACTIVE_OR_SOFT_DELETED):
+        for other in queries.list_referrers(state, subject, row.version_number, queries.ACTIVE_OR_SOFT_DELETED):
             if other.subject.key != subject:
-                raise InUse(qualified(subject), row.ordinal)
+                raise InUse(qualified(subject), row.version_number)
 
 
 # --- deleting what is associated ------------------------------------------------------------------------------------
@@ -159,12 +159,12 @@ def _associations(bindings: Iterable[Binding]) -> list[Binding]:
     return [row for row in bindings if row.resource_id]
 
 
-async def delete_subject(desk: Desk, subject: SubjectKey, removal: Removal) -> Outcome:
+async def delete_subject(desk: Desk, subject: SubjectKey, removal: DeleteMode) -> Outcome:
     """Delete all versions of a subject that no association needs. Raises `SubjectTaken`, and what the deletion does."""
     while True:
         state = await desk.registry.current()
         seen = queries.bindings_of(state, [subject])
-        if _associations(seen) and queries.latest(state.subject(subject)) is not None:
+        if _associations(seen) and queries.latest_version(state.find_subject(subject)) is not None:
             raise SubjectTaken(qualified(subject))
         try:
             return await desk.execute(DeleteSubject(subject, removal, seen))
@@ -172,7 +172,7 @@ async def delete_subject(desk: Desk, subject: SubjectKey, removal: Removal) -> O
             continue
 
 
-async def delete_version(desk: Desk, subject: SubjectKey, ordinal: int | None, removal: Removal) -> Outcome:
+async def delete_version(desk: Desk, subject: SubjectKey, ordinal: int | None, removal: DeleteMode) -> Outcome:
     """Delete a version; the last live one only where no association needs it.
 
     Raises `SubjectOwned` for a strong association, `NoActiveVersion` for a weak one, and what the deletion raises.
@@ -180,9 +180,9 @@ async def delete_version(desk: Desk, subject: SubjectKey, ordinal: int | None, r
     while True:
         state = await desk.registry.current()
         seen = queries.bindings_of(state, [subject])
-        live = queries.versions(state.subject(subject))
+        live = queries.list_versions(state.find_subject(subject))
         associations = _associations(seen)
-        if associations and len(live) == 1 and ordinal in (None, live[0].ordinal) and removal is Removal.RETIRE:
+        if associations and len(live) == 1 and ordinal in (None, live[0].version_number) and removal is DeleteMode.SOFT:
             owned = any(row.lifecycle == STRONG for row in associations)
             raise SubjectOwned(qualified(subject)) if owned else NoActiveVersion(qualified(subject))
         try:

@@ -145,7 +145,7 @@ def decided(state: State, wishes: Wishes, registered: Iterable[SubjectKey], *, c
     """
     coming = set(registered)
     for wish in wishes.rows:
-        if wish.subject not in coming and queries.latest(state.subject(wish.subject)) is None:
+        if wish.subject not in coming and queries.latest_version(state.find_subject(wish.subject)) is None:
             raise NoActiveVersion(qualified(wish.subject))
     made = tuple(_decided(state, wishes, wish, create=create) for wish in wishes.rows)
     roles = {binding.role for binding in made}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from stele.core.findings import Finding
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.core.model import Attachments, Version
 from stele.core.ports import Field
 
@@ -59,7 +59,7 @@ def same_but_for_version(own: Metadata | None, version: Version) -> bool:
     hint = hint_of(own)
     if hint is not None and hint_of(theirs) is not None:
         return own == theirs
-    if hint is not None and hint.isdecimal() and hint.lstrip("0") not in {"", str(version.ordinal)}:
+    if hint is not None and hint.isdecimal() and hint.lstrip("0") not in {"", str(version.version_number)}:
         return False
     return _without_version(own) == _without_version(theirs)
 

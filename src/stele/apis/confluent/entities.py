@@ -8,8 +8,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from stele.core.governance import Metadata
+from stele.core.metadata import Metadata
 from stele.protocol.confluent import (
+    CompatibilityCheckResponse,
     Config,
     ConfigUpdateRequest,
     ContextId,
@@ -120,13 +121,6 @@ class TagSchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="
     rule_set: RuleSet | None = None
     rules_to_merge: RuleSet | None = None
     rules_to_remove: list[str] | None = None
-
-
-class CompatibilityCheckResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether a schema may be registered; messages only when asked for."""
-
-    is_compatible: bool
-    messages: list[str] | None = None
 
 
 # --- settings -------------------------------------------------------------------------------------------------------

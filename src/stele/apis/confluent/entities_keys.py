@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from stele.protocol.confluent import Dek, Int32, Kek
+from stele.protocol.confluent import Dek, Int32, Kek, UpdateKekRequest
 
 __all__ = ["CreateDekRequest", "CreateKekRequest", "Dek", "Kek", "UpdateKekRequest"]
 
@@ -20,14 +19,6 @@ class CreateKekRequest(msgspec.Struct, frozen=True, rename="camel"):
     doc: str | None = None
     shared: bool | None = None
     deleted: bool | None = None
-
-
-class UpdateKekRequest(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Changes to a key: what is absent stays, null clears."""
-
-    kms_props: dict[str, str] | UnsetType | None = UNSET
-    doc: str | UnsetType | None = UNSET
-    shared: bool | UnsetType | None = UNSET
 
 
 class CreateDekRequest(msgspec.Struct, frozen=True, rename="camel"):

@@ -94,12 +94,12 @@ def _incompatible(error: err.Incompatible, asking: Asking) -> str:
     )
 
 
-def _retired(error: err.AlreadyRetired, asking: Asking) -> str:
+def _retired(error: err.AlreadySoftDeleted, asking: Asking) -> str:
     version = "" if error.version is None else f" Version {error.version}"
     return f"Subject '{asking.subject}'{version} was soft deleted.Set permanent=true to delete permanently"
 
 
-def _not_retired(error: err.NotRetired, asking: Asking) -> str:
+def _not_retired(error: err.NotSoftDeleted, asking: Asking) -> str:
     version = "" if error.version is None else f" Version {error.version}"
     return f"Subject '{asking.subject}'{version} was not deleted first before being permanently deleted"
 
@@ -127,14 +127,14 @@ _LEVELS = "none, backward, forward, full, backward_transitive, forward_transitiv
 
 FAULTS: dict[type[Exception], tuple[int, int, Wording]] = {
     err.SubjectNotFound: (404, 40401, lambda e, a: f"Subject '{a.subject or e.subject}' not found."),
-    err.SpaceNotFound: (404, 40401, _plain),
+    err.NamespaceNotFound: (404, 40401, _plain),
     err.VersionNotFound: (404, 40402, _version),
     err.ContentNotFound: (404, 40403, _plain),
     err.SettingNotFound: (404, 40408, _plain),
     err.NotFound: (404, 404, _plain),
     NoSuchResource: (404, 404, _plain),
-    err.AlreadyRetired: (404, 40404, _retired),
-    err.NotRetired: (404, 40405, _not_retired),
+    err.AlreadySoftDeleted: (404, 40404, _retired),
+    err.NotSoftDeleted: (404, 40405, _not_retired),
     err.Incompatible: (409, 409, _incompatible),
     err.Conflict: (409, 409, _plain),
     err.InUse: (422, 42206, _in_use),
@@ -200,7 +200,7 @@ def _refined(error: Exception, code: int, asking: Asking) -> int:
     match error:
         case err.Incompatible():
             return asking.options.refusal_code
-        case err.AlreadyRetired(version=int()) | err.NotRetired(version=int()):
+        case err.AlreadySoftDeleted(version=int()) | err.NotSoftDeleted(version=int()):
             return code + 2
         case err.SettingNotFound(setting="mode"):
             return 40409
@@ -239,8 +239,8 @@ def _asking(request: Request[Any, Any, Any], options: ConfluentOptions) -> Askin
         subject = parameters.get("subject")
         if subject is not None:
             key = key_of(str(subject), context)
-            return Asking(qualified(key), context_of(key.space), options)
+            return Asking(qualified(key), context_of(key.namespace), options)
         return Asking("", context_of(space_of(context)), options)
     except (err.SteleError, KeyError):
         # The path itself is what is wrong, or no route matched it.
-        return Asking("", context_of(SubjectKey("", "").space), options)
+        return Asking("", context_of(SubjectKey("", "").namespace), options)

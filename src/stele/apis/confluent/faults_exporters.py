@@ -1,4 +1,4 @@
-"""Errors of exporters and their answers. Source of the codes: Confluent's reference of its exporters API."""
+"""Errors of exporters and their answers. Source: docs/protocols/confluent.md#exporters."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from itertools import islice
 from uuid import UUID
 
 from stele.apis.confluent.names import qualified
-from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.model import GlobalId, Reference
+from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.model import Reference, SchemaEntry
 from stele.core.state import State
 
 _ONE = b"\x01"
@@ -21,19 +21,19 @@ _ONE = b"\x01"
 
 def reference_subject(reference: Reference, space: str) -> str:
     """How a schema of a space names the subject it refers to: bare inside the same space."""
-    if reference.space == space:
+    if reference.namespace == space:
         return reference.subject
-    return qualified(reference.key) if reference.space else f":.:{reference.subject}"
+    return qualified(reference.key) if reference.namespace else f":.:{reference.subject}"
 
 
-def guid_of(state: State, schema: GlobalId) -> UUID:
+def guid_of(state: State, schema: SchemaEntry) -> UUID:
     """The GUID of a registered schema."""
     attached = schema.attachments
-    md = hashlib.md5(state.text(schema.content), usedforsecurity=False)
+    md = hashlib.md5(state.get_text(schema.content), usedforsecurity=False)
     for reference in attached.references:
         md.update(reference.name.encode())
-        md.update(reference_subject(reference, schema.space).encode())
-        md.update(reference.ordinal.to_bytes(4, "big", signed=True))
+        md.update(reference_subject(reference, schema.namespace).encode())
+        md.update(reference.version_number.to_bytes(4, "big", signed=True))
     for piece in (*_metadata(attached.metadata), *_rule_set(attached.rule_set)):
         md.update(piece if isinstance(piece, bytes) else piece.encode())
     return UUID(bytes=md.digest())
@@ -80,14 +80,14 @@ class GuidIndex:
         self._state: State | None = None
         self._purges = 0
         self._counted: dict[str, int] = {}
-        self._known: dict[tuple[str, int], GlobalId] = {}
-        self._found: dict[bytes, list[GlobalId]] = {}
+        self._known: dict[tuple[str, int], SchemaEntry] = {}
+        self._found: dict[bytes, list[SchemaEntry]] = {}
 
-    def find(self, state: State, guid: UUID) -> list[GlobalId]:
+    def find(self, state: State, guid: UUID) -> list[SchemaEntry]:
         """Every present schema of that GUID, the default space first, the others by name."""
         self._follow(state)
         rows = [row for row in self._found.get(guid.bytes, ()) if self._is_present(state, row)]
-        return sorted(rows, key=lambda row: row.space)
+        return sorted(rows, key=lambda row: row.namespace)
 
     def _follow(self, state: State) -> None:
         if state is not self._state:
@@ -98,25 +98,25 @@ class GuidIndex:
             self._purges = state.purges
             self._forget(lambda row: not self._is_present(state, row))
             self._counted.clear()
-        for space in state.spaces.values():
+        for space in state.namespaces.values():
             done = self._counted.get(space.name, 0)
-            if done < len(space.gids):
-                self._add(state, islice(space.gids.values(), done, None))
-                self._counted[space.name] = len(space.gids)
+            if done < len(space.schema_entries):
+                self._add(state, islice(space.schema_entries.values(), done, None))
+                self._counted[space.name] = len(space.schema_entries)
 
-    def _add(self, state: State, rows: Iterable[GlobalId]) -> None:
+    def _add(self, state: State, rows: Iterable[SchemaEntry]) -> None:
         for row in rows:
-            key = (row.space, row.gid)
+            key = (row.namespace, row.schema_id)
             if self._known.get(key) is not row:
                 self._known[key] = row
                 self._found.setdefault(guid_of(state, row).bytes, []).append(row)
 
-    def _forget(self, gone: Callable[[GlobalId], bool]) -> None:
+    def _forget(self, gone: Callable[[SchemaEntry], bool]) -> None:
         self._known = {key: row for key, row in self._known.items() if not gone(row)}
         kept = {guid: [row for row in rows if not gone(row)] for guid, rows in self._found.items()}
         self._found = {guid: rows for guid, rows in kept.items() if rows}
 
     @staticmethod
-    def _is_present(state: State, row: GlobalId) -> bool:
-        space = state.space(row.space)
-        return space is not None and space.gids.get(row.gid) is row
+    def _is_present(state: State, row: SchemaEntry) -> bool:
+        space = state.find_namespace(row.namespace)
+        return space is not None and space.schema_entries.get(row.schema_id) is row

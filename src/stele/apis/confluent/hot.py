@@ -12,7 +12,7 @@ import msgspec
 from stele.apis.confluent.faults import MEDIA_TYPE
 from stele.apis.confluent.options import ConfluentOptions
 from stele.apis.confluent.translate import Style, is_compiled, schema_out
-from stele.core.model import DEFAULT_SPACE, MAX_INT32
+from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32
 from stele.service.registry import Registry
 
 _PATH = re.compile(r"/schemas/ids/([1-9][0-9]{0,9})\Z")
@@ -65,7 +65,7 @@ class HotSchemas:
         if not 0 < gid <= MAX_INT32:
             return None
         state = self._registry.state
-        schema = state.spaces[DEFAULT_SPACE].gids.get(gid)
+        schema = state.namespaces[DEFAULT_NAMESPACE].schema_entries.get(gid)
         if schema is None or is_compiled(state, schema):
             return None
         # The encoder returns an oversized buffer; the copy is exact.

@@ -25,15 +25,15 @@ from stele.apis.confluent.names import key_of, qualified, space_of, writable_key
 from stele.apis.confluent.registering import settled
 from stele.apis.confluent.translate import references_in
 from stele.core import queries
-from stele.core.commands import ChangeBindings, DeleteVersion, Register, Removal
+from stele.core.commands import ChangeBindings, DeleteMode, DeleteVersion, RegisterSchema
 from stele.core.decide.decision import refused
-from stele.core.model import Binding, Level, Mode, SubjectKey
+from stele.core.model import Binding, Mode, SettingsLevel, SubjectKey
 from stele.core.state import State
 from stele.errors import SteleError
 from stele.protocol import confluent as api
 from stele.protocol.confluent import Association
 from stele.service.collections import Changes, Items
-from stele.service.keys import ALGORITHMS
+from stele.service.kms import ALGORITHMS
 
 _AT_ONCE = 256
 """Versions under way at a time: what the log takes as one batch."""
@@ -57,7 +57,7 @@ def _refusal(desk: Desk, kind: str, name: str, number: int, error: SteleError) -
     return api.ImportRefusal(kind, name, number, fault.code, fault.message)
 
 
-def _require_importing(state: State, level: Level) -> None:
+def _require_importing(state: State, level: SettingsLevel) -> None:
     if queries.mode_for(state, level) is not Mode.IMPORT:
         raise refused(level, "not in import mode")
 
@@ -81,7 +81,7 @@ def _waves(rows: Sequence[api.ImportedVersion]) -> Iterator[list[api.ImportedVer
     coming: set[tuple[SubjectKey, int]] = set()
     for row in rows:
         key = key_of(row.subject)
-        targets = {(target.key, target.ordinal) for target in references_in(row.references, key.space)}
+        targets = {(target.key, target.version_number) for target in references_in(row.references, key.namespace)}
         if len(wave) == _AT_ONCE or targets & coming or (key, row.version) in coming:
             yield wave
             wave, coming = [], set()
@@ -96,22 +96,22 @@ async def _version(desk: Desk, row: api.ImportedVersion) -> None:
     key = key_of(row.subject)
     writable_key(key)
     state = await desk.registry.current()
-    _require_importing(state, Level(*key))
+    _require_importing(state, SettingsLevel(*key))
     sent = base.RegisterSchemaRequest(row.schema, row.schema_type, row.references, row.metadata, row.rule_set)
     draft = await desk.draft(state, key, sent, normalize=False)
-    command = Register(
+    command = RegisterSchema(
         key=key,
         document=draft.document,
         references=draft.attachments.references,
         metadata=draft.attachments.metadata,
         rule_set=draft.attachments.rule_set,
-        ordinal=row.version,
-        gid=row.id,
+        version_number=row.version,
+        schema_id=row.id,
         at=row.ts,
     )
     await settled(desk, lambda state: command)
     if row.deleted:
-        await desk.execute(DeleteVersion(key, row.version, Removal.RETIRE))
+        await desk.execute(DeleteVersion(key, row.version, DeleteMode.SOFT))
 
 
 # --- keys -----------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def _tried(desk: Desk, kind: str, name: str, number: int, step: Callable[[], Non
 def _kek(desk: Desk, state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedKek) -> None:
     """Put one KEK among the documents. Raises `InvalidKey`, `KeyExists` for another key of that name, `TooManyKeys`."""
     space = space_of(row.context)
-    _require_importing(state, Level(space))
+    _require_importing(state, SettingsLevel(space))
     key = keys.kek_key(space, row.name)
     asked = entities_keys.CreateKekRequest(
         row.name, row.kms_type, row.kms_key_id, row.kms_props, row.doc, row.shared, row.deleted
@@ -166,7 +166,7 @@ def _dek(desk: Desk, state: State, items: dict[tuple[str, ...], bytes], row: api
     """As `_kek`, of a DEK. Raises `KeyNotFound` without its KEK."""
     owner = key_of(row.subject)
     writable_key(owner)
-    _require_importing(state, Level(*owner))
+    _require_importing(state, SettingsLevel(*owner))
     if row.algorithm not in ALGORITHMS:
         raise InvalidKey("algorithm")
     if row.version < keys.FIRST_VERSION:
@@ -200,7 +200,7 @@ async def _association(desk: Desk, row: Association) -> None:
     key = key_of(row.subject)
     writable_key(key)
     state = await desk.registry.current()
-    _require_importing(state, Level(*key))
+    _require_importing(state, SettingsLevel(*key))
     binding = Binding(
         cluster=row.resource_namespace,
         resource_type=row.resource_type,
@@ -237,7 +237,7 @@ async def _exporters(desk: Desk, rows: Sequence[api.ImportedExporter]) -> list[a
 
 def _exporter(state: State, items: dict[tuple[str, ...], bytes], row: api.ImportedExporter) -> None:
     """Put one exporter among the documents. Raises what `exporters.created` raises."""
-    _require_importing(state, Level(""))
+    _require_importing(state, SettingsLevel(""))
     key = (row.name,)
     others = {name: data for name, data in items.items() if name != key}
     before = exporters.read(items, row.name) if key in items else exporters.Stored(row.name)

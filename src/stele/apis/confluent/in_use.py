@@ -20,12 +20,12 @@ class Doomed:
     """The versions a subject has before a deletion. Made first, asked for the header afterwards."""
 
     def __init__(self, state: State, subject: SubjectKey) -> None:
-        self._rows: list[Version] = queries.versions(state.subject(subject), queries.KEPT)
+        self._rows: list[Version] = queries.list_versions(state.find_subject(subject), queries.ACTIVE_OR_SOFT_DELETED)
 
     def headers(self, desk: Desk, gone: Iterable[int]) -> dict[str, str]:
         """The header for the versions that went."""
         ordinals = set(gone)
-        found = desk.usage.warnings(desk.registry.state, [row for row in self._rows if row.ordinal in ordinals])
+        found = desk.usage.warnings(desk.registry.state, [row for row in self._rows if row.version_number in ordinals])
         return {WARNING: _sentences(found)} if found else {}
 
 

@@ -15,10 +15,10 @@ from stele.apis.confluent.faults_keys import InvalidKey, KeyExists, KeyGeneratio
 from stele.apis.confluent.keys import Dek, DekKey, Kek, KekKey
 from stele.apis.confluent.names import qualified
 from stele.core import queries
-from stele.core.model import Level, Mode
+from stele.core.model import Mode, SettingsLevel
 from stele.errors import NotInstalled, SteleError
 from stele.service.collections import Changes, Items
-from stele.service.keys import KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap
+from stele.service.kms import KmsDenied, KmsError, UnknownKms, new_material, unwrap, wrap
 
 _TEST_SUBJECT = "__TEST"
 
@@ -128,7 +128,7 @@ def _failed(what: str, error: Exception) -> SteleError:
 
 
 def _importing(desk: Desk, key: DekKey) -> bool:
-    return queries.mode_for(desk.registry.state, Level(*key.owner)) is Mode.IMPORT
+    return queries.mode_for(desk.registry.state, SettingsLevel(*key.owner)) is Mode.IMPORT
 
 
 def _text(data: bytes) -> str:

@@ -23,9 +23,9 @@ from stele.apis.confluent.faults_keys import (
     TooManyKeys,
 )
 from stele.apis.confluent.names import qualified
-from stele.core.model import DEFAULT_SPACE, SubjectKey
+from stele.core.model import DEFAULT_NAMESPACE, SubjectKey
 from stele.service.collections import Changes, Items
-from stele.service.keys import SECRETS
+from stele.service.kms import SECRETS
 
 COLLECTION: Final = "confluent.keys"
 FIRST_VERSION: Final = 1
@@ -95,7 +95,7 @@ def kek_key(space: str, name: str) -> KekKey:
 
 def dek_key(kek: str, subject: SubjectKey, algorithm: str, version: int) -> DekKey:
     """Where a DEK is stored."""
-    return DekKey("dek", kek, subject.space, subject.name, algorithm, str(version))
+    return DekKey("dek", kek, subject.namespace, subject.name, algorithm, str(version))
 
 
 def read_kek(items: Items, key: KekKey, *, deleted: bool) -> Kek:
@@ -112,7 +112,7 @@ def reach_kek(items: Items, key: KekKey, *, deleted: bool) -> tuple[KekKey, Kek]
     try:
         return key, read_kek(items, key, deleted=deleted)
     except KeyNotFound:
-        outer = key._replace(space=DEFAULT_SPACE)
+        outer = key._replace(space=DEFAULT_NAMESPACE)
         return outer, read_kek(items, outer, deleted=deleted)
 
 

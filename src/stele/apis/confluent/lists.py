@@ -10,16 +10,16 @@ from stele.apis.confluent.entities import Schema
 from stele.apis.confluent.entities_associations import ExtendedSchema
 from stele.apis.confluent.names import NoSuchResource, Prefix, context_of, key_of, qualified
 from stele.core import queries
-from stele.core.chains import uses_of
-from stele.core.model import Binding, GlobalId, Life, Space, Subject, SubjectKey, Version
+from stele.core.model import Binding, Namespace, SchemaEntry, Subject, SubjectKey, Version, VersionState
 from stele.core.state import OWN, State
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import ContentNotFound
 
 
-def _spaces(state: State, prefix: Prefix) -> list[Space]:
+def _spaces(state: State, prefix: Prefix) -> list[Namespace]:
     if prefix.space is None:
-        return list(state.spaces.values())
-    space = state.space(prefix.space)
+        return list(state.namespaces.values())
+    space = state.find_namespace(prefix.space)
     return [] if space is None else [space]
 
 
@@ -37,8 +37,8 @@ def _subjects(state: State, prefix: Prefix) -> list[tuple[str, Subject]]:
 def subject_names(state: State, prefix: Prefix, *, deleted: bool, deleted_only: bool) -> Iterator[str]:
     """Names of subjects with a live version; deleted adds those that have none left, deleted_only picks these."""
     for name, subject in _subjects(state, prefix):
-        lives = {version.life for version in subject.versions}
-        live, retired = Life.LIVE in lives, Life.RETIRED in lives
+        lives = {version.state for version in subject.versions}
+        live, retired = VersionState.ACTIVE in lives, VersionState.SOFT_DELETED in lives
         if (retired and not live) if deleted_only else (live or (deleted and retired)):
             yield name
 
@@ -47,9 +47,9 @@ def all_versions(
     state: State, prefix: Prefix, *, deleted: bool, latest_only: bool, rule_type: str
 ) -> Iterator[Version]:
     """Versions of the subjects a prefix takes, by subject and number."""
-    lives = queries.KEPT if deleted else queries.VISIBLE
+    lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
     for _, subject in _subjects(state, prefix):
-        rows = queries.versions(subject, lives)
+        rows = queries.list_versions(subject, lives)
         for row in rows[-1:] if latest_only else rows:
             if not rule_type or _has_rule(row, rule_type):
                 yield row
@@ -66,19 +66,19 @@ def _has_rule(version: Version, rule_type: str) -> bool:
 def numbers(rows: list[Version], *, deleted_only: bool, as_negative: bool) -> Iterator[int]:
     """Version numbers, ascending; as_negative turns the sign of soft-deleted ones."""
     for row in rows:
-        retired = row.life is Life.RETIRED
+        retired = row.state is VersionState.SOFT_DELETED
         if retired or not deleted_only:
-            yield -row.ordinal if retired and as_negative else row.ordinal
+            yield -row.version_number if retired and as_negative else row.version_number
 
 
-def uses(schema: GlobalId, *, deleted: bool) -> list[Version]:
+def uses(schema: SchemaEntry, *, deleted: bool) -> list[Version]:
     """Versions with that schema by subject and number. Raises `ContentNotFound` when no version has it any more."""
-    lives = queries.KEPT if deleted else queries.VISIBLE
-    rows = [row for row in uses_of(schema) if row.life in queries.KEPT]
+    lives = queries.ACTIVE_OR_SOFT_DELETED if deleted else queries.ACTIVE_ONLY
+    rows = [row for row in list_versions_of_entry(schema) if row.state in queries.ACTIVE_OR_SOFT_DELETED]
     if not rows:
         raise ContentNotFound
-    found = [row for row in rows if row.life in lives]
-    return sorted(found, key=lambda row: (qualified(row.subject.key), row.ordinal))
+    found = [row for row in rows if row.state in lives]
+    return sorted(found, key=lambda row: (qualified(row.subject.key), row.version_number))
 
 
 def with_properties(rows: list[Version], wanted: list[tuple[str, str]]) -> Version:
@@ -94,7 +94,7 @@ def with_properties(rows: list[Version], wanted: list[tuple[str, str]]) -> Versi
 def aliases(state: State) -> Mapping[SubjectKey, list[str]]:
     """The names that stand for each subject, sorted."""
     found: dict[SubjectKey, list[str]] = {}
-    for space in state.spaces.values():
+    for space in state.namespaces.values():
         for name, settings in space.settings.items():
             if settings.alias and name != OWN:
                 target = key_of(settings.alias, space.name)
@@ -152,5 +152,5 @@ def extended(schema: Schema, aliases: list[str], bindings: list[Binding]) -> Ext
 
 def contexts(state: State, prefix: str) -> Iterator[str]:
     """Names of contexts that start so, the default one first."""
-    names = [context_of(space.name) for space in queries.shown_spaces(state)]
+    names = [context_of(space.name) for space in queries.visible_namespaces(state)]
     return (name for name in names if name.startswith(prefix))

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from stele.apis.paths import named
-from stele.core.model import DEFAULT_SPACE, MAX_INT32, REGISTRY, Level, SubjectKey
+from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32, REGISTRY_LEVEL, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, InvalidRequest, InvalidVersion, NotFound
 
 WILDCARD = ":*:"
@@ -77,43 +77,45 @@ def key_of(segment: str, context: str = "") -> SubjectKey:
     return subject_of(segment, context).key
 
 
-def level_of(segment: str, context: str = "") -> Level:
+def level_of(segment: str, context: str = "") -> SettingsLevel:
     """Where settings and modes named so are attached: subject, context or registry; '' is the context of the path."""
     if not segment:
-        return Level(space_of(context))
+        return SettingsLevel(space_of(context))
     key = key_of(segment, context)
-    if key.space == _GLOBAL:
-        return REGISTRY
+    if key.namespace == _GLOBAL:
+        return REGISTRY_LEVEL
     if not key.name and named(segment).startswith(_QUALIFIED):
-        return Level(key.space)
-    return Level(key.space, key.name)
+        return SettingsLevel(key.namespace)
+    return SettingsLevel(key.namespace, key.name)
 
 
 def qualified(key: SubjectKey) -> str:
     """The name a subject is shown by."""
-    if key.space == DEFAULT_SPACE and not key.name.startswith((_QUALIFIED, WILDCARD)):
+    if key.namespace == DEFAULT_NAMESPACE and not key.name.startswith((_QUALIFIED, WILDCARD)):
         return key.name
-    return f":.{key.space}:{key.name}"
+    return f":.{key.namespace}:{key.name}"
 
 
-def level_name(level: Level) -> str:
+def level_name(level: SettingsLevel) -> str:
     """The name a level is shown by."""
-    if level.space is None:
+    if level.namespace is None:
         return f":.{_GLOBAL}:"
-    return qualified(SubjectKey(level.space, level.subject)) if level.subject is not None else f":.{level.space}:"
+    return (
+        qualified(SubjectKey(level.namespace, level.subject)) if level.subject is not None else f":.{level.namespace}:"
+    )
 
 
 def writable_key(key: SubjectKey) -> SubjectKey:
     """The key, checked as a name that may be created. Raises `InvalidName`."""
-    if key.name in _RESERVED or key.space == _GLOBAL or any(_is_unwritable(char) for part in key for char in part):
+    if key.name in _RESERVED or key.namespace == _GLOBAL or any(_is_unwritable(char) for part in key for char in part):
         raise InvalidName(qualified(key), "is not a valid subject")
     return key
 
 
-def writable_level(level: Level) -> Level:
+def writable_level(level: SettingsLevel) -> SettingsLevel:
     """The level, checked likewise; the registry itself is one. Raises `InvalidName`."""
-    if level.space is not None:
-        writable_key(SubjectKey(level.space, level.subject or ""))
+    if level.namespace is not None:
+        writable_key(SubjectKey(level.namespace, level.subject or ""))
     return level
 
 
@@ -130,7 +132,7 @@ class Prefix(NamedTuple):
 
     def takes(self, key: SubjectKey) -> bool:
         """Whether a subject is among them."""
-        return (self.space is None or key.space == self.space) and key.name.startswith(self.name)
+        return (self.space is None or key.namespace == self.space) and key.name.startswith(self.name)
 
 
 def prefix_of(text: str, context: str = "") -> Prefix:

@@ -23,9 +23,9 @@ from stele.apis.confluent.tags import retag
 from stele.apis.confluent.translate import references_in, rule_set_in
 from stele.apis.confluent.verdicts import messages
 from stele.core import queries
-from stele.core.commands import Check, Equality, Register, Registration
-from stele.core.governance import Metadata
-from stele.core.model import Attachments, Level, Mode, SubjectKey, Version
+from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, Registration
+from stele.core.metadata import Metadata
+from stele.core.model import Attachments, Mode, SettingsLevel, SubjectKey, Version
 from stele.core.state import State
 from stele.errors import Incompatible, InvalidRequest, TooLarge
 
@@ -44,7 +44,7 @@ async def register(
     """
     writable_key(key)
     state = await desk.registry.current()
-    retagged = retag(request, queries.latest(state.subject(key)))
+    retagged = retag(request, queries.latest_version(state.find_subject(key)))
     _require_shared(state, key, retagged)
     draft = None
     if (retagged.schema or "").strip():
@@ -55,18 +55,18 @@ async def register(
         if not force and (findings := await desk.contract_findings(state, key, draft)):
             raise RefusedChange(qualified(key), findings, messages(state, key, findings, None))
 
-    def command(state: State) -> Register:
-        asked = retag(request, queries.latest(state.subject(key)))
-        bare = Register(
+    def command(state: State) -> RegisterSchema:
+        asked = retag(request, queries.latest_version(state.find_subject(key)))
+        bare = RegisterSchema(
             key=key,
             document=draft.document if draft is not None else None,
             references=draft.attachments.references if draft is not None else (),
             metadata=asked.metadata,
             rule_set=rule_set_in(asked.rule_set),
             equality=Equality.NEVER if asked.version == LATEST else Equality.IDENTITY,
-            check=Check.SKIP if force else Check.POLICY,
-            ordinal=asked.version if (asked.version or 0) > 0 else None,
-            gid=asked.id if asked.id is not None and asked.id >= 0 else None,
+            check=CompatibilityCheck.SKIP if force else CompatibilityCheck.POLICY,
+            version_number=asked.version if (asked.version or 0) > 0 else None,
+            schema_id=asked.id if asked.id is not None and asked.id >= 0 else None,
         )
         return numbered(state, bare) if asked.version or asked is not request else hinting(state, bare)
 
@@ -75,7 +75,7 @@ async def register(
 
 def _require_shared(state: State, key: SubjectKey, request: api.RegisterSchemaRequest) -> None:
     """Raises `OwnedTarget` for a reference to a subject that belongs to a resource: it may go away with that."""
-    targets = {row.key for row in references_in(request.references, key.space)} - {key}
+    targets = {row.key for row in references_in(request.references, key.namespace)} - {key}
     for binding in queries.bindings_of(state, targets) if targets else ():
         if binding.lifecycle == STRONG:
             raise OwnedTarget(qualified(binding.subject))
@@ -87,11 +87,11 @@ async def _registered(
     """The live version that makes registering needless: the schema as sent or as completed, give or take the hint."""
     if (request.id is not None and request.id >= 0) or (request.version or 0) > 0:
         return None
-    newest = queries.latest(state.subject(key))
+    newest = queries.latest_version(state.find_subject(key))
     if request.version == LATEST:
         return None if newest is None else await desk.equal_to(state, key, draft, [newest])
-    settings = queries.settings_for(state, Level(*key))
-    attachments = [queries.filled(state, key, draft.attachments)]
+    settings = queries.settings_for(state, SettingsLevel(*key))
+    attachments = [queries.inherit_attachments(state, key, draft.attachments)]
     if not (settings.default_metadata or settings.override_metadata or settings.default_rule_set):
         attachments.insert(0, draft.attachments)
     for attached in attachments:
@@ -104,44 +104,44 @@ async def _registered(
 # --- the version hint -----------------------------------------------------------------------------------------------
 
 
-def numbered(state: State, command: Register) -> Register:
+def numbered(state: State, command: RegisterSchema) -> RegisterSchema:
     """The command with the number of the version it makes written into its metadata, and insisting on it."""
-    if queries.mode_for(state, Level(*command.key)) is Mode.IMPORT:
+    if queries.mode_for(state, SettingsLevel(*command.key)) is Mode.IMPORT:
         return command
     number = _next_number(state, command.key)
     metadata = hinted(_filled(state, command), number)
-    return replace(command, metadata=metadata, ordinal=command.ordinal or number)
+    return replace(command, metadata=metadata, version_number=command.version_number or number)
 
 
-def hinting(state: State, command: Register) -> Register:
+def hinting(state: State, command: RegisterSchema) -> RegisterSchema:
     """As `numbered`, where the metadata has a hint already: it is brought up to date."""
     return command if hint_of(_filled(state, command)) is None else numbered(state, command)
 
 
-def _filled(state: State, command: Register) -> Metadata | None:
-    return queries.filled(state, command.key, Attachments((), command.metadata, None)).metadata
+def _filled(state: State, command: RegisterSchema) -> Metadata | None:
+    return queries.inherit_attachments(state, command.key, Attachments((), command.metadata, None)).metadata
 
 
 def _next_number(state: State, key: SubjectKey) -> int:
-    subject = state.subject(key)
-    return (subject.ordinal_high if subject is not None else 0) + 1
+    subject = state.find_subject(key)
+    return (subject.highest_version_number if subject is not None else 0) + 1
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-async def settled(desk: Desk, command: Callable[[State], Register]) -> tuple[State, Version]:
+async def settled(desk: Desk, command: Callable[[State], RegisterSchema]) -> tuple[State, Version]:
     """Carry out a registration that depends on the state; again when another one took its number meanwhile."""
     while True:
         asked = command(await desk.registry.current())
         try:
             return await _write(desk, asked)
         except InvalidRequest:
-            if command(desk.registry.state).ordinal == asked.ordinal:
+            if command(desk.registry.state).version_number == asked.version_number:
                 raise
 
 
-async def _write(desk: Desk, command: Register) -> tuple[State, Version]:
+async def _write(desk: Desk, command: RegisterSchema) -> tuple[State, Version]:
     """Carry out a registration; the version it made or found. Raises `RefusedChange` and what the decision raises."""
     size = len(_encode((command.references, command.metadata, command.rule_set)))
     if size > desk.registry.limits.schema_bytes:
@@ -154,4 +154,4 @@ async def _write(desk: Desk, command: Register) -> tuple[State, Version]:
         raise RefusedChange(qualified(command.key), error.findings, words) from error
     assert isinstance(outcome, Registration)
     state = desk.registry.state
-    return state, queries.version(state, outcome.key, outcome.ordinal, queries.KEPT)
+    return state, queries.get_version(state, outcome.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)

@@ -43,7 +43,7 @@ from stele.apis.web import documented
 from stele.core.model import SubjectKey
 from stele.errors import InvalidName
 from stele.service.collections import Changes, Items
-from stele.service.keys import ALGORITHMS
+from stele.service.kms import ALGORITHMS
 
 _DEKS = f"{KEK}/deks"
 _DEK = f"{_DEKS}/{{subject:str}}"
@@ -213,7 +213,7 @@ async def _owner(desk: Desk, segment: str, context: str) -> SubjectKey:
     except InvalidName:
         raise InvalidKey("subject") from None
     alias = alias_for_deks(await desk.registry.current(), key)
-    return key_of(alias, key.space) if alias else key
+    return key_of(alias, key.namespace) if alias else key
 
 
 async def _asked(
@@ -225,7 +225,7 @@ async def _asked(
     if algorithm and algorithm not in ALGORITHMS:
         raise NoSuchResource
     items = await desk.items(keys.COLLECTION)
-    keys.reach_kek(items, kek._replace(space=owner.space), deleted=deleted)
+    keys.reach_kek(items, kek._replace(space=owner.namespace), deleted=deleted)
     return items, keys.dek_key(kek.name, owner, algorithm or keys.DEFAULT_ALGORITHM, keys.FIRST_VERSION)
 
 
@@ -248,7 +248,7 @@ async def _create(
     if version < keys.FIRST_VERSION:
         raise InvalidKey("version")
     key = keys.dek_key(kek.name, owner, algorithm, version)
-    return await make(desk, kek._replace(space=owner.space), key, body, rewrap=is_true(rewrap))
+    return await make(desk, kek._replace(space=owner.namespace), key, body, rewrap=is_true(rewrap))
 
 
 async def _changed(desk: Desk, change: Callable[[Items], Changes]) -> None:

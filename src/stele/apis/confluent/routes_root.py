@@ -8,7 +8,7 @@ from stele.apis.confluent import entities as api
 from stele.apis.confluent import lists
 from stele.apis.confluent.names import page, space_of
 from stele.apis.confluent.parameters import READ, AtDesk, Context, ContextPrefix, Limit, Offset
-from stele.core.commands import DeleteSpace
+from stele.core.commands import DeleteNamespace
 
 
 @route("/", http_method=["GET", "POST"], status_code=200, **{k: v for k, v in READ.items() if k != "responses"})
@@ -62,7 +62,7 @@ async def list_contexts(
 async def delete_context(desk: AtDesk, context: Context) -> None:
     # DELETE /contexts/{context}
     """Remove an empty context."""
-    await desk.execute(DeleteSpace(space_of(context)))
+    await desk.execute(DeleteNamespace(space_of(context)))
 
 
 ROUTES = [root, ready, metadata_id, metadata_version, metadata_deployment, list_contexts, delete_context]

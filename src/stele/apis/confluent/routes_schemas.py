@@ -47,7 +47,7 @@ from stele.apis.confluent.parameters import (
     raw,
 )
 from stele.apis.confluent.translate import SCHEMA_TYPES, schema_out, text_of, version_out
-from stele.core.model import GlobalId, Version
+from stele.core.model import SchemaEntry, Version
 from stele.core.state import State
 from stele.errors import ContentNotFound
 
@@ -112,7 +112,9 @@ async def get_schema(
     text = await desk.rendered_schema(state, schema, format)
     style = desk.style(reference_format=reference_format, find_tags=find_tags)
     shown = schema_out(state, schema, style, text=text, version=version)
-    return replace(shown, max_id=state.spaces[schema.space].gid_high) if is_true(fetch_max_id) else shown
+    return (
+        replace(shown, max_id=state.namespaces[schema.namespace].highest_schema_id) if is_true(fetch_max_id) else shown
+    )
 
 
 @get(everywhere("/schemas/ids/{id:str}/schema"), **READ)
@@ -160,7 +162,7 @@ async def list_versions_of_id(
     """Versions that have the schema."""
     rows = await _uses(desk, gid, subject, context, deleted)
     shown = page(rows, offset, limit, desk.options.max_items)
-    return [api.SubjectVersion(qualified(row.subject.key), row.ordinal) for row in shown]
+    return [api.SubjectVersion(qualified(row.subject.key), row.version_number) for row in shown]
 
 
 @get("/schemas/guids/{guid:str}", **READ)
@@ -172,7 +174,7 @@ async def get_schema_by_guid(
     # GET /schemas/guids/{guid}
     """A schema by the name its content gives it."""
 
-    def look(state: State) -> tuple[State, GlobalId]:
+    def look(state: State) -> tuple[State, SchemaEntry]:
         found = desk.guids.find(state, _guid(guid))
         if not found:
             raise ContentNotFound(guid)
@@ -187,7 +189,7 @@ async def list_ids_of_guid(desk: AtDesk, guid: Guid) -> list[api.ContextId]:
     # GET /schemas/guids/{guid}/ids
     """The ids of a schema in every context that has it."""
     found = desk.guids.find(await desk.registry.current(), _guid(guid))
-    return [api.ContextId(context_of(schema.space), schema.gid) for schema in found]
+    return [api.ContextId(context_of(schema.namespace), schema.schema_id) for schema in found]
 
 
 def _gid(text: str) -> int:
@@ -209,7 +211,7 @@ def _asked(subject: str, context: str) -> Asked | None:
     return subject_of(subject, context) if subject or context else None
 
 
-async def _find(desk: Desk, gid: str, subject: str, context: str) -> tuple[State, GlobalId, Version | None]:
+async def _find(desk: Desk, gid: str, subject: str, context: str) -> tuple[State, SchemaEntry, Version | None]:
     number, asked = _gid(gid), _asked(subject, context)
     return await desk.registry.find(lambda state: (state, *schema_by_id(state, number, asked)))
 

@@ -14,15 +14,15 @@ from stele.apis.confluent.names import is_true, level_name, level_of, writable_l
 from stele.apis.confluent.parameters import READ, WRITE, AtDesk, Context, DefaultToGlobal, Flag, Subject, everywhere
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import Changed, ChangeSettings, ClearMode, ClearSettings, ModeSet, SetMode
-from stele.core.model import DEFAULT_SPACE, Level, Mode, Settings
+from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
+from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel
 from stele.core.policy import Policy
 from stele.errors import ModeChangeRefused, SettingNotFound, SubjectNotFound, TooLarge
 from stele.service.validators import require_known
 
 _CONFIG = [*everywhere("/config"), *everywhere("/config/{subject:str}")]
 _MODE = [*everywhere("/mode"), *everywhere("/mode/{subject:str}")]
-_TOP = Level(DEFAULT_SPACE)
+_TOP = SettingsLevel(DEFAULT_NAMESPACE)
 """What a path without subject and context means: it always has a value, the server's default if none is set."""
 
 
@@ -56,10 +56,10 @@ async def change_config(
         raise TooLarge(f"the settings have {size} bytes, more than a schema may have")
     level = writable_level(level_of(subject, context))
     changes = words.changes_in(body)
-    if isinstance(policy := changes.get("policy"), Policy) and policy.checkers:
-        await asyncio.to_thread(require_known, policy.checkers)
+    if isinstance(policy := changes.get("policy"), Policy) and policy.validators:
+        await asyncio.to_thread(require_known, policy.validators)
     outcome = await desk.execute(ChangeSettings(level, changes))
-    assert isinstance(outcome, Changed)
+    assert isinstance(outcome, SettingsOutcome)
     return words.update_out(outcome.settings or Settings())
 
 
@@ -73,7 +73,7 @@ async def delete_config(desk: AtDesk, subject: Subject = "", context: Context = 
     if state.settings_at(level) is None and level != _TOP:
         raise SubjectNotFound(level_name(level))
     outcome = await desk.execute(ClearSettings(level))
-    assert isinstance(outcome, Changed)
+    assert isinstance(outcome, SettingsOutcome)
     return words.config_out(outcome.settings or Settings(), policy)
 
 
@@ -121,7 +121,7 @@ async def delete_mode(desk: AtDesk, subject: Subject = "", context: Context = ""
     if state.mode_at(level) is None and level != _TOP and not is_true(recursive):
         raise SubjectNotFound(level_name(level))
     outcome = await desk.execute(ClearMode(level, recursive=is_true(recursive)))
-    assert isinstance(outcome, ModeSet)
+    assert isinstance(outcome, ModeOutcome)
     before = outcome.mode or (Mode.READWRITE if level == _TOP else None)
     return api.Mode(before.value if before is not None else None)
 

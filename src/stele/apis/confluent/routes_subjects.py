@@ -33,7 +33,7 @@ from stele.apis.confluent.parameters import (
 from stele.apis.confluent.translate import SERIALIZED, as_sent, is_descriptor, registration_out, version_out
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import Removal, Removed
+from stele.core.commands import DeletedVersions, DeleteMode
 from stele.errors import ContentNotFound
 
 _SCHEMA_BODY = documented(api.RegisterSchemaRequest)
@@ -72,7 +72,7 @@ async def look_up(
     """The version of a subject that has the schema in the body."""
     body = await read_body(request, api.RegisterSchemaRequest)
     state, asked = await desk.asked(subject, context)
-    lives = queries.KEPT if is_true(deleted) else queries.VISIBLE
+    lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     key = visible_elsewhere(state, asked, lives)
     draft = await desk.draft(state, key, body, normalize=is_true(normalize))
     require_visible(state, key, lives)
@@ -90,10 +90,10 @@ async def delete_subject(
     """Delete all versions: first softly, then for good. The header Stele-Warning says where their records were seen."""
     state, asked = await desk.asked(subject, context)
     doomed = Doomed(state, asked.key)
-    removal = Removal.PURGE if is_true(permanent) else Removal.RETIRE
+    removal = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
     outcome = await delete_associated(desk, asked.key, removal)
-    assert isinstance(outcome, Removed)
-    return Response(list(outcome.ordinals), headers=doomed.headers(desk, outcome.ordinals))
+    assert isinstance(outcome, DeletedVersions)
+    return Response(list(outcome.version_numbers), headers=doomed.headers(desk, outcome.version_numbers))
 
 
 @get(everywhere("/subjects/{subject:str}/versions"), **READ)
@@ -111,7 +111,7 @@ async def list_versions(
     """Version numbers, ascending."""
     state, asked = await desk.asked(subject, context)
     only, negative = is_true(deleted_only), is_true(deleted_as_negative)
-    lives = queries.KEPT if is_true(deleted) or only or negative else queries.VISIBLE
+    lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) or only or negative else queries.ACTIVE_ONLY
     rows = require_visible(state, asked.key, lives)
     numbers = lists.numbers(rows, deleted_only=only, as_negative=negative)
     return page(numbers, offset, limit, desk.options.max_items)
@@ -135,7 +135,7 @@ async def register(
         desk, asked.key, body, normalize=is_true(normalize), force=is_true(force)
     )
     if desk.options.profile == OLD and as_sent(body, version):
-        return api.RegisterSchemaResponse(version.schema.gid)
+        return api.RegisterSchemaResponse(version.schema.schema_id)
     shown = registration_out(state, version, desk.style())
     # Who sends a descriptor gets one back: clients keep this answer, and cannot read source where they wrote none.
     text = await desk.rendered(state, version, format or (SERIALIZED if is_descriptor(body) else ""))
@@ -155,7 +155,7 @@ async def find_by_metadata(
     # GET /subjects/{subject}/metadata
     """The newest version with all those metadata properties."""
     state, asked = await desk.asked(subject, context)
-    lives = queries.KEPT if is_true(deleted) else queries.VISIBLE
+    lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     rows = require_visible(state, visible_elsewhere(state, asked, lives), lives)
     found = lists.with_properties(rows, list(zip(keys or (), values or (), strict=False)))
     return version_out(state, found, desk.style(), await desk.rendered(state, found, format))

@@ -32,7 +32,7 @@ from stele.apis.confluent.parameters import (
 from stele.apis.confluent.translate import registration_out, text_of, version_out
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import Register, Removal, Removed
+from stele.core.commands import DeletedVersions, DeleteMode, RegisterSchema
 from stele.core.decide.register import document_of
 from stele.core.model import SubjectKey
 from stele.core.state import State
@@ -89,10 +89,10 @@ async def list_referrers(
     # GET /subjects/{subject}/versions/{version}/referencedby
     """Ids of schemas that refer to a version, ascending."""
     await desk.registry.current()
-    lives = queries.KEPT if is_true(deleted) else queries.VISIBLE
+    lives = queries.ACTIVE_OR_SOFT_DELETED if is_true(deleted) else queries.ACTIVE_ONLY
     state, found = await desk.version(subject, version, context, deleted=is_true(deleted))
-    rows = queries.referrers(state, found.subject.key, found.ordinal, lives)
-    return page(sorted({row.schema.gid for row in rows}), offset, limit, desk.options.max_items)
+    rows = queries.list_referrers(state, found.subject.key, found.version_number, lives)
+    return page(sorted({row.schema.schema_id for row in rows}), offset, limit, desk.options.max_items)
 
 
 @delete(everywhere(_VERSION), **WRITE)
@@ -104,10 +104,10 @@ async def delete_version(
     ordinal = version_of(version)
     state, asked = await desk.asked(subject, context)
     doomed = Doomed(state, asked.key)
-    removal = Removal.PURGE if is_true(permanent) else Removal.RETIRE
+    removal = DeleteMode.HARD if is_true(permanent) else DeleteMode.SOFT
     outcome = await delete_associated(desk, asked.key, ordinal, removal)
-    assert isinstance(outcome, Removed)
-    return Response(outcome.ordinals[0], headers=doomed.headers(desk, outcome.ordinals))
+    assert isinstance(outcome, DeletedVersions)
+    return Response(outcome.version_numbers[0], headers=doomed.headers(desk, outcome.version_numbers))
 
 
 @post(everywhere(f"{_VERSION}/tags"), operation_class=_TAGS_BODY, **WRITE)
@@ -119,13 +119,13 @@ async def tag_version(
     body = await read_body(request, api.TagSchemaRequest)
     state, found = await desk.version(subject, version, context, deleted=False)
     attachments = tags.changed(found.schema.attachments, body)
-    command = Register(
+    command = RegisterSchema(
         key=found.subject.key,
-        document=document_of(state.text(found.content), found.lane.format, found.lane.type),
+        document=document_of(state.get_text(found.content), found.kind.format, found.kind.type),
         references=attachments.references,
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,
-        ordinal=body.new_version if (body.new_version or 0) > 0 else None,
+        version_number=body.new_version if (body.new_version or 0) > 0 else None,
     )
     state, made = await registering.settled(desk, lambda state: registering.numbered(state, command))
     return registration_out(state, made, desk.style())
@@ -172,8 +172,8 @@ async def check_against_version(
 
 
 def _latest(state: State, key: SubjectKey) -> int | None:
-    newest = queries.latest(state.subject(key))
-    return None if newest is None else newest.ordinal
+    newest = queries.latest_version(state.find_subject(key))
+    return None if newest is None else newest.version_number
 
 
 async def _checked(

@@ -16,10 +16,10 @@ from stele.apis.confluent import entities as api
 from stele.apis.confluent.translate import rule_set_in, rule_set_out
 from stele.apis.web import WrongShape
 from stele.core import queries
-from stele.core.model import Level, Mode, Settings, SubjectKey
-from stele.core.policy import BACKWARD, Policy, policy_named
-from stele.core.policy_form import PolicyForm
-from stele.core.rulesets import split
+from stele.core.model import Mode, Settings, SettingsLevel, SubjectKey
+from stele.core.policy import BACKWARD, Policy, find_policy
+from stele.core.policy_json import PolicyJson
+from stele.core.rulesets import split_ruleset
 from stele.core.state import State
 from stele.errors import UnknownMode
 
@@ -58,19 +58,19 @@ def changes_in(request: api.ConfigUpdateRequest) -> dict[str, Any]:
             changes[name] = rule_set_in(rules)
     if request.compatibility is not UNSET:
         level = request.compatibility
-        changes["policy"] = None if level is None else policy_named(level)
+        changes["policy"] = None if level is None else find_policy(level)
     if request.stele_compatibility is not UNSET:
         changes["policy"] = _exact_policy(request.stele_compatibility, changes)
     if request.compatibility_policy is not UNSET:
         changes["ruleset"] = _ruleset_in(request.compatibility_policy)
     if request.alias_for_deks is not UNSET:
-        changes["ext"] = {_DIALECT: {_DEKS: request.alias_for_deks or None}}
+        changes["dialect_data"] = {_DIALECT: {_DEKS: request.alias_for_deks or None}}
     return changes
 
 
-def _exact_policy(form: PolicyForm | None, changes: dict[str, Any]) -> Policy | None:
+def _exact_policy(form: PolicyJson | None, changes: dict[str, Any]) -> Policy | None:
     """The policy of the extension; a level beside it must be how that policy is shown."""
-    policy = None if form is None else form.policy
+    policy = None if form is None else form.to_policy
     if "policy" in changes:
         level = changes["policy"]
         shown = None if policy is None else policy.nearest_name
@@ -90,21 +90,21 @@ def _ruleset_in(policy: str | None) -> str | None:
 
 def alias_for_deks(state: State, key: SubjectKey) -> str:
     """The subject whose data keys a subject uses, '' for its own."""
-    settings = state.settings_at(Level(*key))
-    ext = (settings.ext or {}).get(_DIALECT, {}) if settings is not None else {}
+    settings = state.settings_at(SettingsLevel(*key))
+    ext = (settings.dialect_data or {}).get(_DIALECT, {}) if settings is not None else {}
     return ext.get(_DEKS) or ""
 
 
-def effective_policy(state: State, level: Level) -> Policy:
+def effective_policy(state: State, level: SettingsLevel) -> Policy:
     """The policy in force at a level."""
-    if level.space is not None and level.subject is not None:
-        return queries.policy_for(state, SubjectKey(level.space, level.subject))
+    if level.namespace is not None and level.subject is not None:
+        return queries.policy_for(state, SubjectKey(level.namespace, level.subject))
     return queries.settings_for(state, level).policy or BACKWARD
 
 
 def config_out(settings: Settings, policy: Policy | None) -> api.Config:
     """Settings as the API shows them; policy is the one to show, which may come from a level above."""
-    ext = (settings.ext or {}).get(_DIALECT, {})
+    ext = (settings.dialect_data or {}).get(_DIALECT, {})
     return api.Config(
         alias=settings.alias,
         alias_for_deks=ext.get(_DEKS),
@@ -113,13 +113,15 @@ def config_out(settings: Settings, policy: Policy | None) -> api.Config:
         validate_new_schemas=settings.validate_new_schemas,
         validate_rules=settings.validate_rules,
         compatibility_level=policy.nearest_name if policy is not None else None,
-        compatibility_policy=_POLICIES.get(split(settings.ruleset or "")[0]),
+        compatibility_policy=_POLICIES.get(split_ruleset(settings.ruleset or "")[0]),
         compatibility_group=settings.group,
         default_metadata=settings.default_metadata,
         override_metadata=settings.override_metadata,
         default_rule_set=rule_set_out(settings.default_rule_set),
         override_rule_set=rule_set_out(settings.override_rule_set),
-        stele_compatibility=PolicyForm.of(policy) if policy is not None and policy.exact_name is None else None,
+        stele_compatibility=PolicyJson.from_policy(policy)
+        if policy is not None and policy.exact_name is None
+        else None,
     )
 
 

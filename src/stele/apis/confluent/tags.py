@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stele.apis.confluent import entities as api
 from stele.apis.confluent.translate import rule_set_in
-from stele.core.governance import Metadata, Rule, RuleSet, merge_rule_sets
+from stele.core.metadata import Metadata, Rule, RuleSet, merge_rule_sets
 from stele.core.model import Attachments, Version
 from stele.errors import InvalidRuleSet
 

@@ -10,8 +10,8 @@ from stele.apis.confluent import entities as api
 from stele.apis.confluent.guid import guid_of, reference_subject
 from stele.apis.confluent.names import key_of, qualified
 from stele.apis.confluent.options import OLD, Profile
-from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.model import GlobalId, Life, Reference, Version
+from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.model import Reference, SchemaEntry, Version, VersionState
 from stele.core.state import State
 from stele.errors import UnknownFormat
 
@@ -94,21 +94,23 @@ def _rule_in(rule: api.Rule) -> Rule:
 # --- out of the core ------------------------------------------------------------------------------------------------
 
 
-def text_of(state: State, schema: GlobalId) -> str:
+def text_of(state: State, schema: SchemaEntry) -> str:
     """The stored text; bytes that are no UTF-8, which only other dialects take, are replaced."""
-    return state.text(schema.content).decode("utf-8", "replace")
+    return state.get_text(schema.content).decode("utf-8", "replace")
 
 
-def is_compiled(state: State, schema: GlobalId) -> bool:
+def is_compiled(state: State, schema: SchemaEntry) -> bool:
     """Whether a Protobuf schema is stored as serialized descriptors, which other dialects take: no text to be shown."""
-    return schema.content.format == "protobuf" and _BINARY.search(state.text(schema.content)) is not None
+    return schema.content.format == "protobuf" and _BINARY.search(state.get_text(schema.content)) is not None
 
 
-def references_out(schema: GlobalId, style: Style) -> list[api.SchemaReference]:
+def references_out(schema: SchemaEntry, style: Style) -> list[api.SchemaReference]:
     """References as a schema shows them."""
     return [
         api.SchemaReference(
-            row.name, qualified(row.key) if style.qualify else reference_subject(row, schema.space), row.ordinal
+            row.name,
+            qualified(row.key) if style.qualify else reference_subject(row, schema.namespace),
+            row.version_number,
         )
         for row in schema.attachments.references
     ]
@@ -162,22 +164,22 @@ def version_out(state: State, version: Version, style: Style, text: str | None =
     full = style.profile != OLD
     return api.Schema(
         subject=qualified(version.subject.key),
-        version=version.ordinal,
-        id=schema.gid,
+        version=version.version_number,
+        id=schema.schema_id,
         guid=str(guid_of(state, schema)) if full else "",
-        schema_type=shown_type(version.lane.format, style.profile),
+        schema_type=shown_type(version.kind.format, style.profile),
         references=references_out(schema, style),
         metadata=schema.attachments.metadata,
         rule_set=rule_set_out(schema.attachments.rule_set),
         schema=text_of(state, schema) if text is None else text,
         schema_tags=tags_out(schema.attachments.metadata, style.find_tags),
         ts=version.at if full else None,
-        deleted=version.life is not Life.LIVE if full else None,
+        deleted=version.state is not VersionState.ACTIVE if full else None,
     )
 
 
 def schema_out(
-    state: State, schema: GlobalId, style: Style, *, text: str | None = None, version: Version | None = None
+    state: State, schema: SchemaEntry, style: Style, *, text: str | None = None, version: Version | None = None
 ) -> api.SchemaString:
     """A schema by id; version is the one the request asked about, if any."""
     full = style.profile != OLD
@@ -191,9 +193,9 @@ def schema_out(
         rule_set=rule_set_out(schema.attachments.rule_set),
         schema_tags=tags_out(schema.attachments.metadata, style.find_tags),
         subject=qualified(version.subject.key) if version is not None else "",
-        version=version.ordinal if version is not None else None,
+        version=version.version_number if version is not None else None,
         ts=shown.at if shown is not None else None,
-        deleted=shown.life is not Life.LIVE if shown is not None else None,
+        deleted=shown.state is not VersionState.ACTIVE if shown is not None else None,
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stele.core import queries
-from stele.core.chains import find_version
 from stele.core.findings import Finding
-from stele.core.findings import Level as Weight
-from stele.core.model import Level, SubjectKey
+from stele.core.findings import Severity as Weight
+from stele.core.model import SettingsLevel, SubjectKey
 from stele.core.state import State
+from stele.core.traversal import find_version
 
 _LONGEST = 10 * 1024
 """Characters of an old schema a message shows."""
@@ -22,15 +22,15 @@ _DOUBLE_QUOTED = frozenset({"json", "protobuf"})
 
 def messages(state: State, key: SubjectKey, findings: Sequence[Finding], against: int | None) -> list[str]:
     """One message per finding, then the old version and its text where texts were compared, and the level in force."""
-    subject = state.subject(key)
+    subject = state.find_subject(key)
     old = find_version(subject, against) if subject is not None and against is not None else None
     quote = '"' if old is not None and old.content.format in _DOUBLE_QUOTED else "'"
     found = [_message(finding, quote) for finding in findings[:_MOST]]
     if old is not None and not any(finding.rule == _FORMAT_CHANGED for finding in findings):
-        text = state.text(old.content).decode("utf-8", "replace")
+        text = state.get_text(old.content).decode("utf-8", "replace")
         shown = f"'{text}'" if len(text) <= _LONGEST else f"<truncated> '{text[:_LONGEST]}...'"
-        found += [f"{{oldSchemaVersion: {old.ordinal}}}", f"{{oldSchema: {shown}}}"]
-    validates = queries.settings_for(state, Level(*key)).validate_fields
+        found += [f"{{oldSchemaVersion: {old.version_number}}}", f"{{oldSchema: {shown}}}"]
+    validates = queries.settings_for(state, SettingsLevel(*key)).validate_fields
     level = queries.policy_for(state, key).nearest_name
     return [*found, f"{{validateFields: '{str(bool(validates)).lower()}', compatibility: '{level}'}}"]
 

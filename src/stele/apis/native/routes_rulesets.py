@@ -13,9 +13,9 @@ from litestar.params import PathParameter
 
 from stele.apis.native.faults import ERRORS, ErrorOut
 from stele.apis.web import actor_of, documented, read_body
-from stele.core.rulesets import joined
+from stele.core.rulesets import join_ruleset
 from stele.service.registry import Registry
-from stele.service.rejudging import ReportPage, ReportRequest, report
+from stele.service.ruleset_impact import ReportPage, ReportRequest, report
 from stele.service.rulesets import RulesetInfo, adopt, adopted, found, listed
 
 FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
@@ -56,7 +56,7 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         # PUT /api/rulesets/{format}/{ruleset}
         """Judge schemas of a format by a version of a ruleset from now on."""
         version = (await read_body(request, Adoption)).version
-        wanted = name if version is None else joined(name, version)
+        wanted = name if version is None else join_ruleset(name, version)
         await adopt(registry, format_name, wanted, actor=actor_of(request), via="native")
         return found(format_name, name, await adopted(registry))
 

@@ -84,10 +84,10 @@ def routes(registry: Registry) -> list[HTTPRouteHandler]:
         # GET /api/deletions/{subject}?version
         """Show which versions deleting a subject, or one version, would take, and where their records were seen."""
         level = level_named(named(subject_name))
-        if level.space is None or level.subject is None:
+        if level.namespace is None or level.subject is None:
             raise InvalidName(named(subject_name), "names no subject")
         ordinal = None if version is None else _whole("version", version)
-        return await usage.outlook(SubjectKey(level.space, level.subject), ordinal)
+        return await usage.outlook(SubjectKey(level.namespace, level.subject), ordinal)
 
     return [list_usage, show_usage, record_usage, forget_usage, foresee_deletion]
 

@@ -3,7 +3,7 @@
 Its paths are those of the Confluent dialect with other bodies, so it is found below `/openschema`, on a port of its
 own, and at the root by clients that name its media type.
 
-Source: the OpenSchema specification of 2021, in both languages.
+Source: docs/protocols/openschema.md.
 """
 
 from __future__ import annotations

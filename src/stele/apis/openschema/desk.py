@@ -12,11 +12,11 @@ from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.places import schema_id_in
 from stele.apis.openschema.translate import DIALECT, Draft
 from stele.core import queries
-from stele.core.chains import uses_of
 from stele.core.commands import Command, Outcome
 from stele.core.decide.decision import checked_name
-from stele.core.model import DEFAULT_SPACE, Lane, Life, Space, Subject, SubjectKey, Version
+from stele.core.model import DEFAULT_NAMESPACE, Namespace, SchemaKind, Subject, SubjectKey, Version, VersionState
 from stele.core.state import State
+from stele.core.traversal import list_versions_of_entry
 from stele.errors import (
     ContentNotFound,
     InvalidName,
@@ -58,7 +58,7 @@ class Desk:
         """
         if not name.strip():
             raise InvalidName(name, "is no name")
-        space = DEFAULT_SPACE if self.space is None else self.space
+        space = DEFAULT_NAMESPACE if self.space is None else self.space
         key = SubjectKey(space, name)
         if self.space is not None or self._shown(state, key) is not None:
             return key
@@ -68,14 +68,14 @@ class Desk:
         return SubjectKey(found[0], name) if found else key
 
     def _shown(self, state: State, key: SubjectKey) -> Subject | None:
-        subject = state.subject(key)
+        subject = state.find_subject(key)
         return subject if subject is not None and translate.is_shown(subject) else None
 
-    def spaces(self, state: State) -> list[Space]:
+    def spaces(self, state: State) -> list[Namespace]:
         """The spaces a request is about."""
         if self.space is None:
-            return queries.shown_spaces(state)
-        place = state.space(self.space)
+            return queries.visible_namespaces(state)
+        place = state.find_namespace(self.space)
         return [] if place is None else [place]
 
     async def subject(self, name: str) -> tuple[State, Subject]:
@@ -103,8 +103,8 @@ class Desk:
         space, gid = schema_id_in(text, self.space)
 
         def look(state: State) -> tuple[State, Version]:
-            rows = sorted(uses_of(queries.schema(state, space, gid)), key=lambda row: row.seq)
-            live = [row for row in rows if row.life is Life.LIVE]
+            rows = sorted(list_versions_of_entry(queries.get_schema_entry(state, space, gid)), key=lambda row: row.seq)
+            live = [row for row in rows if row.state is VersionState.ACTIVE]
             if not rows:
                 raise ContentNotFound(text)
             return state, (live or rows)[0]
@@ -125,14 +125,14 @@ class Desk:
             if newest is None or not newest.schema.attachments.references:
                 raise
             prepared = await prepare(state, draft.format, draft.text, newest.schema.attachments.references)
-        return prepared._replace(document=msgspec.structs.replace(prepared.document, variety=draft.variety))
+        return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=draft.custom_format))
 
     def draft(self, given: api.SchemaIn, newest: Version | None) -> Draft:
         """See `translate.draft_of`. Raises `TooLarge` for much beside the schema, `InvalidName`."""
         self.require_small(given.name, given.comment, given.validator, given.serialization)
-        lane: Lane | None = None if newest is None else newest.lane
+        lane: SchemaKind | None = None if newest is None else newest.kind
         draft = translate.draft_of(given, lane)
-        checked_name(draft.variety)
+        checked_name(draft.custom_format)
         return draft
 
     def require_small(self, *texts: str | None) -> None:
@@ -144,7 +144,7 @@ def live_version(state: State, subject: Subject, number: int | None) -> Version:
     """A live version of a subject; None is the latest. Raises `VersionNotFound`."""
     if not subject.versions:
         raise VersionNotFound(translate.LATEST if number is None else number)
-    return queries.version(state, subject.key, number)
+    return queries.get_version(state, subject.key, number)
 
 
 def now_after(before: int) -> int:

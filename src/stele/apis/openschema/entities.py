@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_json import PolicyJson
 
 
 class _Object(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,7 +43,7 @@ class SubjectOut(_Object, frozen=True):
     status: str
     created_time: str
     last_modified_time: str
-    stele_compatibility: PolicyForm | UnsetType = UNSET
+    stele_compatibility: PolicyJson | UnsetType = UNSET
 
 
 class SchemaIn(_Object, frozen=True):
@@ -144,4 +144,4 @@ class ConfigOut(_Object, frozen=True, omit_defaults=True):
     """The compatibility of a subject; steleCompatibility as in `SubjectOut`."""
 
     compatibility: str
-    stele_compatibility: PolicyForm | UnsetType = UNSET
+    stele_compatibility: PolicyJson | UnsetType = UNSET

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from stele.core.model import DEFAULT_SPACE, MAX_INT32
+from stele.core.model import DEFAULT_NAMESPACE, MAX_INT32
 from stele.errors import ContentNotFound, InvalidName
 
 DEFAULT = "default"
@@ -67,7 +67,7 @@ def _shown(name: str) -> str:
 
 def schema_id(space: str, gid: int) -> str:
     """The id of a schema, unique in the registry: its number, after the space where that is not the default one."""
-    return f"{space}:{gid}" if space != DEFAULT_SPACE else str(gid)
+    return f"{space}:{gid}" if space != DEFAULT_NAMESPACE else str(gid)
 
 
 def schema_id_in(text: str, asked: str | None) -> tuple[str, int]:
@@ -75,4 +75,4 @@ def schema_id_in(text: str, asked: str | None) -> tuple[str, int]:
     space, colon, number = text.rpartition(":")
     if not _GID.match(number) or int(number) > MAX_INT32:
         raise ContentNotFound(text[:100])
-    return space if colon else asked or DEFAULT_SPACE, int(number)
+    return space if colon else asked or DEFAULT_NAMESPACE, int(number)

@@ -17,8 +17,8 @@ from stele.apis.paths import named
 from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings
-from stele.core.model import Attachments, Level
-from stele.core.policy import policy_named
+from stele.core.model import Attachments, SettingsLevel
+from stele.core.policy import find_policy
 
 _CONFIG = "/config/{subject:str}"
 
@@ -40,7 +40,9 @@ async def check(
     draft = desk.draft(translate.tried_in(bytes(body.schema)), row)
     prepared = await desk.prepared(state, draft, row)
     attachments = Attachments(prepared.references)
-    findings, _ = await desk.registry.findings(found.key, prepared.document, attachments, ordinal=row.ordinal)
+    findings, _ = await desk.registry.findings(
+        found.key, prepared.document, attachments, version_number=row.version_number
+    )
     return api.CheckOut(not findings)
 
 
@@ -57,11 +59,13 @@ async def put_config(desk: AtDesk, request: Request[Any, Any, Any], subject: Sub
     # PUT /config/{subject}
     """Set the compatibility of a subject, if the versions there are agree with it."""
     body = await read_body(request, api.ConfigIn)
-    policy = policy_named(body.compatibility)
+    policy = find_policy(body.compatibility)
     state, found = await desk.subject(named(subject))
     await require_consistent(desk.registry, state, found, policy, max_pairs=desk.options.max_pairs)
     at = now_after(translate.modified_at(state, found))
-    await desk.execute(ChangeSettings(Level(*found.key), {"policy": policy, "ext": {DIALECT: {"modified": at}}}))
+    await desk.execute(
+        ChangeSettings(SettingsLevel(*found.key), {"policy": policy, "dialect_data": {DIALECT: {"modified": at}}})
+    )
     return translate.config_out(policy)
 
 

@@ -17,7 +17,7 @@ from stele.apis.openschema.translate import DIALECT
 from stele.apis.paths import named
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import DeleteVersion, Equality, Register, Registration, SubjectDefaults
+from stele.core.commands import DeleteVersion, Equality, RegisterSchema, Registration, SubjectDefaults
 from stele.core.model import Numbering
 from stele.core.policy import BACKWARD
 
@@ -39,7 +39,7 @@ async def get_place(desk: AtDesk, schema_id: SchemaId) -> api.SubjectVersion:
     # GET /schemas/{id}/subject
     """The subject and version of an id, the first ones where there are several."""
     _, version = await desk.by_id(named(schema_id))
-    return api.SubjectVersion(version.subject.key.name, version.ordinal)
+    return api.SubjectVersion(version.subject.key.name, version.version_number)
 
 
 @get(_VERSIONS, **READ)
@@ -47,7 +47,7 @@ async def list_versions(desk: AtDesk, subject: SubjectName) -> api.Versions:
     # GET /subjects/{subject}/versions
     """The versions of a subject."""
     _, found = await desk.subject(named(subject))
-    return api.Versions([row.ordinal for row in queries.versions(found)])
+    return api.Versions([row.version_number for row in queries.list_versions(found)])
 
 
 @get(f"{_VERSION}/schema", **READ)
@@ -66,11 +66,11 @@ async def register(desk: AtDesk, request: Request[Any, Any, Any], subject: Subje
     given = await read_body(request, api.SchemaIn)
     state = await desk.registry.current()
     key = desk.key(state, named(subject))
-    newest = queries.latest(state.subject(key))
+    newest = queries.latest_version(state.find_subject(key))
     draft = desk.draft(given, newest)
     prepared = await desk.prepared(state, draft, newest)
     outcome = await desk.execute(
-        Register(
+        RegisterSchema(
             key,
             prepared.document,
             prepared.references,
@@ -78,11 +78,11 @@ async def register(desk: AtDesk, request: Request[Any, Any, Any], subject: Subje
             equality_digest=_EQUAL_BY,
             defaults=SubjectDefaults(Numbering.NEVER_REUSE, policy=BACKWARD),
             description=given.comment or "",
-            ext={DIALECT: translate.kept_of(given, draft)},
+            dialect_data={DIALECT: translate.kept_of(given, draft)},
         )
     )
     assert isinstance(outcome, Registration)
-    return api.Id(schema_id(key.space, outcome.gid))
+    return api.Id(schema_id(key.namespace, outcome.schema_id))
 
 
 @delete(_VERSION, **READ)
@@ -93,8 +93,8 @@ async def delete_version(desk: AtDesk, subject: SubjectName, version: VersionNam
     state, found = await desk.subject(named(subject))
     row = live_version(state, found, number)
     await require_consistent_without(desk.registry, state, row)
-    await desk.execute(DeleteVersion(found.key, row.ordinal))
-    return api.OneVersion(row.ordinal)
+    await desk.execute(DeleteVersion(found.key, row.version_number))
+    return api.OneVersion(row.version_number)
 
 
 ROUTES = [get_schema, get_place, list_versions, get_version, register, delete_version]

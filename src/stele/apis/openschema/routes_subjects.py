@@ -20,11 +20,11 @@ from stele.core.commands import (
     ChangeSettings,
     ChangeSubject,
     CreateSubject,
+    DeleteMode,
     DeleteSubject,
-    Removal,
     SubjectDefaults,
 )
-from stele.core.model import Level, Numbering, Subject, SubjectKey
+from stele.core.model import Numbering, SettingsLevel, Subject, SubjectKey
 from stele.core.policy import BACKWARD
 from stele.core.state import State
 from stele.errors import AlreadyExists, InvalidName, SubjectNotFound
@@ -63,33 +63,33 @@ async def put_subject(desk: AtDesk, request: Request[Any, Any, Any], subject: Su
     key = SubjectKey(space, given.subject)
     while True:
         state = await desk.registry.current()
-        known = state.subject(key)
+        known = state.find_subject(key)
         try:
             await (_create(desk, key, given) if known is None else _change(desk, state, known, given))
         except (AlreadyExists, SubjectNotFound):  # somebody was faster: the other one of the two is meant
             continue
         state = desk.registry.state
-        made = state.subject(key)
+        made = state.find_subject(key)
         if made is not None:
             return translate.subject_out(state, made)
 
 
 async def _create(desk: Desk, key: SubjectKey, given: api.SubjectIn) -> None:
     policy = translate.policy_in(given.compatibility)
-    ready = desk.registry.state.settings_at(Level(*key))
+    ready = desk.registry.state.settings_at(SettingsLevel(*key))
     if policy is None and ready is not None:  # another dialect had one ready for a subject of this name
         policy = ready.policy
     defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy or BACKWARD)
     kept = translate.kept_subject(None, given, now_after(0))
-    await desk.execute(CreateSubject(key, defaults, given.description or "", ext=kept))
+    await desk.execute(CreateSubject(key, defaults, given.description or "", dialect_data=kept))
 
 
 async def _change(desk: Desk, state: State, subject: Subject, given: api.SubjectIn) -> None:
     policy = translate.policy_in(given.compatibility)
     if policy is not None and policy != queries.policy_for(state, subject.key):
         await require_consistent(desk.registry, state, subject, policy, max_pairs=desk.options.max_pairs)
-        await desk.execute(ChangeSettings(Level(*subject.key), {"policy": policy}))
-    kept = translate.kept_subject(subject.ext, given, now_after(translate.modified_at(state, subject)))
+        await desk.execute(ChangeSettings(SettingsLevel(*subject.key), {"policy": policy}))
+    kept = translate.kept_subject(subject.dialect_data, given, now_after(translate.modified_at(state, subject)))
     described = subject.description if given.description is None else given.description
     await desk.execute(ChangeSubject(subject.key, described, subject.labels, kept, subject.default_version))
 
@@ -99,8 +99,8 @@ async def delete_subject(desk: AtDesk, subject: SubjectName) -> api.Versions:
     # DELETE /subjects/{subject}
     """Delete a subject with its compatibility and all versions, and say which those were."""
     _, found = await desk.subject(named(subject))
-    live = [row.ordinal for row in queries.versions(found)]
-    await desk.execute(DeleteSubject(found.key, Removal.CLOSE))
+    live = [row.version_number for row in queries.list_versions(found)]
+    await desk.execute(DeleteSubject(found.key, DeleteMode.END_INCARNATION))
     return api.Versions(live)
 
 

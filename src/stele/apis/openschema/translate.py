@@ -18,9 +18,9 @@ from stele.apis.openschema import entities as api
 from stele.apis.openschema.places import place_of, schema_id
 from stele.apis.web import WrongShape
 from stele.core import queries
-from stele.core.model import MAX_INT32, Lane, Level, Subject, Version
-from stele.core.policy import Policy, policy_named
-from stele.core.policy_form import PolicyForm
+from stele.core.model import MAX_INT32, SchemaKind, SettingsLevel, Subject, Version
+from stele.core.policy import Policy, find_policy
+from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidVersion, MalformedSchema
 
@@ -51,12 +51,12 @@ class Draft(NamedTuple):
     """A schema as it came: its language, text, and whether the text was JSON in its place rather than a string."""
 
     format: str
-    variety: str
+    custom_format: str
     text: bytes
     structured: bool
 
 
-def draft_of(given: api.SchemaIn, newest: Lane | None) -> Draft:
+def draft_of(given: api.SchemaIn, newest: SchemaKind | None) -> Draft:
     """The text of a schema and its language: the one named, else that of the newest version, else Avro.
 
     JSON in the place of a text that is none (a Protobuf file, say) is kept unread. Raises `WrongShape`.
@@ -69,7 +69,7 @@ def draft_of(given: api.SchemaIn, newest: Lane | None) -> Draft:
         return Draft(OPAQUE, word, b"null", structured=True)
     text, structured = definition_in(bytes(raw))
     if not word and newest is not None:
-        return Draft(newest.format, newest.variety, text, structured)
+        return Draft(newest.format, newest.custom_format, text, structured)
     name = _FORMATS.get(word or "AVRO", OPAQUE)
     if structured and name not in _TREES:
         name = OPAQUE
@@ -120,23 +120,27 @@ def version_in(text: str) -> int | None:
 
 def schema_out(state: State, version: Version) -> api.SchemaOut:
     """A version as this API shows it."""
-    own = _own(version.extra.ext if version.extra is not None else None)
-    text = state.text(version.content)
+    own = _own(version.attributes.dialect_data if version.attributes is not None else None)
+    text = state.get_text(version.content)
     structured = own.get("structured") and text
     return api.SchemaOut(
-        name=own.get("name") or version.lane.type,
-        id=schema_id(version.schema.space, version.schema.gid),
-        comment=version.extra.description if version.extra is not None else "",
-        serialization=own.get("serialization") or format_out(version.lane),
+        name=own.get("name") or version.kind.type,
+        id=schema_id(version.schema.namespace, version.schema.schema_id),
+        comment=version.attributes.description if version.attributes is not None else "",
+        serialization=own.get("serialization") or format_out(version.kind),
         schema_definition=msgspec.Raw(text) if structured else text.decode("utf-8", "replace"),
         validator=own.get("validator") or "",
-        version=version.ordinal,
+        version=version.version_number,
     )
 
 
-def format_out(lane: Lane) -> str:
+def format_out(lane: SchemaKind) -> str:
     """The kind of a schema: `AVRO`, `JSON`, `PB`, or whatever its author calls it."""
-    return lane.variety or _SHOWN.get(lane.format) or ("USER-DEFINED" if lane.format == OPAQUE else lane.format.upper())
+    return (
+        lane.custom_format
+        or _SHOWN.get(lane.format)
+        or ("USER-DEFINED" if lane.format == OPAQUE else lane.format.upper())
+    )
 
 
 # --- subjects -------------------------------------------------------------------------------------------------------
@@ -144,13 +148,15 @@ def format_out(lane: Lane) -> str:
 
 def is_shown(subject: Subject) -> bool:
     """Not one whose schemas were all deleted, unless it was created here by itself."""
-    return not subject.versions or DIALECT in (subject.ext or {}) or queries.latest(subject) is not None
+    return (
+        not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
+    )
 
 
 def subject_out(state: State, subject: Subject) -> api.SubjectOut:
     """A subject as this API shows it."""
-    own, policy = _own(subject.ext), queries.policy_for(state, subject.key)
-    place = place_of(subject.key.space)
+    own, policy = _own(subject.dialect_data), queries.policy_for(state, subject.key)
+    place = place_of(subject.key.namespace)
     return api.SubjectOut(
         subject=subject.key.name,
         namespace=place.namespace,
@@ -169,7 +175,7 @@ def subject_out(state: State, subject: Subject) -> api.SubjectOut:
 def with_schema(subject: api.SubjectOut, version: Version, schema: api.SchemaOut) -> api.SubjectWithSchema:
     """A subject with one of its schemas."""
     members = {name: getattr(subject, name) for name in subject.__struct_fields__}
-    return api.SubjectWithSchema(**members, format=format_out(version.lane), schema=schema)
+    return api.SubjectWithSchema(**members, format=format_out(version.kind), schema=schema)
 
 
 def kept_subject(before: Mapping[str, Any] | None, given: api.SubjectIn, at: int) -> dict[str, Any]:
@@ -180,8 +186,8 @@ def kept_subject(before: Mapping[str, Any] | None, given: api.SubjectIn, at: int
 
 def modified_at(state: State, subject: Subject) -> int:
     """When a subject last changed, in milliseconds since 1970: what describes it, its compatibility, its schemas."""
-    settings = state.settings_at(Level(*subject.key))
-    told = (_own(subject.ext), _own(settings.ext if settings is not None else None))
+    settings = state.settings_at(SettingsLevel(*subject.key))
+    told = (_own(subject.dialect_data), _own(settings.dialect_data if settings is not None else None))
     times = (subject.at, *(row.at for row in subject.versions), *(own.get("modified", 0) for own in told))
     return int(max(times))
 
@@ -191,14 +197,14 @@ def config_out(policy: Policy) -> api.ConfigOut:
     return api.ConfigOut(policy.nearest_name, exact(policy))
 
 
-def exact(policy: Policy) -> PolicyForm | UnsetType:
+def exact(policy: Policy) -> PolicyJson | UnsetType:
     """A policy in full where no level says it."""
-    return PolicyForm.of(policy) if policy.exact_name is None else UNSET
+    return PolicyJson.from_policy(policy) if policy.exact_name is None else UNSET
 
 
 def policy_in(word: str | None) -> Policy | None:
     """The policy of a level, if one is named. Raises `UnknownPolicy`."""
-    return policy_named(word) if word else None
+    return find_policy(word) if word else None
 
 
 def names_of(subjects: Iterable[Subject]) -> list[str]:

@@ -1,6 +1,6 @@
 """The Pravega dialect: groups, schemas, codecs and encodings, below `/v1`, as Pravega's schema registry has them.
 
-Source: the design document PDP-1 and reference notes on the API (release 0.6).
+Source: docs/protocols/pravega.md.
 """
 
 from __future__ import annotations

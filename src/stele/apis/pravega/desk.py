@@ -20,9 +20,9 @@ from stele.core import queries
 from stele.core.commands import Command, Equality, Outcome
 from stele.core.decide.decision import checked_name
 from stele.core.digests import digest_key
-from stele.core.model import PLAIN, Document, Level, Subject, SubjectKey, Version
+from stele.core.model import NO_ATTACHMENTS, SchemaDocument, SettingsLevel, Subject, SubjectKey, Version
 from stele.core.policy import Policy
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.core.state import State
 from stele.errors import Forbidden, FormatMismatch, InvalidRequest, SubjectNotFound, TooLarge, UnknownPolicy
 from stele.service.registry import Registry
@@ -93,7 +93,7 @@ class Desk:
 
         def look(state: State) -> tuple[State, Version]:
             _present(state, key)
-            return state, queries.version(state, key, number + 1, queries.KEPT)
+            return state, queries.get_version(state, key, number + 1, queries.ACTIVE_OR_SOFT_DELETED)
 
         return await self.registry.find(look)
 
@@ -101,7 +101,7 @@ class Desk:
         """A version by its number within its type and format, a deleted one too. Raises as `by_id`."""
 
         def look(state: State) -> tuple[State, Version]:
-            rows = queries.versions(_present(state, key), queries.KEPT)
+            rows = queries.list_versions(_present(state, key), queries.ACTIVE_OR_SOFT_DELETED)
             return state, translate.only(
                 (row for row in rows if translate.is_at(row, format_name, type_name, number)), number
             )
@@ -116,7 +116,7 @@ class Desk:
 
     async def draft(
         self, state: State, info: api.SchemaInfo, subject: Subject | None = None, name: str | None = None
-    ) -> Document:
+    ) -> SchemaDocument:
         """The schema of a request, parsed, with its full type name.
 
         subject is the group it is for, whose format it must have; name the one it is looked for in. Raises
@@ -130,14 +130,14 @@ class Desk:
         if len(info.schema_data) > MAX_SCHEMA_BYTES:
             raise TooLarge(f"the schema has {len(info.schema_data)} bytes, {MAX_SCHEMA_BYTES} is the most")
         check_properties(info.properties)
-        for word in (info.type, language.variety):
+        for word in (info.type, language.custom_format):
             checked_name(word)
         name = subject.key.name if subject is not None else name
         prepared = await self.registry.schemas.prepare(state, language.format, info.schema_data)
         described = await asyncio.to_thread(_described, prepared)
         first = prepared.document.type
         type_name = translate.type_in(info.type, described, first, name)
-        return replace(prepared.document, type=type_name, variety=language.variety)
+        return replace(prepared.document, type=type_name, custom_format=language.custom_format)
 
     async def require_comparable(self, language: Language, policy: Policy) -> None:
         """Raise `UnknownPolicy` when a policy compares schemas of a format nobody can compare."""
@@ -149,22 +149,22 @@ class Desk:
             name = translate.full_name(language)
             raise UnknownPolicy(f"{name} schemas cannot be compared: choose AllowAny or DenyAll")
 
-    def same(self, state: State, key: SubjectKey, document: Document) -> Version | None:
+    def same(self, state: State, key: SubjectKey, document: SchemaDocument) -> Version | None:
         """The live version of a group that is the same schema."""
         digest = digest_key(EQUAL_BY, document.digests[EQUAL_BY])
-        return queries.find_same(
-            state, key, document.sha, PLAIN, equality=Equality.DIGEST, digest=digest, lane=document.lane
+        return queries.find_equal_version(
+            state, key, document.sha, NO_ATTACHMENTS, equality=Equality.DIGEST, digest=digest, kind=document.kind
         )
 
-    def same_everywhere(self, state: State, document: Document) -> list[Version]:
+    def same_everywhere(self, state: State, document: SchemaDocument) -> list[Version]:
         """The live versions of all groups of the namespace that are the same schema, one of each, by name."""
         digest = digest_key(EQUAL_BY, document.digests[EQUAL_BY])
-        rows = queries.live_uses(state, digest, document.lane)
+        rows = queries.live_versions_by_digest(state, digest, document.kind)
         if document.type:  # What has no name of its own is of the type its group is called.
-            unnamed = queries.live_uses(state, digest, document.lane._replace(type=""))
+            unnamed = queries.live_versions_by_digest(state, digest, document.kind._replace(type=""))
             rows += [row for row in unnamed if translate.type_out(row) == document.type]
-        here = (row for row in rows if row.subject.key.space == self.namespace)
-        newest_first = sorted(here, key=lambda row: (row.subject.key.name, -row.ordinal))
+        here = (row for row in rows if row.subject.key.namespace == self.namespace)
+        newest_first = sorted(here, key=lambda row: (row.subject.key.name, -row.version_number))
         return list({row.subject.key.name: row for row in newest_first}.values())
 
     # --- schemas out ------------------------------------------------------------------------------------------------
@@ -175,17 +175,17 @@ class Desk:
         What another dialect brought and no client of this one could read is rendered: references are resolved, Protobuf
         sources compiled to a descriptor set.
         """
-        labels = version.extra.labels if version.extra is not None else None
+        labels = version.attributes.labels if version.attributes is not None else None
         return api.SchemaInfo(
             translate.type_out(version),
-            translate.format_out(version.lane),
+            translate.format_out(version.kind),
             await self._data(state, version),
             dict(labels or {}),
         )
 
     async def _data(self, state: State, version: Version) -> bytes:
-        text = state.text(version.content)
-        protobuf = version.lane.format == "protobuf"
+        text = state.get_text(version.content)
+        protobuf = version.kind.format == "protobuf"
         if _BINARY.search(text) if protobuf else not version.schema.attachments.references:
             return text
         rendered = await self._rendered(state, version, "descriptor_set" if protobuf else "resolved")
@@ -196,7 +196,7 @@ class Desk:
     async def _rendered(self, state: State, version: Version, style: str) -> str | None:
         references = version.schema.attachments.references
         fmt, parsed = await self.registry.schemas.parsed_schema(
-            state, version.lane.format, version.content.sha, references
+            state, version.kind.format, version.content.sha, references
         )
         return await asyncio.to_thread(fmt.render, parsed, style)
 
@@ -210,7 +210,7 @@ class Desk:
         """A version as the history of its group has it."""
         info = await self.schema_out(state, version)
         policy = version.policy or queries.policy_for(state, version.subject.key)
-        match version.lane.format:
+        match version.kind.format:
             case "avro" | "json":
                 shown = info.schema_data.decode("utf-8", "replace")
             case "protobuf":
@@ -227,12 +227,12 @@ class Desk:
 
     def properties_out(self, state: State, subject: Subject) -> api.GroupProperties:
         """What describes a group."""
-        own = state.settings_at(Level(*subject.key))
-        saved = translate.saved_in(own.ext) if own is not None and own.policy is not None else None
+        own = state.settings_at(SettingsLevel(*subject.key))
+        saved = translate.saved_in(own.dialect_data) if own is not None and own.policy is not None else None
         policy = queries.policy_for(state, subject.key)
         return api.GroupProperties(
             translate.format_out(_language_of(subject)),
-            translate.compatibility_out(policy, subject, saved or translate.saved_in(subject.ext)),
+            translate.compatibility_out(policy, subject, saved or translate.saved_in(subject.dialect_data)),
             translate.multiple_types(subject),
             dict(subject.labels or {}),
         )
@@ -248,7 +248,7 @@ def check_properties(properties: Mapping[str, str] | None) -> None:
 
 
 def _present(state: State, key: SubjectKey) -> Subject:
-    subject = state.subject(key)
+    subject = state.find_subject(key)
     if subject is None:
         raise SubjectNotFound(key.name)
     return subject
@@ -256,7 +256,7 @@ def _present(state: State, key: SubjectKey) -> Subject:
 
 def _language_of(subject: Subject) -> Language:
     """The format of a group."""
-    return Language(subject.format, subject.variety)
+    return Language(subject.format, subject.custom_format)
 
 
 def _require_format(subject: Subject, language: Language) -> None:
@@ -270,7 +270,7 @@ def _described(prepared: Prepared) -> list[str] | None:
     fmt, parsed = prepared.format, prepared.parsed
     match fmt.name:
         case "avro":
-            return translate.avro_types(fmt.canonical(parsed, Form.CANONICAL))
+            return translate.avro_types(fmt.canonical(parsed, TextForm.CANONICAL))
         case "protobuf":
             return translate.protobuf_types(fmt.render(parsed, "json") or "{}")
         case _:

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from stele.core.decide.compatibility import candidates
-from stele.core.model import PLAIN, Document, Subject
-from stele.core.policy import BACKWARD, NOTHING, Kind, Policy
+from stele.core.model import NO_ATTACHMENTS, SchemaDocument, Subject
+from stele.core.policy import BACKWARD, NO_VERSIONS, Policy, PolicyKind
 from stele.service.registry import Registry
 
 
-async def can_read(registry: Registry, subject: Subject, document: Document, policy: Policy) -> bool:
+async def can_read(registry: Registry, subject: Subject, document: SchemaDocument, policy: Policy) -> bool:
     """Whether a document reads what the backward part of a policy reaches, and the latest where it has a forward part.
 
     A group without schemas is read by everything, unless its policy has a forward part or denies all: then nothing is
     written that could be read. What cannot be compared reads only what is the same.
     """
-    if policy.kind is Kind.ALLOW_ANY:
+    if policy.kind is PolicyKind.ALLOW_ANY:
         return True
     asked = []
-    latest = next(candidates(registry.state, subject.key, document.lane, PLAIN), None)
-    if policy.kind is Kind.DIRECTIONAL and policy.backward != NOTHING:
+    latest = next(candidates(registry.state, subject.key, document.kind, NO_ATTACHMENTS), None)
+    if policy.kind is PolicyKind.DIRECTIONAL and policy.backward != NO_VERSIONS:
         asked.append(Policy(backward=policy.backward))
-    if policy.kind is Kind.DENY_ALL or policy.forward != NOTHING:
+    if policy.kind is PolicyKind.DENY_ALL or policy.forward != NO_VERSIONS:
         if latest is None:
             return False
         asked.append(BACKWARD)
     if not await registry.schemas.compares(document.format):
         return latest is None or latest.content.sha == document.sha
     for wanted in asked:
-        findings, _ = await registry.findings(subject.key, document, PLAIN, policy=wanted)
+        findings, _ = await registry.findings(subject.key, document, NO_ATTACHMENTS, policy=wanted)
         if findings:
             return False
     return True

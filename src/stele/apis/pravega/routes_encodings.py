@@ -12,7 +12,7 @@ from stele.apis.pravega.access import Permission
 from stele.apis.pravega.parameters import ASK, CREATE, READ, AtDesk, EncodingId, Group, everywhere, nothing, number_of
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import AddCodec, AssignEncoding, Encoded
+from stele.core.commands import AddCodec, AssignEncoding, EncodingOutcome
 from stele.errors import AlreadyExists, CodecNotFound, EncodingNotFound, TooLarge, VersionNotFound
 
 _GROUP = "/groups/{group:str}"
@@ -56,8 +56,8 @@ async def get_encoding_id(desk: AtDesk, request: Request[Any, Any, Any], group: 
     _, version = await desk.by_id(key, body.version_info.id)
     if not translate.is_meant(version, body.version_info):
         raise VersionNotFound(body.version_info.version)
-    outcome = await desk.execute(AssignEncoding(key, version.ordinal, body.codec_type))
-    assert isinstance(outcome, Encoded)
+    outcome = await desk.execute(AssignEncoding(key, version.version_number, body.codec_type))
+    assert isinstance(outcome, EncodingOutcome)
     return api.EncodingId(outcome.encoding - 1)
 
 
@@ -69,7 +69,7 @@ async def get_encoding_info(desk: AtDesk, group: Group, encoding_id: EncodingId)
     state, subject = await desk.group(key)
     if number >= len(subject.encodings or ()):
         raise EncodingNotFound(f"encoding {number} was never given by '{key.name}'")
-    version, codec = queries.encoding(state, key, number + 1)
+    version, codec = queries.get_encoding(state, key, number + 1)
     return api.EncodingInfo(
         await desk.schema_out(state, version),
         translate.version_out(version),

@@ -27,8 +27,8 @@ from stele.apis.pravega.parameters import (
 )
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import ChangeSettings, CreateSubject, DeleteSubject, Removal, SubjectDefaults
-from stele.core.model import Level, Numbering, SubjectKey
+from stele.core.commands import ChangeSettings, CreateSubject, DeleteMode, DeleteSubject, SubjectDefaults
+from stele.core.model import Numbering, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, SubjectNotFound
 
 _GROUP = "/groups/{group:str}"
@@ -47,14 +47,14 @@ async def list_groups(desk: AtDesk, token: Token = "", limit: Limit = "100") -> 
     """A page of the groups the caller may read; one without groups is the last."""
     size = limit_of(limit)
     state = await desk.registry.current()
-    space = state.space(desk.namespace)
+    space = state.find_namespace(desk.namespace)
     after = name_in(token) if token else None
     names = sorted(name for name in (space.subjects if space else {}) if after is None or name > after)
     groups: dict[str, api.GroupProperties] = {}
     for name in names:
         if len(groups) == size:
             break
-        subject = state.subject(SubjectKey(desk.namespace, name))
+        subject = state.find_subject(SubjectKey(desk.namespace, name))
         if subject is not None and desk.may(access.group_resource(desk.namespace, name)):
             groups[name] = desk.properties_out(state, subject)
     return api.ListGroupsResponse(groups, token_of(next(reversed(groups))) if groups else token)
@@ -78,7 +78,7 @@ async def create_group(desk: AtDesk, request: Request[Any, Any, Any]) -> Respons
         translate.scope_in(given.allow_multiple_types),
         policy,
         language.format,
-        variety=language.variety,
+        custom_format=language.custom_format,
     )
     kept = translate.kept(given.compatibility)
     await desk.execute(
@@ -86,7 +86,7 @@ async def create_group(desk: AtDesk, request: Request[Any, Any, Any]) -> Respons
             SubjectKey(desk.namespace, body.group_name),
             defaults,
             labels=given.properties or None,
-            ext={translate.DIALECT: {"compatibility": kept}} if kept is not None else None,
+            dialect_data={translate.DIALECT: {"compatibility": kept}} if kept is not None else None,
         )
     )
     return nothing(201)
@@ -106,7 +106,7 @@ async def delete_group(desk: AtDesk, group: Group) -> None:
     """Delete a group with all that is in it; one of the same name starts anew."""
     key = desk.allowed(group, access.group_resource, Permission.READ_UPDATE)
     try:
-        await desk.execute(DeleteSubject(key, Removal.CLOSE))
+        await desk.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
     except SubjectNotFound:
         return
 
@@ -116,7 +116,7 @@ async def get_group_history(desk: AtDesk, group: Group) -> api.GroupHistory:
     # GET /v1/groups/{groupName}/history
     """All schemas of a group that are not deleted, with the policies they were added under."""
     state, subject = await desk.group(desk.readable(group))
-    return api.GroupHistory([await desk.history_record(state, row) for row in queries.versions(subject)])
+    return api.GroupHistory([await desk.history_record(state, row) for row in queries.list_versions(subject)])
 
 
 @put(everywhere(f"{_GROUP}/compatibility"), operation_class=documented(api.UpdateCompatibilityRequest), **ASK)
@@ -132,8 +132,8 @@ async def update_compatibility(desk: AtDesk, request: Request[Any, Any, Any], gr
     own = {translate.DIALECT: {"compatibility": translate.kept(body.compatibility)}}
     await desk.execute(
         ChangeSettings(
-            Level(*key),
-            {"policy": policy, "ext": own},
+            SettingsLevel(*key),
+            {"policy": policy, "dialect_data": own},
             expected=translate.compatibility_in(previous) if previous is not None else None,
         )
     )

@@ -29,9 +29,9 @@ from stele.apis.pravega.parameters import (
 from stele.apis.pravega.reading import can_read
 from stele.apis.web import documented, read_body
 from stele.core import queries
-from stele.core.commands import DeleteVersion, Equality, Register, Registration, Removal, SubjectDefaults
-from stele.core.model import PLAIN, SubjectKey, Version
-from stele.errors import AlreadyRetired, ContentNotFound
+from stele.core.commands import DeleteMode, DeleteVersion, Equality, RegisterSchema, Registration, SubjectDefaults
+from stele.core.model import NO_ATTACHMENTS, SubjectKey, Version
+from stele.errors import AlreadySoftDeleted, ContentNotFound
 
 _SCHEMAS = "/groups/{group:str}/schemas"
 _BY_ID = f"{_SCHEMAS}/schema/{{schema_id:str}}"
@@ -45,9 +45,9 @@ async def get_schemas(desk: AtDesk, group: Group, of_type: OfType = None) -> api
     # GET /v1/groups/{groupName}/schemas
     """The latest schema of every type."""
     state, subject = await desk.group(desk.readable(group))
-    latest = {translate.type_out(row): row for row in queries.versions(subject)}
+    latest = {translate.type_out(row): row for row in queries.list_versions(subject)}
     rows = [row for name, row in latest.items() if of_type in (None, name)]
-    return await desk.with_versions(state, sorted(rows, key=lambda row: row.ordinal))
+    return await desk.with_versions(state, sorted(rows, key=lambda row: row.version_number))
 
 
 @post(everywhere(_SCHEMAS), operation_class=_SCHEMA_BODY, **CREATE)
@@ -59,10 +59,10 @@ async def add_schema(desk: AtDesk, request: Request[Any, Any, Any], group: Group
     state, subject = await desk.group(key)
     document = await desk.draft(state, body, subject)
     if desk.same(state, key, document) is None:
-        language = translate.Language(document.format, document.variety)
+        language = translate.Language(document.format, document.custom_format)
         await desk.require_comparable(language, queries.policy_for(state, key))
     outcome = await desk.execute(
-        Register(
+        RegisterSchema(
             key,
             document,
             equality=Equality.DIGEST,
@@ -72,7 +72,9 @@ async def add_schema(desk: AtDesk, request: Request[Any, Any, Any], group: Group
         )
     )
     assert isinstance(outcome, Registration)
-    return translate.version_out(queries.version(desk.registry.state, key, outcome.ordinal, queries.KEPT))
+    return translate.version_out(
+        queries.get_version(desk.registry.state, key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+    )
 
 
 @get(everywhere(f"{_SCHEMAS}/versions"), **READ)
@@ -80,7 +82,7 @@ async def get_schema_versions(desk: AtDesk, group: Group, of_type: OfType = None
     # GET /v1/groups/{groupName}/schemas/versions
     """All schemas that are not deleted."""
     state, subject = await desk.group(desk.readable(group))
-    rows = [row for row in queries.versions(subject) if of_type in (None, translate.type_out(row))]
+    rows = [row for row in queries.list_versions(subject) if of_type in (None, translate.type_out(row))]
     return await desk.with_versions(state, rows)
 
 
@@ -111,8 +113,8 @@ async def validate(desk: AtDesk, request: Request[Any, Any, Any], group: Group) 
         policy = queries.policy_for(state, key)
     else:
         policy = translate.compatibility_in(body.compatibility)
-    await desk.require_comparable(translate.Language(document.format, document.variety), policy)
-    findings, _ = await desk.registry.findings(key, document, PLAIN, policy=policy)
+    await desk.require_comparable(translate.Language(document.format, document.custom_format), policy)
+    findings, _ = await desk.registry.findings(key, document, NO_ATTACHMENTS, policy=policy)
     return api.Valid(not findings)
 
 
@@ -165,8 +167,8 @@ async def delete_schema_version(
 
 async def _deleted(desk: Desk, key: SubjectKey, version: Version) -> None:
     try:
-        await desk.execute(DeleteVersion(key, version.ordinal, Removal.RETIRE))
-    except AlreadyRetired:
+        await desk.execute(DeleteVersion(key, version.version_number, DeleteMode.SOFT))
+    except AlreadySoftDeleted:
         return
 
 

@@ -14,9 +14,20 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from stele.apis.pravega import entities as api
-from stele.core.chains import find_version
-from stele.core.model import MAX_INT32, Lane, Scope, Subject, Version
-from stele.core.policy import ALL, ALLOW_ANY, DENY_ALL, LATEST, NOTHING, POLICIES, Extent, Kind, Policy, Reach
+from stele.core.model import MAX_INT32, ComparisonScope, SchemaKind, Subject, Version
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    NO_VERSIONS,
+    POLICIES,
+    Policy,
+    PolicyKind,
+    RangeKind,
+    VersionRange,
+)
+from stele.core.traversal import find_version
 from stele.errors import InvalidRequest, MalformedSchema, UnknownFormat, UnknownPolicy, VersionNotFound
 
 DIALECT = "pravega"
@@ -34,7 +45,7 @@ class Language(NamedTuple):
     """A format of the core, and the name of its own that a custom one has."""
 
     format: str
-    variety: str = ""
+    custom_format: str = ""
 
 
 ANY_LANGUAGE = Language("")
@@ -57,19 +68,19 @@ def language_in(given: api.SerializationFormat) -> Language:
 
 def takes_its_name(language: Language, installed: Iterable[str]) -> Language:
     """A custom language by the name of a format that is installed is that one, with its parser and its rules."""
-    if language.variety in installed and language.variety not in _BUILT_IN:
-        return Language(language.variety)
+    if language.custom_format in installed and language.custom_format not in _BUILT_IN:
+        return Language(language.custom_format)
     return language
 
 
-def full_name(language: Language | Lane) -> str:
+def full_name(language: Language | SchemaKind) -> str:
     """The full type name of a format: `Avro`, or what a custom one is called."""
     if not language.format:
         return ANY
-    return language.variety or _BUILT_IN.get(language.format, language.format)
+    return language.custom_format or _BUILT_IN.get(language.format, language.format)
 
 
-def format_out(language: Language | Lane) -> api.SerializationFormat:
+def format_out(language: Language | SchemaKind) -> api.SerializationFormat:
     """A format as answers have it: always with its full name."""
     known = not language.format or language.format in _BUILT_IN
     name = full_name(language)
@@ -153,7 +164,7 @@ def type_in(given: str, described: Sequence[str] | None, first: str, group: str 
 
 def type_out(version: Version) -> str:
     """The type of a version; one whose author named none has that of its subject."""
-    return version.lane.type or version.subject.key.name
+    return version.kind.type or version.subject.key.name
 
 
 # --- policies -------------------------------------------------------------------------------------------------------
@@ -180,7 +191,7 @@ def compatibility_in(given: api.Compatibility) -> Policy:
     policy = _advanced(given.advanced) if word in _ADVANCED_WORDS else _POLICIES.get(word)
     if policy is None:
         raise UnknownPolicy(f"{given.policy!r} is no compatibility; known: {', '.join([*_NAMES, _ADVANCED])}")
-    return replace(policy, checkers=tuple(given.checkers)) if given.checkers else policy
+    return replace(policy, validators=tuple(given.checkers)) if given.checkers else policy
 
 
 def _advanced(given: api.BackwardAndForward | UnsetType | None) -> Policy:
@@ -188,27 +199,27 @@ def _advanced(given: api.BackwardAndForward | UnsetType | None) -> Policy:
     if not backward and not forward:
         raise UnknownPolicy("an Advanced compatibility says what it asks backward, forward, or both")
     return Policy(
-        backward=_extent_in(backward.backward_policy, "Backward") if backward else NOTHING,
-        forward=_extent_in(forward.forward_policy, "Forward") if forward else NOTHING,
+        backward=_extent_in(backward.backward_policy, "Backward") if backward else NO_VERSIONS,
+        forward=_extent_in(forward.forward_policy, "Forward") if forward else NO_VERSIONS,
     )
 
 
-def _extent_in(given: api.Stretch, direction: str) -> Extent:
+def _extent_in(given: api.Stretch, direction: str) -> VersionRange:
     word, start = _word(given.name), direction.lower()
     if word == start:
-        return LATEST
+        return LATEST_VERSION
     if word == f"{start}transitive":
-        return ALL
+        return ALL_VERSIONS
     if word != f"{start}till":
         raise UnknownPolicy(f"{given.name!r} is none of {direction}, {direction}Transitive, {direction}Till")
     if not given.version_info or not 0 <= given.version_info.id < MAX_INT32:
         raise UnknownPolicy(f"{direction}Till needs the versionInfo it reaches back to")
-    return Extent(Reach.SINCE, given.version_info.id + 1)
+    return VersionRange(RangeKind.SINCE, given.version_info.id + 1)
 
 
 def directional(policy: Policy) -> bool:
     """Whether a policy compares schemas, so that their format must know how."""
-    return policy.kind is Kind.DIRECTIONAL and (policy.backward != NOTHING or policy.forward != NOTHING)
+    return policy.kind is PolicyKind.DIRECTIONAL and (policy.backward != NO_VERSIONS or policy.forward != NO_VERSIONS)
 
 
 def compatibility_out(policy: Policy, subject: Subject, saved: Any = None) -> api.Compatibility:
@@ -217,10 +228,10 @@ def compatibility_out(policy: Policy, subject: Subject, saved: Any = None) -> ap
         sent = msgspec.convert(saved, api.Compatibility)
         if compatibility_in(sent) == policy:
             return sent
-    plain = replace(policy, checkers=())
-    checkers = list(policy.checkers) or UNSET
+    plain = replace(policy, validators=())
+    checkers = list(policy.validators) or UNSET
     if not directional(plain):
-        return api.Compatibility("DenyAll" if plain.kind is Kind.DENY_ALL else "AllowAny", checkers=checkers)
+        return api.Compatibility("DenyAll" if plain.kind is PolicyKind.DENY_ALL else "AllowAny", checkers=checkers)
     name = _NAME_OF.get(plain)
     if name is not None:
         return api.Compatibility(name, checkers=checkers)
@@ -231,15 +242,15 @@ def compatibility_out(policy: Policy, subject: Subject, saved: Any = None) -> ap
     return api.Compatibility(_ADVANCED, both, checkers)
 
 
-def _stretch(extent: Extent, direction: str, subject: Subject) -> api.Stretch | None:
-    match extent.reach:
-        case Reach.NONE:
+def _stretch(extent: VersionRange, direction: str, subject: Subject) -> api.Stretch | None:
+    match extent.kind:
+        case RangeKind.NONE:
             return None
-        case Reach.LATEST:
+        case RangeKind.LATEST:
             return api.Stretch(direction)
-        case Reach.ALL:
+        case RangeKind.ALL:
             return api.Stretch(f"{direction}Transitive")
-        case Reach.SINCE:
+        case RangeKind.SINCE:
             return api.Stretch(f"{direction}Till", _since(extent.since, subject))
 
 
@@ -259,16 +270,16 @@ def saved_in(ext: Mapping[str, Any] | None) -> Any:
     return ((ext or {}).get(DIALECT) or {}).get("compatibility")
 
 
-def scope_in(allow_multiple_types: Any) -> Scope:
+def scope_in(allow_multiple_types: Any) -> ComparisonScope:
     """What new schemas are compared with."""
-    return Scope.LANE if allow_multiple_types else Scope.ONE_TYPE
+    return ComparisonScope.SCHEMA_KIND if allow_multiple_types else ComparisonScope.ONE_TYPE
 
 
 def multiple_types(subject: Subject) -> bool:
     """Whether a subject takes several types; one from another dialect does when it holds them already."""
-    if subject.scope is Scope.SUBJECT:
-        return len({row.lane.type for row in subject.versions}) > 1
-    return subject.scope is Scope.LANE
+    if subject.comparison_scope is ComparisonScope.SUBJECT:
+        return len({row.kind.type for row in subject.versions}) > 1
+    return subject.comparison_scope is ComparisonScope.SCHEMA_KIND
 
 
 def _word(name: str) -> str:
@@ -280,18 +291,20 @@ def _word(name: str) -> str:
 
 def version_out(version: Version) -> api.VersionInfo:
     """The numbers of a version."""
-    return api.VersionInfo(type_out(version), version.lane_version - 1, version.ordinal - 1, full_name(version.lane))
+    return api.VersionInfo(
+        type_out(version), version.kind_version - 1, version.version_number - 1, full_name(version.kind)
+    )
 
 
 def is_at(version: Version, full_type_name: str, type_name: str, number: int) -> bool:
     """Whether a version has that format, type and version number."""
-    named = full_name(version.lane) == full_type_name and type_out(version) == type_name
-    return named and version.lane_version == number + 1
+    named = full_name(version.kind) == full_type_name and type_out(version) == type_name
+    return named and version.kind_version == number + 1
 
 
 def is_meant(version: Version, info: api.VersionInfo) -> bool:
     """Whether a version is the one a request names; the format may be left out, as in older clients."""
-    return is_at(version, info.serialization_format or full_name(version.lane), info.type, info.version)
+    return is_at(version, info.serialization_format or full_name(version.kind), info.type, info.version)
 
 
 def only(found: Iterable[Version], number: int) -> Version:

@@ -1,6 +1,6 @@
 """The RocketMQ dialect: schemas of tenants and the subjects bound to their records, below `/schema-registry/v1`.
 
-Source: RIP-42, and reference notes on rocketmq-schema-registry 0.1.0.
+Source: docs/protocols/rocketmq.md.
 """
 
 from __future__ import annotations

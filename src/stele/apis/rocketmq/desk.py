@@ -11,23 +11,32 @@ from stele.apis.rocketmq.faults import SameSchema
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.translate import DIALECT, MOST_VERSIONS, Language, Place
 from stele.core import queries
-from stele.core.chains import find_version
 from stele.core.commands import (
     ChangeBindings,
     Command,
+    DeleteMode,
     DeleteSubject,
     DeleteVersion,
     Equality,
     Outcome,
-    Register,
+    RegisterSchema,
     Registration,
-    Removal,
     SubjectDefaults,
 )
 from stele.core.digests import digest_key
-from stele.core.model import PLAIN, RECORD_BITS, Binding, Life, Numbering, Subject, SubjectKey, Version
+from stele.core.model import (
+    NO_ATTACHMENTS,
+    RECORD_ID_VERSION_BITS,
+    Binding,
+    Numbering,
+    Subject,
+    SubjectKey,
+    Version,
+    VersionState,
+)
 from stele.core.policy import BACKWARD, Policy
 from stele.core.state import State
+from stele.core.traversal import find_version
 from stele.errors import (
     AlreadyExists,
     BindingNotFound,
@@ -78,8 +87,8 @@ class Desk:
         if binding is not None:
             found = translate.record_of(state, binding)
         else:
-            known = state.subject(SubjectKey(self.place.space, subject))
-            found = queries.latest(known) if known is not None and translate.is_foreign(known) else None
+            known = state.find_subject(SubjectKey(self.place.space, subject))
+            found = queries.latest_version(known) if known is not None and translate.is_foreign(known) else None
         if found is None:
             raise SubjectNotFound(subject)
         return found
@@ -88,7 +97,7 @@ class Desk:
         """A version of the schema a subject is bound to. Raises `SubjectNotFound`, `VersionNotFound`."""
 
         def look(state: State) -> tuple[State, Version]:
-            return state, queries.version(state, self.bound_in(state, subject).subject.key, number)
+            return state, queries.get_version(state, self.bound_in(state, subject).subject.key, number)
 
         return await self.registry.find(look)
 
@@ -100,7 +109,7 @@ class Desk:
         """
 
         def look(state: State) -> tuple[State, Version]:
-            if not number >> RECORD_BITS:
+            if not number >> RECORD_ID_VERSION_BITS:
                 number_of = self.bound_in(state, subject).subject.record_id | number
                 return state, self.record(state, number_of)
             return state, self.record(state, number)
@@ -114,34 +123,42 @@ class Desk:
         """
 
         def look(state: State) -> tuple[State, Version]:
-            schema = None if number & MOST_VERSIONS else queries.incarnation(state, number >> RECORD_BITS)
-            here = schema is not None and schema.key.space == self.place.space
-            newest = queries.latest(schema) if here else None
+            schema = (
+                None if number & MOST_VERSIONS else queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
+            )
+            here = schema is not None and schema.key.namespace == self.place.space
+            newest = queries.latest_version(schema) if here else None
             return state, self.record(state, newest.record_id if newest is not None else number)
 
         return await self.registry.find(look)
 
     def record(self, state: State, number: int) -> Version:
         """A record of this tenant by its id, a deleted one too. Raises `ContentNotFound`."""
-        found = queries.by_record_id(state, number)
-        if found.subject.key.space != self.place.space:
+        found = queries.get_version_by_record_id(state, number)
+        if found.subject.key.namespace != self.place.space:
             raise ContentNotFound(number)
         return found
 
     async def by_text(self, subject: str, text: bytes) -> tuple[State, Version]:
         """The version of a subject's schema that is the same schema. Raises `SubjectNotFound`, `ContentNotFound`."""
         state, bound = await self.bound(subject)
-        key, lane = bound.subject.key, bound.lane
+        key, lane = bound.subject.key, bound.kind
         try:
-            prepared = await self._prepared(state, key, Language(lane.format, lane.variety), text)
+            prepared = await self._prepared(state, key, Language(lane.format, lane.custom_format), text)
         except MalformedSchema:
             raise ContentNotFound from None
         document = prepared.document
         for kind in _EQUAL_BY:
             if kind in document.digests:
                 digest = digest_key(kind, document.digests[kind])
-                same = queries.find_same(
-                    state, key, document.sha, PLAIN, equality=Equality.DIGEST, digest=digest, lane=document.lane
+                same = queries.find_equal_version(
+                    state,
+                    key,
+                    document.sha,
+                    NO_ATTACHMENTS,
+                    equality=Equality.DIGEST,
+                    digest=digest,
+                    kind=document.kind,
                 )
                 if same is not None:
                     return state, same
@@ -150,7 +167,7 @@ class Desk:
     async def rows(self, name: str) -> tuple[State, list[Version]]:
         """The live versions of a schema by its name, one at least. Raises `SubjectNotFound`."""
         state = await self.registry.current()
-        rows = queries.versions(state.subject(SubjectKey(self.place.space, name)))
+        rows = queries.list_versions(state.find_subject(SubjectKey(self.place.space, name)))
         if not rows:
             raise SubjectNotFound(name)
         return state, rows
@@ -163,7 +180,7 @@ class Desk:
         for binding in queries.bindings_of(state, [schema.key]):
             record = translate.record_of(state, binding) if binding.resource_type == DIALECT else None
             if record is not None:
-                found.setdefault(record.ordinal, []).append(binding)
+                found.setdefault(record.version_number, []).append(binding)
         return found
 
     def bindings_in(self, state: State) -> Iterator[Binding]:
@@ -181,21 +198,21 @@ class Desk:
         key = SubjectKey(self.place.space, _checked(name))
         self.registry.limits.check_text((desc + owner).encode())
         state = await self.registry.current()
-        if queries.latest(state.subject(key)) is not None:
+        if queries.latest_version(state.find_subject(key)) is not None:
             raise _exists(key)
         prepared = await self._prepared(state, key, language, text)
         try:
             return await self._registered(
-                Register(
+                RegisterSchema(
                     key,
                     prepared.document,
                     prepared.references,
                     equality=Equality.NEVER,
-                    latest=0,
+                    expected_latest=0,
                     policy=policy,
                     defaults=SubjectDefaults(Numbering.NEVER_REUSE, policy=policy or BACKWARD),
                     description=desc,
-                    ext={DIALECT: {"owner": owner}},
+                    dialect_data={DIALECT: {"owner": owner}},
                     bindings=(translate.binding_of(self.place, _checked(subject), key),),
                 )
             )
@@ -208,12 +225,12 @@ class Desk:
         self.registry.limits.check_text((desc + owner).encode())
         state, rows = await self.rows(name)
         newest = rows[-1]
-        if newest.subject.ordinal_high >= MOST_VERSIONS:
+        if newest.subject.highest_version_number >= MOST_VERSIONS:
             raise TooLarge(f"the schema '{name}' has {MOST_VERSIONS} versions: there is no number for another one")
-        language = Language(newest.lane.format, newest.lane.variety)
+        language = Language(newest.kind.format, newest.kind.custom_format)
         prepared = await self._prepared(state, key, language, text)
         return await self._registered(
-            Register(
+            RegisterSchema(
                 key,
                 prepared.document,
                 prepared.references,
@@ -221,17 +238,19 @@ class Desk:
                 equality_digest=_EQUAL_BY[0],
                 defaults=SubjectDefaults(create=False),
                 description=desc or translate.desc_of(newest),
-                ext={DIALECT: {"owner": owner or translate.owner_of(newest)}},
+                dialect_data={DIALECT: {"owner": owner or translate.owner_of(newest)}},
                 bindings=(translate.binding_of(self.place, _checked(subject), key),),
             )
         )
 
-    async def _registered(self, command: Register) -> Version:
+    async def _registered(self, command: RegisterSchema) -> Version:
         outcome = await self.execute(command)
         assert isinstance(outcome, Registration)
         if not outcome.created:
-            raise SameSchema(f"the schema '{command.key.name}' has version {outcome.ordinal} with the same IDL")
-        return queries.version(self.registry.state, command.key, outcome.ordinal, queries.KEPT)
+            raise SameSchema(f"the schema '{command.key.name}' has version {outcome.version_number} with the same IDL")
+        return queries.get_version(
+            self.registry.state, command.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED
+        )
 
     async def _prepared(self, state: State, key: SubjectKey, language: Language, text: bytes) -> Prepared:
         """A text as a schema; where it refers to others, to those its newest version refers to."""
@@ -239,22 +258,24 @@ class Desk:
         try:
             prepared = await prepare(state, language.format, text)
         except UnresolvedReference:
-            newest = queries.latest(state.subject(key))
+            newest = queries.latest_version(state.find_subject(key))
             if newest is None or not newest.schema.attachments.references:
                 raise
             prepared = await prepare(state, language.format, text, newest.schema.attachments.references)
-        return prepared._replace(document=msgspec.structs.replace(prepared.document, variety=language.variety))
+        return prepared._replace(
+            document=msgspec.structs.replace(prepared.document, custom_format=language.custom_format)
+        )
 
     async def delete(self, subject: str) -> Version:
         """The schema of a subject, with all versions and bindings; answers the newest. Raises `SubjectNotFound`."""
         _, newest = await self.bound(subject)
-        newest = queries.latest(newest.subject) or newest
+        newest = queries.latest_version(newest.subject) or newest
         await self.close(newest.subject.key)
         return newest
 
     async def close(self, key: SubjectKey) -> None:
         """Delete a schema, with all versions and bindings. Raises `SubjectNotFound`, `InUse`."""
-        await self.execute(DeleteSubject(key, Removal.CLOSE))
+        await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
 
     async def delete_version(self, subject: str, number: int) -> Version:
         """One version of the schema of a subject; the schema goes with the last one, bindings to it to the newest left.
@@ -264,12 +285,12 @@ class Desk:
         while True:
             state = await self.registry.current()
             key = self.bound_in(state, subject).subject.key
-            row = queries.version(state, key, number)
+            row = queries.get_version(state, key, number)
             try:
-                if queries.versions(row.subject) == [row]:
-                    await self.execute(DeleteSubject(key, Removal.CLOSE, latest=number))
+                if queries.list_versions(row.subject) == [row]:
+                    await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION, expected_latest=number))
                 else:
-                    await self.execute(DeleteVersion(key, number, Removal.RETIRE))
+                    await self.execute(DeleteVersion(key, number, DeleteMode.SOFT))
                     await self._move_bindings(key, number)
             except PreconditionFailed:
                 continue
@@ -281,11 +302,11 @@ class Desk:
         Until that is done they lead there all the same (see `translate.record_of`).
         """
         state = self.registry.state
-        newest = queries.latest(state.subject(key))
-        rows = [row for row in queries.bindings_of(state, [key]) if row.ordinal == number]
+        newest = queries.latest_version(state.find_subject(key))
+        rows = [row for row in queries.bindings_of(state, [key]) if row.version_number == number]
         stale = tuple(row for row in rows if row.resource_type == DIALECT)
         if newest is not None and stale:
-            moved = (msgspec.structs.replace(row, ordinal=newest.ordinal) for row in stale)
+            moved = (msgspec.structs.replace(row, version_number=newest.version_number) for row in stale)
             await self.execute(ChangeBindings(tuple(moved)))
 
     async def unbind(self, subject: str, number: int) -> None:
@@ -307,12 +328,12 @@ class Desk:
         Raises `ContentNotFound`.
         """
         state = await self.registry.current()
-        schema = queries.incarnation(state, number >> RECORD_BITS)
+        schema = queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
         ordinal = number & MOST_VERSIONS or None
-        if schema is None or schema.key.space != self.place.space or schema.closed:
+        if schema is None or schema.key.namespace != self.place.space or schema.closed:
             raise ContentNotFound(number)
-        found = find_version(schema, ordinal) if ordinal else queries.latest(schema)
-        if found is None or found.life is not Life.LIVE:
+        found = find_version(schema, ordinal) if ordinal else queries.latest_version(schema)
+        if found is None or found.state is not VersionState.ACTIVE:
             raise ContentNotFound(number)
         binding = translate.binding_of(self.place, _checked(subject), schema.key, ordinal)
         await self.execute(ChangeBindings((binding,)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_json import PolicyJson
 
 
 class _Object(msgspec.Struct, frozen=True, rename="camel"):
@@ -113,7 +113,7 @@ class Meta(_Object, frozen=True, omit_defaults=True):
     owner: str
     unique_id: int
     namespace: str = msgspec.field(default_factory=str)
-    stele_compatibility: PolicyForm | None = None
+    stele_compatibility: PolicyJson | None = None
 
 
 class Details(_Object, frozen=True):

@@ -20,7 +20,9 @@ async def list_tenants(desk: AtDesk) -> list[str]:
     state = await desk.registry.current()
     spaces = {row.role for row in desk.bindings_in(state)}
     spaces |= {
-        space.name for space in queries.shown_spaces(state) if any(map(translate.is_foreign, space.subjects.values()))
+        space.name
+        for space in queries.visible_namespaces(state)
+        if any(map(translate.is_foreign, space.subjects.values()))
     }
     return sorted(translate.tenant_of(space) for space in spaces)
 
@@ -31,7 +33,7 @@ async def list_subjects(desk: AtDesk) -> list[str]:
     """The subjects of a tenant in a cluster, sorted; what other dialects registered is in every cluster."""
     state = await desk.registry.current()
     names = {row.resource for row in desk.bindings_in(state) if row.role == desk.place.space}
-    space = state.space(desk.place.space)
+    space = state.find_namespace(desk.place.space)
     subjects = space.subjects.values() if space is not None else ()
     return sorted(names | {subject.key.name for subject in subjects if translate.is_foreign(subject)})
 
@@ -41,9 +43,9 @@ async def list_schemas(desk: AtDesk) -> list[str]:
     # GET /schema-registry/v1/tenant/{tenant}/schemas
     """The schemas of a tenant, sorted: an extension, the store's `list` of RIP-42."""
     state = await desk.registry.current()
-    space = state.space(desk.place.space)
+    space = state.find_namespace(desk.place.space)
     subjects = space.subjects.values() if space is not None else ()
-    return sorted(subject.key.name for subject in subjects if queries.latest(subject) is not None)
+    return sorted(subject.key.name for subject in subjects if queries.latest_version(subject) is not None)
 
 
 @get(of_tenant("/schema/{schema_name:str}"), **READ)
@@ -52,7 +54,7 @@ async def describe_schema(desk: AtDesk, schema_name: SchemaName) -> api.Schema:
     """A schema with its policy, its records and their subjects: an extension, the store's `get` of RIP-42."""
     state, rows = await desk.rows(named(schema_name))
     bound = desk.bindings_of(state, rows[0].subject)
-    records = [translate.schema_record(state, row, bound.get(row.ordinal, [])) for row in rows]
+    records = [translate.schema_record(state, row, bound.get(row.version_number, [])) for row in rows]
     return translate.schema_out(state, rows, records)
 
 
@@ -71,7 +73,7 @@ async def get_record(desk: AtDesk, record_id: RecordId) -> api.SchemaRecord:
     """A record by its id, a deleted one too, or by a schema's id its newest record: the store's `get` of RIP-42."""
     state, version = await desk.by_id(translate.record_id_in(record_id))
     bound = desk.bindings_of(state, version.subject)
-    return translate.schema_record(state, version, bound.get(version.ordinal, []))
+    return translate.schema_record(state, version, bound.get(version.version_number, []))
 
 
 ROUTES = [list_tenants, list_subjects, list_schemas, describe_schema, delete_named, get_record]

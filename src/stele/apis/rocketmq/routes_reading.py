@@ -48,8 +48,8 @@ async def list_records(desk: AtDesk, subject: SubjectName) -> list[api.SchemaRec
     """All records of the schema a subject is bound to, oldest first, each with its subjects."""
     state, version = await desk.bound(named(subject))
     bound = desk.bindings_of(state, version.subject)
-    rows = queries.versions(version.subject)
-    return [translate.schema_record(state, row, bound.get(row.ordinal, [])) for row in rows]
+    rows = queries.list_versions(version.subject)
+    return [translate.schema_record(state, row, bound.get(row.version_number, [])) for row in rows]
 
 
 @post(everywhere(f"{_SUBJECT}/schema/schema"), operation_class=documented(str), **READ)

@@ -12,7 +12,7 @@ from stele.apis.rocketmq.parameters import READ, AtDesk, SchemaName, SubjectName
 from stele.apis.rocketmq.translate import language_in, record_id, version_in
 from stele.apis.web import documented, read_body
 from stele.core.model import Version
-from stele.core.policy import policy_named
+from stele.core.policy import find_policy
 
 _SUBJECT = "/subject/{subject:str}/schema"
 _NAMED = everywhere(f"{_SUBJECT}/{{schema_name:str}}")
@@ -31,7 +31,7 @@ async def register_schema(
         named(schema_name),
         body.schema_idl.encode(),
         language_in(body.schema_type),
-        None if not body.compatibility else policy_named(body.compatibility),
+        None if not body.compatibility else find_policy(body.compatibility),
         body.desc or "",
         body.owner or "",
     )
@@ -69,7 +69,7 @@ async def delete_version(desk: AtDesk, subject: SubjectName, version: VersionNum
 
 
 def _written(version: Version) -> api.Written:
-    return api.Written(version.record_id, version.ordinal)
+    return api.Written(version.record_id, version.version_number)
 
 
 ROUTES = [register_schema, update_schema, delete_schema, delete_version]

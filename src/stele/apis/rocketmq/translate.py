@@ -13,11 +13,20 @@ from typing import NamedTuple
 from stele.apis.paths import named
 from stele.apis.rocketmq import entities as api
 from stele.core import queries
-from stele.core.chains import find_version
-from stele.core.model import DEFAULT_SPACE, RECORD_BITS, Binding, Lane, Life, Subject, SubjectKey, Version
+from stele.core.model import (
+    DEFAULT_NAMESPACE,
+    RECORD_ID_VERSION_BITS,
+    Binding,
+    SchemaKind,
+    Subject,
+    SubjectKey,
+    Version,
+    VersionState,
+)
 from stele.core.policy import Policy
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_json import PolicyJson
 from stele.core.state import State
+from stele.core.traversal import find_version
 from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
 
 DIALECT = "rocketmq"
@@ -25,7 +34,7 @@ DIALECT = "rocketmq"
 DEFAULT = "default"
 """Name of the cluster and the tenant of paths that name none; as a tenant, the default space."""
 OPAQUE = "opaque"
-MOST_VERSIONS = (1 << RECORD_BITS) - 1
+MOST_VERSIONS = (1 << RECORD_ID_VERSION_BITS) - 1
 """The last version that has a record id."""
 
 _ESCAPED = "~"
@@ -50,13 +59,13 @@ def place_of(cluster: str, tenant: str) -> Place:
 def space_of(tenant: str) -> str:
     """The space of a tenant; one that is itself called `default` elsewhere is `default~` here, and so on."""
     if tenant == DEFAULT:
-        return DEFAULT_SPACE
+        return DEFAULT_NAMESPACE
     return tenant.removesuffix(_ESCAPED) if _DEFAULT_LIKE.match(tenant) else tenant
 
 
 def tenant_of(space: str) -> str:
     """Inverse of `space_of`."""
-    if space == DEFAULT_SPACE:
+    if space == DEFAULT_NAMESPACE:
         return DEFAULT
     return space + _ESCAPED if _DEFAULT_LIKE.match(space) else space
 
@@ -72,7 +81,7 @@ class Language(NamedTuple):
     """A format of the core, and the name of its own that an opaque one has."""
 
     format: str
-    variety: str = ""
+    custom_format: str = ""
 
 
 def language_in(word: str | None) -> Language:
@@ -85,9 +94,9 @@ def language_in(word: str | None) -> Language:
     return Language(_FORMATS[name])
 
 
-def type_out(lane: Lane) -> str:
+def type_out(lane: SchemaKind) -> str:
     """The schema type of a lane: clients know six, and what is none of the others is text."""
-    return _BINLOG if lane.variety == _BINLOG else _TYPES.get(lane.format, _TEXT)
+    return _BINLOG if lane.custom_format == _BINLOG else _TYPES.get(lane.format, _TEXT)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -111,7 +120,7 @@ def record_id_in(segment: str) -> int:
 
 def record_id(version: Version) -> int | None:
     """The record id of a version; none beyond the last one that has one, which only other dialects register."""
-    return version.record_id if version.ordinal <= MOST_VERSIONS else None
+    return version.record_id if version.version_number <= MOST_VERSIONS else None
 
 
 # --- subjects -------------------------------------------------------------------------------------------------------
@@ -130,16 +139,16 @@ def binding_of(place: Place, subject: str, key: SubjectKey, ordinal: int | None 
 
 def record_of(state: State, binding: Binding) -> Version | None:
     """The record a binding leads to: where its version was deleted, in another dialect perhaps, the newest one."""
-    subject = state.subject(binding.subject)
-    found = find_version(subject, binding.ordinal) if subject is not None and binding.ordinal else None
-    return found if found is not None and found.life is Life.LIVE else queries.latest(subject)
+    subject = state.find_subject(binding.subject)
+    found = find_version(subject, binding.version_number) if subject is not None and binding.version_number else None
+    return found if found is not None and found.state is VersionState.ACTIVE else queries.latest_version(subject)
 
 
 def is_foreign(subject: Subject) -> bool:
     """Whether a schema comes from another dialect, so that it is found under its own name without a binding."""
-    live = queries.latest(subject) is not None
-    first = subject.versions[0].extra if subject.versions else None
-    return live and (first is None or DIALECT not in (first.ext or {}))
+    live = queries.latest_version(subject) is not None
+    first = subject.versions[0].attributes if subject.versions else None
+    return live and (first is None or DIALECT not in (first.dialect_data or {}))
 
 
 def subject_out(binding: Binding) -> api.Subject:
@@ -156,17 +165,17 @@ def get_schema(state: State, place: Place, subject: str, version: Version) -> ap
     return api.GetSchema(
         subject_full_name=f"{place.cluster}/{tenant}/{subject}",
         schema_full_name=schema_name(version.subject.key),
-        version=version.ordinal,
+        version=version.version_number,
         record_id=record_id(version),
         idl=_text(state, version),
         dependency=None,
-        type=type_out(version.lane),
+        type=type_out(version.kind),
     )
 
 
 def schema_name(key: SubjectKey) -> str:
     """The full name of a schema."""
-    return f"{tenant_of(key.space)}/{key.name}"
+    return f"{tenant_of(key.namespace)}/{key.name}"
 
 
 def schema_record(state: State, version: Version, bound: list[Binding]) -> api.SchemaRecord:
@@ -174,12 +183,12 @@ def schema_record(state: State, version: Version, bound: list[Binding]) -> api.S
     return api.SchemaRecord(
         schema=schema_name(version.subject.key),
         schema_id=version.subject.record_id,
-        version=version.ordinal,
+        version=version.version_number,
         record_id=record_id(version),
         idl=_text(state, version),
         dependency=None,
         subjects=[subject_out(row) for row in sorted(bound, key=lambda row: row.key)],
-        type=type_out(version.lane),
+        type=type_out(version.kind),
     )
 
 
@@ -187,12 +196,12 @@ def schema_out(state: State, rows: list[Version], records: list[api.SchemaRecord
     """A schema with its live versions, of which there is one at least."""
     first, newest = rows[0], rows[-1]
     key, policy = newest.subject.key, queries.policy_for(state, newest.subject.key)
-    tenant = tenant_of(key.space)
+    tenant = tenant_of(key.namespace)
     return api.Schema(
         api.QualifiedName(tenant, key.name),
         api.Audit(desc_of(newest), _author(first), first.at, _author(newest), newest.at),
         api.Meta(
-            type=type_out(newest.lane),
+            type=type_out(newest.kind),
             tenant=tenant,
             schema_name=key.name,
             compatibility=policy.nearest_name,
@@ -204,26 +213,26 @@ def schema_out(state: State, rows: list[Version], records: list[api.SchemaRecord
     )
 
 
-def exact(policy: Policy) -> PolicyForm | None:
+def exact(policy: Policy) -> PolicyJson | None:
     """A policy in full where no level says it."""
-    return PolicyForm.of(policy) if policy.exact_name is None else None
+    return PolicyJson.from_policy(policy) if policy.exact_name is None else None
 
 
 def owner_of(version: Version | None) -> str:
     """The owner a version was sent with."""
-    extra = version.extra if version is not None else None
-    return str(((extra.ext if extra is not None else None) or {}).get(DIALECT, {}).get("owner", ""))
+    extra = version.attributes if version is not None else None
+    return str(((extra.dialect_data if extra is not None else None) or {}).get(DIALECT, {}).get("owner", ""))
 
 
 def desc_of(version: Version | None) -> str:
     """The description a version was sent with."""
-    return version.extra.description if version is not None and version.extra is not None else ""
+    return version.attributes.description if version is not None and version.attributes is not None else ""
 
 
 def _author(version: Version) -> str:
-    return version.extra.created_by if version.extra is not None else ""
+    return version.attributes.created_by if version.attributes is not None else ""
 
 
 def _text(state: State, version: Version) -> str:
     """The text; bytes that are no UTF-8 can only come from another dialect, and read badly."""
-    return state.text(version.content).decode("utf-8", "replace")
+    return state.get_text(version.content).decode("utf-8", "replace")

@@ -10,7 +10,7 @@ became.
 
 schema-repo's Java client looks for `status` and `config` beside the URL it is given, so that is best
 `…/avro1124/schema-repo`. With `…/schema-repo` it finds the status, which is at `/status` too, but not the config:
-`/config` is another dialect's. Source: the text of AVRO-1124, and reference notes on schema-repo 0.1.4.
+`/config` is another dialect's. Source: docs/protocols/schema-repo.md.
 """
 
 from __future__ import annotations

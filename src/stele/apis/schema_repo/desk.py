@@ -19,16 +19,25 @@ from stele.apis.schema_repo.translate import DIALECT, VALIDATORS, config_in, con
 from stele.core import queries
 from stele.core.commands import (
     ChangeSubject,
-    Check,
     Command,
+    CompatibilityCheck,
     CreateSubject,
     Equality,
     Outcome,
-    Register,
+    RegisterSchema,
     Registration,
     SubjectDefaults,
 )
-from stele.core.model import DEFAULT_SPACE, PLAIN, Document, Level, Numbering, Subject, SubjectKey, Version
+from stele.core.model import (
+    DEFAULT_NAMESPACE,
+    NO_ATTACHMENTS,
+    Numbering,
+    SchemaDocument,
+    SettingsLevel,
+    Subject,
+    SubjectKey,
+    Version,
+)
 from stele.core.policy import ALLOW_ANY
 from stele.core.state import State
 from stele.errors import (
@@ -88,7 +97,7 @@ class Desk:
 
     async def names(self) -> list[str]:
         """The subjects there are, sorted."""
-        place = (await self.registry.current()).space(DEFAULT_SPACE)
+        place = (await self.registry.current()).find_namespace(DEFAULT_NAMESPACE)
         return sorted(name for name, subject in (place.subjects if place else {}).items() if _is_shown(subject))
 
     async def subject(self, name: str) -> tuple[State, Subject]:
@@ -103,21 +112,23 @@ class Desk:
     async def rows(self, name: str) -> list[tuple[str, str]]:
         """(id, text) of all schemas of a subject, in the order of registration. Raises `SubjectNotFound`."""
         state, subject = await self.subject(name)
-        named = named_once(self.options.ids, self._custom.first, state, queries.versions(subject))
+        named = named_once(self.options.ids, self._custom.first, state, queries.list_versions(subject))
         return [(told, _text(state, row)) for told, row in named]
 
     async def ids(self, name: str) -> list[str]:
         """As `rows`, the ids alone."""
         state, subject = await self.subject(name)
-        return [told for told, _ in named_once(self.options.ids, self._custom.first, state, queries.versions(subject))]
+        return [
+            told for told, _ in named_once(self.options.ids, self._custom.first, state, queries.list_versions(subject))
+        ]
 
     async def latest(self, name: str) -> tuple[str, bytes]:
         """(id, bytes) of the newest schema. Raises `SubjectNotFound`, `ContentNotFound`."""
         state, subject = await self.subject(name)
-        row = queries.latest(subject)
+        row = queries.latest_version(subject)
         if row is None:
             raise ContentNotFound("latest")
-        return self._id(state, row), state.text(row.content)
+        return self._id(state, row), state.get_text(row.content)
 
     async def schema(self, name: str, asked: str) -> bytes:
         """The bytes an id stands for. Raises `SubjectNotFound`, `ContentNotFound`."""
@@ -126,7 +137,7 @@ class Desk:
             row = self._ids.find(state, _shown(state, name), asked, self._custom.first)
             if row is None:
                 raise ContentNotFound(asked)
-            return state.text(row.content)
+            return state.get_text(row.content)
 
         return await self.registry.find(look)
 
@@ -143,12 +154,12 @@ class Desk:
     def _id(self, state: State, row: Version) -> str:
         return id_of(self.options.ids, self._custom.first, state, row)
 
-    def _known(self, state: State, subject: Subject | None, document: Document) -> Version | None:
+    def _known(self, state: State, subject: Subject | None, document: SchemaDocument) -> Version | None:
         """The version that makes registering a document needless: the same text, or what has the same digest."""
         asked = new_id(self.options.ids, document)
         if subject is None:
             return None
-        same = queries.find_same(state, subject.key, document.sha, PLAIN, equality=Equality.TEXT)
+        same = queries.find_equal_version(state, subject.key, document.sha, NO_ATTACHMENTS, equality=Equality.TEXT)
         return same if same is not None or asked is None else self._ids.find(state, subject, asked, self._custom.first)
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -169,25 +180,25 @@ class Desk:
         if size > self.registry.limits.schema_bytes:
             raise TooLarge(f"the config has {size} bytes, more than a schema may have")
         policy = config_in(config, self.options)
-        ready = (await self.registry.current()).settings_at(Level(*key))
+        ready = (await self.registry.current()).settings_at(SettingsLevel(*key))
         if VALIDATORS not in config and ready is not None and ready.policy is not None:
             policy = ready.policy  # Another dialect had one ready for a subject of this name.
         try:
             defaults = SubjectDefaults(Numbering.NEVER_REUSE, policy=policy)
-            await self.execute(CreateSubject(key, defaults, ext={DIALECT: config}))
+            await self.execute(CreateSubject(key, defaults, dialect_data={DIALECT: config}))
         except AlreadyExists:
             await self._revive(key)
 
     async def _revive(self, key: SubjectKey) -> None:
         """Show a subject again, empty and under the policy it has, if all it had was deleted in another dialect."""
-        subject = self.registry.state.subject(key)
+        subject = self.registry.state.find_subject(key)
         if subject is not None and not _is_shown(subject):
-            ext = {**(subject.ext or {}), DIALECT: {}}
+            ext = {**(subject.dialect_data or {}), DIALECT: {}}
             await self.execute(ChangeSubject(key, subject.description, subject.labels, ext, subject.default_version))
 
     async def register(self, name: str, text: bytes) -> str:
         """Register a text in a subject that exists; its id. Raises `SubjectNotFound` and what the decision raises."""
-        command = partial(Register, _key(name), defaults=SubjectDefaults(create=False))
+        command = partial(RegisterSchema, _key(name), defaults=SubjectDefaults(create=False))
         return await self._registered(command, text)
 
     async def register_after(self, name: str, text: bytes, latest: str) -> str:
@@ -196,13 +207,13 @@ class Desk:
         Raises `ContentNotFound` for an id the subject does not have, `PreconditionFailed` for one that is not newest.
         """
         state, subject = await self.subject(name)
-        newest = queries.latest(subject)
+        newest = queries.latest_version(subject)
         if latest and self._ids.find(state, subject, latest, self._custom.first) is None:
             raise ContentNotFound(latest)
         if latest != ("" if newest is None else self._id(state, newest)):
             raise PreconditionFailed("another schema is the latest one")
-        number = 0 if newest is None else newest.ordinal
-        command = partial(Register, _key(name), latest=number, defaults=SubjectDefaults(create=False))
+        number = 0 if newest is None else newest.version_number
+        command = partial(RegisterSchema, _key(name), expected_latest=number, defaults=SubjectDefaults(create=False))
         return await self._registered(command, text)
 
     async def post(self, name: str, text: bytes, model: tuple[str, ...] | None, *, force: bool) -> str:
@@ -212,15 +223,15 @@ class Desk:
         """
         policy = None if model is None else policy_of(model, self.options.models)
         command = partial(
-            Register,
+            RegisterSchema,
             _key(name),
-            check=Check.SKIP if force else Check.POLICY,
+            check=CompatibilityCheck.SKIP if force else CompatibilityCheck.POLICY,
             policy=policy,
             defaults=SubjectDefaults(Numbering.NEVER_REUSE, policy=ALLOW_ANY if policy is None else policy),
         )
         return await self._registered(command, text)
 
-    async def _registered(self, command: partial[Register], text: bytes) -> str:
+    async def _registered(self, command: partial[RegisterSchema], text: bytes) -> str:
         """The id of a text after registering it, unless it is there.
 
         Whether a digest is there depends on the whole subject, so a document is only added to the subject it was looked
@@ -229,18 +240,18 @@ class Desk:
         key: SubjectKey = command.args[0]
         while True:
             state = await self.registry.current()
-            subject = state.subject(key)
+            subject = state.find_subject(key)
             prepared = await self._prepared(state, subject, text, opaque=self._custom.opaque)
-            document, references, newest = prepared.document, prepared.references, queries.latest(subject)
+            document, references, newest = prepared.document, prepared.references, queries.latest_version(subject)
             known = self._known(state, subject, document)
             if known is not None:
                 content = known.content
-                document = Document(state.text(content), content.sha, known.lane.format, known.lane.type)
+                document = SchemaDocument(state.get_text(content), content.sha, known.kind.format, known.kind.type)
                 references = known.schema.attachments.references
             asked = command(document=document, references=references, equality=Equality.TEXT)
-            watched = self.options.ids != SEQUENTIAL and asked.latest is None
+            watched = self.options.ids != SEQUENTIAL and asked.expected_latest is None
             if watched:
-                asked = msgspec.structs.replace(asked, latest=newest.ordinal if newest is not None else 0)
+                asked = msgspec.structs.replace(asked, latest=newest.version_number if newest is not None else 0)
             try:
                 outcome = await self.execute(asked)
             except PreconditionFailed:
@@ -249,11 +260,11 @@ class Desk:
                 continue
             assert isinstance(outcome, Registration)
             state = self.registry.state
-            return self._id(state, queries.version(state, key, outcome.ordinal))
+            return self._id(state, queries.get_version(state, key, outcome.version_number))
 
     async def _prepared(self, state: State, subject: Subject | None, text: bytes, *, opaque: bool) -> Prepared:
         """A text as a schema: of the language the subject has, else Avro; with opaque, as anything at all."""
-        newest, prepare = queries.latest(subject), self.registry.schemas.prepare
+        newest, prepare = queries.latest_version(subject), self.registry.schemas.prepare
         language = _language(subject, newest)
         parse = partial(prepare, state, language, text, strict=not opaque)
         try:
@@ -269,8 +280,14 @@ class Desk:
             prepared = await prepare(state, _OPAQUE, text)
         variety = ""
         if language == _OPAQUE:
-            variety = newest.lane.variety if newest is not None else subject.variety if subject is not None else ""
-        return prepared._replace(document=msgspec.structs.replace(prepared.document, variety=variety))
+            variety = (
+                newest.kind.custom_format
+                if newest is not None
+                else subject.custom_format
+                if subject is not None
+                else ""
+            )
+        return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=variety))
 
 
 AtDesk = NamedDependency[Desk]
@@ -279,11 +296,11 @@ AtDesk = NamedDependency[Desk]
 def _key(name: str) -> SubjectKey:
     if not name.strip():
         raise InvalidName(name, "is no name")
-    return SubjectKey(DEFAULT_SPACE, name)
+    return SubjectKey(DEFAULT_NAMESPACE, name)
 
 
 def _shown(state: State, name: str) -> Subject:
-    subject = state.subject(SubjectKey(DEFAULT_SPACE, name))
+    subject = state.find_subject(SubjectKey(DEFAULT_NAMESPACE, name))
     if subject is None or not _is_shown(subject):
         raise SubjectNotFound(name)
     return subject
@@ -291,16 +308,18 @@ def _shown(state: State, name: str) -> Subject:
 
 def _is_shown(subject: Subject) -> bool:
     """Not one whose schemas were all deleted, unless it was created here."""
-    return not subject.versions or DIALECT in (subject.ext or {}) or queries.latest(subject) is not None
+    return (
+        not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
+    )
 
 
 def _language(subject: Subject | None, newest: Version | None) -> str:
     """The format a subject has; what was kept unread here does not count, a language of another dialect does."""
-    if newest is not None and (newest.lane.format != _OPAQUE or newest.lane.variety):
-        return newest.lane.format
+    if newest is not None and (newest.kind.format != _OPAQUE or newest.kind.custom_format):
+        return newest.kind.format
     return (subject.format if subject is not None else "") or _AVRO
 
 
 def _text(state: State, row: Version) -> str:
     """The text of a version; bytes that are no UTF-8 can only come from another dialect, and read badly in a list."""
-    return state.text(row.content).decode("utf-8", "replace")
+    return state.get_text(row.content).decode("utf-8", "replace")

@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterable, Iterator
 
 from stele.apis.schema_repo.strategies import SEQUENTIAL, strategy
-from stele.core.chains import find_version
 from stele.core.digests import KINDS, digest_keys
-from stele.core.model import Document, Life, Subject, Version
+from stele.core.model import SchemaDocument, Subject, Version, VersionState
 from stele.core.state import State
+from stele.core.traversal import find_version
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _ALWAYS = ("md5", "crc-64-avro")
 """Strategies whose ids are understood whatever is configured."""
 
 
-def new_id(kind: str, document: Document) -> str | None:
+def new_id(kind: str, document: SchemaDocument) -> str | None:
     """The id a document would have; None for numbers, which depend on the subject. Raises as `strategy` does."""
     derived = strategy(kind)
     return None if derived is None else derived(document.text, document.digests.get("rabin"))
@@ -30,12 +30,12 @@ def id_of(kind: str, first: int, state: State, version: Version) -> str:
     """The id of a version; first is the number of a subject's first one."""
     derived = strategy(kind)
     if derived is None:
-        return str(version.ordinal - 1 + first)
-    return derived(state.text(version.content), _rabin(state, version))
+        return str(version.version_number - 1 + first)
+    return derived(state.get_text(version.content), _rabin(state, version))
 
 
 def _rabin(state: State, version: Version) -> bytes | None:
-    keys = digest_keys(state.digests(version.content))
+    keys = digest_keys(state.get_digests(version.content))
     return next((key[2:] for key in keys if key[0] == KINDS["rabin"]), None)
 
 
@@ -75,14 +75,14 @@ class IdIndex:
             known = self._known[subject.uid] = _Digested()
         for row in rows[known.counted :]:
             for name in {id_of(kind, 0, state, row) for kind in self._kinds}:
-                known.ordinals.setdefault(name, []).append(row.ordinal)
+                known.ordinals.setdefault(name, []).append(row.version_number)
             known.counted, known.last = known.counted + 1, row.uid
         return known
 
 
 def _live(subject: Subject, ordinals: Iterable[int]) -> Version | None:
     found = (find_version(subject, ordinal) for ordinal in ordinals if ordinal > 0)
-    return next((row for row in found if row is not None and row.life is Life.LIVE), None)
+    return next((row for row in found if row is not None and row.state is VersionState.ACTIVE), None)
 
 
 def named_once(kind: str, first: int, state: State, rows: Iterable[Version]) -> Iterator[tuple[str, Version]]:

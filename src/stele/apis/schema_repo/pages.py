@@ -1,60 +1,28 @@
-"""The pages of the browser: plain HTML without scripts; everything that was sent by somebody is escaped. Pure."""
+"""The pages of the browser: plain HTML without scripts, from the templates beside. Everything shown is escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from html import escape
-from urllib.parse import quote
+from collections.abc import Iterable, Sequence
+
+from stele.templates import render_template
 
 HEADERS = {"content-security-policy": "default-src 'none'", "x-content-type-options": "nosniff"}
 """Headers of every page: should a text ever get out of its element, it could not run."""
+_PACKAGE = "stele.apis.schema_repo"
 
 
-def subjects_page(root: str, names: Iterable[str]) -> str:
-    """All subjects with links to what there is about each; root is the path of the browser."""
-    rows = [
-        f"<tr><td>{escape(name)}</td>"
-        + "".join(f"<td>{_link(f'{_below(root, name)}/{what}', what)}</td>" for what in ("all", "config", "latest"))
-        + "</tr>"
-        for name in names
-    ]
-    if not rows:
-        return _page("Subjects", "<h2>There is no subject yet.</h2>")
-    return _page("Subjects", f"<table><tr><th>subject</th><th colspan=3></th></tr>{''.join(rows)}</table>")
-
-
-def schemas_page(root: str, name: str, rows: Iterable[tuple[str, str]]) -> str:
-    """(id, text) of a subject's schemas, newest first, with links to each."""
-    told = [
-        f"<tr><td>{_link(f'{_below(root, name)}/id/{_quoted(schema_id)}', schema_id)}</td>"
-        f"<td><pre>{escape(text)}</pre></td></tr>"
-        for schema_id, text in rows
-    ]
-    if not told:
-        return _page(name, "<h2>There is no schema yet.</h2>", root)
-    return _page(name, f"<table><tr><th>id</th><th>schema</th></tr>{''.join(told)}</table>", root)
-
-
-def text_page(root: str, title: str, text: str) -> str:
-    """One text as it is."""
-    return _page(title, f"<pre>{escape(text)}</pre>", root)
-
-
-def _below(root: str, name: str) -> str:
-    return f"{root}/{_quoted(name)}"
-
-
-def _quoted(name: str) -> str:
-    return quote(name, safe="")
-
-
-def _link(target: str, text: str) -> str:
-    return f'<a href="{escape(target)}">{escape(text)}</a>'
-
-
-def _page(title: str, body: str, root: str = "") -> str:
-    back = f"<p>{_link(root, 'all subjects')}</p>" if root else ""
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
-        f"<body><h1>{escape(title)}</h1>{back}{body}</body></html>\n"
+def render_subjects(root: str, names: Sequence[str]) -> str:
+    """Return the page of all subjects, with links to the views of each; root is the path of the browser."""
+    return render_template(
+        _PACKAGE, "subjects.html.j2", title="Subjects", root=root, names=names, show_index_link=False
     )
+
+
+def render_schemas(root: str, name: str, rows: Iterable[tuple[str, str]]) -> str:
+    """Return the page of a subject's schemas from pairs of id and text, with a link to each."""
+    return render_template(_PACKAGE, "schemas.html.j2", title=name, root=root, rows=list(rows), show_index_link=True)
+
+
+def render_text(root: str, title: str, text: str) -> str:
+    """Return the page of one text as it is."""
+    return render_template(_PACKAGE, "text.html.j2", title=title, root=root, text=text, show_index_link=True)

@@ -14,7 +14,7 @@ from stele.apis.schema_repo.bodies import HTML, TEXT, rendering
 from stele.apis.schema_repo.desk import AtDesk
 from stele.apis.schema_repo.faults import ERRORS
 from stele.apis.schema_repo.options import SchemaRepoOptions
-from stele.apis.schema_repo.pages import HEADERS, schemas_page, subjects_page, text_page
+from stele.apis.schema_repo.pages import HEADERS, render_schemas, render_subjects, render_text
 from stele.apis.schema_repo.renderings import properties
 from stele.apis.schema_repo.routes_subjects import CONFIG_TITLE, SchemaId, SubjectName
 from stele.errors import ContentNotFound, StoreError
@@ -36,7 +36,7 @@ def _at(path: str) -> list[str]:
 async def browse_subjects(desk: AtDesk, request: Request[Any, Any, Any]) -> Response[str]:
     # GET /schema-repo-browser
     """All subjects."""
-    return _page(subjects_page(_root(request), await desk.names()))
+    return _page(render_subjects(_root(request), await desk.names()))
 
 
 @get(_at("/{subject:str}/all"), **_READ)
@@ -44,7 +44,7 @@ async def browse_schemas(desk: AtDesk, request: Request[Any, Any, Any], subject:
     # GET /schema-repo-browser/{subject}/all
     """All schemas of a subject, newest first."""
     name = named(subject)
-    return _page(schemas_page(_root(request), name, (await desk.rows(name))[::-1]))
+    return _page(render_schemas(_root(request), name, (await desk.rows(name))[::-1]))
 
 
 @get(_at("/{subject:str}/latest"), **_READ)
@@ -57,7 +57,7 @@ async def browse_latest(desk: AtDesk, request: Request[Any, Any, Any], subject: 
         rows = [(schema_id, text.decode("utf-8", "replace"))]
     except ContentNotFound:
         rows = []
-    return _page(schemas_page(_root(request), name, rows))
+    return _page(render_schemas(_root(request), name, rows))
 
 
 @get(_at("/{subject:str}/config"), **_READ)
@@ -65,7 +65,7 @@ async def browse_config(desk: AtDesk, request: Request[Any, Any, Any], subject: 
     # GET /schema-repo-browser/{subject}/config
     """The config of a subject."""
     text = properties(CONFIG_TITLE, await desk.config(named(subject)), time.time())
-    return _page(text_page(_root(request), named(subject), text))
+    return _page(render_text(_root(request), named(subject), text))
 
 
 @get(_at("/{subject:str}/id/{id:str}"), **_READ)
@@ -76,7 +76,7 @@ async def browse_schema(
     """One schema."""
     name, asked = named(subject), named(schema_id)
     text = (await desk.schema(name, asked)).decode("utf-8", "replace")
-    return _page(text_page(_root(request), f"{name} {asked}", text))
+    return _page(render_text(_root(request), f"{name} {asked}", text))
 
 
 @get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT)
@@ -103,7 +103,7 @@ async def server_config(
         told = {name: value for name, value in told.items() if defaults.get(name) != value}
     text = properties("config of the server", told, time.time())
     if shape == HTML:
-        return _page(text_page(_root(request), "Config", text))
+        return _page(render_text(_root(request), "Config", text))
     return Response(text, media_type=MediaType.TEXT)
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stele.apis.schema_repo.options import SchemaRepoOptions, words_in
 from stele.core import queries
 from stele.core.model import Subject
-from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, Extent, Kind, Policy, Reach
+from stele.core.policy import ALLOW_ANY, DENY_ALL, POLICIES, Policy, PolicyKind, RangeKind, VersionRange
 from stele.core.state import State
 from stele.errors import InvalidRequest, UnknownPolicy
 from stele.service import validators
@@ -45,7 +45,9 @@ def policy_of(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) -> Po
     policy = ALLOW_ANY
     for word in _spelled_out(words, models):
         named = _WORDS.get(word.lower())
-        policy = _sum(policy, named if named is not None else Policy(Kind.ALLOW_ANY, checkers=(_checker(word),)))
+        policy = _sum(
+            policy, named if named is not None else Policy(PolicyKind.ALLOW_ANY, validators=(_checker(word),))
+        )
     return policy
 
 
@@ -64,24 +66,24 @@ def _checker(word: str) -> str:
 
 def _sum(one: Policy, other: Policy) -> Policy:
     """The policy that lets in what both let in."""
-    checkers = tuple(dict.fromkeys((*one.checkers, *other.checkers)))
+    checkers = tuple(dict.fromkeys((*one.validators, *other.validators)))
     kinds = {one.kind, other.kind}
-    if Kind.DENY_ALL in kinds:
-        return replace(DENY_ALL, checkers=checkers)
-    if kinds == {Kind.ALLOW_ANY}:
-        return replace(ALLOW_ANY, checkers=checkers)
+    if PolicyKind.DENY_ALL in kinds:
+        return replace(DENY_ALL, validators=checkers)
+    if kinds == {PolicyKind.ALLOW_ANY}:
+        return replace(ALLOW_ANY, validators=checkers)
     backward = one.backward if one.backward.covers(other.backward) else other.backward
     forward = one.forward if one.forward.covers(other.forward) else other.forward
-    return Policy(backward=backward, forward=forward, checkers=checkers)
+    return Policy(backward=backward, forward=forward, validators=checkers)
 
 
 def words_of(policy: Policy) -> tuple[str, ...]:
     """A policy in words that `policy_of` reads, the nearest stricter ones where there are no exact ones."""
-    return (*_base(policy), *policy.checkers)
+    return (*_base(policy), *policy.validators)
 
 
 def _base(policy: Policy) -> tuple[str, ...]:
-    if policy.kind is Kind.DENY_ALL:
+    if policy.kind is PolicyKind.DENY_ALL:
         return ("deny",)
     halves = (Policy(backward=policy.backward), Policy(forward=policy.forward))
     words = tuple(half.nearest_name.lower() for half in halves if half != Policy())
@@ -92,13 +94,13 @@ def _base(policy: Policy) -> tuple[str, ...]:
 def exact_words(policy: Policy) -> str | None:
     """What a policy is exactly, when `words_of` had to be stricter; else None."""
     directions = (("backward", policy.backward), ("forward", policy.forward))
-    if all(extent.reach is not Reach.SINCE for _, extent in directions):
+    if all(extent.kind is not RangeKind.SINCE for _, extent in directions):
         return None
-    return ", ".join(f"{name} {_reach(extent)}" for name, extent in directions if extent.reach is not Reach.NONE)
+    return ", ".join(f"{name} {_reach(extent)}" for name, extent in directions if extent.kind is not RangeKind.NONE)
 
 
-def _reach(extent: Extent) -> str:
-    return f"since {extent.since}" if extent.reach is Reach.SINCE else extent.reach.value
+def _reach(extent: VersionRange) -> str:
+    return f"since {extent.since}" if extent.kind is RangeKind.SINCE else extent.kind.value
 
 
 # --- configs --------------------------------------------------------------------------------------------------------
@@ -118,7 +120,7 @@ def config_in(form: Mapping[str, str], options: SchemaRepoOptions) -> Policy:
 
 def config_out(state: State, subject: Subject, options: SchemaRepoOptions) -> dict[str, str]:
     """The config of a subject: as it was sent, but for a policy that was changed since or comes from elsewhere."""
-    sent: dict[str, str] | None = (subject.ext or {}).get(DIALECT)
+    sent: dict[str, str] | None = (subject.dialect_data or {}).get(DIALECT)
     policy = queries.policy_for(state, subject.key)
     config = dict(sent or {})
     if sent is None or not _means(sent, policy, options):

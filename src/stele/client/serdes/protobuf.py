@@ -29,9 +29,10 @@ from stele.client.serdes.schemas import Ready, demand, ready
 from stele.client.serdes.serializer import Encode, Encoded, Serializer, Settings
 from stele.client.serdes.steps import KEPT, AnyClient, Source, Steps
 from stele.client.snapshot import ResolvedSchema
-from stele.client.types import Schema, SchemaReference
+from stele.client.types import Schema
 from stele.errors import DecodeError, EncodeError, InvalidRequest
 from stele.formats.protobuf import indexes_of, message_by_indexes, message_class
+from stele.protocol.confluent import SchemaReference
 from stele.wire.confluent import Frame
 
 _BUILT_IN = ("google/protobuf/", "google/type/", "confluent/")

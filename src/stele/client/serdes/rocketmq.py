@@ -7,8 +7,8 @@
     record = consumer.read(message.body)
     record.message() if record.is_deserialized else record.undeserialized_message()
 
-Avro and JSON are the formats with a wire format of their own (`stele.wire.rocketmq`). Source: RIP-42, and reference
-notes on the client of rocketmq-schema-registry 0.1.0, section 3.
+Avro and JSON are the formats with a wire format of their own (`stele.wire.rocketmq`). Source:
+docs/protocols/rocketmq.md#clients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stele.client.errors import ResponseError
 from stele.client.rocketmq import Subjects, number_of
 from stele.core.ports import Codec
 from stele.errors import Conflict, DataError, FormatMismatch, FrameError, NotFound
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 from stele.wire import rocketmq
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def _kind(schema_type: str) -> _Kind:
 
 
 def _codec(schema_type: str, writer: str, reader: str | None = None) -> Codec:
-    fmt = catalogue.get(_kind(schema_type).format)
+    fmt = get_format(_kind(schema_type).format)
     parsed = [fmt.parse(text.encode(), {}, strict=False) for text in (writer, reader) if text is not None]
     return fmt.codec(*parsed)
 

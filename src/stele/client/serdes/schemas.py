@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from stele.client.snapshot import ResolvedSchema
 from stele.core.ports import Format
 from stele.errors import FormatMismatch, MalformedSchema
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 
 
 class Ready(NamedTuple):
@@ -23,7 +23,7 @@ def ready(schema: ResolvedSchema) -> Ready:
 
     Raises `UnknownFormat`, `MalformedSchema`.
     """
-    found = catalogue.get(schema.schema_type)
+    found = get_format(schema.schema_type)
     references = {name: _utf8(text) for name, text in schema.references.items()}
     return Ready(schema, found, found.parse(_utf8(schema.text), references, strict=False))
 

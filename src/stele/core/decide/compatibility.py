@@ -7,19 +7,35 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from stele.core import queries
-from stele.core.commands import Register
+from stele.core.commands import RegisterSchema
+from stele.core.compatibility_requests import (
+    VALIDATOR_PREFIX,
+    CompatibilityRequest,
+    SchemaSource,
+    Verdicts,
+    VerdictsRequired,
+)
 from stele.core.findings import Finding
-from stele.core.model import MAX_INT32, Attachments, Document, Lane, Level, Life, Scope, SubjectKey, Version
-from stele.core.policy import Kind, Policy
-from stele.core.questions import CHECKER, Question, Source, Undecided, Verdicts
+from stele.core.model import (
+    MAX_INT32,
+    Attachments,
+    ComparisonScope,
+    SchemaDocument,
+    SchemaKind,
+    SettingsLevel,
+    SubjectKey,
+    Version,
+    VersionState,
+)
+from stele.core.policy import Policy, PolicyKind
 from stele.core.state import State
 from stele.errors import Incompatible
 
 
 def require_compatible(
     state: State,
-    command: Register,
-    document: Document,
+    command: RegisterSchema,
+    document: SchemaDocument,
     attachments: Attachments,
     policy: Policy,
     verdicts: Verdicts,
@@ -33,7 +49,7 @@ def require_compatible(
 def find_incompatibilities(
     state: State,
     key: SubjectKey,
-    document: Document,
+    document: SchemaDocument,
     attachments: Attachments,
     policy: Policy,
     verdicts: Verdicts,
@@ -47,28 +63,30 @@ def find_incompatibilities(
     objections = _objections(state, key, document, attachments, policy, verdicts)
     if objections:
         return objections, objections[0].against
-    lane = document.lane
-    stranger = _of_another_type(state, key, lane)
+    schema_kind = document.kind
+    stranger = _of_another_type(state, key, schema_kind)
     if stranger is not None:
-        return [_type_changed(stranger, lane)], stranger.ordinal
-    if policy.kind is Kind.ALLOW_ANY:
+        return [_type_changed(stranger, schema_kind)], stranger.version_number
+    if policy.kind is PolicyKind.ALLOW_ANY:
         return [], None
-    compared = iter([only]) if only is not None else candidates(state, key, lane, attachments)
-    if policy.kind is Kind.DENY_ALL:
-        newest = only if only is not None else queries.latest(state.subject(key))
-        return ([_DENIED], newest.ordinal) if newest is not None else ([], None)
-    source = Source(document.sha, queries.closure(state, attachments.references))
-    ruleset = queries.settings_for(state, Level(*key)).ruleset or ""
+    compared = iter([only]) if only is not None else candidates(state, key, schema_kind, attachments)
+    if policy.kind is PolicyKind.DENY_ALL:
+        newest = only if only is not None else queries.latest_version(state.find_subject(key))
+        return ([_DENIED], newest.version_number) if newest is not None else ([], None)
+    source = SchemaSource(document.sha, queries.resolve_references(state, attachments.references))
+    ruleset = queries.settings_for(state, SettingsLevel(*key)).ruleset or ""
     adopted = queries.adopted_rulesets(state, document.format)
-    missing: list[Question] = []
-    for version, backward, forward in policy.comparisons(compared):
-        if version.lane.format != document.format:
+    missing: list[CompatibilityRequest] = []
+    for version, backward, forward in policy.list_comparisons(compared):
+        if version.kind.format != document.format:
             if not missing:
-                return [_format_changed(version, document)], version.ordinal
+                return [_format_changed(version, document)], version.version_number
             break
-        other = Source(version.content.sha, queries.closure(state, version.schema.attachments.references))
-        asked = [Question(document.format, ruleset, source, other, adopted)] if backward else []
-        asked += [Question(document.format, ruleset, other, source, adopted)] if forward else []
+        other = SchemaSource(
+            version.content.sha, queries.resolve_references(state, version.schema.attachments.references)
+        )
+        asked = [CompatibilityRequest(document.format, ruleset, source, other, adopted)] if backward else []
+        asked += [CompatibilityRequest(document.format, ruleset, other, source, adopted)] if forward else []
         breaking: list[Finding] = []
         for question in asked:
             if question in verdicts:
@@ -78,65 +96,79 @@ def find_incompatibilities(
         if breaking:
             if missing:  # Whoever is refused in one direction wants to know about the other one, too.
                 break
-            return [replace(finding, against=version.ordinal) for finding in breaking], version.ordinal
+            return [replace(finding, against=version.version_number) for finding in breaking], version.version_number
     if missing:
-        raise Undecided(tuple(missing))
+        raise VerdictsRequired(tuple(missing))
     return [], None
 
 
 def _objections(
-    state: State, key: SubjectKey, document: Document, attachments: Attachments, policy: Policy, verdicts: Verdicts
+    state: State,
+    key: SubjectKey,
+    document: SchemaDocument,
+    attachments: Attachments,
+    policy: Policy,
+    verdicts: Verdicts,
 ) -> list[Finding]:
     """What the validators of the policy object to, asked about the document as it was sent and the newest version.
 
     The first document of a subject is shown to them beside itself, as is one after a version of another format: no
     validator can read both. Raises `Undecided`.
     """
-    if not policy.checkers:
+    if not policy.validators:
         return []
-    written = document.sent.sha if document.sent is not None else document.sha
-    source = Source(written, queries.closure(state, attachments.references))
-    newest = queries.latest(state.subject(key))
+    written = document.submitted.sha if document.submitted is not None else document.sha
+    source = SchemaSource(written, queries.resolve_references(state, attachments.references))
+    newest = queries.latest_version(state.find_subject(key))
     before = source
-    if newest is not None and newest.lane.format == document.format:
-        before = Source(newest.content.sha, queries.closure(state, newest.schema.attachments.references))
+    if newest is not None and newest.kind.format == document.format:
+        before = SchemaSource(
+            newest.content.sha, queries.resolve_references(state, newest.schema.attachments.references)
+        )
     adopted = queries.adopted_rulesets(state, document.format)
-    asked = [Question(document.format, CHECKER + name, source, before, adopted) for name in policy.checkers]
+    asked = [
+        CompatibilityRequest(document.format, VALIDATOR_PREFIX + name, source, before, adopted)
+        for name in policy.validators
+    ]
     missing = tuple(question for question in asked if question not in verdicts)
     if missing:
-        raise Undecided(missing)
-    against = None if newest is None else newest.ordinal
+        raise VerdictsRequired(missing)
+    against = None if newest is None else newest.version_number
     breaking = [finding for question in asked for finding in verdicts[question] if finding.breaks]
     return [replace(finding, against=against) for finding in breaking]
 
 
 def candidates(
-    state: State, key: SubjectKey, lane: Lane, attachments: Attachments, *, before: int = MAX_INT32 + 1
+    state: State, key: SubjectKey, schema_kind: SchemaKind, attachments: Attachments, *, before: int = MAX_INT32 + 1
 ) -> Iterator[Version]:
-    """Live versions the policy of a subject may compare with a schema of that lane and attachments, newest first.
+    """Live versions the policy of a subject may compare with a schema of that kind and attachments, newest first.
 
-    Only those of the same lane or group where the subject says so, and with an ordinal below `before`.
+    Only those of the same kind or group where the subject says so, and with a version number below `before`.
     """
-    subject = state.subject(key)
+    subject = state.find_subject(key)
     if subject is None:
         return
-    own_lane = lane if subject.scope is Scope.LANE else None
-    group = queries.settings_for(state, Level(*key)).group
+    own_lane = schema_kind if subject.comparison_scope is ComparisonScope.SCHEMA_KIND else None
+    group = queries.settings_for(state, SettingsLevel(*key)).group
     wanted = None if group is None else _property(attachments, group)
     for row in reversed(subject.versions):
-        if row.life is not Life.LIVE or row.ordinal >= before or (own_lane is not None and row.lane != own_lane):
+        if (
+            row.state is not VersionState.ACTIVE
+            or row.version_number >= before
+            or (own_lane is not None and row.kind != own_lane)
+        ):
             continue
         if group is None or _property(row.schema.attachments, group) == wanted:
             yield row
 
 
-def _of_another_type(state: State, key: SubjectKey, lane: Lane) -> Version | None:
-    """The newest live version that has another type, in a subject that takes one type only."""
-    subject = state.subject(key)
-    if subject is None or subject.scope is not Scope.ONE_TYPE or not lane.type:
+def _of_another_type(state: State, key: SubjectKey, schema_kind: SchemaKind) -> Version | None:
+    """The newest active version that has another type, in a subject that takes one type only."""
+    subject = state.find_subject(key)
+    if subject is None or subject.comparison_scope is not ComparisonScope.ONE_TYPE or not schema_kind.type:
         return None
-    live = (row for row in reversed(subject.versions) if row.life is Life.LIVE)
-    return next((row for row in live if row.lane.type not in {"", lane.type}), None)
+    live = (row for row in reversed(subject.versions) if row.state is VersionState.ACTIVE)
+    return next((row for row in live if row.kind.type not in {"", schema_kind.type}), None)
 
 
 def _property(attachments: Attachments, name: str) -> str | None:
@@ -152,25 +184,25 @@ _DENIED = Finding(
 )
 
 
-def _type_changed(version: Version, lane: Lane) -> Finding:
+def _type_changed(version: Version, schema_kind: SchemaKind) -> Finding:
     return Finding(
         rule="TYPE_CHANGED",
         path="",
-        reader=lane.type,
-        writer=version.lane.type,
+        reader=schema_kind.type,
+        writer=version.kind.type,
         why="the subject takes schemas of one type only",
         fix="register it under a subject of its own, or under one that takes several types",
-        against=version.ordinal,
+        against=version.version_number,
     )
 
 
-def _format_changed(version: Version, document: Document) -> Finding:
+def _format_changed(version: Version, document: SchemaDocument) -> Finding:
     return Finding(
         rule="FORMAT_CHANGED",
         path="",
         reader=document.format,
-        writer=version.lane.format,
+        writer=version.kind.format,
         why="Incompatible because of different schema type",
         fix="register it under a subject of its own, or set the policy to NONE for this one",
-        against=version.ordinal,
+        against=version.version_number,
     )

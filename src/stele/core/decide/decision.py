@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from stele.core.commands import CONTINUING, Outcome, SubjectDefaults
-from stele.core.events import Bound, Event, Stamp, SubjectCreated
-from stele.core.model import Binding, Level, Mode, Subject, SubjectKey
-from stele.core.queries import latest, mode_for
+from stele.core.commands import CONTINUE_NUMBERING, Outcome, SubjectDefaults
+from stele.core.events import BindingAdded, Event, EventMetadata, SubjectCreated
+from stele.core.model import Binding, Mode, SettingsLevel, Subject, SubjectKey
+from stele.core.queries import latest_version, mode_for
 from stele.core.state import State
 from stele.errors import InvalidName, InvalidRequest, PreconditionFailed, ReadOnly
 
@@ -22,7 +22,7 @@ class Decision(NamedTuple):
     outcome: Outcome
 
 
-def writable(state: State, level: Level) -> Mode:
+def writable(state: State, level: SettingsLevel) -> Mode:
     """The mode in force at a level. Raises `ReadOnly` when it forbids writes."""
     mode = mode_for(state, level)
     if mode in _CLOSED_MODES:
@@ -30,10 +30,12 @@ def writable(state: State, level: Level) -> Mode:
     return mode
 
 
-def refused(level: Level, how: str) -> ReadOnly:
+def refused(level: SettingsLevel, how: str) -> ReadOnly:
     """The error of a write that the mode forbids."""
-    space, subject = level.space or "", level.subject or ""
-    return ReadOnly(f"Subject '{subject}' in space '{space}' is {how}", subject=subject, space=space, how=how)
+    namespace, subject = level.namespace or "", level.subject or ""
+    return ReadOnly(
+        f"Subject '{subject}' in namespace '{namespace}' is {how}", subject=subject, namespace=namespace, how=how
+    )
 
 
 def require_bindings(there: frozenset[Binding], seen: frozenset[Binding]) -> None:
@@ -43,9 +45,9 @@ def require_bindings(there: frozenset[Binding], seen: frozenset[Binding]) -> Non
 
 
 def require_latest(subject: Subject | None, number: int | None) -> None:
-    """Raises `PreconditionFailed` when the newest live version has not that number; 0: there is none, None: any."""
-    newest = latest(subject)
-    there = newest.ordinal if newest is not None else 0
+    """Raises `PreconditionFailed` when the newest active version has not that number; 0: there is none, None: any."""
+    newest = latest_version(subject)
+    there = newest.version_number if newest is not None else 0
     if number is not None and number != there:
         raise PreconditionFailed(f"the latest version is {there}, not {number}")
 
@@ -59,7 +61,7 @@ def bound(state: State, binding: Binding) -> tuple[Event, ...]:
         raise InvalidRequest(f"the binding of '{binding.resource}' is frozen")
     for part in (*binding.key, binding.resource_id):
         checked_name(part)
-    return (Bound(binding),)
+    return (BindingAdded(binding),)
 
 
 def merged_ext(
@@ -88,17 +90,19 @@ def checked_name(name: str) -> str:
     return name
 
 
-def creation(state: State, key: SubjectKey, stamp: Stamp, defaults: SubjectDefaults = CONTINUING) -> SubjectCreated:
+def creation(
+    state: State, key: SubjectKey, stamp: EventMetadata, defaults: SubjectDefaults = CONTINUE_NUMBERING
+) -> SubjectCreated:
     """The event that creates a subject's next incarnation, numbered after the ones before it."""
-    space = state.space(key.space)
+    namespace = state.find_namespace(key.namespace)
     return SubjectCreated(
-        key=SubjectKey(checked_name(key.space), checked_name(key.name)),
+        key=SubjectKey(checked_name(key.namespace), checked_name(key.name)),
         uid=stamp.uid,
         serial=state.serial + 1,
-        incarnation=(space.incarnations.get(key.name, 0) if space is not None else 0) + 1,
+        incarnation=(namespace.incarnations.get(key.name, 0) if namespace is not None else 0) + 1,
         numbering=defaults.numbering,
-        scope=defaults.scope,
+        comparison_scope=defaults.comparison_scope,
         default_policy=defaults.policy,
         format=defaults.format,
-        variety=defaults.variety,
+        custom_format=defaults.custom_format,
     )

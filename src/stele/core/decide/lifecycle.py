@@ -1,100 +1,113 @@
-"""Deletion in two steps (retire, then purge), and the closing of an incarnation."""
+"""Deletion in two steps (soft-delete, then purge), and the closing of an incarnation."""
 
 from __future__ import annotations
 
 from stele.core import queries
-from stele.core.commands import CloseSubjects, DeleteSubject, DeleteVersion, Done, Removal, Removed
+from stele.core.commands import DeletedVersions, DeleteMode, DeleteSubject, DeleteVersion, EmptyOutcome, EndIncarnations
 from stele.core.decide.decision import Decision, require_bindings, require_latest, writable
-from stele.core.events import Event, Stamp, SubjectClosed, Unbound, VersionsPurged, VersionsRetired
-from stele.core.model import Level, Life, Subject, SubjectKey, Version
+from stele.core.events import (
+    BindingRemoved,
+    Event,
+    EventMetadata,
+    IncarnationEnded,
+    VersionsPurged,
+    VersionsSoftDeleted,
+)
+from stele.core.model import SettingsLevel, Subject, SubjectKey, Version, VersionState
 from stele.core.state import State
-from stele.errors import AlreadyRetired, InUse, InvalidRequest, NotRetired, SpaceNotFound, SubjectNotFound
+from stele.errors import AlreadySoftDeleted, InUse, InvalidRequest, NamespaceNotFound, NotSoftDeleted, SubjectNotFound
 
 
-def delete_version(state: State, command: DeleteVersion, stamp: Stamp) -> Decision:
-    """Retire a live version, or purge a retired one."""
+def delete_version(state: State, command: DeleteVersion, stamp: EventMetadata) -> Decision:
+    """Soft-delete a active version, or purge a soft-deleted one."""
     key = command.key
-    lives = queries.VISIBLE if command.ordinal is None else queries.KEPT
-    version = queries.version(state, key, command.ordinal, lives)
-    if command.removal is Removal.CLOSE:
+    states = queries.ACTIVE_ONLY if command.version_number is None else queries.ACTIVE_OR_SOFT_DELETED
+    version = queries.get_version(state, key, command.version_number, states)
+    if command.mode is DeleteMode.END_INCARNATION:
         raise InvalidRequest("a single version can be retired or purged, not closed")
-    if command.removal is Removal.RETIRE and version.life is Life.RETIRED:
-        raise AlreadyRetired(key.name, version.ordinal)
-    if command.removal is Removal.PURGE and version.life is Life.LIVE:
-        raise NotRetired(key.name, version.ordinal)
-    writable(state, Level(*key))
-    if command.seen is not None:
-        require_bindings(queries.bindings_of(state, [key]), command.seen)
-    _require_unreferred(state, key, [version], command.removal, among_itself=True)
-    return _deleted(state, version.subject, (version.ordinal,), command.removal)
+    if command.mode is DeleteMode.SOFT and version.state is VersionState.SOFT_DELETED:
+        raise AlreadySoftDeleted(key.name, version.version_number)
+    if command.mode is DeleteMode.HARD and version.state is VersionState.ACTIVE:
+        raise NotSoftDeleted(key.name, version.version_number)
+    writable(state, SettingsLevel(*key))
+    if command.expected_bindings is not None:
+        require_bindings(queries.bindings_of(state, [key]), command.expected_bindings)
+    _require_unreferred(state, key, [version], command.mode, among_itself=True)
+    return _deleted(state, version.subject, (version.version_number,), command.mode)
 
 
-def delete_subject(state: State, command: DeleteSubject, stamp: Stamp) -> Decision:
-    """Retire all live versions, purge all retired ones, or close the incarnation."""
+def delete_subject(state: State, command: DeleteSubject, stamp: EventMetadata) -> Decision:
+    """Soft-delete all active versions, purge all soft-deleted ones, or close the incarnation."""
     key = command.key
-    subject = state.subject(key)
-    kept = queries.versions(subject, queries.KEPT)
-    if subject is None or (not kept and command.removal is not Removal.CLOSE):
+    subject = state.find_subject(key)
+    kept = queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED)
+    if subject is None or (not kept and command.mode is not DeleteMode.END_INCARNATION):
         raise SubjectNotFound(key.name)
-    live = queries.versions(subject)
-    if command.removal is Removal.RETIRE and not live:
-        raise AlreadyRetired(key.name)
-    if command.removal is Removal.PURGE and live:
-        raise NotRetired(key.name)
-    require_latest(subject, command.latest)
-    writable(state, Level(*key))
-    if command.seen is not None:
-        require_bindings(queries.bindings_of(state, [key]), command.seen)
-    going = live if command.removal is Removal.RETIRE else kept
-    _require_unreferred(state, key, going, command.removal, among_itself=False)
-    return _deleted(state, subject, tuple(row.ordinal for row in going), command.removal)
+    live = queries.list_versions(subject)
+    if command.mode is DeleteMode.SOFT and not live:
+        raise AlreadySoftDeleted(key.name)
+    if command.mode is DeleteMode.HARD and live:
+        raise NotSoftDeleted(key.name)
+    require_latest(subject, command.expected_latest)
+    writable(state, SettingsLevel(*key))
+    if command.expected_bindings is not None:
+        require_bindings(queries.bindings_of(state, [key]), command.expected_bindings)
+    going = live if command.mode is DeleteMode.SOFT else kept
+    _require_unreferred(state, key, going, command.mode, among_itself=False)
+    return _deleted(state, subject, tuple(row.version_number for row in going), command.mode)
 
 
-def close_subjects(state: State, command: CloseSubjects, stamp: Stamp) -> Decision:
-    """Close every subject of a space; what they refer to among themselves does not keep them."""
-    space = state.space(command.space)
-    if space is None or space.hidden:
-        raise SpaceNotFound(f"The space '{command.space}' does not exist.")
+def close_subjects(state: State, command: EndIncarnations, stamp: EventMetadata) -> Decision:
+    """Close every subject of a namespace; what they refer to among themselves does not keep them."""
+    namespace = state.find_namespace(command.namespace)
+    if namespace is None or namespace.hidden:
+        raise NamespaceNotFound(f"The space '{command.namespace}' does not exist.")
     events: list[Event] = []
-    for subject in space.subjects.values():
-        writable(state, Level(*subject.key))
-        for row in queries.versions(subject, queries.KEPT):
-            referrers = queries.referrers(state, subject.key, row.ordinal, queries.KEPT)
-            if any(referrer.subject.key.space != command.space for referrer in referrers):
-                raise InUse(subject.key.name, row.ordinal)
-        events += (SubjectClosed(subject.key), *_unbound(state, subject.key, None))
-    return Decision(tuple(events), Done())
+    for subject in namespace.subjects.values():
+        writable(state, SettingsLevel(*subject.key))
+        for row in queries.list_versions(subject, queries.ACTIVE_OR_SOFT_DELETED):
+            referrers = queries.list_referrers(state, subject.key, row.version_number, queries.ACTIVE_OR_SOFT_DELETED)
+            if any(referrer.subject.key.namespace != command.namespace for referrer in referrers):
+                raise InUse(subject.key.name, row.version_number)
+        events += (IncarnationEnded(subject.key), *_unbound(state, subject.key, None))
+    return Decision(tuple(events), EmptyOutcome())
 
 
-def _deleted(state: State, subject: Subject, ordinals: tuple[int, ...], removal: Removal) -> Decision:
+def _deleted(state: State, subject: Subject, version_numbers: tuple[int, ...], removal: DeleteMode) -> Decision:
     match removal:
-        case Removal.RETIRE:
-            events: tuple[Event, ...] = (VersionsRetired(subject.key, ordinals),)
-        case Removal.PURGE:
-            events = purged(state, subject, ordinals)
-        case Removal.CLOSE:
-            events = (SubjectClosed(subject.key), *_unbound(state, subject.key, None))
-    return Decision(events, Removed(ordinals))
+        case DeleteMode.SOFT:
+            events: tuple[Event, ...] = (VersionsSoftDeleted(subject.key, version_numbers),)
+        case DeleteMode.HARD:
+            events = purged(state, subject, version_numbers)
+        case DeleteMode.END_INCARNATION:
+            events = (IncarnationEnded(subject.key), *_unbound(state, subject.key, None))
+    return Decision(events, DeletedVersions(version_numbers))
 
 
-def purged(state: State, subject: Subject, ordinals: tuple[int, ...]) -> tuple[Event, ...]:
+def purged(state: State, subject: Subject, version_numbers: tuple[int, ...]) -> tuple[Event, ...]:
     """The events of purging versions: whatever was bound to what is gone is bound no more."""
-    all_gone = len(ordinals) == len(subject.versions)
-    return VersionsPurged(subject.key, ordinals), *_unbound(state, subject.key, None if all_gone else ordinals)
+    all_gone = len(version_numbers) == len(subject.versions)
+    return VersionsPurged(subject.key, version_numbers), *_unbound(
+        state, subject.key, None if all_gone else version_numbers
+    )
 
 
-def _unbound(state: State, key: SubjectKey, ordinals: tuple[int, ...] | None) -> tuple[Event, ...]:
+def _unbound(state: State, key: SubjectKey, version_numbers: tuple[int, ...] | None) -> tuple[Event, ...]:
     """Ends of the bindings to a subject, or only of those to these versions of it."""
-    ending = [row.key for row in queries.bindings_of(state, [key]) if ordinals is None or row.ordinal in ordinals]
-    return tuple(Unbound(name) for name in sorted(ending))
+    ending = [
+        row.key
+        for row in queries.bindings_of(state, [key])
+        if version_numbers is None or row.version_number in version_numbers
+    ]
+    return tuple(BindingRemoved(name) for name in sorted(ending))
 
 
 def _require_unreferred(
-    state: State, key: SubjectKey, rows: list[Version], removal: Removal, *, among_itself: bool
+    state: State, key: SubjectKey, rows: list[Version], removal: DeleteMode, *, among_itself: bool
 ) -> None:
-    """Retiring asks for live referrers, everything else for any; a whole subject may refer to itself."""
-    lives = queries.VISIBLE if removal is Removal.RETIRE else queries.KEPT
+    """Soft-deleting asks for active referrers, everything else for any; a whole subject may refer to itself."""
+    states = queries.ACTIVE_ONLY if removal is DeleteMode.SOFT else queries.ACTIVE_OR_SOFT_DELETED
     for row in rows:
-        for referrer in queries.referrers(state, key, row.ordinal, lives):
+        for referrer in queries.list_referrers(state, key, row.version_number, states):
             if among_itself or referrer.subject.key != key:
-                raise InUse(key.name, row.ordinal)
+                raise InUse(key.name, row.version_number)

@@ -11,31 +11,31 @@ import hashlib
 from msgspec.structs import replace
 
 from stele.core import queries
-from stele.core.chains import find_version, next_lane_version, uses_in
-from stele.core.commands import Check, Equality, Register, Registration
+from stele.core.commands import CompatibilityCheck, Equality, RegisterSchema, Registration
+from stele.core.compatibility_requests import Verdicts
 from stele.core.decide.compatibility import require_compatible
 from stele.core.decide.decision import Decision, bound, creation, merged_ext, refused, require_latest, writable
 from stele.core.digests import digest_key
-from stele.core.events import Event, Registered, SettingsChanged, Stamp, SubjectChanged
-from stele.core.governance import RuleSet
+from stele.core.events import Event, EventMetadata, SettingsChanged, SubjectChanged, VersionRegistered
+from stele.core.metadata import RuleSet
 from stele.core.model import (
     LATEST_TIME,
     MAX_INT32,
     Attachments,
-    Document,
-    GlobalId,
-    Level,
-    Life,
     Mode,
     Numbering,
+    SchemaDocument,
+    SchemaEntry,
     Settings,
+    SettingsLevel,
     Subject,
     SubjectKey,
     Version,
+    VersionState,
 )
 from stele.core.policy import Policy
-from stele.core.questions import Verdicts
-from stele.core.state import State, uid_of
+from stele.core.state import State, uid_from_bytes
+from stele.core.traversal import find_version, list_versions_in_subject, next_kind_version
 from stele.errors import (
     AlreadyExists,
     FormatMismatch,
@@ -48,15 +48,15 @@ from stele.errors import (
 )
 
 
-def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) -> Decision:
+def register(state: State, command: RegisterSchema, stamp: EventMetadata, verdicts: Verdicts) -> Decision:
     """Register a document, or find that it is registered already."""
     key = command.key
-    subject = state.subject(key)
+    subject = state.find_subject(key)
     importing = _importing(state, key)
     document, attachments = _completed(state, command, importing=importing)
     same = _find_same(state, command, document, attachments)
     if same is not None and importing:
-        same = _twin(subject, same, command.ordinal)
+        same = _twin(subject, same, command.version_number)
     if same is not None and _repeats(command, same, importing=importing):
         events = (*_demanded(state, command, subject), *_described(state, command, subject))
         return Decision(events, _told(key, same))
@@ -65,9 +65,11 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
     else:
         _require_writable(state, command, subject)
     _require_fitting(state, command, subject, document)
-    queries.closure(state, attachments.references, queries.KEPT if importing else queries.VISIBLE)
+    queries.resolve_references(
+        state, attachments.references, queries.ACTIVE_OR_SOFT_DELETED if importing else queries.ACTIVE_ONLY
+    )
     policy = command.policy if command.policy is not None else _policy(state, command, subject)
-    if not importing and command.check is Check.POLICY:
+    if not importing and command.check is CompatibilityCheck.POLICY:
         require_compatible(state, command, document, attachments, policy, verdicts)
     return _decision(state, command, stamp, document, attachments, policy)
 
@@ -75,7 +77,7 @@ def register(state: State, command: Register, stamp: Stamp, verdicts: Verdicts) 
 # --- what is registered ---------------------------------------------------------------------------------------------
 
 
-def _completed(state: State, command: Register, *, importing: bool) -> tuple[Document, Attachments]:
+def _completed(state: State, command: RegisterSchema, *, importing: bool) -> tuple[SchemaDocument, Attachments]:
     """The document, taken from the newest version when the command brings none, and its attachments filled in.
 
     What an import brings was completed where it comes from, so nothing is added to it.
@@ -85,20 +87,24 @@ def _completed(state: State, command: Register, *, importing: bool) -> tuple[Doc
     )
     document = command.document
     if document is None:
-        before = queries.latest(state.subject(command.key))
+        before = queries.latest_version(state.find_subject(command.key))
         if before is None:
             raise InvalidRequest("Empty schema")
-        text = state.text(before.content)
-        lane = before.lane
-        document = Document(text, before.content.sha, lane.format, lane.type, variety=lane.variety)
+        text = state.get_text(before.content)
+        schema_kind = before.kind
+        document = SchemaDocument(
+            text, before.content.sha, schema_kind.format, schema_kind.type, custom_format=schema_kind.custom_format
+        )
         own = Attachments(before.schema.attachments.references, own.metadata, own.rule_set)
-    attachments = own if importing else queries.filled(state, command.key, own)
+    attachments = own if importing else queries.inherit_attachments(state, command.key, own)
     if isinstance(attachments.rule_set, RuleSet):
         attachments.rule_set.validate()
     return document, attachments
 
 
-def _find_same(state: State, command: Register, document: Document, attachments: Attachments) -> Version | None:
+def _find_same(
+    state: State, command: RegisterSchema, document: SchemaDocument, attachments: Attachments
+) -> Version | None:
     if command.origin_uri is not None:
         return _named(state, command, document)
     equality, digest = command.equality, b""
@@ -108,132 +114,140 @@ def _find_same(state: State, command: Register, document: Document, attachments:
             equality = Equality.TEXT
         else:
             digest = digest_key(command.equality_digest, value)
-    return queries.find_same(
+    return queries.find_equal_version(
         state,
         command.key,
         document.sha,
         attachments,
         equality=equality,
         digest=digest,
-        lane=document.lane,
+        kind=document.kind,
         media_type=command.media_type,
     )
 
 
-def _named(state: State, command: Register, document: Document) -> Version | None:
+def _named(state: State, command: RegisterSchema, document: SchemaDocument) -> Version | None:
     """The version that has the origin URI of the command. Raises `AlreadyExists` for one that is something else."""
-    there = queries.by_origin(state, command.origin_uri or "")
+    there = queries.find_version_by_origin(state, command.origin_uri or "")
     if there is None:
         return None
-    kind = there.extra.media_type if there.extra is not None else ""
-    found = (there.subject.key, there.content.sha, there.lane.format, there.lane.variety, kind)
-    if found != (command.key, document.sha, document.format, document.variety, command.media_type):
+    kind = there.attributes.media_type if there.attributes is not None else ""
+    found = (there.subject.key, there.content.sha, there.kind.format, there.kind.custom_format, kind)
+    if found != (command.key, document.sha, document.format, document.custom_format, command.media_type):
         raise AlreadyExists(f"'{command.origin_uri}' is the name of another version")
     return there
 
 
 def _told(key: SubjectKey, version: Version) -> Registration:
-    return Registration(key, version.ordinal, version.schema.gid, version.uid, created=False)
+    return Registration(key, version.version_number, version.schema.schema_id, version.uid, created=False)
 
 
 # --- importing ------------------------------------------------------------------------------------------------------
 
 
 def _importing(state: State, key: SubjectKey) -> bool:
-    return queries.mode_for(state, Level(*key)) is Mode.IMPORT
+    return queries.mode_for(state, SettingsLevel(*key)) is Mode.IMPORT
 
 
-def _repeats(command: Register, same: Version, *, importing: bool) -> bool:
+def _repeats(command: RegisterSchema, same: Version, *, importing: bool) -> bool:
     """Whether a command brings nothing new: the same schema and id, in an import the same number too."""
-    if command.gid not in (None, same.schema.gid):
+    if command.schema_id not in (None, same.schema.schema_id):
         return False
-    return not importing or command.ordinal in (None, same.ordinal)
+    return not importing or command.version_number in (None, same.version_number)
 
 
-def _twin(subject: Subject | None, same: Version, ordinal: int | None) -> Version:
+def _twin(subject: Subject | None, same: Version, version_number: int | None) -> Version:
     """The version of that number where it has the same schema, too: an import may have brought one several times."""
-    there = find_version(subject, ordinal) if subject is not None and ordinal else None
-    return there if there is not None and there.schema is same.schema and there.life is Life.LIVE else same
+    there = find_version(subject, version_number) if subject is not None and version_number else None
+    return there if there is not None and there.schema is same.schema and there.state is VersionState.ACTIVE else same
 
 
-def _require_importable(state: State, command: Register, document: Document, attachments: Attachments) -> None:
-    level = Level(*command.key)
-    if command.gid is None:
+def _require_importable(
+    state: State, command: RegisterSchema, document: SchemaDocument, attachments: Attachments
+) -> None:
+    level = SettingsLevel(*command.key)
+    if command.schema_id is None:
         raise refused(level, "not in read-write mode")
-    if not 0 < command.gid <= MAX_INT32:
-        raise InvalidRequest(f"id {command.gid} is not between 1 and {MAX_INT32}")
+    if not 0 < command.schema_id <= MAX_INT32:
+        raise InvalidRequest(f"id {command.schema_id} is not between 1 and {MAX_INT32}")
     if command.at is not None and not 0 <= command.at < LATEST_TIME:
         raise InvalidRequest(f"{command.at} is no time in milliseconds since 1970")
-    space = state.space(command.key.space)
-    holder = None if space is None else space.gids.get(command.gid)
+    namespace = state.find_namespace(command.key.namespace)
+    holder = None if namespace is None else namespace.schema_entries.get(command.schema_id)
     if holder is not None and (holder.content.sha != document.sha or holder.attachments != attachments):
-        raise IdTaken(command.gid, command.key.space)
-    subject = state.subject(command.key)
-    taken = find_version(subject, command.ordinal) if subject is not None and command.ordinal else None
-    if taken is not None and queries.referrers(state, command.key, taken.ordinal, queries.KEPT):
-        raise InUse(command.key.name, taken.ordinal)
+        raise IdTaken(command.schema_id, command.key.namespace)
+    subject = state.find_subject(command.key)
+    taken = find_version(subject, command.version_number) if subject is not None and command.version_number else None
+    if taken is not None and queries.list_referrers(
+        state, command.key, taken.version_number, queries.ACTIVE_OR_SOFT_DELETED
+    ):
+        raise InUse(command.key.name, taken.version_number)
 
 
 # --- gates ----------------------------------------------------------------------------------------------------------
 
 
-def _require_writable(state: State, command: Register, subject: Subject | None) -> None:
-    level = Level(*command.key)
+def _require_writable(state: State, command: RegisterSchema, subject: Subject | None) -> None:
+    level = SettingsLevel(*command.key)
     writable(state, level)
-    if command.gid is not None or command.at is not None:
+    if command.schema_id is not None or command.at is not None:
         raise refused(level, "not in import mode")
-    expected = (subject.ordinal_high if subject is not None else 0) + 1
-    if command.ordinal not in (None, expected):
+    expected = (subject.highest_version_number if subject is not None else 0) + 1
+    if command.version_number not in (None, expected):
         raise InvalidRequest(
-            f"Version is not one more than previous version: expected {expected}, got {command.ordinal}"
+            f"Version is not one more than previous version: expected {expected}, got {command.version_number}"
         )
     if expected > MAX_INT32:
         raise TooLarge(f"subject '{command.key.name}' has no version number left")
 
 
-def _require_fitting(state: State, command: Register, subject: Subject | None, document: Document) -> None:
-    if command.ordinal is not None and not 0 < command.ordinal <= MAX_INT32:
-        raise InvalidVersion(str(command.ordinal))
+def _require_fitting(state: State, command: RegisterSchema, subject: Subject | None, document: SchemaDocument) -> None:
+    if command.version_number is not None and not 0 < command.version_number <= MAX_INT32:
+        raise InvalidVersion(str(command.version_number))
     if subject is None and not command.defaults.create:
         raise SubjectNotFound(command.key.name)
-    require_latest(subject, command.latest)
-    space = state.space(command.key.space)
+    require_latest(subject, command.expected_latest)
+    namespace = state.find_namespace(command.key.namespace)
     own = subject if subject is not None else command.defaults
-    for gate, variety in ((own.format, own.variety), (space.format if space else "", "")):
-        if (gate and gate != document.format) or (variety and variety != document.variety):
-            there = document.variety or document.format
-            raise FormatMismatch(f"'{command.key.name}' takes {variety or gate} schemas, not {there}")
+    for gate, custom_format in ((own.format, own.custom_format), (namespace.format if namespace else "", "")):
+        if (gate and gate != document.format) or (custom_format and custom_format != document.custom_format):
+            there = document.custom_format or document.format
+            raise FormatMismatch(f"'{command.key.name}' takes {custom_format or gate} schemas, not {there}")
 
 
-def _policy(state: State, command: Register, subject: Subject | None) -> Policy:
+def _policy(state: State, command: RegisterSchema, subject: Subject | None) -> Policy:
     """The policy in force; for a subject about to be created, its dialect's default stands below its own settings."""
-    own = state.settings_at(Level(*command.key))
+    own = state.settings_at(SettingsLevel(*command.key))
     if subject is None and command.defaults.policy is not None and (own is None or own.policy is None):
         return command.defaults.policy
     return queries.policy_for(state, command.key)
 
 
-def _demanded(state: State, command: Register, subject: Subject | None) -> tuple[Event, ...]:
+def _demanded(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
     """The policy a command brings made the subject's own, where another one is in force. Raises `ReadOnly`."""
     if command.policy is None or command.policy == _policy(state, command, subject):
         return ()
-    level = Level(*command.key)
+    level = SettingsLevel(*command.key)
     writable(state, level)
     before = state.settings_at(level) or Settings()
     return (SettingsChanged(level, replace(before, policy=command.policy)),)
 
 
-def _described(state: State, command: Register, subject: Subject | None) -> tuple[Event, ...]:
+def _described(state: State, command: RegisterSchema, subject: Subject | None) -> tuple[Event, ...]:
     """What a command says about its subject, where something else is said there. Raises `ReadOnly`."""
-    if command.about is None:
+    if command.subject_update is None:
         return ()
-    before = (subject.description, subject.labels, subject.ext, subject.default_version) if subject else ("",)
+    before = (subject.description, subject.labels, subject.dialect_data, subject.default_version) if subject else ("",)
     event = SubjectChanged(command.key, *before)
-    description = event.description if command.about.description is None else command.about.description
-    after = replace(event, description=description, ext=merged_ext(event.ext, command.about.ext))
+    description = (
+        event.description if command.subject_update.description is None else command.subject_update.description
+    )
+    after = replace(
+        event, description=description, dialect_data=merged_ext(event.dialect_data, command.subject_update.dialect_data)
+    )
     if after == event:
         return ()
-    writable(state, Level(*command.key))
+    writable(state, SettingsLevel(*command.key))
     return (after,)
 
 
@@ -241,82 +255,90 @@ def _described(state: State, command: Register, subject: Subject | None) -> tupl
 
 
 def _decision(
-    state: State, command: Register, stamp: Stamp, document: Document, attachments: Attachments, policy: Policy
+    state: State,
+    command: RegisterSchema,
+    stamp: EventMetadata,
+    document: SchemaDocument,
+    attachments: Attachments,
+    policy: Policy,
 ) -> Decision:
-    subject = state.subject(command.key)
+    subject = state.find_subject(command.key)
     events: list[Event] = []
     if subject is None:
         events.append(creation(state, command.key, stamp, command.defaults))
     events.extend(_demanded(state, command, subject))
     events.extend(_described(state, command, subject))
-    space = state.space(command.key.space)
-    if command.gid is not None:
-        known = None if space is None else space.gids.get(command.gid)
+    namespace = state.find_namespace(command.key.namespace)
+    if command.schema_id is not None:
+        known = None if namespace is None else namespace.schema_entries.get(command.schema_id)
     else:
-        known = queries.known_id(state, command.key.space, document.sha, document.format, attachments)
-    stored = queries.content_of(state, document.sha, document.format) is not None
-    gid = command.gid or (known.gid if known is not None else _next_gid(state, command.key.space))
-    ordinal = command.ordinal or (subject.ordinal_high if subject is not None else 0) + 1
-    registered = Registered(
+        known = queries.find_schema_id(state, command.key.namespace, document.sha, document.format, attachments)
+    stored = queries.find_content(state, document.sha, document.format) is not None
+    schema_id = command.schema_id or (known.schema_id if known is not None else _next_gid(state, command.key.namespace))
+    version_number = command.version_number or (subject.highest_version_number if subject is not None else 0) + 1
+    registered = VersionRegistered(
         key=command.key,
         uid=stamp.uid,
-        ordinal=ordinal,
-        lane_version=next_lane_version(subject, document.lane, ordinal),
-        gid=gid,
+        version_number=version_number,
+        kind_version=next_kind_version(subject, document.kind, version_number),
+        schema_id=schema_id,
         sha=document.sha,
         format=document.format,
         type=document.type,
-        variety=document.variety,
+        custom_format=document.custom_format,
         text=None if stored else document.text,
         digests={} if stored else dict(document.digests),
         references=attachments.references,
         metadata=attachments.metadata,
         rule_set=attachments.rule_set,
         policy=policy,
-        replaces=_replaced(state, command, known, ordinal),
+        replaces=_replaced(state, command, known, version_number),
         description=command.description,
         labels=command.labels,
         media_type=command.media_type,
         origin_uri=command.origin_uri,
         ancestor=command.ancestor,
-        ext=command.ext,
+        dialect_data=command.dialect_data,
         at=command.at,
     )
-    outcome = Registration(command.key, ordinal, gid, uid_of(stamp.uid), created=True)
-    mine = (replace(binding, subject=command.key, ordinal=ordinal) for binding in command.bindings)
+    outcome = Registration(command.key, version_number, schema_id, uid_from_bytes(stamp.uid), created=True)
+    mine = (replace(binding, subject=command.key, version_number=version_number) for binding in command.bindings)
     return Decision((*events, registered, *(event for row in mine for event in bound(state, row))), outcome)
 
 
 def _next_gid(state: State, space_name: str) -> int:
-    space = state.space(space_name)
-    gid = (space.gid_high if space is not None else 0) + 1
-    if gid > MAX_INT32:
-        raise TooLarge(f"space '{space_name}' has no schema id left")
-    return gid
+    namespace = state.find_namespace(space_name)
+    schema_id = (namespace.highest_schema_id if namespace is not None else 0) + 1
+    if schema_id > MAX_INT32:
+        raise TooLarge(f"namespace '{space_name}' has no schema id left")
+    return schema_id
 
 
-def _replaced(state: State, command: Register, known: GlobalId | None, ordinal: int) -> tuple[int, ...]:
-    """What a registration takes the place of: the version of its number, which only an import meets, and earlier
-    retired versions of the same schema unless something refers to them or data may have been written with them: their
-    numbers are kept or they have encodings. An import says itself what is retired."""
-    subject = state.subject(command.key)
-    own = (ordinal,) if subject is not None and find_version(subject, ordinal) is not None else ()
+def _replaced(state: State, command: RegisterSchema, known: SchemaEntry | None, version_number: int) -> tuple[int, ...]:
+    """Return the numbers of the versions that a registration replaces.
+
+    These are the version that has its number, which only an import meets, and earlier soft-deleted versions of the same
+    schema. A soft-deleted version stays if something refers to it, if the subject never reuses numbers, or if it has an
+    encoding id: data may have been written with it. An import says itself what is soft-deleted.
+    """
+    subject = state.find_subject(command.key)
+    own = (version_number,) if subject is not None and find_version(subject, version_number) is not None else ()
     if known is None or command.equality is Equality.NEVER or _importing(state, command.key):
         return own
     if subject is None or subject.numbering is Numbering.NEVER_REUSE:
         return own
     encoded = {uid for uid, _ in subject.encodings or ()}
     retired = (
-        row.ordinal
-        for row in uses_in(subject, known)
-        if row.life is Life.RETIRED
-        and row.ordinal < ordinal
+        row.version_number
+        for row in list_versions_in_subject(subject, known)
+        if row.state is VersionState.SOFT_DELETED
+        and row.version_number < version_number
         and row.uid not in encoded
-        and not queries.referrers(state, command.key, row.ordinal, queries.KEPT)
+        and not queries.list_referrers(state, command.key, row.version_number, queries.ACTIVE_OR_SOFT_DELETED)
     )
     return (*retired, *own)
 
 
-def document_of(text: bytes, format_name: str, type_name: str = "") -> Document:
+def document_of(text: bytes, format_name: str, type_name: str = "") -> SchemaDocument:
     """A document whose only digest is its SHA-256."""
-    return Document(text, hashlib.sha256(text).digest(), format_name, type_name)
+    return SchemaDocument(text, hashlib.sha256(text).digest(), format_name, type_name)

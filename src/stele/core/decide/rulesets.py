@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from stele.core import queries
-from stele.core.commands import AdoptRulesets, Done
+from stele.core.commands import AdoptRulesets, EmptyOutcome
 from stele.core.decide.decision import Decision, checked_name, writable
-from stele.core.events import RulesetAdopted, Stamp
-from stele.core.model import MAX_INT32, REGISTRY
-from stele.core.rulesets import FIRST, split
+from stele.core.events import EventMetadata, RulesetAdopted
+from stele.core.model import MAX_INT32, REGISTRY_LEVEL
+from stele.core.rulesets import FIRST, split_ruleset
 from stele.core.state import State
 from stele.errors import InvalidName, UnknownRuleset
 
 
-def adopt(state: State, command: AdoptRulesets, stamp: Stamp) -> Decision:
+def adopt(state: State, command: AdoptRulesets, stamp: EventMetadata) -> Decision:
     """Take versions over, older ones too: going back is as deliberate. What is in force already is left out.
 
     Whether a version is installed is not asked here; who asks for one does. Raises `InvalidName`, `UnknownRuleset` for
     what can be no name or version, `ReadOnly`.
     """
     if command.first and state.seq > 0:
-        return Decision((), Done())
+        return Decision((), EmptyOutcome())
     events = []
     for format_name, name, version in command.versions:
         if not checked_name(format_name) or not checked_name(name):
             raise InvalidName("", "names no format or ruleset")
-        if split(name)[1] is not None or not FIRST <= version <= MAX_INT32:
+        if split_ruleset(name)[1] is not None or not FIRST <= version <= MAX_INT32:
             raise UnknownRuleset(f"{name!r} and {version} are no bare name and version of a ruleset")
         if queries.ruleset_version(state, format_name, name) != version:
             events.append(RulesetAdopted(format_name, name, version))
     if events:
-        writable(state, REGISTRY)
-    return Decision(tuple(events), Done())
+        writable(state, REGISTRY_LEVEL)
+    return Decision(tuple(events), EmptyOutcome())

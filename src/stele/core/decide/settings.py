@@ -8,20 +8,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from stele.core import queries
-from stele.core.commands import Changed, ChangeSettings, ClearMode, ClearSettings, ModeSet, SetMode
+from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.decide.decision import Decision, checked_name, merged_ext, writable
 from stele.core.decide.lifecycle import purged
-from stele.core.events import Event, ModeChanged, SettingsChanged, Stamp
-from stele.core.governance import RuleSet
-from stele.core.model import DEFAULT_SPACE, Level, Mode, Settings, Space, Subject, SubjectKey
+from stele.core.events import Event, EventMetadata, ModeChanged, SettingsChanged
+from stele.core.metadata import RuleSet
+from stele.core.model import DEFAULT_NAMESPACE, Mode, Namespace, Settings, SettingsLevel, Subject, SubjectKey
 from stele.core.policy import BACKWARD, Policy
-from stele.core.queries import KEPT
-from stele.core.rulesets import split
+from stele.core.queries import ACTIVE_OR_SOFT_DELETED
+from stele.core.rulesets import split_ruleset
 from stele.core.state import OWN, State
 from stele.errors import InUse, ModeChangeRefused, PreconditionFailed, SettingNotFound
 
 
-def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Decision:
+def change_settings(state: State, command: ChangeSettings, stamp: EventMetadata) -> Decision:
     """Merge the changes into what the level has. Raises `UnknownRuleset` for what can be no name of one."""
     level = _checked(command.level)
     writable(state, level)
@@ -32,22 +32,22 @@ def change_settings(state: State, command: ChangeSettings, stamp: Stamp) -> Deci
     for rule_set in (after.default_rule_set, after.override_rule_set):
         if isinstance(rule_set, RuleSet):
             rule_set.validate()
-    split(after.ruleset or "")
+    split_ruleset(after.ruleset or "")
     there = state.settings_at(level) is not None
     if command.prune and after == Settings():
-        return Decision((SettingsChanged(level, None),) if there else (), Changed(None))
+        return Decision((SettingsChanged(level, None),) if there else (), SettingsOutcome(None))
     if after == before and there:
-        return Decision((), Changed(after))
-    return Decision((SettingsChanged(level, after),), Changed(after))
+        return Decision((), SettingsOutcome(after))
+    return Decision((SettingsChanged(level, after),), SettingsOutcome(after))
 
 
-def _policy_at(state: State, level: Level) -> Policy:
-    if level.space is not None and level.subject is not None:
-        return queries.policy_for(state, SubjectKey(level.space, level.subject))
+def _policy_at(state: State, level: SettingsLevel) -> Policy:
+    if level.namespace is not None and level.subject is not None:
+        return queries.policy_for(state, SubjectKey(level.namespace, level.subject))
     return queries.settings_for(state, level).policy or BACKWARD
 
 
-def clear_settings(state: State, command: ClearSettings, stamp: Stamp) -> Decision:
+def clear_settings(state: State, command: ClearSettings, stamp: EventMetadata) -> Decision:
     """Remove the level's settings; the outcome is what they were. A subject without any: `SettingNotFound`."""
     level = _checked(command.level)
     before = state.settings_at(level)
@@ -55,23 +55,23 @@ def clear_settings(state: State, command: ClearSettings, stamp: Stamp) -> Decisi
         raise SettingNotFound(level.subject, "compatibility")
     writable(state, level)
     events = () if before is None else (SettingsChanged(level, None),)
-    return Decision(events, Changed(before))
+    return Decision(events, SettingsOutcome(before))
 
 
-def set_mode(state: State, command: SetMode, stamp: Stamp) -> Decision:
+def set_mode(state: State, command: SetMode, stamp: EventMetadata) -> Decision:
     """Set or remove the level's mode. Entering IMPORT needs an empty scope, or force; soft-deleted left-overs go."""
     level = _checked(command.level)
-    if command.mode is Mode.FORWARD and level.space is not None:
+    if command.mode is Mode.FORWARD and level.namespace is not None:
         raise ModeChangeRefused("FORWARD is a mode of the whole registry")
     events: list[Event] = []
     if command.mode is Mode.IMPORT and queries.mode_for(state, level) is not Mode.IMPORT and not command.force:
         events.extend(_emptied(state, level))
     if state.mode_at(level) is not command.mode:
         events.append(ModeChanged(level, command.mode))
-    return Decision(tuple(events), ModeSet(command.mode))
+    return Decision(tuple(events), ModeOutcome(command.mode))
 
 
-def clear_mode(state: State, command: ClearMode, stamp: Stamp) -> Decision:
+def clear_mode(state: State, command: ClearMode, stamp: EventMetadata) -> Decision:
     """Remove the level's mode, with recursive those of the subjects below too; the outcome is what it was."""
     level = _checked(command.level)
     before = state.mode_at(level)
@@ -79,51 +79,54 @@ def clear_mode(state: State, command: ClearMode, stamp: Stamp) -> Decision:
         raise SettingNotFound(level.subject, "mode")
     events = [ModeChanged(level, None)] if before is not None else []
     if command.recursive and level.subject is None:
-        for space in _spaces(state, level):
-            events.extend(ModeChanged(Level(space.name, name), None) for name in space.modes if name != OWN)
-            if level.space is None and OWN in space.modes:
-                events.append(ModeChanged(Level(space.name), None))
-    return Decision(tuple(events), ModeSet(before))
+        for namespace in _spaces(state, level):
+            events.extend(
+                ModeChanged(SettingsLevel(namespace.name, name), None) for name in namespace.modes if name != OWN
+            )
+            if level.namespace is None and OWN in namespace.modes:
+                events.append(ModeChanged(SettingsLevel(namespace.name), None))
+    return Decision(tuple(events), ModeOutcome(before))
 
 
 def _merged(before: Settings, changes: Mapping[str, Any]) -> Mapping[str, Any]:
     """The changes, with what a dialect keeps in `ext` merged member by member: None removes one."""
-    if not changes.get("ext"):
+    if not changes.get("dialect_data"):
         return changes
-    return {**changes, "ext": merged_ext(before.ext, changes["ext"])}
+    return {**changes, "dialect_data": merged_ext(before.dialect_data, changes["dialect_data"])}
 
 
-def _checked(level: Level) -> Level:
+def _checked(level: SettingsLevel) -> SettingsLevel:
     for name in level:
         if name is not None:
             checked_name(name)
     return level
 
 
-def _spaces(state: State, level: Level) -> list[Space]:
-    if level.space is None:
-        return list(state.spaces.values())
-    space = state.space(level.space)
-    return [] if space is None else [space]
+def _spaces(state: State, level: SettingsLevel) -> list[Namespace]:
+    if level.namespace is None:
+        return list(state.namespaces.values())
+    namespace = state.find_namespace(level.namespace)
+    return [] if namespace is None else [namespace]
 
 
-def _subjects(state: State, level: Level) -> list[Subject]:
+def _subjects(state: State, level: SettingsLevel) -> list[Subject]:
     if level.subject is None:
-        return [subject for space in _spaces(state, level) for subject in space.subjects.values()]
-    subject = state.subject(SubjectKey(level.space or DEFAULT_SPACE, level.subject))
+        return [subject for namespace in _spaces(state, level) for subject in namespace.subjects.values()]
+    subject = state.find_subject(SubjectKey(level.namespace or DEFAULT_NAMESPACE, level.subject))
     return [] if subject is None else [subject]
 
 
-def _emptied(state: State, level: Level) -> Iterator[Event]:
-    """Purges of everything below the level, which must all be retired and not referred to from elsewhere."""
+def _emptied(state: State, level: SettingsLevel) -> Iterator[Event]:
+    """Purges of everything below the level, which must all be soft-deleted and not referred to from elsewhere."""
     subjects = [subject for subject in _subjects(state, level) if subject.versions]
-    if any(queries.latest(subject) is not None for subject in subjects):
+    if any(queries.latest_version(subject) is not None for subject in subjects):
         raise ModeChangeRefused("Cannot import since found existing subjects")
     going = {subject.key for subject in subjects}
     for subject in subjects:
         for row in subject.versions:
             if any(
-                other.subject.key not in going for other in queries.referrers(state, subject.key, row.ordinal, KEPT)
+                other.subject.key not in going
+                for other in queries.list_referrers(state, subject.key, row.version_number, ACTIVE_OR_SOFT_DELETED)
             ):
-                raise InUse(subject.key.name, row.ordinal)
-        yield from purged(state, subject, tuple(row.ordinal for row in subject.versions))
+                raise InUse(subject.key.name, row.version_number)
+        yield from purged(state, subject, tuple(row.version_number for row in subject.versions))

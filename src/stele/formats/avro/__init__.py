@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
-from stele.formats.abilities import Node, Place
+from stele.core.ports import Field, TextForm
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
@@ -21,6 +20,7 @@ from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
 from stele.formats.avro import to_model as _to_model
 from stele.formats.avro.model import AvroSchema
+from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 
@@ -68,7 +68,7 @@ class AvroFormat:
         """
         return _parse.parse(text, references, strict=strict)
 
-    def canonical(self, parsed: AvroSchema, form: Form) -> bytes:
+    def canonical(self, parsed: AvroSchema, form: TextForm) -> bytes:
         """PRINTED as Java prints it, NORMALIZED, or Parsing Canonical Form; see `stele.formats.avro.canonical`."""
         return _canonical.canonical(parsed, form)
 
@@ -78,7 +78,7 @@ class AvroFormat:
 
     def fingerprints(self, parsed: AvroSchema) -> Mapping[str, bytes]:
         """rabin (8 bytes, big-endian; single-object encoding wants them reversed), md5 and sha256."""
-        return _fingerprint.fingerprints(_canonical.canonical(parsed, Form.CANONICAL))
+        return _fingerprint.fingerprints(_canonical.canonical(parsed, TextForm.CANONICAL))
 
     def check(self, reader: AvroSchema, writer: AvroSchema, ruleset: str = "") -> list[Finding]:
         """Why data of writer cannot be read with reader; see `stele.formats.avro.compat`. Raises `UnknownRuleset`."""
@@ -88,11 +88,11 @@ class AvroFormat:
         """All fields, depth first (10 000 at most)."""
         return _fields.fields(parsed)
 
-    def outline(self, parsed: AvroSchema) -> list[Node]:
+    def outline(self, parsed: AvroSchema) -> list[OutlineNode]:
         """Named types with their fields and symbols; see `stele.formats.avro.outline`."""
         return _outline.outline(parsed)
 
-    def locator(self, parsed: AvroSchema) -> Callable[[str], Place | None]:
+    def locator(self, parsed: AvroSchema) -> Callable[[str], OutlineLocation | None]:
         """Where in the outline a finding's path leads."""
         return _outline.locator(parsed)
 

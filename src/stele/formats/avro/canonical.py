@@ -5,6 +5,8 @@ PRINTED     what Java's `Schema.toString` gives: fixed attribute order, unknown 
 NORMALIZED  full names, attributes sorted, references by name; docs, defaults, aliases and logical types kept. Laid
             out as Confluent's `normalize` does, except that a sort order is written only when it is not the default.
 CANONICAL   Parsing Canonical Form of the specification, references inlined, so that a fingerprint says it all.
+
+Source: docs/protocols/avro.md#canonical-forms.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats.avro.javajson import dumps
 from stele.formats.avro.model import (
@@ -36,14 +38,14 @@ MAX_INLINED: Final = 200
 """Types inside types once references are inlined: documents may each stay flat and still nest deeply together."""
 
 
-def canonical(schema: AvroSchema, form: Form) -> bytes:
+def canonical(schema: AvroSchema, form: TextForm) -> bytes:
     """The schema in one of its stable texts, UTF-8. Raises `MalformedSchema` when references nest too deeply."""
     match form:
-        case Form.PRINTED:
+        case TextForm.PRINTED:
             return _print(_Printed(schema.referenced), schema)
-        case Form.NORMALIZED:
+        case TextForm.NORMALIZED:
             return _print(_Normalized(schema.referenced), schema)
-        case Form.CANONICAL:
+        case TextForm.CANONICAL:
             return _print(_Canonical({}), schema)
 
 

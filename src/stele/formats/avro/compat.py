@@ -11,6 +11,8 @@ schemas made to explode end with a finding of level UNKNOWN, which refuses, inst
 
 Ruleset `avro-ruby` differs in two points: decimals of equal precision and scale resolve whatever holds them, and
 inside unions full names must match.
+
+Source: docs/protocols/avro.md#compatibility-rules.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.formats.avro.explain import explain
 from stele.formats.avro.logical import consequence
 from stele.formats.avro.model import (
@@ -87,7 +89,7 @@ def check(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list
     except (_TooMuch, RecursionError):  # the second only where the caller's own stack is deep already
         why = "The two schemas are nested, or refer to each other, in too many ways to be compared in bounded time."
         fix = "Split the schema, or make its recursion simpler."
-        return [Finding("TOO_COMPLEX", "/", short(reader.root), short(writer.root), why, fix, level=Level.UNKNOWN)]
+        return [Finding("TOO_COMPLEX", "/", short(reader.root), short(writer.root), why, fix, level=Severity.UNKNOWN)]
     if verdict.issues is None and not checker.ambiguous:
         return []
     return [explain(*issue) for issue in _flat([verdict.issues, checker.ambiguous])]

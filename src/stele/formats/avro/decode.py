@@ -1,4 +1,4 @@
-"""Bytes into Python values, resolved to a reader's schema (Avro 1.12, "Binary Encoding" and "Schema Resolution").
+"""Bytes into Python values, resolved to a reader's schema (docs/protocols/avro.md#binary-encoding).
 
 A schema becomes a tree of small functions `(data, position) -> (value, position)`, built once per codec. They accept
 what the specification allows and nothing else: no over-long integers, no index outside an enum or union, no length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "TYPE_MISMATCH": (
@@ -56,7 +56,7 @@ def explain(rule: str, path: str, reader: str, writer: str, extra: str = "") -> 
     if rule == "MISSING_UNION_BRANCH" and extra:
         why = f"{why} The nearest one fails with {extra}."
         fix = "Mend that branch so that it reads what was written before."
-    level = Level.WARNING if rule in _WARNINGS else Level.ERROR
+    level = Severity.WARNING if rule in _WARNINGS else Severity.ERROR
     # The missing symbols are what the writer has and the reader lacks, so they stand in the writer's column.
     shown = extra if rule == "MISSING_ENUM_SYMBOLS" else writer
     return Finding(rule, path, reader, shown, why, fix, level=level)

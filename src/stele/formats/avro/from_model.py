@@ -31,56 +31,56 @@ from stele.formats.conversion.model import (
     Decimal,
     Duration,
     Enumeration,
-    Field,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
 
 MAX_NODES: Final = 100_000
 """Types, fields and branches in one document."""
 
 _SCALARS: Final = {
-    Kind.ANY: "string",
-    Kind.NULL: "null",
-    Kind.BOOLEAN: "boolean",
-    Kind.INT8: "int",
-    Kind.INT16: "int",
-    Kind.INT32: "int",
-    Kind.UINT8: "int",
-    Kind.UINT16: "int",
-    Kind.INT64: "long",
-    Kind.UINT32: "long",
-    Kind.INTEGER: "long",
-    Kind.FLOAT32: "float",
-    Kind.FLOAT64: "double",
-    Kind.NUMBER: "double",
-    Kind.STRING: "string",
-    Kind.BYTES: "bytes",
+    ScalarKind.ANY: "string",
+    ScalarKind.NULL: "null",
+    ScalarKind.BOOLEAN: "boolean",
+    ScalarKind.INT8: "int",
+    ScalarKind.INT16: "int",
+    ScalarKind.INT32: "int",
+    ScalarKind.UINT8: "int",
+    ScalarKind.UINT16: "int",
+    ScalarKind.INT64: "long",
+    ScalarKind.UINT32: "long",
+    ScalarKind.INTEGER: "long",
+    ScalarKind.FLOAT32: "float",
+    ScalarKind.FLOAT64: "double",
+    ScalarKind.NUMBER: "double",
+    ScalarKind.STRING: "string",
+    ScalarKind.BYTES: "bytes",
 }
-_LOGICAL: Final = {Kind.UUID: ("string", "uuid"), Kind.DATE: ("int", "date")}
+_LOGICAL: Final = {ScalarKind.UUID: ("string", "uuid"), ScalarKind.DATE: ("int", "date")}
 _NOTES: Final = {
-    Kind.ANY: ("ANY", "A value of any type is written as a string that holds its JSON text.", True),
-    Kind.INTEGER: ("RANGE", "Whole numbers beyond 64 bits have no place in a long.", True),
-    Kind.NUMBER: ("PRECISION", "Numbers beyond the range or precision of a double are changed.", True),
-    Kind.UINT64: ("UNSIGNED", "The number is stored as a decimal without places.", True),
+    ScalarKind.ANY: ("ANY", "A value of any type is written as a string that holds its JSON text.", True),
+    ScalarKind.INTEGER: ("RANGE", "Whole numbers beyond 64 bits have no place in a long.", True),
+    ScalarKind.NUMBER: ("PRECISION", "Numbers beyond the range or precision of a double are changed.", True),
+    ScalarKind.UINT64: ("UNSIGNED", "The number is stored as a decimal without places.", True),
     **{
         kind: ("WIDTH", f"Avro has no {kind.value}: a wider integer takes its values, and others.", False)
-        for kind in (Kind.INT8, Kind.INT16, Kind.UINT8, Kind.UINT16, Kind.UINT32)
+        for kind in (ScalarKind.INT8, ScalarKind.INT16, ScalarKind.UINT8, ScalarKind.UINT16, ScalarKind.UINT32)
     },
 }
-_UNITS: Final = {Unit.SECOND: "millis", Unit.MILLI: "millis", Unit.MICRO: "micros", Unit.NANO: "nanos"}
+_UNITS: Final = {TimeUnit.SECOND: "millis", TimeUnit.MILLI: "millis", TimeUnit.MICRO: "micros", TimeUnit.NANO: "nanos"}
 
 
 def from_model(model: Model) -> tuple[bytes, list[Loss]]:
@@ -92,7 +92,7 @@ def from_model(model: Model) -> tuple[bytes, list[Loss]]:
         raise _too_deep() from None
     if model.constraints:
         writer.lose("", "CONSTRAINT", _constraints(model.constraints))
-    if model.doc and not isinstance(model.root, Named):
+    if model.doc and not isinstance(model.root, TypeReference):
         writer.lose("", "DOC", "Only types with a name have a doc.")
     return json.dumps(root, ensure_ascii=False, indent=2).encode(), writer.losses
 
@@ -139,14 +139,14 @@ class _Writer:
                 inner = self.nullable(self.type(items, f"{path}[]", space), nullable=nullable)
                 return {"type": "array", "items": inner}
             case Map(values, keys, nullable):
-                if keys.kind is not Kind.STRING:
+                if keys.kind is not ScalarKind.STRING:
                     why = f"Keys of type {keys.kind.value} are written as text."
                     self.lose(path, "MAP_KEY", why, data=True)
                 inner = self.nullable(self.type(values, f"{path}{{}}", space), nullable=nullable)
                 return {"type": "map", "values": inner}
             case Union():
                 return self._union(kind, path, space)
-            case Named(name):
+            case TypeReference(name):
                 return self._named(name, path, space)
 
     def nullable(self, written: Any, *, nullable: bool, last: bool = False) -> Any:
@@ -158,11 +158,11 @@ class _Writer:
 
     # --- types without a name ---------------------------------------------------------------------------------------
 
-    def _scalar(self, kind: Kind, path: str) -> Any:
+    def _scalar(self, kind: ScalarKind, path: str) -> Any:
         if kind in _NOTES:
             what, why, data = _NOTES[kind]
             self.lose(path, what, why, data=data)
-        if kind is Kind.UINT64:
+        if kind is ScalarKind.UINT64:
             return {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}
         if kind in _LOGICAL:
             plain, logical = _LOGICAL[kind]
@@ -181,15 +181,15 @@ class _Writer:
             case Duration(unit):
                 self.lose(path, "DURATION", f"The span is written as a number of units ({unit.value}).", data=True)
                 return "long"
-        if kind.unit is Unit.SECOND:
+        if kind.unit is TimeUnit.SECOND:
             self.lose(path, "UNIT", "Seconds are written as milliseconds.")
         suffix = _UNITS[kind.unit]
         if isinstance(kind, Time):
-            if kind.unit is Unit.NANO:
+            if kind.unit is TimeUnit.NANO:
                 self.lose(path, "UNIT", "Times of day are cut to microseconds.", data=True)
             small = suffix == "millis"
             return {"type": "int" if small else "long", "logicalType": "time-millis" if small else "time-micros"}
-        if kind.unit is Unit.NANO:
+        if kind.unit is TimeUnit.NANO:
             self.lose(path, "RANGE", "64 bits of nanoseconds reach from the year 1677 to 2262 only.", data=True)
         return {"type": "long", "logicalType": f"timestamp-{suffix}" if kind.utc else f"local-timestamp-{suffix}"}
 
@@ -224,7 +224,7 @@ class _Writer:
 
     def _label(self, kind: Type, written: Any) -> str:
         """What makes two branches of a union the same to Avro: the kind, or the full name."""
-        if isinstance(kind, Named):
+        if isinstance(kind, TypeReference):
             return self.names.full(kind.name)
         if isinstance(written, str):
             return written
@@ -241,7 +241,7 @@ class _Writer:
         if declared is None:
             raise CannotConvert(f"the model names the type {name!r} and does not declare it")
         own = full.rpartition(".")[0]
-        kind = {Record: "record", Enumeration: "enum", Fixed: "fixed"}[type(declared)]
+        kind = {RecordType: "record", Enumeration: "enum", Fixed: "fixed"}[type(declared)]
         out: dict[str, Any] = {"type": kind, **self.names.heading(full, space)}
         doc = declared.doc or (self.model.doc if not path else "")
         if doc:
@@ -253,7 +253,7 @@ class _Writer:
         if aliases:
             out["aliases"] = [f".{alias}" if own and "." not in alias else alias for alias in aliases]
         match declared:
-            case Record():
+            case RecordType():
                 out["fields"] = self._fields(declared, path, own)
             case Enumeration():
                 out.update(self._enum(declared, path))
@@ -291,7 +291,7 @@ class _Writer:
             self.lose(path, "DOC", "Symbols have no doc.")
         return out
 
-    def _fields(self, declared: Record, path: str, space: str) -> list[dict[str, Any]]:
+    def _fields(self, declared: RecordType, path: str, space: str) -> list[dict[str, Any]]:
         if declared.open:
             self.lose(path, "OPEN", f"Members that {declared.name} does not name have no place in Avro.", data=True)
         for group, members in declared.at_most_one.items():
@@ -299,7 +299,7 @@ class _Writer:
         names = self.names.symbols([field.name for field in declared.fields])
         return [self._field(field, names[field.name], path, space) for field in declared.fields]
 
-    def _field(self, field: Field, name: str, path: str, space: str) -> dict[str, Any]:
+    def _field(self, field: RecordField, name: str, path: str, space: str) -> dict[str, Any]:
         place = f"{path}.{field.name}" if path else field.name
         kind = self._led_by_default(field)
         written = self.type(kind, place, space)
@@ -329,7 +329,7 @@ class _Writer:
             self.lose(place, "CONSTRAINT", _constraints(field.constraints))
         return out
 
-    def _optional(self, field: Field, default: Any, path: str) -> None:
+    def _optional(self, field: RecordField, default: Any, path: str) -> None:
         """Say what is written for a member that is missing: what a reader takes for it, else null."""
         if default is not ABSENT and default is not None:
             self.lose(path, "OPTIONAL", "A member that is missing is written as its default.")
@@ -339,7 +339,7 @@ class _Writer:
         else:
             self.lose(path, "OPTIONAL", "A member that is missing is written as null.")
 
-    def _led_by_default(self, field: Field) -> Type:
+    def _led_by_default(self, field: RecordField) -> Type:
         """The type with the option of the default in front: readers before Avro 1.12 look for it there only."""
         kind = field.type
         if isinstance(kind, Union) and field.default is not ABSENT and field.default is not None:
@@ -347,12 +347,12 @@ class _Writer:
             return Union((kind.options[at], *kind.options[:at], *kind.options[at + 1 :]))
         return kind
 
-    def _default(self, field: Field, kind: Type, path: str) -> Any:
+    def _default(self, field: RecordField, kind: Type, path: str) -> Any:
         """The default as Avro writes it; ABSENT where there is none, or none that fits."""
         if field.default is ABSENT:
             return ABSENT
         if field.default is None:
-            if field.nullable or not field.required or kind == Scalar(Kind.NULL):
+            if field.nullable or not field.required or kind == Scalar(ScalarKind.NULL):
                 return None
             self.lose(path, "DEFAULT", "The default is null, which is no value of the field.")
             return ABSENT
@@ -365,9 +365,9 @@ class _Writer:
             return ABSENT
 
 
-def _flat(kind: Union) -> list[Option]:
+def _flat(kind: Union) -> list[UnionOption]:
     """The options, those of unions inside unions among them."""
-    found: list[Option] = []
+    found: list[UnionOption] = []
     stack = list(reversed(kind.options))
     while stack:
         option = stack.pop()

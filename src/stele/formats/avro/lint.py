@@ -33,13 +33,13 @@ from stele.formats.avro.model import (
     namespace,
     short,
 )
-from stele.formats.circles import circles
-from stele.formats.lint import Notes
+from stele.formats.graph import strongly_connected
+from stele.formats.lint import LintReport
 
 IGNORE: Final = "stele.lint-ignore"
 """The attribute of a type or field that silences rules."""
 
-RULES: Final[Mapping[str, str]] = common.rules(
+RULES: Final[Mapping[str, str]] = common.select_rules(
     *("CASE_CLASH", "DECIMAL_CHANGED", "DEFAULT_BRANCH", "DEFAULT_FITS", "DOC_REQUIRED", "ENUM_DEFAULT"),
     *("FIELD_DEFAULT", "LINT_INCOMPLETE", "LOGICAL_TYPE", "LOGICAL_TYPE_CHANGED", "NAMESPACE_REQUIRED", "NAMING"),
     *("NULLABLE_DEFAULT", "RECURSIVE_TYPE", "TIMESTAMP_UNIT", "UNBOUNDED_RECURSION", "UNKNOWN_KEYWORD"),
@@ -60,10 +60,10 @@ class Place(NamedTuple):
 
 def lint(schema: AvroSchema, before: AvroSchema | None) -> list[Finding]:
     """What the rules object to, in the order of the document."""
-    notes = Notes()
+    notes = LintReport()
     records: dict[str, Place] = {}
     for place in _places(schema):
-        if not notes.visit():
+        if not notes.count_declaration():
             break
         match place.node:
             case RecordField():
@@ -86,7 +86,7 @@ def lint(schema: AvroSchema, before: AvroSchema | None) -> list[Finding]:
         for place in records.values():
             assert isinstance(place.node, Record)
             lint_changes.compare(notes, place.node, known, place.path, place.ignored)
-    return notes.findings("/")
+    return notes.list_findings("/")
 
 
 def _places(schema: AvroSchema) -> Iterator[Place]:
@@ -103,7 +103,7 @@ def _places(schema: AvroSchema) -> Iterator[Place]:
         props: Props = NO_PROPS if isinstance(node, Union) else node.props
         ignored = place.ignored
         if IGNORE in props:
-            ignored |= common.silenced(props[IGNORE])
+            ignored |= common.ignored_rules(props[IGNORE])
         yield place._replace(path=place.path or "/", ignored=ignored)
         waiting += reversed(list(_inside(place._replace(ignored=ignored))))
 
@@ -128,15 +128,15 @@ def _inside(place: Place) -> Iterator[Place]:
 # --- types ----------------------------------------------------------------------------------------------------------
 
 
-def _named(notes: Notes, place: Place, node: Named, kind: str) -> None:
+def _named(notes: LintReport, place: Place, node: Named, kind: str) -> None:
     """What holds for records, enums and fixed alike."""
     simple = node.name.rpartition(".")[2]
     what = f"the {kind} {simple}"
     common.check_name(notes, place.path, simple, what, common.TYPE_NAME, place.ignored)
     if not (node.doc or "").strip():
-        common.missing_doc(notes, place.path, f"The {kind} {simple}", 'Add a "doc".', place.ignored)
+        common.report_missing_doc(notes, place.path, f"The {kind} {simple}", 'Add a "doc".', place.ignored)
     if place.owner is None and not namespace(node.name):
-        notes.add(
+        notes.add_finding(
             "NAMESPACE_REQUIRED",
             place.path,
             f"{simple} has no namespace: it meets every other type of that name, and generated code has no package.",
@@ -146,18 +146,18 @@ def _named(notes: Notes, place: Place, node: Named, kind: str) -> None:
         )
 
 
-def _record(notes: Notes, place: Place, node: Record) -> None:
+def _record(notes: LintReport, place: Place, node: Record) -> None:
     _named(notes, place, node, "record")
-    common.case_clashes(notes, (field.name for field in node.fields), place.path, place.ignored)
+    common.report_case_clashes(notes, (field.name for field in node.fields), place.path, place.ignored)
 
 
-def _enum(notes: Notes, place: Place, node: EnumType) -> None:
+def _enum(notes: LintReport, place: Place, node: EnumType) -> None:
     _named(notes, place, node, "enum")
     for index, symbol in enumerate(node.symbols):
         path = f"{place.path.rstrip('/')}/symbols/{index}"
         common.check_name(notes, path, symbol, "a symbol", common.SYMBOL_NAME, place.ignored)
     if node.default is None:
-        notes.add(
+        notes.add_finding(
             "ENUM_DEFAULT",
             place.path,
             "Without a default symbol, a reader of today fails on every symbol that is added later.",
@@ -167,7 +167,7 @@ def _enum(notes: Notes, place: Place, node: EnumType) -> None:
         )
 
 
-def _logical(notes: Notes, place: Place, node: Type) -> None:
+def _logical(notes: LintReport, place: Place, node: Type) -> None:
     """A logical type that readers ignore without a word, as the specification tells them to."""
     if isinstance(node, Union) or node.logical is not None or "logicalType" not in node.props:
         return
@@ -175,10 +175,10 @@ def _logical(notes: Notes, place: Place, node: Type) -> None:
     size = node.size if isinstance(node, Fixed) else 0
     why, fix = _misplaced(notes, name, node.kind, node.props, size)
     ending = f": readers ignore it and see plain {node.kind}."
-    notes.add("LOGICAL_TYPE", place.path, why + ending, fix, shown=str(name), ignored=place.ignored)
+    notes.add_finding("LOGICAL_TYPE", place.path, why + ending, fix, shown=str(name), ignored=place.ignored)
 
 
-def _misplaced(notes: Notes, name: object, kind: str, props: Props, size: int) -> tuple[str, str]:
+def _misplaced(notes: LintReport, name: object, kind: str, props: Props, size: int) -> tuple[str, str]:
     """Why a logical type is not valid, without a full stop, and what to do."""
     if not isinstance(name, str):
         return "The logicalType is no string", "Write the name of a logical type."
@@ -187,31 +187,31 @@ def _misplaced(notes: Notes, name: object, kind: str, props: Props, size: int) -
     if name in _LOGICAL_NAMES:
         right = PLAIN.get(name, "fixed(12)")
         return f"{name} belongs on {right}, not on {kind}", f"Put it on {right}."
-    near = notes.nearest(name, _LOGICAL_NAMES, 0.6)
+    near = notes.nearest_word(name, _LOGICAL_NAMES, 0.6)
     hint = f"Did you mean {near}?" if near else "Use one the specification defines, or silence this rule."
-    return f"The specification knows no logical type {common.shorten(name, 60)!r}", hint
+    return f"The specification knows no logical type {common.shorten_text(name, 60)!r}", hint
 
 
-def _attributes(notes: Notes, place: Place, props: Props) -> None:
+def _attributes(notes: LintReport, place: Place, props: Props) -> None:
     """An attribute that is nearly a known one says nothing."""
     for key in props:
-        near = None if key in _ATTRIBUTES else notes.nearest(key, _ATTRIBUTES, 0.8)
+        near = None if key in _ATTRIBUTES else notes.nearest_word(key, _ATTRIBUTES, 0.8)
         if near:
             why = f"The attribute {key!r} means nothing to Avro; it looks like {near!r}."
-            notes.add("UNKNOWN_KEYWORD", place.path, why, f"Write {near!r}.", shown=key, ignored=place.ignored)
+            notes.add_finding("UNKNOWN_KEYWORD", place.path, why, f"Write {near!r}.", shown=key, ignored=place.ignored)
 
 
 # --- fields ---------------------------------------------------------------------------------------------------------
 
 
-def _field(notes: Notes, place: Place, field: RecordField) -> None:
+def _field(notes: LintReport, place: Place, field: RecordField) -> None:
     path, ignored = place.path, place.ignored
     common.check_name(notes, path, field.name, f"the field {field.name!r}", common.FIELD_NAME, ignored)
     if not (field.doc or "").strip():
-        common.missing_doc(notes, path, f"The field {field.name!r}", 'Add a "doc".', ignored)
+        common.report_missing_doc(notes, path, f"The field {field.name!r}", 'Add a "doc".', ignored)
     _attributes(notes, place, {key: None for key in field.props if key != "logicalType"})
     if "logicalType" in field.props:
-        notes.add(
+        notes.add_finding(
             "LOGICAL_TYPE",
             path,
             f"The logicalType stands on the field {field.name!r} instead of on its type, where nobody looks for it.",
@@ -221,15 +221,17 @@ def _field(notes: Notes, place: Place, field: RecordField) -> None:
         )
     if field.default is not NO_DEFAULT and (fault := default_fault(field.type, field.default)):
         why = f"The default of {field.name!r} does not fit {short(field.type)}: {fault}."
-        notes.add("DEFAULT_FITS", path, why, "Mend the default.", shown=str(field.default)[:200], ignored=ignored)
+        notes.add_finding(
+            "DEFAULT_FITS", path, why, "Mend the default.", shown=str(field.default)[:200], ignored=ignored
+        )
     elif isinstance(field.type, Union):
         _union(notes, path, field, field.type, ignored)
 
 
-def _union(notes: Notes, path: str, field: RecordField, union: Union, ignored: frozenset[str]) -> None:
+def _union(notes: LintReport, path: str, field: RecordField, union: Union, ignored: frozenset[str]) -> None:
     if field.default is NO_DEFAULT:
         if any(branch.kind == "null" for branch in union.branches):
-            notes.add(
+            notes.add_finding(
                 "NULLABLE_DEFAULT",
                 path,
                 f"{field.name!r} may be null and has no default, so it could not have been added later, nor can it be"
@@ -239,7 +241,7 @@ def _union(notes: Notes, path: str, field: RecordField, union: Union, ignored: f
                 ignored=ignored,
             )
     elif union.branches and default_fault(union.branches[0], field.default) is not None:
-        notes.add(
+        notes.add_finding(
             "DEFAULT_BRANCH",
             path,
             f"The default of {field.name!r} fits {short(union)} but not its first branch: libraries before Avro 1.12"
@@ -260,7 +262,7 @@ def _base(node: Type) -> str:
 # --- recursion ------------------------------------------------------------------------------------------------------
 
 
-def _circles(notes: Notes, records: Mapping[str, Place]) -> None:
+def _circles(notes: LintReport, records: Mapping[str, Place]) -> None:
     """Records inside themselves, and those of which every value would be infinite."""
     for rule, optional in (("RECURSIVE_TYPE", True), ("UNBOUNDED_RECURSION", False)):
 
@@ -269,9 +271,9 @@ def _circles(notes: Notes, records: Mapping[str, Place]) -> None:
             assert isinstance(node, Record)
             return [inner for inner in _records_in(node, optional=optional) if inner in records]
 
-        for group in circles(records, edges):
+        for group in strongly_connected(records, edges):
             place = records[group[0]]
-            common.recursive(notes, rule, place.path, group, place.ignored)
+            common.report_recursion(notes, rule, place.path, group, place.ignored)
 
 
 def _records_in(record: Record, *, optional: bool) -> Iterable[str]:

@@ -20,22 +20,22 @@ from stele.formats.avro.model import (
     Union,
     short,
 )
-from stele.formats.lint import Notes, silenced
+from stele.formats.lint import LintReport, ignored_rules
 
 
-def compare(notes: Notes, record: Record, known: Mapping[str, Record], path: str, ignored: frozenset[str]) -> None:
+def compare(notes: LintReport, record: Record, known: Mapping[str, Record], path: str, ignored: frozenset[str]) -> None:
     """Note what changed in a record that the version before had under the same name, or under an alias."""
     old = next((known[each] for each in (record.name, *record.aliases) if each in known), None)
     if old is None:
         return
     for index, field in enumerate(record.fields):
         place = f"{path.rstrip('/')}/fields/{index}"
-        quiet = ignored | silenced(field.props.get("stele.lint-ignore"))
+        quiet = ignored | ignored_rules(field.props.get("stele.lint-ignore"))
         match = next((old.by_name[each] for each in (field.name, *field.aliases) if each in old.by_name), None)
         if match is not None:
             _logical_types(notes, place, field, match, quiet)
         elif field.default is NO_DEFAULT:
-            notes.add(
+            notes.add_finding(
                 "FIELD_DEFAULT",
                 place,
                 f"{field.name!r} is new in {record.name} and has no default: data written before cannot be read.",
@@ -68,7 +68,7 @@ def records_of(schema: AvroSchema) -> dict[str, Record]:
     return found
 
 
-def _logical_types(notes: Notes, path: str, field: RecordField, old: RecordField, ignored: frozenset[str]) -> None:
+def _logical_types(notes: LintReport, path: str, field: RecordField, old: RecordField, ignored: frozenset[str]) -> None:
     """Compare the logical types at the same places inside two types."""
     was = dict(_leaves(old.type, ""))
     for place, now in _leaves(field.type, ""):
@@ -78,7 +78,7 @@ def _logical_types(notes: Notes, path: str, field: RecordField, old: RecordField
         if why:
             fix = f"Keep {was[place] or 'the plain type'}, or put values of the new kind into a new field."
             shown, before = str(now or "no logical type"), str(was[place] or "no logical type")
-            notes.add(rule, path, f"{field.name!r}: {why}", fix, shown=shown, before=before, ignored=ignored)
+            notes.add_finding(rule, path, f"{field.name!r}: {why}", fix, shown=shown, before=before, ignored=ignored)
 
 
 def _leaves(node: Type, place: str) -> Iterator[tuple[str, Logical | None]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from stele.formats.conversion.naming import Distinct
+from stele.formats.conversion.unique_names import UniqueNames
 
 RESERVED: Final = frozenset(
     [
@@ -26,11 +26,11 @@ class Names:
     def __init__(self, names: Iterable[str]) -> None:
         wanted = list(names)
         self._full = {name: name for name in wanted if self.legal(name) and name not in RESERVED}
-        self._distinct = Distinct((*RESERVED, *self._full))
+        self._distinct = UniqueNames((*RESERVED, *self._full))
         self._made: dict[str, str] = {}
         for name in wanted:
             if name not in self._full:
-                self._full[name] = self._distinct.name(_bent(name), "_")
+                self._full[name] = self._distinct.claim_name(_bent(name), "_")
 
     @staticmethod
     def legal(name: str) -> bool:
@@ -44,7 +44,7 @@ class Names:
     def made(self, name: str, space: str, *, fresh: bool = False) -> str:
         """The full name of a type the model does not have: the same one for the same name, unless fresh."""
         if fresh or name not in self._made:
-            self._made[name] = self._distinct.name(f"{space}.{_bent(name)}" if space else _bent(name), "_")
+            self._made[name] = self._distinct.claim_name(f"{space}.{_bent(name)}" if space else _bent(name), "_")
         return self._made[name]
 
     def heading(self, full: str, space: str) -> dict[str, str]:
@@ -64,10 +64,10 @@ class Names:
         """A legal, distinct name for each field or symbol."""
         wanted = list(dict.fromkeys(names))
         found = {name: name for name in wanted if _simple(name)}
-        distinct = Distinct(found)
+        distinct = UniqueNames(found)
         for name in wanted:
             if name not in found:
-                found[name] = distinct.name(_bent_part(name), "_")
+                found[name] = distinct.claim_name(_bent_part(name), "_")
         return {name: found[name] for name in wanted}
 
 

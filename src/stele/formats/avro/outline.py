@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from stele.formats.abilities import Node, Place
 from stele.formats.avro.javajson import dumps
 from stele.formats.avro.model import (
     NO_DEFAULT,
@@ -27,7 +26,8 @@ from stele.formats.avro.model import (
     Type,
     Union,
 )
-from stele.formats.outlining import Outline
+from stele.formats.capabilities import OutlineLocation, OutlineNode
+from stele.formats.outline_builder import OutlineBuilder
 
 ROOT: Final = "/"
 """Path of a top type without a name; findings call the top type so, too."""
@@ -35,12 +35,12 @@ ROOT: Final = "/"
 _DECIMAL: Final = frozenset({"logicalType", "precision", "scale"})
 
 
-def outline(schema: AvroSchema) -> list[Node]:
+def outline(schema: AvroSchema) -> list[OutlineNode]:
     """Types in the order in which they are first met, each followed by its fields or symbols."""
     return _Outliner(schema).run()
 
 
-def locator(schema: AvroSchema) -> Callable[[str], Place | None]:
+def locator(schema: AvroSchema) -> Callable[[str], OutlineLocation | None]:
     """Follows the paths of compatibility findings: through names of types, fields counted by position."""
     return lambda path: _locate(schema, path)
 
@@ -48,16 +48,16 @@ def locator(schema: AvroSchema) -> Callable[[str], Place | None]:
 class _Outliner:
     def __init__(self, schema: AvroSchema) -> None:
         self.schema = schema
-        self.outline = Outline()
+        self.outline = OutlineBuilder()
         self.types = _named_types(schema)
         times = Counter(_simple(node.name) for node in self.types)
         self.unique = {word for word in times if times[word] == 1}
 
-    def run(self) -> list[Node]:
+    def run(self) -> list[OutlineNode]:
         root = self.schema.root
         if not isinstance(root, Named):
             attributes = {"type": type_text(root), **_type_props(root)}
-            self.outline.add(ROOT, "schema", attributes, aliases=[ROOT], uses=_names(root))
+            self.outline.add_node(ROOT, "schema", attributes, aliases=[ROOT], uses=_names(root))
         for node in self.outline.until_full(self.types):
             self._named(node)
         return self.outline.nodes
@@ -71,7 +71,7 @@ class _Outliner:
         elif isinstance(node, EnumType):
             attributes = {"default": node.default or "", **attributes}
         attributes |= _props(node.props, hide=isinstance(node, Fixed) and node.logical is not None)
-        path = self.outline.add(
+        path = self.outline.add_node(
             node.name,
             kind,
             attributes,
@@ -84,7 +84,7 @@ class _Outliner:
                 self._field(path, field)
         elif isinstance(node, EnumType):
             for symbol in self.outline.until_full(node.symbols):
-                self.outline.add(f"{path}.{symbol}", "symbol", {}, parent=path, name=symbol, ordered=True)
+                self.outline.add_node(f"{path}.{symbol}", "symbol", {}, parent=path, name=symbol, ordered=True)
 
     def _field(self, record: str, field: RecordField) -> None:
         attributes = {
@@ -96,7 +96,7 @@ class _Outliner:
             **_props(field.props),
             **_type_props(field.type),
         }
-        self.outline.add(
+        self.outline.add_node(
             f"{record}.{field.name}",
             "field",
             attributes,
@@ -197,9 +197,9 @@ def _props(props: Props, *, hide: bool = False) -> Mapping[str, str]:
 # --- paths ----------------------------------------------------------------------------------------------------------
 
 
-def _locate(schema: AvroSchema, path: str) -> Place | None:
+def _locate(schema: AvroSchema, path: str) -> OutlineLocation | None:
     node: Type | None = schema.root
-    place = Place(node.name if isinstance(node, Named) else ROOT)
+    place = OutlineLocation(node.name if isinstance(node, Named) else ROOT)
     steps = iter(path.strip("/").split("/"))
     for step in steps:
         found = next((each for each in _branches(node) if _has(each, step)), None)
@@ -208,13 +208,13 @@ def _locate(schema: AvroSchema, path: str) -> Place | None:
             if not index.isdecimal() or int(index) >= len(found.fields) or found.name in schema.referenced:
                 return place
             field = found.fields[int(index)]
-            place, node = Place(f"{found.name}.{field.name}"), field.type
+            place, node = OutlineLocation(f"{found.name}.{field.name}"), field.type
         elif step == "type":
-            place = Place(place.path, "type")
+            place = OutlineLocation(place.path, "type")
         elif isinstance(found, Array | Map):
             node = found.items if isinstance(found, Array) else found.values
         elif isinstance(found, Named) and found.name not in schema.referenced:
-            return Place(found.name, step)
+            return OutlineLocation(found.name, step)
         elif not step.isdecimal():  # a number counts the writer's branches: the reader stays where it is
             return place
     return place

@@ -35,7 +35,7 @@ from stele.formats.avro.model import (
     Union,
     namespace,
 )
-from stele.formats.text import decode_json
+from stele.formats.json_reader import decode_json
 
 MAX_NESTING: Final = 200
 """Types inside types, written out in one document."""

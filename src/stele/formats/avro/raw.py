@@ -8,27 +8,32 @@ from typing import Any
 
 from stele.errors import EncodeError
 from stele.formats.avro.names import Names
-from stele.formats.conversion import texts
-from stele.formats.conversion.data import datum
+from stele.formats.conversion import scalar_text
+from stele.formats.conversion.json_values import from_json_value
 from stele.formats.conversion.model import (
     Array,
     Decimal,
     Duration,
     Enumeration,
-    Kind,
     Map,
     Model,
-    Named,
-    Record,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
 )
 
-_UNITS = {Unit.SECOND: Unit.MILLI, Unit.MILLI: Unit.MILLI, Unit.MICRO: Unit.MICRO, Unit.NANO: Unit.NANO}
+_UNITS = {
+    TimeUnit.SECOND: TimeUnit.MILLI,
+    TimeUnit.MILLI: TimeUnit.MILLI,
+    TimeUnit.MICRO: TimeUnit.MICRO,
+    TimeUnit.NANO: TimeUnit.NANO,
+}
 
 
 class Defaults:
@@ -43,7 +48,7 @@ class Defaults:
         """Index of the option that takes a value; None when none does."""
         for at, option in enumerate(kind.options):
             try:
-                datum(self._model, value, option.type)
+                from_json_value(self._model, value, option.type)
             except EncodeError:
                 continue
             return at
@@ -51,7 +56,7 @@ class Defaults:
 
     def raw(self, kind: Type, value: Any) -> Any:
         """The default value. Raises `EncodeError` when there is none."""
-        datum(self._model, value, kind)
+        from_json_value(self._model, value, kind)
         try:
             return self._raw(kind, value)
         except (ValueError, ArithmeticError) as error:
@@ -67,7 +72,7 @@ class Defaults:
                 return [self._raw(kind.items, item) for item in value]
             case Map():
                 return {key: self._raw(kind.values, item) for key, item in value.items()}
-            case Named(name):
+            case TypeReference(name):
                 return self._named(name, value)
             case Union():
                 at = self.taker(kind, value)
@@ -77,19 +82,21 @@ class Defaults:
             case Decimal(None):
                 return value
             case Decimal(_, scale):
-                return _unscaled(int(texts.decimal_of(value, scale).scaleb(scale, texts.EXACT)))
+                return _unscaled(int(scalar_text.parse_decimal(value, scale).scaleb(scale, scalar_text.EXACT_CONTEXT)))
             case Time(unit):
-                return texts.time_of(value, Unit.MICRO if unit is Unit.NANO else _UNITS[unit])
+                return scalar_text.parse_time(value, TimeUnit.MICRO if unit is TimeUnit.NANO else _UNITS[unit])
             case Timestamp(unit, utc):
-                return _long(texts.moment_of(value, _UNITS[unit], utc=utc))
+                return _long(scalar_text.parse_timestamp(value, _UNITS[unit], utc=utc))
             case Duration(_, True):
-                return b"".join(part.to_bytes(4, "little") for part in texts.calendar_of(value)).decode("latin-1")
+                return b"".join(
+                    part.to_bytes(4, "little") for part in scalar_text.parse_calendar_duration(value)
+                ).decode("latin-1")
             case Duration(unit):
-                return _long(texts.span_of(value, unit))
+                return _long(scalar_text.parse_duration(value, unit))
 
     def _named(self, name: str, value: Any) -> Any:
         match self._model.types[name]:
-            case Record(fields=fields):
+            case RecordType(fields=fields):
                 names = Names.symbols([field.name for field in fields])
                 types = {field.name: field.type for field in fields}
                 return {names[member]: self._raw(types[member], item) for member, item in value.items()}
@@ -98,19 +105,19 @@ class Defaults:
         return _characters(value)
 
 
-def _scalar(kind: Kind, value: Any) -> Any:
+def _scalar(kind: ScalarKind, value: Any) -> Any:
     match kind:
-        case Kind.ANY:
+        case ScalarKind.ANY:
             return json.dumps(value, ensure_ascii=False)
-        case Kind.DATE:
-            return texts.day_of(value)
-        case Kind.BYTES:
+        case ScalarKind.DATE:
+            return scalar_text.parse_date(value)
+        case ScalarKind.BYTES:
             return _characters(value)
-        case Kind.UINT64:
+        case ScalarKind.UINT64:
             return _unscaled(value)
-        case Kind.INTEGER:
+        case ScalarKind.INTEGER:
             return _long(value)
-        case Kind.NUMBER:
+        case ScalarKind.NUMBER:
             return float(value)
     return value
 

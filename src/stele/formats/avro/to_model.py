@@ -19,8 +19,8 @@ from stele.errors import DataError, TooLarge
 from stele.formats.avro import model as avro
 from stele.formats.avro.defaults import default_datum, default_fault
 from stele.formats.conversion import model as neutral
-from stele.formats.conversion.data import plain
-from stele.formats.conversion.model import ABSENT, Kind, Loss, Unit
+from stele.formats.conversion.json_values import to_json_value
+from stele.formats.conversion.model import ABSENT, Loss, ScalarKind, TimeUnit
 
 NAME: Final = "stele.name"
 """Attribute of a type or field that keeps a name Avro does not allow."""
@@ -38,16 +38,16 @@ MAX_DEPTH: Final = 90
 """Types inside types that are converted; documents that nest deeper are refused."""
 
 _PLAIN: Final = {
-    "null": Kind.NULL,
-    "boolean": Kind.BOOLEAN,
-    "int": Kind.INT32,
-    "long": Kind.INT64,
-    "float": Kind.FLOAT32,
-    "double": Kind.FLOAT64,
-    "bytes": Kind.BYTES,
-    "string": Kind.STRING,
+    "null": ScalarKind.NULL,
+    "boolean": ScalarKind.BOOLEAN,
+    "int": ScalarKind.INT32,
+    "long": ScalarKind.INT64,
+    "float": ScalarKind.FLOAT32,
+    "double": ScalarKind.FLOAT64,
+    "bytes": ScalarKind.BYTES,
+    "string": ScalarKind.STRING,
 }
-_UNITS: Final = {"millis": Unit.MILLI, "micros": Unit.MICRO, "nanos": Unit.NANO}
+_UNITS: Final = {"millis": TimeUnit.MILLI, "micros": TimeUnit.MICRO, "nanos": TimeUnit.NANO}
 _OWN: Final = frozenset({NAME, SYMBOLS, NUMBER, NUMBERS})
 _LOGICAL: Final = frozenset({"logicalType", "precision", "scale"})
 
@@ -73,7 +73,7 @@ class _Reader:
     """Walks the schema; named types are read in their turn, defaults when every type is known."""
 
     def __init__(self) -> None:
-        self.types: dict[str, neutral.Declared | None] = {}
+        self.types: dict[str, neutral.NamedType | None] = {}
         self.losses: list[Loss] = []
         self.defaults: list[tuple[str, int, avro.RecordField, str]] = []
         self.names: dict[str, str] = {}
@@ -113,7 +113,7 @@ class _Reader:
                 self.lose(path, "FIXED", f"The {node.logical} is no longer stored in the fixed type {node.name}.")
                 return self._scalar(node, path), False
             case _:
-                return neutral.Named(self._declared(node, path)), False
+                return neutral.TypeReference(self._declared(node, path)), False
 
     def _scalar(self, node: avro.Primitive | avro.Fixed, path: str) -> neutral.Type:
         logical = node.logical
@@ -124,11 +124,11 @@ class _Reader:
             case "decimal":
                 return neutral.Decimal(logical.precision, logical.scale)
             case "uuid":
-                return neutral.Scalar(Kind.UUID)
+                return neutral.Scalar(ScalarKind.UUID)
             case "date":
-                return neutral.Scalar(Kind.DATE)
+                return neutral.Scalar(ScalarKind.DATE)
             case "duration":
-                return neutral.Duration(Unit.MILLI, calendar=True)
+                return neutral.Duration(TimeUnit.MILLI, calendar=True)
         if family == "time":
             return neutral.Time(_UNITS[unit])
         if family in ("timestamp", "local-timestamp"):
@@ -147,10 +147,10 @@ class _Reader:
         elif nullable and node.branches[-1 if null_last else 0].kind != "null":
             self.lose(path, "UNION_ORDER", f"Null becomes the {'last' if null_last else 'first'} branch of the union.")
         if not others:
-            return neutral.Scalar(Kind.NULL), True
+            return neutral.Scalar(ScalarKind.NULL), True
         if len(others) == 1:
             return self.type(others[0], path)[0], nullable
-        options = [neutral.Option(self.type(branch, path)[0], _label(branch)) for branch in others]
+        options = [neutral.UnionOption(self.type(branch, path)[0], _label(branch)) for branch in others]
         return neutral.Union(tuple(options)), nullable
 
     # --- named types ------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class _Reader:
             name, node, path = self.pending.pop(0)
             self.types[name] = self._definition(name, node, path)
 
-    def _definition(self, name: str, node: avro.Named, path: str) -> neutral.Declared:
+    def _definition(self, name: str, node: avro.Named, path: str) -> neutral.NamedType:
         self._props(node.props, path)
         doc, aliases = node.doc or "", node.aliases
         match node:
@@ -181,7 +181,7 @@ class _Reader:
                 if node.error:
                     self.lose(path, "ERROR", f"{node.name} is an error of a protocol, and becomes a record.")
                 fields = tuple(self._field(name, at, field, path) for at, field in enumerate(node.fields))
-                return neutral.Record(name, fields, doc, aliases)
+                return neutral.RecordType(name, fields, doc, aliases)
             case avro.EnumType():
                 return self._enum(name, node)
             case avro.Fixed():
@@ -195,11 +195,11 @@ class _Reader:
         numbers = node.props.get(NUMBERS)
         if not isinstance(numbers, list) or [type(number) for number in numbers] != [int] * len(names):
             numbers = [None] * len(names)
-        symbols = tuple(neutral.Symbol(name, number) for name, number in zip(names, numbers, strict=True))
+        symbols = tuple(neutral.EnumSymbol(name, number) for name, number in zip(names, numbers, strict=True))
         default = "" if node.default is None else names[node.symbols.index(node.default)]
         return neutral.Enumeration(name, symbols, default, node.doc or "", node.aliases)
 
-    def _field(self, record: str, at: int, field: avro.RecordField, path: str) -> neutral.Field:
+    def _field(self, record: str, at: int, field: avro.RecordField, path: str) -> neutral.RecordField:
         given, number = field.props.get(NAME), field.props.get(NUMBER)
         name = given if isinstance(given, str) and given else field.name
         place = f"{path}.{name}" if path else name
@@ -213,7 +213,7 @@ class _Reader:
         self._props(field.props, place)
         if field.default is not avro.NO_DEFAULT:
             self.defaults.append((record, at, field, place))
-        return neutral.Field(
+        return neutral.RecordField(
             name,
             kind,
             nullable,
@@ -238,21 +238,21 @@ def _label(branch: avro.Type) -> str:
 
 
 def _with_defaults(
-    reader: _Reader, types: dict[str, neutral.Declared], model: neutral.Model
-) -> dict[str, neutral.Declared]:
+    reader: _Reader, types: dict[str, neutral.NamedType], model: neutral.Model
+) -> dict[str, neutral.NamedType]:
     """The types with the defaults of their fields, as JSON values of the model."""
     model = neutral.Model(model.root, types)
     found: dict[str, dict[int, Any]] = {}
     for name, at, field, path in reader.defaults:
         declared = types[name]
-        assert isinstance(declared, neutral.Record)
+        assert isinstance(declared, neutral.RecordType)
         if default_fault(field.type, field.default) is not None:
             reader.lose(path, "DEFAULT", "The default is no value of the field's type.")
             continue
         if isinstance(field.type, avro.Union) and default_fault(field.type.branches[0], field.default) is not None:
             reader.lose(path, "UNION_ORDER", "The branch of the default becomes the first of the union.")
         try:
-            value = plain(model, default_datum(field.type, field.default), declared.fields[at].type)
+            value = to_json_value(model, default_datum(field.type, field.default), declared.fields[at].type)
         except DataError as error:
             reader.lose(path, "DEFAULT", f"The default has no JSON form: {error}.")
             continue
@@ -260,8 +260,8 @@ def _with_defaults(
     return {name: _filled(declared, found.get(name, {})) for name, declared in types.items()}
 
 
-def _filled(declared: neutral.Declared, defaults: dict[int, Any]) -> neutral.Declared:
-    if not isinstance(declared, neutral.Record) or not defaults:
+def _filled(declared: neutral.NamedType, defaults: dict[int, Any]) -> neutral.NamedType:
+    if not isinstance(declared, neutral.RecordType) or not defaults:
         return declared
     fields = (replace(field, default=defaults.get(at, ABSENT)) for at, field in enumerate(declared.fields))
     return replace(declared, fields=tuple(fields))

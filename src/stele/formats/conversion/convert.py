@@ -8,7 +8,7 @@ import msgspec
 
 from stele.core.ports import Format, Parsed
 from stele.errors import CannotConvert, MalformedSchema, TooLarge
-from stele.formats.abilities import Readable, Writable
+from stele.formats.capabilities import FromModel, ToModel
 from stele.formats.conversion.model import Loss, Model
 
 
@@ -24,25 +24,25 @@ class Conversion(msgspec.Struct, frozen=True):
         return not any(loss.data for loss in self.losses)
 
 
-def convert(source: Format[Any], parsed: Parsed, target: Format[Any]) -> Conversion:
+def convert_schema(source: Format[Any], parsed: Parsed, target: Format[Any]) -> Conversion:
     """Convert a schema of source, parsed by it, to target.
 
     Raises `CannotConvert` when a format takes no part in conversions or target has no schema for this one, `TooLarge`
     past the limits of either.
     """
-    if not isinstance(source, Readable):
+    if not isinstance(source, ToModel):
         raise CannotConvert(f"schemas of the format {source.name} cannot be converted")
     try:
         model, losses = source.to_model(parsed)
     except RecursionError:
-        raise _too_deep() from None
-    written = write(model, target)
+        raise _too_deep_error() from None
+    written = write_model(model, target)
     return Conversion(written.text, losses + written.losses)
 
 
-def write(model: Model, target: Format[Any]) -> Conversion:
+def write_model(model: Model, target: Format[Any]) -> Conversion:
     """A model as a schema of target. Raises as `convert`."""
-    if not isinstance(target, Writable):
+    if not isinstance(target, FromModel):
         raise CannotConvert(f"nothing can be converted to the format {target.name}")
     try:
         text, losses = target.from_model(model)
@@ -50,9 +50,9 @@ def write(model: Model, target: Format[Any]) -> Conversion:
     except MalformedSchema as error:
         raise CannotConvert(f"no valid {target.name} schema stands for this one: {error}") from error
     except RecursionError:
-        raise _too_deep() from None
+        raise _too_deep_error() from None
     return Conversion(text, losses)
 
 
-def _too_deep() -> TooLarge:
+def _too_deep_error() -> TooLarge:
     return TooLarge("the schema is nested too deeply to be converted")

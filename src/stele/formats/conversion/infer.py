@@ -25,26 +25,26 @@ from stele.errors import InvalidRequest
 from stele.formats.conversion.model import (
     Array,
     Decimal,
-    Declared,
     Duration,
     Enumeration,
-    Field,
-    Kind,
+    EnumSymbol,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
-from stele.formats.conversion.naming import Distinct
-from stele.formats.conversion.shape import Budget, Members, Numbers, Shape, Words
+from stele.formats.conversion.sample_shape import NumberShape, ObjectShape, ShapeBudget, StringShape, ValueShape
+from stele.formats.conversion.unique_names import UniqueNames
 
 MIN_KEYS: Final = 20
 """Names that make an object a map at the least; there must be as many objects, no name in more than one of
@@ -56,14 +56,14 @@ SHARE: Final = 5
 _LONG: Final = 2**63
 _MAX_DIGITS: Final = 1_000
 _PLAIN: Final[dict[str, Type]] = {
-    "boolean": Scalar(Kind.BOOLEAN),
-    "bytes": Scalar(Kind.BYTES),
-    "uuid": Scalar(Kind.UUID),
-    "date": Scalar(Kind.DATE),
-    "time": Time(Unit.MICRO),
-    "timestamp": Timestamp(Unit.MICRO),
-    "local": Timestamp(Unit.MICRO, utc=False),
-    "duration": Duration(Unit.MICRO),
+    "boolean": Scalar(ScalarKind.BOOLEAN),
+    "bytes": Scalar(ScalarKind.BYTES),
+    "uuid": Scalar(ScalarKind.UUID),
+    "date": Scalar(ScalarKind.DATE),
+    "time": Time(TimeUnit.MICRO),
+    "timestamp": Timestamp(TimeUnit.MICRO),
+    "local": Timestamp(TimeUnit.MICRO, utc=False),
+    "duration": Duration(TimeUnit.MICRO),
 }
 
 
@@ -81,10 +81,10 @@ class Samples:
     def __init__(self, options: InferOptions | None = None) -> None:
         self.options = options or InferOptions()
         self.count = 0
-        self._shape = Shape()
-        self._budget = Budget()
+        self._shape = ValueShape()
+        self._budget = ShapeBudget()
 
-    def add(self, value: Any) -> None:
+    def add_sample(self, value: Any) -> None:
         """One more sample. Raises `Invalid` for types no schema has, `TooLarge` past the limits of `shape`."""
         self._shape.add(value, self.options.enumerations, self._budget)
         self.count += 1
@@ -94,125 +94,125 @@ class Samples:
         self._shape.merge(other._shape, self.options.enumerations, self._budget)
         self.count += other.count
 
-    def model(self, name: str = "Record") -> Model:
+    def build_model(self, name: str = "Record") -> Model:
         """The shape as a model; name is that of the top record, others are called after their path below it.
 
         Raises `InvalidRequest` when there were no samples.
         """
         if not self.count:
             raise InvalidRequest("there are no samples to infer a schema from")
-        return model_of(self._shape, name=name, options=self.options)
+        return model_from_shape(self._shape, name=name, options=self.options)
 
 
-def infer(samples: Iterable[Any], *, name: str = "Record", options: InferOptions | None = None) -> Model:
+def infer_model(samples: Iterable[Any], *, name: str = "Record", options: InferOptions | None = None) -> Model:
     """The model of all samples. Raises as `Samples`."""
     seen = Samples(options)
     for sample in samples:
-        seen.add(sample)
-    return seen.model(name)
+        seen.add_sample(sample)
+    return seen.build_model(name)
 
 
-def model_of(shape: Shape, *, name: str = "Record", options: InferOptions | None = None) -> Model:
+def model_from_shape(shape: ValueShape, *, name: str = "Record", options: InferOptions | None = None) -> Model:
     """The model of a shape, however it was gathered."""
-    return _Writer(options or InferOptions()).model(shape, name)
+    return _ModelBuilder(options or InferOptions()).build_model(shape, name)
 
 
-class _Writer:
+class _ModelBuilder:
     """Turns shapes into types."""
 
     def __init__(self, options: InferOptions) -> None:
         self.options = options
-        self.types: dict[str, Declared] = {}
-        self.distinct = Distinct()
+        self.types: dict[str, NamedType] = {}
+        self.distinct = UniqueNames()
 
-    def model(self, shape: Shape, name: str) -> Model:
+    def build_model(self, shape: ValueShape, name: str) -> Model:
         """The whole model."""
-        root, nullable = self.type(shape, name)
+        root, nullable = self.build_type(shape, name)
         return Model(root, self.types, nullable)
 
-    def type(self, shape: Shape, name: str) -> tuple[Type, bool]:
+    def build_type(self, shape: ValueShape, name: str) -> tuple[Type, bool]:
         """The type of a place, and whether null was seen there; name is for the types it needs."""
-        kinds = self._kinds(shape, name)
+        kinds = self._build_options(shape, name)
         if not kinds:
-            return Scalar(Kind.NULL if shape.null else Kind.ANY), True
+            return Scalar(ScalarKind.NULL if shape.null else ScalarKind.ANY), True
         if len(kinds) == 1:
             return kinds[0], shape.null
-        return Union(tuple(Option(kind) for kind in kinds)), shape.null
+        return Union(tuple(UnionOption(kind) for kind in kinds)), shape.null
 
-    def _kinds(self, shape: Shape, name: str) -> list[Type]:
+    def _build_options(self, shape: ValueShape, name: str) -> list[Type]:
         kinds = [_PLAIN[word] for word in sorted(shape.plain)]
         if shape.words is not None:
-            kinds.append(self._string(shape.words, name))
+            kinds.append(self._build_string(shape.words, name))
         if shape.numbers is not None:
             # Beside times, which are whole numbers underneath, a whole number must not have to pass for a decimal.
             times = any(isinstance(kind, Time | Timestamp | Duration) or kind == _PLAIN["date"] for kind in kinds)
-            kinds += [_whole(shape.numbers)] if times and shape.numbers.least is not None else []
-            kinds.append(_number(shape.numbers))
+            kinds += [_build_integer(shape.numbers)] if times and shape.numbers.least is not None else []
+            kinds.append(_build_number(shape.numbers))
         if shape.items is not None:
-            kinds.append(Array(*self.type(shape.items, name)))
+            kinds.append(Array(*self.build_type(shape.items, name)))
         if shape.members is not None:
-            kinds.append(self._object(shape.members, name))
+            kinds.append(self._build_object(shape.members, name))
         return list(dict.fromkeys(kinds))
 
-    def _string(self, words: Words, name: str) -> Type:
+    def _build_string(self, words: StringShape, name: str) -> Type:
         if self.options.notations and words.formats:
             (word,) = words.formats
             if word in ("timestamp", "local"):
-                unit = Unit.MILLI if words.digits <= 3 else Unit.MICRO if words.digits <= 6 else Unit.NANO
+                unit = TimeUnit.MILLI if words.digits <= 3 else TimeUnit.MICRO if words.digits <= 6 else TimeUnit.NANO
                 return Timestamp(unit, utc=word == "timestamp")
             return _PLAIN[word]
         if words.symbols and words.count > len(words.symbols):
-            full = self.distinct.name(name)
-            self.types[full] = Enumeration(full, tuple(Symbol(text) for text in sorted(words.symbols)))
-            return Named(full)
-        return Scalar(Kind.STRING)
+            full = self.distinct.claim_name(name)
+            self.types[full] = Enumeration(full, tuple(EnumSymbol(text) for text in sorted(words.symbols)))
+            return TypeReference(full)
+        return Scalar(ScalarKind.STRING)
 
-    def _object(self, members: Members, name: str) -> Type:
-        if members.by_name is None or self._keyed(members):
-            values, nullable = self.type(members.common(self.options.enumerations), f"{name}Value")
+    def _build_object(self, members: ObjectShape, name: str) -> Type:
+        if members.by_name is None or self._has_key_names(members):
+            values, nullable = self.build_type(members.merge_members(self.options.enumerations), f"{name}Value")
             return Map(values, nullable=nullable)
-        full = self.distinct.name(name)
-        self.types[full] = Record(full, ())
+        full = self.distinct.claim_name(name)
+        self.types[full] = RecordType(full, ())
         ordered = sorted(members.by_name.items(), key=lambda item: (Fraction(item[1].places, item[1].count), item[0]))
         fields = []
         for member, seen in ordered:
-            kind, nullable = self.type(seen.shape, f"{full}{_capital(member)}")
-            fields.append(Field(member, kind, nullable, required=seen.count == members.count))
-        self.types[full] = Record(full, tuple(fields))
-        return Named(full)
+            kind, nullable = self.build_type(seen.shape, f"{full}{_to_upper_camel(member)}")
+            fields.append(RecordField(member, kind, nullable, required=seen.count == members.count))
+        self.types[full] = RecordType(full, tuple(fields))
+        return TypeReference(full)
 
-    def _keyed(self, members: Members) -> bool:
+    def _has_key_names(self, members: ObjectShape) -> bool:
         """Whether names are keys of a map rather than names of fields; in doubt they are names."""
         by_name = members.by_name or {}
         if len(by_name) < MIN_KEYS or members.count < MIN_KEYS:
             return False
         if any(member.count * SHARE > members.count for member in by_name.values()):
             return False
-        common = members.common(0)
+        common = members.merge_members(0)
         parts = [common.numbers, common.words, common.items, common.members, *common.plain]
         return sum(part is not None for part in parts) == 1
 
 
-def _number(numbers: Numbers) -> Type:
+def _build_number(numbers: NumberShape) -> Type:
     least, greatest = numbers.least, numbers.greatest
     if numbers.floats:
-        return Scalar(Kind.NUMBER if numbers.decimals or not numbers.exact else Kind.FLOAT64)
+        return Scalar(ScalarKind.NUMBER if numbers.decimals or not numbers.exact else ScalarKind.FLOAT64)
     if numbers.decimals:
         bounds = [abs(bound) for bound in (least, greatest) if bound is not None]
         if numbers.digits + numbers.scale > _MAX_DIGITS or any(bound >= 10**_MAX_DIGITS for bound in bounds):
-            return Scalar(Kind.NUMBER)
+            return Scalar(ScalarKind.NUMBER)
         digits = max(numbers.digits, *(len(str(bound)) for bound in bounds), 1 - numbers.scale)
         return Decimal(digits + numbers.scale, numbers.scale)
-    return _whole(numbers)
+    return _build_integer(numbers)
 
 
-def _whole(numbers: Numbers) -> Type:
+def _build_integer(numbers: NumberShape) -> Type:
     assert numbers.least is not None
     assert numbers.greatest is not None
-    return Scalar(Kind.INT64 if numbers.least >= -_LONG and numbers.greatest < _LONG else Kind.INTEGER)
+    return Scalar(ScalarKind.INT64 if numbers.least >= -_LONG and numbers.greatest < _LONG else ScalarKind.INTEGER)
 
 
-def _capital(member: str) -> str:
+def _to_upper_camel(member: str) -> str:
     """A member's name as part of a type's: `ship_to` becomes `ShipTo`."""
     words = "".join(char if char.isalnum() else " " for char in member).split()
     return "".join(word[0].upper() + word[1:] for word in words)

@@ -5,7 +5,7 @@ always referred to by `Named`, so recursive schemas need no special care and not
 language can say and the model (or the other language) cannot is reported as a `Loss`, never dropped in silence.
 
 Values inside a model (defaults, `enum` and `const` constraints) are JSON values in the mapping of
-`stele.formats.conversion.data`: bytes as base64 text, decimals and times as text, records as objects.
+`stele.formats.conversion.json_values`: bytes as base64 text, decimals and times as text, records as objects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 
-class Kind(Enum):
+class ScalarKind(Enum):
     """Scalar types, by what a program holds in memory; widths are exact."""
 
     ANY = "any"
@@ -46,7 +46,7 @@ class Kind(Enum):
     """A calendar day."""
 
 
-class Unit(Enum):
+class TimeUnit(Enum):
     """Resolution of times."""
 
     SECOND = "s"
@@ -58,7 +58,7 @@ class Unit(Enum):
 class Scalar(msgspec.Struct, frozen=True):
     """A type without parts."""
 
-    kind: Kind
+    kind: ScalarKind
 
 
 class Decimal(msgspec.Struct, frozen=True):
@@ -71,20 +71,20 @@ class Decimal(msgspec.Struct, frozen=True):
 class Time(msgspec.Struct, frozen=True):
     """A time of day."""
 
-    unit: Unit = Unit.MICRO
+    unit: TimeUnit = TimeUnit.MICRO
 
 
 class Timestamp(msgspec.Struct, frozen=True):
     """A point in time (utc), or a date with a time on a wall clock somewhere (not utc)."""
 
-    unit: Unit = Unit.MICRO
+    unit: TimeUnit = TimeUnit.MICRO
     utc: bool = True
 
 
 class Duration(msgspec.Struct, frozen=True):
     """A span of time: of an exact length in unit, or (calendar) of months, days and milliseconds side by side."""
 
-    unit: Unit = Unit.NANO
+    unit: TimeUnit = TimeUnit.NANO
     calendar: bool = False
 
 
@@ -99,11 +99,11 @@ class Map(msgspec.Struct, frozen=True):
     """A dictionary with keys of one scalar type, nearly always string."""
 
     values: Type
-    keys: Scalar = Scalar(Kind.STRING)
+    keys: Scalar = Scalar(ScalarKind.STRING)
     nullable: bool = False
 
 
-class Option(msgspec.Struct, frozen=True):
+class UnionOption(msgspec.Struct, frozen=True):
     """One branch of a union. name is what the language calls it ('' where branches have no names)."""
 
     type: Type
@@ -113,16 +113,16 @@ class Option(msgspec.Struct, frozen=True):
 class Union(msgspec.Struct, frozen=True):
     """Exactly one of two or more types, none of which is null or a union: nullability stands where it is used."""
 
-    options: tuple[Option, ...]
+    options: tuple[UnionOption, ...]
 
 
-class Named(msgspec.Struct, frozen=True):
+class TypeReference(msgspec.Struct, frozen=True):
     """A record, enumeration or fixed type of the model, by full name."""
 
     name: str
 
 
-Type = Scalar | Decimal | Time | Timestamp | Duration | Array | Map | Union | Named
+Type = Scalar | Decimal | Time | Timestamp | Duration | Array | Map | Union | TypeReference
 
 
 class _Absent(Enum):
@@ -135,7 +135,7 @@ ABSENT: Final = _Absent.ABSENT
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
-class Field(msgspec.Struct, frozen=True):
+class RecordField(msgspec.Struct, frozen=True):
     """A field of a record.
 
     nullable     null is a value of it
@@ -157,7 +157,7 @@ class Field(msgspec.Struct, frozen=True):
     constraints: Mapping[str, Any] = _NOTHING
 
 
-class Record(msgspec.Struct, frozen=True):
+class RecordType(msgspec.Struct, frozen=True):
     """A record (struct, message, object).
 
     name         full name, dotted; the last part is the short name
@@ -167,14 +167,14 @@ class Record(msgspec.Struct, frozen=True):
     """
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[RecordField, ...]
     doc: str = ""
     aliases: tuple[str, ...] = ()
     open: bool | None = None
     at_most_one: Mapping[str, tuple[str, ...]] = _NOTHING
 
 
-class Symbol(msgspec.Struct, frozen=True):
+class EnumSymbol(msgspec.Struct, frozen=True):
     """A value of an enumeration."""
 
     name: str
@@ -186,7 +186,7 @@ class Enumeration(msgspec.Struct, frozen=True):
     """An enumeration; default is the symbol a reader takes for one it does not know, '' for none."""
 
     name: str
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[EnumSymbol, ...]
     default: str = ""
     doc: str = ""
     aliases: tuple[str, ...] = ()
@@ -201,7 +201,7 @@ class Fixed(msgspec.Struct, frozen=True):
     aliases: tuple[str, ...] = ()
 
 
-Declared = Record | Enumeration | Fixed
+NamedType = RecordType | Enumeration | Fixed
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -211,7 +211,7 @@ class Model(msgspec.Struct, frozen=True):
     """
 
     root: Type
-    types: Mapping[str, Declared] = _NOTHING
+    types: Mapping[str, NamedType] = _NOTHING
     nullable: bool = False
     doc: str = ""
     constraints: Mapping[str, Any] = _NOTHING

@@ -53,7 +53,7 @@ class _Typed(NamedTuple):
     nullable: bool
     mark: bytes = b""
 
-    def field(self, name: str, *, optional: bool = False, marks: Sequence[bytes] = ()) -> pa.Field[pa.DataType]:
+    def to_field(self, name: str, *, optional: bool = False, marks: Sequence[bytes] = ()) -> pa.Field[pa.DataType]:
         """The place as a field."""
         import pyarrow as pa
 
@@ -66,7 +66,7 @@ def arrow_schema(parsed: ParsedJsonSchema) -> pa.Schema:
 
     Properties that are not required are nullable. Raises `NotInstalled` without pyarrow.
     """
-    return _schema(parsed, marked=False)
+    return _build_schema(parsed, marked=False)
 
 
 def marked_schema(parsed: ParsedJsonSchema, recursion: int = 0) -> pa.Schema:
@@ -75,23 +75,23 @@ def marked_schema(parsed: ParsedJsonSchema, recursion: int = 0) -> pa.Schema:
     recursion is how often a schema inside itself is columns. Where it comes round once more, the place is marked
     `DEEPER`; without recursion, it is JSON text.
     """
-    return _schema(parsed, marked=True, recursion=recursion)
+    return _build_schema(parsed, marked=True, recursion=recursion)
 
 
-def _schema(parsed: ParsedJsonSchema, *, marked: bool, recursion: int = 0) -> pa.Schema:
+def _build_schema(parsed: ParsedJsonSchema, *, marked: bool, recursion: int = 0) -> pa.Schema:
     try:
         import pyarrow as pa
     except ImportError:
         raise NotInstalled("pyarrow", "spark") from None
-    builder = _Builder(parsed, marked=marked, recursion=recursion)
-    top = builder.column(parsed.root, ())
+    builder = _ColumnBuilder(parsed, marked=marked, recursion=recursion)
+    top = builder.build_column(parsed.root, ())
     if pa.types.is_struct(top.type):
         return pa.schema(list(top.type))
-    only = top.field(_COLUMN, marks=[WHOLE] if marked else [])
+    only = top.to_field(_COLUMN, marks=[WHOLE] if marked else [])
     return pa.schema([only])
 
 
-class _Builder:
+class _ColumnBuilder:
     """Turns schemas into column types; above holds the schemas a place lies in."""
 
     def __init__(self, parsed: ParsedJsonSchema, *, marked: bool, recursion: int) -> None:
@@ -103,10 +103,10 @@ class _Builder:
         self._links = parsed.links
         self._columns = 0
 
-    def column(self, schema: Json, above: tuple[int, ...]) -> _Typed:
+    def build_column(self, schema: Json, above: tuple[int, ...]) -> _Typed:
         """The type of one place."""
         self._columns += 1
-        schema = self._links.follow(schema)
+        schema = self._links.follow_references(schema)
         if above.count(id(schema)) > self._recursion > 0:
             return _Typed(self._pa.string(), True, DEEPER)
         if (
@@ -115,71 +115,71 @@ class _Builder:
             or len(above) >= MAX_DEPTH
             or self._columns > MAX_COLUMNS
         ):
-            return self._json()
+            return self._json_column()
         inside = (*above, id(schema))
         for keyword in ("oneOf", "anyOf"):
             branches = schema.get(keyword)
             if isinstance(branches, list) and "properties" not in schema:
-                return self._sum(branches, inside)
-        names, nullable = _types(schema)
+                return self._choice_column(branches, inside)
+        names, nullable = _type_words(schema)
         if len(names) > 1:
-            return self._json()
+            return self._json_column()
         name = names[0] if names else None
         if name == "object" or (name is None and ("properties" in schema or "allOf" in schema)):
-            return self._object(schema, inside, nullable=nullable)
+            return self._object_column(schema, inside, nullable=nullable)
         if name == "array":
-            return self._array(schema, inside, nullable=nullable)
-        return self._scalar(name, nullable=nullable)
+            return self._array_column(schema, inside, nullable=nullable)
+        return self._scalar_column(name, nullable=nullable)
 
-    def _scalar(self, name: str | None, *, nullable: bool) -> _Typed:
+    def _scalar_column(self, name: str | None, *, nullable: bool) -> _Typed:
         pa = self._pa
         types = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
         if name is None:
-            return _Typed(pa.null(), True) if nullable else self._json()
-        return _Typed(types[name], nullable) if name in types else self._json()
+            return _Typed(pa.null(), True) if nullable else self._json_column()
+        return _Typed(types[name], nullable) if name in types else self._json_column()
 
-    def _object(self, schema: dict[str, Json], inside: tuple[int, ...], *, nullable: bool) -> _Typed:
-        merged = self._merge(schema)
+    def _object_column(self, schema: dict[str, Json], inside: tuple[int, ...], *, nullable: bool) -> _Typed:
+        merged = self._merge_object(schema)
         pa = self._pa
         if merged.properties:
             columns = []
             for name, inner in merged.properties.items():
-                typed = self.column(inner, inside)
+                typed = self.build_column(inner, inside)
                 needed = name in merged.required
-                columns.append(typed.field(name, optional=not needed, marks=[REQUIRED] * (needed and self._marked)))
+                columns.append(typed.to_field(name, optional=not needed, marks=[REQUIRED] * (needed and self._marked)))
             return _Typed(pa.struct(columns), nullable)
         if isinstance(merged.rest, dict):
-            value = self.column(merged.rest, inside)
-            return _Typed(pa.map_(pa.string(), value.field(_COLUMN)), nullable)
-        return self._json(nullable=nullable)
+            value = self.build_column(merged.rest, inside)
+            return _Typed(pa.map_(pa.string(), value.to_field(_COLUMN)), nullable)
+        return self._json_column(nullable=nullable)
 
-    def _array(self, schema: dict[str, Json], inside: tuple[int, ...], *, nullable: bool) -> _Typed:
+    def _array_column(self, schema: dict[str, Json], inside: tuple[int, ...], *, nullable: bool) -> _Typed:
         items = schema.get("items")
         if not isinstance(items, dict | bool) or "prefixItems" in schema:
-            return self._json(nullable=nullable)
-        item = self.column(items, inside)
-        return _Typed(self._pa.list_(item.field("item")), nullable)
+            return self._json_column(nullable=nullable)
+        item = self.build_column(items, inside)
+        return _Typed(self._pa.list_(item.to_field("item")), nullable)
 
-    def _sum(self, branches: list[Json], inside: tuple[int, ...]) -> _Typed:
+    def _choice_column(self, branches: list[Json], inside: tuple[int, ...]) -> _Typed:
         """One branch beside null is that branch, nullable; anything else has no one type."""
         others = [branch for branch in branches if not self._is_null(branch)]
         if len(others) != 1:
-            return self._json()
-        only = self.column(others[0], inside)
+            return self._json_column()
+        only = self.build_column(others[0], inside)
         return only._replace(nullable=only.nullable or len(others) < len(branches))
 
     def _is_null(self, schema: Json) -> bool:
-        schema = self._links.follow(schema)
+        schema = self._links.follow_references(schema)
         return isinstance(schema, dict) and (schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None])
 
-    def _merge(self, schema: dict[str, Json]) -> _Object:
+    def _merge_object(self, schema: dict[str, Json]) -> _Object:
         """Properties of a schema and of the members of its `allOf`, references followed."""
         properties: dict[str, Json] = {}
         required: set[str] = set()
         rest: Json = None
         pending, seen = [schema], set()
         while pending:
-            part = self._links.follow(pending.pop(0))
+            part = self._links.follow_references(pending.pop(0))
             if not isinstance(part, dict) or id(part) in seen:
                 continue
             seen.add(id(part))
@@ -192,16 +192,16 @@ class _Builder:
             pending.extend(members if isinstance(members, list) else [])
         return _Object(properties, required, rest)
 
-    def _json(self, *, nullable: bool = True) -> _Typed:
+    def _json_column(self, *, nullable: bool = True) -> _Typed:
         return _Typed(self._pa.string(), nullable, JSON_TEXT if self._marked else b"")
 
 
-def _types(schema: dict[str, Json]) -> tuple[list[str], bool]:
+def _type_words(schema: dict[str, Json]) -> tuple[list[str], bool]:
     """The types besides null, and whether null is among them; taken from `enum` and `const` where `type` is missing."""
     names = schema.get("type")
     if names is None and ("enum" in schema or "const" in schema):
         values = schema.get("enum", [schema.get("const")])
-        names = sorted({_word(value) for value in values} if isinstance(values, list) else ())
+        names = sorted({_type_word(value) for value in values} if isinstance(values, list) else ())
     if isinstance(names, str):
         names = [names]
     if not isinstance(names, list):
@@ -212,7 +212,7 @@ def _types(schema: dict[str, Json]) -> tuple[list[str], bool]:
     return words, "null" in names
 
 
-def _word(value: Json) -> str:
+def _type_word(value: Json) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -6,35 +6,35 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-from stele.core.ports import Form
-from stele.formats.jsonschema.drafts import ANNOTATIONS, MANY, NAMED, ONE
+from stele.core.ports import TextForm
+from stele.formats.jsonschema.drafts import ANNOTATIONS, SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.text import Json, pointer, write
+from stele.formats.jsonschema.text import Json, json_pointer, write_json
 
 _FRAGMENT = "#/~!$&'()*+,;=:@?"
 _IDENTITY = frozenset(("id", "$id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"))
 
 
-def printed(parsed: ParsedJsonSchema, form: Form) -> bytes:
+def print_schema(parsed: ParsedJsonSchema, form: TextForm) -> bytes:
     """A schema as text.
 
     PRINTED keeps the order of members and the spelling of numbers; NORMALIZED sorts members by name; CANONICAL also
     leaves out `title`, `description`, `$comment` and `examples`, which say nothing about data.
     """
-    if form is Form.PRINTED:
+    if form is TextForm.PRINTED:
         return parsed.printed
-    root = parsed.root if form is Form.NORMALIZED else _bare(parsed.root)
-    return write(root, order="sorted")
+    root = parsed.root if form is TextForm.NORMALIZED else _without_annotations(parsed.root)
+    return write_json(root, order="sorted")
 
 
-def fingerprints(parsed: ParsedJsonSchema) -> Mapping[str, bytes]:
+def compute_fingerprints(parsed: ParsedJsonSchema) -> Mapping[str, bytes]:
     """MD5 (16 bytes) and SHA-256 (32 bytes) of the CANONICAL form; texts of references are not part of it."""
-    text = printed(parsed, Form.CANONICAL)
+    text = print_schema(parsed, TextForm.CANONICAL)
     return {"md5": hashlib.md5(text, usedforsecurity=False).digest(), "sha256": hashlib.sha256(text).digest()}
 
 
-def _bare(root: Json) -> Json:
+def _without_annotations(root: Json) -> Json:
     """A copy without annotations, looking only where schemas are: a property named `title` stays."""
     holder = {"": root}
     stack: list[tuple[Json, str | int]] = [(holder, "")]
@@ -45,18 +45,18 @@ def _bare(root: Json) -> Json:
             continue
         bare = container[place] = {name: value for name, value in schema.items() if name not in ANNOTATIONS}
         for keyword, value in bare.items():
-            if isinstance(value, dict) and keyword in NAMED:
+            if isinstance(value, dict) and keyword in SCHEMA_MAP_KEYWORDS:
                 bare[keyword] = inner = dict(value)
                 stack.extend((inner, name) for name in inner)
-            elif isinstance(value, dict) and keyword in ONE:
+            elif isinstance(value, dict) and keyword in SCHEMA_KEYWORDS:
                 stack.append((bare, keyword))
-            elif isinstance(value, list) and keyword in MANY:
+            elif isinstance(value, list) and keyword in SCHEMA_LIST_KEYWORDS:
                 bare[keyword] = items = list(value)
                 stack.extend((items, index) for index in range(len(items)))
     return holder[""]
 
 
-def bundled(parsed: ParsedJsonSchema) -> str:
+def bundle_references(parsed: ParsedJsonSchema) -> str:
     """The schema as one document: reference texts in its definitions, every `$ref` a pointer into it."""
     used = parsed.links.used
     if not used or not isinstance(parsed.root, dict):
@@ -64,16 +64,16 @@ def bundled(parsed: ParsedJsonSchema) -> str:
     keyword = parsed.draft.definitions_keyword
     own = parsed.root.get(keyword)
     taken = set(own) if isinstance(own, dict) else set()
-    labels = {label: _free(label, taken) for label in used}
+    labels = {label: _free_name(label, taken) for label in used}
     texts: list[tuple[Json, tuple[str | int, ...]]] = [(parsed.root, ())]
     texts += [(parsed.references[label], (keyword, name)) for label, name in labels.items()]
-    places = {identity: place for text, path in texts for identity, place in _places(text, path)}
-    root, *others = (_rewritten(parsed, text, places, keep_identity=not path) for text, path in texts)
+    places = {identity: place for text, path in texts for identity, place in _pointers_by_identity(text, path)}
+    root, *others = (_rewrite_references(parsed, text, places, keep_identity=not path) for text, path in texts)
     root[keyword] = {**(root.get(keyword) or {}), **dict(zip(labels.values(), others, strict=True))}
-    return write(root).decode()
+    return write_json(root).decode()
 
 
-def _free(label: str, taken: set[str]) -> str:
+def _free_name(label: str, taken: set[str]) -> str:
     name, count = label, 1
     while name in taken:
         count += 1
@@ -82,19 +82,19 @@ def _free(label: str, taken: set[str]) -> str:
     return name
 
 
-def _places(root: Json, path: tuple[str | int, ...]) -> Iterator[tuple[int, str]]:
+def _pointers_by_identity(root: Json, path: tuple[str | int, ...]) -> Iterator[tuple[int, str]]:
     """The pointer of every object below root, by identity."""
     stack = [(root, path)]
     while stack:
         value, here = stack.pop()
         if isinstance(value, dict):
-            yield id(value), quote(pointer(here), safe=_FRAGMENT)
+            yield id(value), quote(json_pointer(here), safe=_FRAGMENT)
             stack.extend((inner, (*here, name)) for name, inner in value.items())
         elif isinstance(value, list):
             stack.extend((inner, (*here, index)) for index, inner in enumerate(value))
 
 
-def _rewritten(parsed: ParsedJsonSchema, root: Json, places: dict[int, str], *, keep_identity: bool) -> Json:
+def _rewrite_references(parsed: ParsedJsonSchema, root: Json, places: dict[int, str], *, keep_identity: bool) -> Json:
     """A copy of root with its references turned into pointers; only the outermost may keep its own id."""
     holder: dict[str, Json] = {"": root}
     stack: list[tuple[Json, str | int]] = [(holder, "")]
@@ -103,7 +103,9 @@ def _rewritten(parsed: ParsedJsonSchema, root: Json, places: dict[int, str], *, 
         value = container[place]
         if isinstance(value, dict):
             outermost = keep_identity and container is holder
-            value = container[place] = _pointing(parsed, value, places, dropped=frozenset() if outermost else _IDENTITY)
+            value = container[place] = _point_reference(
+                parsed, value, places, dropped=frozenset() if outermost else _IDENTITY
+            )
             stack.extend((value, name) for name in value)
         elif isinstance(value, list):
             value = container[place] = list(value)
@@ -111,7 +113,7 @@ def _rewritten(parsed: ParsedJsonSchema, root: Json, places: dict[int, str], *, 
     return holder[""]
 
 
-def _pointing(
+def _point_reference(
     parsed: ParsedJsonSchema, schema: dict[str, Json], places: dict[int, str], *, dropped: frozenset[str]
 ) -> dict[str, Json]:
     result = {name: value for name, value in schema.items() if name not in dropped or not isinstance(value, str | bool)}

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 import jsonschema_rs
 
 from stele.errors import DecodeError, EncodeError
-from stele.formats.jsonschema.example import candidates
+from stele.formats.jsonschema.example import make_candidates
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import MAX_DEPTH, Spelled, pointer, write
+from stele.formats.jsonschema.text import MAX_DEPTH, SpelledNumber, json_pointer, write_json
 
 MAX_MESSAGES = 50
 """Faults of one datum that are told; more are counted only."""
@@ -44,7 +44,7 @@ class JsonCodec:
         try:
             return json.dumps(datum, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
         except TypeError:  # a Decimal
-            return write(spelled(datum))
+            return write_json(spell_numbers(datum))
         except ValueError as error:  # an integer of thousands of digits
             raise EncodeError(f"the datum is no JSON value: {error}") from None
 
@@ -59,8 +59,8 @@ class JsonCodec:
             raise DecodeError(f"not JSON: {error.msg}", offset=len(error.doc[: error.pos].encode())) from None
         except (ValueError, RecursionError) as error:
             raise DecodeError(f"not readable as JSON: {error}") from None
-        faults = _foreign(datum) if _MAY_OVERFLOW.search(source) else []
-        faults = faults or _faults(self._reader, datum)
+        faults = _find_foreign_value(datum) if _MAY_OVERFLOW.search(source) else []
+        faults = faults or _find_faults(self._reader, datum)
         if faults:
             raise DecodeError("; ".join(faults))
         return datum
@@ -70,17 +70,17 @@ class JsonCodec:
 
         At most `MAX_MESSAGES` are told. What JSON has no word for is refused even where the schema allows anything.
         """
-        return _foreign(datum) or _faults(self._writer, datum)
+        return _find_foreign_value(datum) or _find_faults(self._writer, datum)
 
     def example(self) -> Any:
         """A small datum that was seen to fit the writer's schema. Raises `EncodeError` when none is found."""
-        for candidate in candidates(self._writer):
+        for candidate in make_candidates(self._writer):
             if not self.validate(candidate):
                 return candidate
         raise EncodeError("no small datum was found that fits the schema")
 
 
-def _faults(parsed: ParsedJsonSchema, datum: Any) -> list[str]:
+def _find_faults(parsed: ParsedJsonSchema, datum: Any) -> list[str]:
     validator = parsed.validator
     try:
         if validator.is_valid(datum):
@@ -89,18 +89,18 @@ def _faults(parsed: ParsedJsonSchema, datum: Any) -> list[str]:
         for count, error in enumerate(validator.iter_errors(datum)):
             if count == MAX_MESSAGES:
                 return [*faults, "and more"]
-            faults.append(f"{pointer(error.instance_path)}: {_short(error.message)}")
+            faults.append(f"{json_pointer(error.instance_path)}: {_shorten(error.message)}")
         return faults
     except jsonschema_rs.ValidationError as error:
-        return [f"#: {_short(error.message)}"]
+        return [f"#: {_shorten(error.message)}"]
     except (ValueError, TypeError, RecursionError) as error:
-        return [f"#: {_short(str(error))}"]
+        return [f"#: {_shorten(str(error))}"]
 
 
-def _foreign(datum: Any) -> list[str]:
+def _find_foreign_value(datum: Any) -> list[str]:
     """The first thing in a datum that JSON has no word for, as a sentence with its path; empty when there is none."""
-    found = _find_foreign(datum, 0)
-    return [f"{pointer(reversed(found.path))}: {found.why}"] if found else []
+    found = _search_foreign(datum, 0)
+    return [f"{json_pointer(reversed(found.path))}: {found.why}"] if found else []
 
 
 class _Foreign(NamedTuple):
@@ -110,12 +110,12 @@ class _Foreign(NamedTuple):
     path: list[str | int]
 
 
-def _find_foreign(value: Any, depth: int) -> _Foreign | None:
+def _search_foreign(value: Any, depth: int) -> _Foreign | None:
     kind = type(value)
     if kind is bool or kind is int or value is None:
         return None
     if isinstance(value, str):
-        return None if value.isascii() or _encodable(value) else _Foreign("half a surrogate pair is no text", [])
+        return None if value.isascii() or _is_encodable(value) else _Foreign("half a surrogate pair is no text", [])
     if isinstance(value, float | Decimal):
         return None if isfinite(value) else _Foreign(f"{value} is no JSON number", [])
     if depth >= MAX_DEPTH:
@@ -123,23 +123,23 @@ def _find_foreign(value: Any, depth: int) -> _Foreign | None:
     if isinstance(value, dict):
         for name, member in value.items():
             if not isinstance(name, str):
-                return _Foreign(f"the member name {_short(repr(name))} is no string", [])
-            if not name.isascii() and not _encodable(name):
+                return _Foreign(f"the member name {_shorten(repr(name))} is no string", [])
+            if not name.isascii() and not _is_encodable(name):
                 return _Foreign("half a surrogate pair is no text", [])
-            if found := _find_foreign(member, depth + 1):
+            if found := _search_foreign(member, depth + 1):
                 found.path.append(name)
                 return found
         return None
     if isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            if found := _find_foreign(item, depth + 1):
+            if found := _search_foreign(item, depth + 1):
                 found.path.append(index)
                 return found
         return None
     return None if isinstance(value, int) else _Foreign(f"{kind.__name__} is no JSON type", [])
 
 
-def _encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -147,18 +147,18 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def spelled(datum: Any, depth: int = 0) -> Any:
+def spell_numbers(datum: Any, depth: int = 0) -> Any:
     """A datum with its Decimals and long integers spelled out, for the printer. Raises `EncodeError` when too deep."""
     if depth > MAX_DEPTH:
         raise EncodeError(f"the datum is nested deeper than {MAX_DEPTH} levels")
     if isinstance(datum, Decimal):
-        return Spelled(str(datum))
+        return SpelledNumber(str(datum))
     if isinstance(datum, int) and not isinstance(datum, bool):
-        return Spelled(str(int(datum)))
+        return SpelledNumber(str(int(datum)))
     if isinstance(datum, dict):
-        return {name: spelled(value, depth + 1) for name, value in datum.items()}
+        return {name: spell_numbers(value, depth + 1) for name, value in datum.items()}
     if isinstance(datum, list | tuple):
-        return [spelled(value, depth + 1) for value in datum]
+        return [spell_numbers(value, depth + 1) for value in datum]
     return datum
 
 
@@ -166,5 +166,5 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _short(message: str) -> str:
+def _shorten(message: str) -> str:
     return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"

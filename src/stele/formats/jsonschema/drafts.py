@@ -52,7 +52,7 @@ _BY_URI = {draft.value: draft for draft in Draft}
 DEFAULT_DRAFT = Draft.DRAFT7
 """What a schema without `$schema`, or with an unknown one, is read as: the default of the Confluent registry too."""
 
-ONE = frozenset(
+SCHEMA_KEYWORDS = frozenset(
     [
         "additionalItems",
         "additionalProperties",
@@ -70,17 +70,19 @@ ONE = frozenset(
 )
 """Keywords whose value is a schema (`items` also takes a list of them)."""
 
-MANY = frozenset(["allOf", "anyOf", "oneOf", "prefixItems", "items"])
+SCHEMA_LIST_KEYWORDS = frozenset(["allOf", "anyOf", "oneOf", "prefixItems", "items"])
 """Keywords whose value is a list of schemas."""
 
-NAMED = frozenset(["$defs", "definitions", "dependentSchemas", "dependencies", "patternProperties", "properties"])
+SCHEMA_MAP_KEYWORDS = frozenset(
+    ["$defs", "definitions", "dependentSchemas", "dependencies", "patternProperties", "properties"]
+)
 """Keywords whose value maps names to schemas (`dependencies` also to lists of names)."""
 
 ANNOTATIONS = frozenset(["title", "description", "$comment", "examples"])
 """Keywords that say nothing about data: what the CANONICAL form leaves out."""
 
 
-def detect(schema: Json) -> Draft:
+def detect_draft(schema: Json) -> Draft:
     """The draft a schema asks for in `$schema`; `DEFAULT_DRAFT` when it says nothing known."""
     uri = schema.get("$schema") if isinstance(schema, dict) else None
     if not isinstance(uri, str):
@@ -88,18 +90,18 @@ def detect(schema: Json) -> Draft:
     return _BY_URI.get(uri.removesuffix("#").split("://", 1)[-1], DEFAULT_DRAFT)
 
 
-def subschemas(schema: dict[str, Json]) -> Iterator[tuple[tuple[str | int, ...], Json]]:
+def list_subschemas(schema: dict[str, Json]) -> Iterator[tuple[tuple[str | int, ...], Json]]:
     """The schemas directly inside a schema as (path from it, schema), in the order written."""
     for keyword, value in schema.items():
         if isinstance(value, dict):
-            if keyword in NAMED:
+            if keyword in SCHEMA_MAP_KEYWORDS:
                 yield from (((keyword, name), inner) for name, inner in value.items() if _is_schema(inner))
-            elif keyword in ONE:
+            elif keyword in SCHEMA_KEYWORDS:
                 yield (keyword,), value
         elif isinstance(value, list):
-            if keyword in MANY:
+            if keyword in SCHEMA_LIST_KEYWORDS:
                 yield from (((keyword, index), inner) for index, inner in enumerate(value) if _is_schema(inner))
-        elif isinstance(value, bool) and keyword in ONE:
+        elif isinstance(value, bool) and keyword in SCHEMA_KEYWORDS:
             yield (keyword,), value
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, plain
+from stele.formats.jsonschema.text import Json, to_builtin
 
 MAX_DEPTH = 12
 """Levels of nesting a guess goes down."""
@@ -41,59 +41,59 @@ _BY_FORMAT = {
 }
 
 
-def candidates(parsed: ParsedJsonSchema) -> Iterator[Any]:
+def make_candidates(parsed: ParsedJsonSchema) -> Iterator[Any]:
     """Data that may fit, best first: the author's own examples, guesses with all and with required members only."""
     root = parsed.root
     if isinstance(root, dict):
         own = root.get("examples")
-        yield from (plain(value) for value in (own if isinstance(own, list) else []))
-        yield from (plain(root[keyword]) for keyword in ("default",) if keyword in root)
+        yield from (to_builtin(value) for value in (own if isinstance(own, list) else []))
+        yield from (to_builtin(root[keyword]) for keyword in ("default",) if keyword in root)
     for everything in (True, False):
         for choice in range(4):
-            yield _Guess(parsed, everything=everything, choice=choice).value(root, 0)
+            yield _ExampleMaker(parsed, everything=everything, choice=choice).make_value(root, 0)
     yield from ({}, [], None, True, 0, 1, *_WORDS)
 
 
-class _Guess:
+class _ExampleMaker:
     """One way to fill a schema: everything or only what is required, and which branch of sums to take."""
 
     def __init__(self, parsed: ParsedJsonSchema, *, everything: bool, choice: int) -> None:
-        from stele.formats.jsonschema.confluent.content import matches
+        from stele.formats.jsonschema.confluent.content import pattern_matches
 
-        self._matches = matches
+        self._matches = pattern_matches
         self._links = parsed.links
         self._everything = everything
         self._choice = choice
         self._nodes = 0
 
-    def value(self, schema: Json, depth: int) -> Any:
+    def make_value(self, schema: Json, depth: int) -> Any:
         """A value for one schema."""
         self._nodes += 1
-        schema = self._merged(schema)
+        schema = self._merge_schema(schema)
         for keyword in ("const", "default"):
             if keyword in schema:
-                return plain(schema[keyword])
+                return to_builtin(schema[keyword])
         for keyword in ("enum", "examples"):
             values = schema.get(keyword)
             if isinstance(values, list) and values:
-                return plain(values[self._choice % len(values)])
-        kind = _kind(schema)
+                return to_builtin(values[self._choice % len(values)])
+        kind = _type_word(schema)
         if kind == "object":
-            return self._object(schema, depth)
+            return self._make_object(schema, depth)
         if kind == "array":
-            return self._array(schema, depth)
+            return self._make_array(schema, depth)
         if kind in ("integer", "number"):
-            return _number(schema, whole=kind == "integer")
+            return _make_number(schema, whole=kind == "integer")
         if kind == "string":
-            return self._string(schema)
+            return self._make_string(schema)
         return kind == "boolean" or None
 
-    def _merged(self, schema: Json) -> dict[str, Json]:
+    def _merge_schema(self, schema: Json) -> dict[str, Json]:
         """A schema with references followed, factors of products added and one branch of sums taken."""
         merged: dict[str, Json] = {}
         pending, seen = [schema], set()
         while pending:
-            part = self._links.follow(pending.pop(0))
+            part = self._links.follow_references(pending.pop(0))
             if not isinstance(part, dict) or id(part) in seen:
                 continue
             seen.add(id(part))
@@ -111,7 +111,7 @@ class _Guess:
                     pending.append(branches[self._choice % len(branches)])
         return merged
 
-    def _object(self, schema: dict[str, Json], depth: int) -> dict[str, Any]:
+    def _make_object(self, schema: dict[str, Json], depth: int) -> dict[str, Any]:
         properties: dict[str, Json] = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
         names = schema.get("required")
         required = [name for name in (names if isinstance(names, list) else []) if isinstance(name, str)]
@@ -120,27 +120,27 @@ class _Guess:
         if depth >= MAX_DEPTH or self._nodes > MAX_NODES:
             return {}
         result = {
-            name: self.value(properties.get(name, True), depth + 1)
+            name: self.make_value(properties.get(name, True), depth + 1)
             for name in wanted
             if properties.get(name) is not False
         }
         rest = schema.get("additionalProperties")
-        for index in range(_whole(schema.get("minProperties")) - len(result)):
-            result[f"key{index + 1}"] = self.value(rest if isinstance(rest, dict) else True, depth + 1)
+        for index in range(_size_limit(schema.get("minProperties")) - len(result)):
+            result[f"key{index + 1}"] = self.make_value(rest if isinstance(rest, dict) else True, depth + 1)
         return result
 
-    def _array(self, schema: dict[str, Json], depth: int) -> list[Any]:
+    def _make_array(self, schema: dict[str, Json], depth: int) -> list[Any]:
         if depth >= MAX_DEPTH or self._nodes > MAX_NODES:
             return []
         positions: list[Json] = next(
             (schema[word] for word in ("prefixItems", "items") if isinstance(schema.get(word), list)), []
         )
         items = schema.get("items")
-        least = max(_whole(schema.get("minItems")), 1 if self._everything and isinstance(items, dict) else 0)
-        most = _whole(schema.get("maxItems"), 100)
+        least = max(_size_limit(schema.get("minItems")), 1 if self._everything and isinstance(items, dict) else 0)
+        most = _size_limit(schema.get("maxItems"), 100)
         count = min(max(least, len(positions)), most)
         filler = items if isinstance(items, dict) else schema.get("contains", True)
-        result = [self.value(positions[i] if i < len(positions) else filler, depth + 1) for i in range(count)]
+        result = [self.make_value(positions[i] if i < len(positions) else filler, depth + 1) for i in range(count)]
         if schema.get("uniqueItems") is True:
             result = [
                 item + i if isinstance(item, int) and not isinstance(item, bool) else item
@@ -148,8 +148,8 @@ class _Guess:
             ]
         return result
 
-    def _string(self, schema: dict[str, Json]) -> str:
-        least, most = _whole(schema.get("minLength")), _whole(schema.get("maxLength"), 10_000)
+    def _make_string(self, schema: dict[str, Json]) -> str:
+        least, most = _size_limit(schema.get("minLength")), _size_limit(schema.get("maxLength"), 10_000)
         known = _BY_FORMAT.get(str(schema.get("format")))
         pattern = schema.get("pattern")
         for word in (*([known] if known else []), *_WORDS, ""):
@@ -159,7 +159,7 @@ class _Guess:
         return "x" * least
 
 
-def _kind(schema: dict[str, Json]) -> str:
+def _type_word(schema: dict[str, Json]) -> str:
     names = schema.get("type")
     if isinstance(names, list):
         names = next((name for name in names if isinstance(name, str) and name != "null"), "null")
@@ -174,11 +174,11 @@ def _kind(schema: dict[str, Json]) -> str:
     return "string"
 
 
-def _number(schema: dict[str, Json], *, whole: bool) -> int | float:
+def _make_number(schema: dict[str, Json], *, whole: bool) -> int | float:
     """A number inside the bounds: a multiple where asked for, the bound itself or one beyond an exclusive one."""
-    lowest, highest = _limit(schema, "minimum"), _limit(schema, "maximum")
-    above, below = _limit(schema, "exclusiveMinimum"), _limit(schema, "exclusiveMaximum")
-    step = _limit(schema, "multipleOf")
+    lowest, highest = _decimal_limit(schema, "minimum"), _decimal_limit(schema, "maximum")
+    above, below = _decimal_limit(schema, "exclusiveMinimum"), _decimal_limit(schema, "exclusiveMaximum")
+    step = _decimal_limit(schema, "multipleOf")
     value = Decimal(0)
     if lowest is not None or above is not None:
         value = max(limit for limit in (lowest, above) if limit is not None)
@@ -197,7 +197,7 @@ def _number(schema: dict[str, Json], *, whole: bool) -> int | float:
     return float(value)
 
 
-def _limit(schema: dict[str, Json], keyword: str) -> Decimal | None:
+def _decimal_limit(schema: dict[str, Json], keyword: str) -> Decimal | None:
     value = schema.get(keyword)
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
@@ -205,5 +205,5 @@ def _limit(schema: dict[str, Json], keyword: str) -> Decimal | None:
     return limit if limit.adjusted() < 15 else None
 
 
-def _whole(value: Json, default: int = 0) -> int:
+def _size_limit(value: Json, default: int = 0) -> int:
     return min(int(value), 1_000) if isinstance(value, int) and not isinstance(value, bool) else default

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stele.core.ports import Field
 from stele.formats.jsonschema.drafts import ANNOTATIONS
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, write
+from stele.formats.jsonschema.text import Json, write_json
 
 MAX_FIELDS = 10_000
 """Fields listed of one schema; what lies behind is left out."""
@@ -16,7 +16,7 @@ _MAX_VISITS = 10 * MAX_FIELDS
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 
 
-def fields(parsed: ParsedJsonSchema) -> list[Field]:
+def list_fields(parsed: ParsedJsonSchema) -> list[Field]:
     """All properties depth first: `a.b`, `[]` for the items of an array, `{}` for unnamed members of an object.
 
     Branches of combinations are listed together; a schema inside itself is not entered again.
@@ -27,18 +27,18 @@ def fields(parsed: ParsedJsonSchema) -> list[Field]:
     while stack and len(found) < MAX_FIELDS and visits < _MAX_VISITS:
         visits += 1
         path, written, above, listed = stack.pop()
-        schema = parsed.links.follow(written)
+        schema = parsed.links.follow_references(written)
         if listed and path not in found:
-            found[path] = _field(parsed, path, written, schema)
+            found[path] = _build_field(parsed, path, written, schema)
         if not isinstance(schema, dict) or id(schema) in above:
             continue
         inside = above | {id(schema)}
-        steps = [(step, inner, inside, named) for step, inner, named in _inner(schema, path)]
+        steps = [(step, inner, inside, named) for step, inner, named in _inner_schemas(schema, path)]
         stack.extend(reversed(steps))
     return list(found.values())
 
 
-def _inner(schema: dict[str, Json], path: str) -> Iterator[tuple[str, Json, bool]]:
+def _inner_schemas(schema: dict[str, Json], path: str) -> Iterator[tuple[str, Json, bool]]:
     """What is inside one schema as (path, schema, whether it is a field of its own)."""
     dot = f"{path}." if path else ""
     properties = schema.get("properties")
@@ -61,13 +61,13 @@ def _inner(schema: dict[str, Json], path: str) -> Iterator[tuple[str, Json, bool
             yield from ((path, branch, False) for branch in branches)
 
 
-def _field(parsed: ParsedJsonSchema, path: str, written: Json, schema: Json) -> Field:
+def _build_field(parsed: ParsedJsonSchema, path: str, written: Json, schema: Json) -> Field:
     both = [part for part in (written, schema) if isinstance(part, dict)]
     default = next((part["default"] for part in both if "default" in part), _ABSENT)
     doc = next(
         (part[word] for word in ("description", "title") for part in both if isinstance(part.get(word), str)), ""
     )
-    text = None if default is _ABSENT else write(default).decode()
+    text = None if default is _ABSENT else write_json(default).decode()
     return Field(path=path, type=type_word(parsed, schema), default=text, doc=doc)
 
 
@@ -76,7 +76,7 @@ _ABSENT = object()
 
 def type_word(parsed: ParsedJsonSchema, schema: Json, *, depth: int = 2) -> str:
     """A short word for what a schema allows: its types joined by `|`, else `enum`, `const`, branches, else `any`."""
-    schema = parsed.links.follow(schema)
+    schema = parsed.links.follow_references(schema)
     if not isinstance(schema, dict):
         return "never" if schema is False else "any"
     names = schema.get("type")

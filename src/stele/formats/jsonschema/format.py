@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stele.core.findings import Finding, Level
-from stele.core.ports import Field, Form
+from stele.core.findings import Finding, Severity
+from stele.core.ports import Field, TextForm
 from stele.errors import TooLarge
-from stele.formats.abilities import Node, Place
+from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.jsonschema import arrow, canonical, confluent, containment, fields, neutral, outline, parsed
 from stele.formats.jsonschema import lint as _lint
@@ -29,25 +29,25 @@ _SUMMARIES = {
 }
 
 
-def _diff(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
+def _check_changes(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
     allowed = confluent.RULESETS[name]
     try:
-        changes = confluent.changes(reader, writer, allowed=allowed)
+        changes = confluent.list_changes(reader, writer, allowed=allowed)
     except TooLarge as error:
         why = f"The schemas are too large to be compared with each other: {error}."
-        return [Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Level.UNKNOWN)]
-    return confluent.findings(changes, allowed, reader, writer)
+        return [Finding("TOO_COMPLEX", "#", why=why, fix="Make the schema smaller.", level=Severity.UNKNOWN)]
+    return confluent.build_findings(changes, allowed, reader, writer)
 
 
-def _containment(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
-    return containment.findings(reader, writer, containment.RULESETS[name])
+def _check_containment(name: str, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> list[Finding]:
+    return containment.check_containment(reader, writer, containment.RULESETS[name])
 
 
 RULESETS = Rulesets(
     "json",
-    *(Ruleset(f"{name}@1", partial(_diff, name), _SUMMARIES[name]) for name in confluent.RULESETS),
-    *(Ruleset(f"{name}@1", partial(_containment, name), _SUMMARIES[name]) for name in containment.RULESETS),
-    Ruleset("apicurio@1", partial(_containment, "containment"), "What Apicurio's checker aims at: containment."),
+    *(Ruleset(f"{name}@1", partial(_check_changes, name), _SUMMARIES[name]) for name in confluent.RULESETS),
+    *(Ruleset(f"{name}@1", partial(_check_containment, name), _SUMMARIES[name]) for name in containment.RULESETS),
+    Ruleset("apicurio@1", partial(_check_containment, "containment"), "What Apicurio's checker aims at: containment."),
 )
 """`confluent` is the default; `apicurio` is another name of `containment`."""
 
@@ -81,17 +81,17 @@ class JsonSchemaFormat:
         """Parse one schema; see `stele.formats.jsonschema.parsed.parse`."""
         return parsed.parse(text, references, name=name, strict=strict)
 
-    def canonical(self, parsed: ParsedJsonSchema, form: Form) -> bytes:
+    def canonical(self, parsed: ParsedJsonSchema, form: TextForm) -> bytes:
         """Compact JSON; sorted when NORMALIZED; sorted and without annotations when CANONICAL."""
-        return canonical.printed(parsed, form)
+        return canonical.print_schema(parsed, form)
 
     def render(self, parsed: ParsedJsonSchema, style: str) -> str | None:
         """`resolved`: one document with its references built in. None for other styles."""
-        return canonical.bundled(parsed) if style == "resolved" else None
+        return canonical.bundle_references(parsed) if style == "resolved" else None
 
     def fingerprints(self, parsed: ParsedJsonSchema) -> Mapping[str, bytes]:
         """`md5` and `sha256` of the CANONICAL form."""
-        return canonical.fingerprints(parsed)
+        return canonical.compute_fingerprints(parsed)
 
     def check(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, ruleset: str = "") -> list[Finding]:
         """Findings of the ruleset; one of level UNKNOWN for schemas too entangled. Raises `UnknownRuleset`."""
@@ -99,15 +99,15 @@ class JsonSchemaFormat:
 
     def fields(self, parsed: ParsedJsonSchema) -> list[Field]:
         """All properties at any depth."""
-        return fields.fields(parsed)
+        return fields.list_fields(parsed)
 
-    def outline(self, parsed: ParsedJsonSchema) -> list[Node]:
+    def outline(self, parsed: ParsedJsonSchema) -> list[OutlineNode]:
         """Every subschema at its JSON Pointer; see `stele.formats.jsonschema.outline`."""
-        return outline.outline(parsed)
+        return outline.build_outline(parsed)
 
-    def locator(self, parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
+    def locator(self, parsed: ParsedJsonSchema) -> Callable[[str], OutlineLocation | None]:
         """Where in the outline a finding's path leads, references followed."""
-        return outline.locator(parsed)
+        return outline.build_locator(parsed)
 
     def arrow_schema(self, parsed: ParsedJsonSchema) -> pa.Schema:
         """The columns of data of this schema; see `stele.formats.jsonschema.arrow`."""

@@ -14,15 +14,15 @@ from typing import Final, NamedTuple
 from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.jsonschema import lint_graph, lint_words
-from stele.formats.jsonschema.drafts import Draft, detect, subschemas
+from stele.formats.jsonschema.drafts import Draft, detect_draft, list_subschemas
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, equal, escape, write
-from stele.formats.lint import Notes
+from stele.formats.jsonschema.text import Json, escape_token, is_equal, write_json
+from stele.formats.lint import LintReport
 
 IGNORE: Final = "x-stele-lint-ignore"
 """The keyword that silences rules."""
 
-RULES: Final[Mapping[str, str]] = common.rules(
+RULES: Final[Mapping[str, str]] = common.select_rules(
     *("CASE_CLASH", "CONTENT_DECLARED", "DEFAULT_FITS", "DOC_REQUIRED", "DRAFT_DECLARED", "FIELD_DEFAULT"),
     *("FORMAT_KNOWN", "LINT_INCOMPLETE", "NAMING", "PATTERN_ANCHORED", "RECURSIVE_TYPE", "REF_SIBLINGS"),
     *("REQUIRED_UNDEFINED", "TYPE_DECLARED", "UNBOUNDED_RECURSION", "UNKNOWN_KEYWORD", "UNUSED_DEFINITION"),
@@ -38,7 +38,9 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "string": frozenset(("minLength", "maxLength", "pattern", "format")),
     "number": frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
 }
-_SAID: Final = frozenset(("type", "$ref", "$dynamicRef", "$recursiveRef", "enum", "const", "allOf", "anyOf", "oneOf"))
+_TYPING_KEYWORDS: Final = frozenset(
+    ("type", "$ref", "$dynamicRef", "$recursiveRef", "enum", "const", "allOf", "anyOf", "oneOf")
+)
 """Keywords of which any says what values there are."""
 
 _TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
@@ -52,7 +54,7 @@ _TYPES: Final[Mapping[str, Callable[[Json], bool]]] = {
 }
 
 
-class Place(NamedTuple):
+class _LintedSchema(NamedTuple):
     """A schema in the document: its path, the rules silenced there, and whether it is only a part of another one.
 
     keyword and name say how it hangs in the schema around it: `properties` and the property, say.
@@ -68,27 +70,27 @@ class Place(NamedTuple):
 
 def lint(parsed: ParsedJsonSchema, before: ParsedJsonSchema | None) -> list[Finding]:
     """What the rules object to, in the order of the document."""
-    notes = Notes()
-    places: dict[int, Place] = {}
+    notes = LintReport()
+    places: dict[int, _LintedSchema] = {}
     if isinstance(parsed.root, dict):
-        for place in _places(parsed):
-            if not notes.visit():
+        for place in _walk_schemas(parsed):
+            if not notes.count_declaration():
                 break
             places[id(place.schema)] = place
-            _schema(notes, place, parsed)
-        _draft(notes, parsed, silenced=places[id(parsed.root)].ignored)
-        _circles(notes, parsed, places)
-        _unused(notes, parsed, places)
+            _check_schema(notes, place, parsed)
+        _check_draft(notes, parsed, silenced=places[id(parsed.root)].ignored)
+        _check_recursion(notes, parsed, places)
+        _check_unused_definitions(notes, parsed, places)
         if before is not None:
-            _changes(notes, parsed, before, places[id(parsed.root)].ignored)
-    return notes.findings("#")
+            _check_changes(notes, parsed, before, places[id(parsed.root)].ignored)
+    return notes.list_findings("#")
 
 
-def _places(parsed: ParsedJsonSchema) -> Iterator[Place]:
+def _walk_schemas(parsed: ParsedJsonSchema) -> Iterator[_LintedSchema]:
     """The schemas of the document that are objects, outer ones first."""
     hides = parsed.draft.ref_hides_siblings
     seen: set[int] = set()
-    waiting = [Place(parsed.root, "#", frozenset(), False, "", "")]
+    waiting = [_LintedSchema(parsed.root, "#", frozenset(), False, "", "")]
     while waiting:
         place = waiting.pop()
         schema = place.schema
@@ -96,119 +98,121 @@ def _places(parsed: ParsedJsonSchema) -> Iterator[Place]:
             continue
         seen.add(id(schema))
         if IGNORE in schema:
-            place = place._replace(ignored=place.ignored | common.silenced(schema[IGNORE]))
+            place = place._replace(ignored=place.ignored | common.ignored_rules(schema[IGNORE]))
         yield place
         if hides and "$ref" in schema and place.path != "#":
             continue
-        inner: list[Place] = []
-        for (keyword, *steps), child in subschemas(schema):
+        inner: list[_LintedSchema] = []
+        for (keyword, *steps), child in list_subschemas(schema):
             if not isinstance(child, dict):
                 continue
-            path = "/".join([place.path, *(escape(str(step)) for step in (keyword, *steps))])
+            path = "/".join([place.path, *(escape_token(str(step)) for step in (keyword, *steps))])
             partial = keyword in _PARTS or (keyword in _CHOICES and "type" not in child)
-            inner.append(Place(child, path, place.ignored, partial, str(keyword), str(steps[0]) if steps else ""))
+            inner.append(
+                _LintedSchema(child, path, place.ignored, partial, str(keyword), str(steps[0]) if steps else "")
+            )
         waiting += reversed(inner)
 
 
-def _schema(notes: Notes, place: Place, parsed: ParsedJsonSchema) -> None:
+def _check_schema(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
     """All rules about one schema by itself."""
     schema = place.schema
-    _keywords(notes, place, parsed)
-    _documented(notes, place, parsed)
+    _check_keywords(notes, place, parsed)
+    _check_documented(notes, place, parsed)
     if place.keyword == "properties":
         name = place.name.removeprefix("$").removeprefix("@").removeprefix("_")
-        what = f"the property {common.shorten(place.name, 60)!r}"
+        what = f"the property {common.shorten_text(place.name, 60)!r}"
         common.check_name(notes, place.path, name, what, common.CAMEL_NAME, place.ignored)
     if parsed.draft.ref_hides_siblings and "$ref" in schema:
-        _siblings(notes, place)
+        _check_ref_siblings(notes, place)
         return
     properties = schema.get("properties")
     if isinstance(properties, dict):
-        common.case_clashes(notes, properties, place.path, place.ignored, what="properties")
+        common.report_case_clashes(notes, properties, place.path, place.ignored, what="properties")
     if not place.partial:
-        _typed(notes, place)
-        _content(notes, place, parsed.draft)
-        _required(notes, place)
-    _texts(notes, place, parsed.draft)
-    _default(notes, place)
+        _check_type(notes, place)
+        _check_content_model(notes, place, parsed.draft)
+        _check_required(notes, place)
+    _check_texts(notes, place, parsed.draft)
+    _check_default(notes, place)
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
-def _draft(notes: Notes, parsed: ParsedJsonSchema, *, silenced: frozenset[str]) -> None:
+def _check_draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: frozenset[str]) -> None:
     uri = parsed.root.get("$schema")
     read = parsed.draft.value.removeprefix("json-schema.org/").removesuffix("/schema")
     if uri is None:
         why = f"The document does not say which draft it is written in; it is read as {read}, elsewhere as another."
-    elif detect({"$schema": uri}).value not in str(uri):
-        why = f"{common.shorten(str(uri), 100)!r} is no draft that is known here; the document is read as {read}."
+    elif detect_draft({"$schema": uri}).value not in str(uri):
+        why = f"{common.shorten_text(str(uri), 100)!r} is no draft that is known here; the document is read as {read}."
     else:
         return
     fix = f'Add "$schema": "https://{Draft.DRAFT2020.value}", or the draft that is meant.'
-    notes.add("DRAFT_DECLARED", "#", why, fix, shown="" if uri is None else str(uri), ignored=silenced)
+    notes.add_finding("DRAFT_DECLARED", "#", why, fix, shown="" if uri is None else str(uri), ignored=silenced)
 
 
-def _keywords(notes: Notes, place: Place, parsed: ParsedJsonSchema) -> None:
+def _check_keywords(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
     for word in place.schema:
-        if lint_words.known(word, parsed.draft):
+        if lint_words.is_known_keyword(word, parsed.draft):
             continue
-        why, fix = lint_words.unknown(word, parsed.draft, notes.nearest(word, lint_words.WORDS))
-        notes.add("UNKNOWN_KEYWORD", place.path, why, fix, shown=word, ignored=place.ignored)
+        why, fix = lint_words.explain_unknown_keyword(word, parsed.draft, notes.nearest_word(word, lint_words.WORDS))
+        notes.add_finding("UNKNOWN_KEYWORD", place.path, why, fix, shown=word, ignored=place.ignored)
 
 
-def _documented(notes: Notes, place: Place, parsed: ParsedJsonSchema) -> None:
+def _check_documented(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
     """The whole, properties and definitions; a property may leave it to what it refers to."""
     if place.path == "#":
         what = "The schema"
     elif place.keyword in ("properties", "$defs", "definitions"):
         kind = "property" if place.keyword == "properties" else "definition"
-        what = f"The {kind} {common.shorten(place.name, 60)!r}"
+        what = f"The {kind} {common.shorten_text(place.name, 60)!r}"
     else:
         return
-    sources = (place.schema, parsed.links.follow(place.schema))
+    sources = (place.schema, parsed.links.follow_references(place.schema))
     texts = (source.get(word) for source in sources if isinstance(source, dict) for word in ("description", "title"))
     if not any(isinstance(text, str) and text.strip() for text in texts):
-        common.missing_doc(notes, place.path, what, 'Add a "description".', place.ignored)
+        common.report_missing_doc(notes, place.path, what, 'Add a "description".', place.ignored)
 
 
-def _siblings(notes: Notes, place: Place) -> None:
-    lost = [word for word in place.schema if lint_words.asserts(word) and word != "$ref"]
+def _check_ref_siblings(notes: LintReport, place: _LintedSchema) -> None:
+    lost = [word for word in place.schema if lint_words.is_asserting(word) and word != "$ref"]
     if lost and place.path != "#":
         why = f"{', '.join(lost[:6])} beside the $ref: up to draft-07 nothing beside a $ref is looked at."
         fix = 'Write "allOf": [{"$ref": …}] beside them, or take a newer draft.'
-        notes.add("REF_SIBLINGS", place.path, why, fix, shown=", ".join(lost), ignored=place.ignored)
+        notes.add_finding("REF_SIBLINGS", place.path, why, fix, shown=", ".join(lost), ignored=place.ignored)
 
 
-def _texts(notes: Notes, place: Place, draft: Draft) -> None:
+def _check_texts(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
     pattern, name = place.schema.get("pattern"), place.schema.get("format")
-    if isinstance(pattern, str) and not (pattern.startswith("^") and lint_words.ends_anchored(pattern)):
+    if isinstance(pattern, str) and not (pattern.startswith("^") and lint_words.is_anchored_at_end(pattern)):
         why = "The pattern matches anywhere inside the text: whatever stands before or behind it is allowed."
         fix = "Put ^ in front and $ behind; write .* where anything may follow."
-        notes.add("PATTERN_ANCHORED", place.path, why, fix, shown=pattern, ignored=place.ignored)
-    if isinstance(name, str) and not lint_words.format_known(name, draft):
-        why, fix = lint_words.unknown_format(name, draft, notes.nearest(name, lint_words.FORMATS))
-        notes.add("FORMAT_KNOWN", place.path, why, fix, shown=name, ignored=place.ignored)
+        notes.add_finding("PATTERN_ANCHORED", place.path, why, fix, shown=pattern, ignored=place.ignored)
+    if isinstance(name, str) and not lint_words.is_known_format(name, draft):
+        why, fix = lint_words.explain_unknown_format(name, draft, notes.nearest_word(name, lint_words.FORMATS))
+        notes.add_finding("FORMAT_KNOWN", place.path, why, fix, shown=name, ignored=place.ignored)
 
 
 # --- meaning --------------------------------------------------------------------------------------------------------
 
 
-def _typed(notes: Notes, place: Place) -> None:
+def _check_type(notes: LintReport, place: _LintedSchema) -> None:
     schema = place.schema
-    if not _SAID.isdisjoint(schema) or "if" in schema or "not" in schema:
+    if not _TYPING_KEYWORDS.isdisjoint(schema) or "if" in schema or "not" in schema:
         return
     kind = next((kind for kind, words in _KINDS.items() if not words.isdisjoint(schema)), None)
     if kind is not None:
         words = [word for word in schema if word in _KINDS[kind]]
         why = f"Without a type, only values that happen to be of type {kind} are held to {', '.join(words[:4])}."
-        notes.add("TYPE_DECLARED", place.path, why, f'Add "type": "{kind}".', ignored=place.ignored)
+        notes.add_finding("TYPE_DECLARED", place.path, why, f'Add "type": "{kind}".', ignored=place.ignored)
     elif place.keyword in ("properties", "items", "prefixItems"):
         why = "The schema has no type, so it takes any value at all."
-        notes.add("TYPE_DECLARED", place.path, why, 'Add a "type", or write true.', ignored=place.ignored)
+        notes.add_finding("TYPE_DECLARED", place.path, why, 'Add a "type", or write true.', ignored=place.ignored)
 
 
-def _content(notes: Notes, place: Place, draft: Draft) -> None:
+def _check_content_model(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
     schema = place.schema
     is_object = schema.get("type") == "object" or "properties" in schema
     if is_object and not {"additionalProperties", "unevaluatedProperties"}.intersection(schema):
@@ -216,10 +220,10 @@ def _content(notes: Notes, place: Place, draft: Draft) -> None:
         word = "unevaluatedProperties" if combined else "additionalProperties"
         why = "Nothing says whether other properties are allowed, so they are, and a misspelled one is never noticed."
         fix = f'Add "{word}": false for a closed object, true for an open one.'
-        notes.add("CONTENT_DECLARED", place.path, why, fix, ignored=place.ignored)
+        notes.add_finding("CONTENT_DECLARED", place.path, why, fix, ignored=place.ignored)
 
 
-def _required(notes: Notes, place: Place) -> None:
+def _check_required(notes: LintReport, place: _LintedSchema) -> None:
     schema = place.schema
     names, properties = schema.get("required"), schema.get("properties", {})
     elsewhere = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "$dynamicRef", "$recursiveRef")
@@ -231,15 +235,15 @@ def _required(notes: Notes, place: Place) -> None:
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         if name in properties:
             continue
-        shown = common.shorten(name, 60)
+        shown = common.shorten_text(name, 60)
         why = f"{shown!r} is required, but no property of that name is defined"
         why += ": no document can be valid." if rest is False else ", so its value may be anything."
-        near = notes.nearest(name, properties)
+        near = notes.nearest_word(name, properties)
         fix = f"Did you mean {near!r}?" if near else f"Define {shown!r} in properties, or stop requiring it."
-        notes.add("REQUIRED_UNDEFINED", place.path, why, fix, shown=name, ignored=place.ignored)
+        notes.add_finding("REQUIRED_UNDEFINED", place.path, why, fix, shown=name, ignored=place.ignored)
 
 
-def _default(notes: Notes, place: Place) -> None:
+def _check_default(notes: LintReport, place: _LintedSchema) -> None:
     schema = place.schema
     if "default" not in schema:
         return
@@ -250,53 +254,57 @@ def _default(notes: Notes, place: Place) -> None:
     choices = schema.get("enum")
     if tests and not any(test(value) for test in tests):
         why = f"The default is no value of type {' or '.join(str(name) for name in names)}."
-    elif isinstance(choices, list) and not any(equal(value, choice) for choice in choices):
+    elif isinstance(choices, list) and not any(is_equal(value, choice) for choice in choices):
         why = "The default is none of the values of the enum."
     else:
         return
-    shown = write(value)[:400].decode("utf-8", "replace")
-    notes.add("DEFAULT_FITS", place.path, why, "Mend the default.", shown=shown, ignored=place.ignored)
+    shown = write_json(value)[:400].decode("utf-8", "replace")
+    notes.add_finding("DEFAULT_FITS", place.path, why, "Mend the default.", shown=shown, ignored=place.ignored)
 
 
 # --- the whole ------------------------------------------------------------------------------------------------------
 
 
-def _circles(notes: Notes, parsed: ParsedJsonSchema, places: Mapping[int, Place]) -> None:
-    for rule, group in lint_graph.circles_of(parsed, [place.schema for place in places.values()]):
+def _check_recursion(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, _LintedSchema]) -> None:
+    for rule, group in lint_graph.find_recursion(parsed, [place.schema for place in places.values()]):
         inside = [places[each] for each in group if each in places]
         if inside:
             # The places with names say most: the whole, or a definition.
             named = [place for place in inside if place.keyword in ("", "$defs", "definitions")] or inside
             paths = [place.path for place in named]
-            common.recursive(notes, rule, paths[0], paths, named[0].ignored)
+            common.report_recursion(notes, rule, paths[0], paths, named[0].ignored)
 
 
-def _unused(notes: Notes, parsed: ParsedJsonSchema, places: Mapping[int, Place]) -> None:
-    if not any(lint_words.asserts(word) for word in parsed.root):
+def _check_unused_definitions(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, _LintedSchema]) -> None:
+    if not any(lint_words.is_asserting(word) for word in parsed.root):
         return  # a collection of definitions for other documents
-    used = lint_graph.reached(parsed)
+    used = lint_graph.reachable_schemas(parsed)
     below = sorted(place.path for key, place in places.items() if key in used)
     for key, place in places.items():
         if place.keyword not in ("$defs", "definitions") or key in used or "$dynamicAnchor" in place.schema:
             continue
         inside = bisect_left(below, place.path + "/")
         if inside == len(below) or not below[inside].startswith(place.path + "/"):
-            why = f"Nothing refers to the definition {common.shorten(place.name, 60)!r}."
-            notes.add("UNUSED_DEFINITION", place.path, why, "Remove it.", shown=place.name, ignored=place.ignored)
+            why = f"Nothing refers to the definition {common.shorten_text(place.name, 60)!r}."
+            notes.add_finding(
+                "UNUSED_DEFINITION", place.path, why, "Remove it.", shown=place.name, ignored=place.ignored
+            )
 
 
-def _changes(notes: Notes, parsed: ParsedJsonSchema, before: ParsedJsonSchema, ignored: frozenset[str]) -> None:
+def _check_changes(
+    notes: LintReport, parsed: ParsedJsonSchema, before: ParsedJsonSchema, ignored: frozenset[str]
+) -> None:
     """Properties that are required now and that documents written before need not have."""
-    old = {path: required for path, required, _ in lint_graph.objects(before)}
-    for path, required, properties in lint_graph.objects(parsed):
+    old = {path: required for path, required, _ in lint_graph.list_objects(before)}
+    for path, required, properties in lint_graph.list_objects(parsed):
         if path not in old:
             continue
         for name in required - old[path]:
-            schema = parsed.links.follow(properties.get(name))
-            quiet = ignored | (common.silenced(schema.get(IGNORE)) if isinstance(schema, dict) else frozenset())
+            schema = parsed.links.follow_references(properties.get(name))
+            quiet = ignored | (common.ignored_rules(schema.get(IGNORE)) if isinstance(schema, dict) else frozenset())
             if isinstance(schema, dict) and "default" in schema:
                 continue
-            shown = common.shorten(name, 60)
+            shown = common.shorten_text(name, 60)
             why = f"{shown!r} is required now and has no default: documents written before need not have it."
-            place = f"{path}/properties/{escape(name)}" if name in properties else path
-            notes.add("FIELD_DEFAULT", place, why, "Give it a default, or leave it optional.", ignored=quiet)
+            place = f"{path}/properties/{escape_token(name)}" if name in properties else path
+            notes.add_finding("FIELD_DEFAULT", place, why, "Give it a default, or leave it optional.", ignored=quiet)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stele.formats.circles import circles
-from stele.formats.jsonschema.drafts import subschemas
+from stele.formats.graph import strongly_connected
+from stele.formats.jsonschema.drafts import list_subschemas
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, escape
+from stele.formats.jsonschema.text import Json, escape_token
 
 _DEFINITIONS = frozenset(("$defs", "definitions"))
 _CHOICES = frozenset(("anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"))
@@ -15,7 +15,7 @@ MAX_OBJECTS = 20_000
 """Objects of one document that are compared with those of another."""
 
 
-def reached(parsed: ParsedJsonSchema) -> set[int]:
+def reachable_schemas(parsed: ParsedJsonSchema) -> set[int]:
     """The schemas (by identity) that say something about data: all but definitions nobody refers to."""
     found: set[int] = set()
     waiting = [parsed.root]
@@ -23,25 +23,25 @@ def reached(parsed: ParsedJsonSchema) -> set[int]:
         schema = waiting.pop()
         if isinstance(schema, dict) and id(schema) not in found:
             found.add(id(schema))
-            waiting += _below(parsed, schema)
+            waiting += _applied_schemas(parsed, schema)
     return found
 
 
-def circles_of(parsed: ParsedJsonSchema, schemas: Sequence[dict[str, Json]]) -> Iterator[tuple[str, list[int]]]:
+def find_recursion(parsed: ParsedJsonSchema, schemas: Sequence[dict[str, Json]]) -> Iterator[tuple[str, list[int]]]:
     """Groups of schemas inside each other, by identity, with the rule they break."""
     known = {id(schema): schema for schema in schemas}
 
-    def any_way(key: int) -> list[int]:
-        return _keys(known, _below(parsed, known[key]))
+    def list_applied(key: int) -> list[int]:
+        return _identities(known, _applied_schemas(parsed, known[key]))
 
-    def forced(key: int) -> list[int]:
-        return _keys(known, _demanded(parsed, known[key]))
+    def list_required(key: int) -> list[int]:
+        return _identities(known, _required_schemas(parsed, known[key]))
 
-    yield from (("RECURSIVE_TYPE", group) for group in circles(list(known), any_way))
-    yield from (("UNBOUNDED_RECURSION", group) for group in circles(list(known), forced))
+    yield from (("RECURSIVE_TYPE", group) for group in strongly_connected(list(known), list_applied))
+    yield from (("UNBOUNDED_RECURSION", group) for group in strongly_connected(list(known), list_required))
 
 
-def _keys(known: dict[int, dict[str, Json]], schemas: Iterator[Json]) -> list[int]:
+def _identities(known: dict[int, dict[str, Json]], schemas: Iterator[Json]) -> list[int]:
     found = []
     for schema in schemas:
         if isinstance(schema, dict):
@@ -50,16 +50,16 @@ def _keys(known: dict[int, dict[str, Json]], schemas: Iterator[Json]) -> list[in
     return found
 
 
-def _below(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
+def _applied_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
     """What a schema applies to a value or to what is in it."""
     if id(schema) in parsed.links.targets:
         yield parsed.links.targets[id(schema)]
         if parsed.draft.ref_hides_siblings:
             return
-    yield from (child for path, child in subschemas(schema) if path[0] not in _DEFINITIONS)
+    yield from (child for path, child in list_subschemas(schema) if path[0] not in _DEFINITIONS)
 
 
-def _demanded(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
+def _required_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
     """What every valid value must hold: the value itself, required properties, items there must be."""
     if id(schema) in parsed.links.targets:
         yield parsed.links.targets[id(schema)]
@@ -75,7 +75,7 @@ def _demanded(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Jso
         yield schema.get("items")
 
 
-def objects(parsed: ParsedJsonSchema) -> Iterator[tuple[str, frozenset[str], dict[str, Json]]]:
+def list_objects(parsed: ParsedJsonSchema) -> Iterator[tuple[str, frozenset[str], dict[str, Json]]]:
     """Path, required names and properties of every object that is no choice; the same path is the same object."""
     waiting: list[tuple[str, Json]] = [("#", parsed.root)]
     seen = 0
@@ -89,6 +89,6 @@ def objects(parsed: ParsedJsonSchema) -> Iterator[tuple[str, frozenset[str], dic
             names = required if isinstance(required, list) else []
             named = properties if isinstance(properties, dict) else {}
             yield path, frozenset(name for name in names if isinstance(name, str)), named
-        for steps, child in subschemas(schema):
+        for steps, child in list_subschemas(schema):
             if steps[0] not in _CHOICES:
-                waiting.append(("/".join([path, *(escape(str(step)) for step in steps)]), child))
+                waiting.append(("/".join([path, *(escape_token(str(step)) for step in steps)]), child))

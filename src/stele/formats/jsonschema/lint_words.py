@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.lint import shorten
+from stele.formats.lint import shorten_text
 
 _ANNOTATING: Final = frozenset(
     [
@@ -60,12 +60,12 @@ WORDS: Final = (*_SINCE, *_ANNOTATING)
 """Every keyword of every draft."""
 
 
-def asserts(word: str) -> bool:
+def is_asserting(word: str) -> bool:
     """Whether some draft refuses documents by that keyword."""
     return word in _SINCE
 
 
-def known(word: str, draft: Draft) -> bool:
+def is_known_keyword(word: str, draft: Draft) -> bool:
     """Whether the draft knows the keyword, or it is some tool's own: `x-…`, or with a dot or colon in it."""
     if word in _ANNOTATING or word.startswith("x-") or "." in word or ":" in word:
         return True
@@ -73,38 +73,41 @@ def known(word: str, draft: Draft) -> bool:
     return span is not None and _ORDER[span[0]] <= _ORDER[draft] <= _ORDER[span[1]]
 
 
-def unknown(word: str, draft: Draft, near: str | None) -> tuple[str, str]:
+def explain_unknown_keyword(word: str, draft: Draft, near: str | None) -> tuple[str, str]:
     """Why a keyword that is not known says nothing, and what to do; near is what it may have been meant to be."""
     span = _SINCE.get(word)
     if span is not None:
         newer = _ORDER[span[0]] > _ORDER[draft]
-        bound = f"it came with {named(span[0])}" if newer else f"it went after {named(span[1])}"
-        return f"{word!r} says nothing in {named(draft)}: {bound}.", "Say it in words of this draft, or change $schema."
-    shown = shorten(word, 60)
+        bound = f"it came with {draft_name(span[0])}" if newer else f"it went after {draft_name(span[1])}"
+        return (
+            f"{word!r} says nothing in {draft_name(draft)}: {bound}.",
+            "Say it in words of this draft, or change $schema.",
+        )
+    shown = shorten_text(word, 60)
     why = f"No draft knows the keyword {shown!r}, so it says nothing."
     return why, f"Did you mean {near!r}?" if near else "Remove it, or begin its name with x- when a tool wants it."
 
 
-def format_known(name: str, draft: Draft) -> bool:
+def is_known_format(name: str, draft: Draft) -> bool:
     """Whether the draft defines the format."""
     return name in FORMATS and _ORDER[FORMATS[name]] <= _ORDER[draft]
 
 
-def unknown_format(name: str, draft: Draft, near: str | None) -> tuple[str, str]:
+def explain_unknown_format(name: str, draft: Draft, near: str | None) -> tuple[str, str]:
     """Why a format says nothing, and what to do."""
     if name in FORMATS:
-        why = f"The format {name!r} says nothing in {named(draft)}: it came with {named(FORMATS[name])}."
+        why = f"The format {name!r} says nothing in {draft_name(draft)}: it came with {draft_name(FORMATS[name])}."
         return why, "Take that draft, or a pattern."
-    why = f"No draft defines the format {shorten(name, 60)!r}, so validators ignore it."
+    why = f"No draft defines the format {shorten_text(name, 60)!r}, so validators ignore it."
     return why, f"Did you mean {near!r}?" if near else "Say it with a pattern, or with minimum and maximum."
 
 
-def named(draft: Draft) -> str:
+def draft_name(draft: Draft) -> str:
     """A draft as people call it: `draft-07`, `2020-12`."""
     return draft.value.removeprefix("json-schema.org/").removeprefix("draft/").removesuffix("/schema")
 
 
-def ends_anchored(pattern: str) -> bool:
+def is_anchored_at_end(pattern: str) -> bool:
     """Whether the pattern ends in an anchor, not in a dollar sign."""
     body = pattern.removesuffix("$")
     return body != pattern and (len(body) - len(body.rstrip("\\"))) % 2 == 0

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from stele.formats.abilities import Node, Place
-from stele.formats.jsonschema.drafts import MANY, NAMED, ONE, subschemas
+from stele.formats.capabilities import OutlineLocation, OutlineNode
+from stele.formats.jsonschema.drafts import SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, list_subschemas
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.text import Json, pointer, write
-from stele.formats.outlining import MAX_CHARACTERS, MAX_NODES, Outline
+from stele.formats.jsonschema.text import Json, json_pointer, write_json
+from stele.formats.outline_builder import MAX_CHARACTERS, MAX_NODES, OutlineBuilder
 
 ROOT: Final = "#"
 """Path of the schema itself."""
@@ -50,29 +50,29 @@ class _Site(NamedTuple):
     identity: str = ""
 
 
-def outline(parsed: ParsedJsonSchema) -> list[Node]:
+def build_outline(parsed: ParsedJsonSchema) -> list[OutlineNode]:
     """The schema and all schemas written inside it, parents first, in the order of the text."""
-    made = Outline()
-    sites, whole = _walk(parsed.root)
-    places = _places(sites)
+    made = OutlineBuilder()
+    sites, whole = _walk_sites(parsed.root)
+    places = _pointers_by_identity(sites)
     for site in made.until_full(sites):
         kind = _KINDS.get(str(site.step[0]), str(site.step[0])) if site.step else "schema"
         name = site.step[1] if len(site.step) > 1 and isinstance(site.step[1], str) else ""
-        made.add(
+        made.add_node(
             site.path,
             kind,
-            _attributes(site.schema),
+            _schema_attributes(site.schema),
             parent=site.parent,
             name=name,
             identity=site.identity,
-            uses=_uses(parsed, site.schema, places),
+            uses=_used_paths(parsed, site.schema, places),
         )
     if not whole:
-        made.cut()
+        made.truncate()
     return made.nodes
 
 
-def _walk(root: Json) -> tuple[list[_Site], bool]:
+def _walk_sites(root: Json) -> tuple[list[_Site], bool]:
     """The schemas of a document in the order of the text, as many as an outline takes; and whether these are all."""
     sites: list[_Site] = []
     stack = [_Site(root, (), ROOT, None)]
@@ -84,8 +84,8 @@ def _walk(root: Json) -> tuple[list[_Site], bool]:
             continue
         marks = _branch_marks(site.schema)
         inner: list[_Site] = []
-        for step, child in subschemas(site.schema):
-            path = site.path + pointer(step)[1:]
+        for step, child in list_subschemas(site.schema):
+            path = site.path + json_pointer(step)[1:]
             room -= len(path)
             if room < 0 or len(inner) > MAX_NODES:
                 break
@@ -94,45 +94,45 @@ def _walk(root: Json) -> tuple[list[_Site], bool]:
     return sites, not stack and room >= 0
 
 
-def locator(parsed: ParsedJsonSchema) -> Callable[[str], Place | None]:
+def build_locator(parsed: ParsedJsonSchema) -> Callable[[str], OutlineLocation | None]:
     """Follows JSON Pointers of findings, through references as well; leads nowhere after `MAX_STEPS`."""
-    sites, _ = _walk(parsed.root)
-    known = _places(sites)
+    sites, _ = _walk_sites(parsed.root)
+    known = _pointers_by_identity(sites)
     paths = frozenset(site.path for site in sites)
     left = MAX_STEPS
 
-    def locate(path: str) -> Place | None:
+    def locate(path: str) -> OutlineLocation | None:
         nonlocal left
         left -= path.count("/")
         if not path.startswith(ROOT) or left < 0:
             return None
-        place, value = Place(ROOT), parsed.root
+        place, value = OutlineLocation(ROOT), parsed.root
         here = ROOT
         for token in (step for step in path[1:].split("/") if step):
-            target = parsed.links.follow(value)
+            target = parsed.links.follow_references(value)
             if target is not value and id(target) in known:
                 here = known[id(target)]
-                place = Place(here)
+                place = OutlineLocation(here)
             elif target is not value:
                 return place
-            value = _member(target, token.replace("~1", "/").replace("~0", "~"))
+            value = _find_member(target, token.replace("~1", "/").replace("~0", "~"))
             here = f"{here}/{token}"
             if here in paths:
-                place = Place(here)
+                place = OutlineLocation(here)
             else:
                 gone = value is None and isinstance(target, dict)
-                place = Place(place.path, place.attribute or token, place.partial or gone)
+                place = OutlineLocation(place.path, place.attribute or token, place.partial or gone)
         return place
 
     return locate
 
 
-def _places(sites: Iterable[_Site]) -> dict[int, str]:
+def _pointers_by_identity(sites: Iterable[_Site]) -> dict[int, str]:
     """The pointer of every schema object, by identity."""
     return {id(site.schema): site.path for site in sites if isinstance(site.schema, dict)}
 
 
-def _member(value: Json, name: str) -> Json:
+def _find_member(value: Json, name: str) -> Json:
     if isinstance(value, dict):
         return value.get(name)
     if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
@@ -140,7 +140,7 @@ def _member(value: Json, name: str) -> Json:
     return None
 
 
-def _uses(parsed: ParsedJsonSchema, schema: Json, places: dict[int, str]) -> list[str]:
+def _used_paths(parsed: ParsedJsonSchema, schema: Json, places: dict[int, str]) -> list[str]:
     target = parsed.links.targets.get(id(schema)) if isinstance(schema, dict) else None
     return [places[id(target)]] if isinstance(target, dict) and id(target) in places else []
 
@@ -148,31 +148,31 @@ def _uses(parsed: ParsedJsonSchema, schema: Json, places: dict[int, str]) -> lis
 # --- attributes -----------------------------------------------------------------------------------------------------
 
 
-def _attributes(schema: Json) -> dict[str, str]:
+def _schema_attributes(schema: Json) -> dict[str, str]:
     """Everything a schema says by itself; what the schemas inside it say is theirs."""
     if not isinstance(schema, dict):
-        return {"schema": _text(schema)}
+        return {"schema": _json_text(schema)}
     found: dict[str, str] = {}
     for keyword, value in schema.items():
-        if keyword in NAMED and isinstance(value, dict):
+        if keyword in SCHEMA_MAP_KEYWORDS and isinstance(value, dict):
             plain = {name: inner for name, inner in value.items() if not isinstance(inner, dict | bool)}
-            found |= {f"{keyword} {name}": _text(inner) for name, inner in plain.items()}
-        elif keyword in MANY and isinstance(value, list):
+            found |= {f"{keyword} {name}": _json_text(inner) for name, inner in plain.items()}
+        elif keyword in SCHEMA_LIST_KEYWORDS and isinstance(value, list):
             continue
-        elif not (keyword in ONE and isinstance(value, dict | bool)):
-            found[keyword] = _names(value) if keyword in _SETS else _text(value)
+        elif not (keyword in SCHEMA_KEYWORDS and isinstance(value, dict | bool)):
+            found[keyword] = _names_text(value) if keyword in _SETS else _json_text(value)
     return found
 
 
-def _names(value: Json) -> str:
+def _names_text(value: Json) -> str:
     """The value of a keyword that is a name or a set of names, without the quotes of JSON where it is well formed."""
     names = value if isinstance(value, list) else [value]
     plain = all(isinstance(name, str) and name.isidentifier() for name in names)
-    return ", ".join(sorted(names)) if names and plain else _text(value)
+    return ", ".join(sorted(names)) if names and plain else _json_text(value)
 
 
-def _text(value: Json) -> str:
-    return write(value, order="sorted").decode("utf-8", "surrogatepass")
+def _json_text(value: Json) -> str:
+    return write_json(value, order="sorted").decode("utf-8", "surrogatepass")
 
 
 def _branch_marks(schema: dict[str, Json]) -> dict[_Step, str]:
@@ -181,16 +181,16 @@ def _branch_marks(schema: dict[str, Json]) -> dict[_Step, str]:
     for keyword in _BRANCHES.intersection(schema):
         branches = schema[keyword]
         if isinstance(branches, list):
-            words = [_mark(branch) for branch in branches]
+            words = [_branch_mark(branch) for branch in branches]
             times = Counter(words)
             marks |= {(keyword, i): f"{keyword} {word}" for i, word in enumerate(words) if word and times[word] == 1}
     return marks
 
 
-def _mark(branch: Json) -> str:
+def _branch_mark(branch: Json) -> str:
     if not isinstance(branch, dict):
         return ""
     for keyword in (*REF_KEYWORDS, "title", "const", "type"):
         if keyword in branch:
-            return f"{keyword} {_text(branch[keyword])}"
+            return f"{keyword} {_json_text(branch[keyword])}"
     return ""

@@ -8,9 +8,9 @@ import jsonschema_rs
 
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.jsonschema import text as jsontext
-from stele.formats.jsonschema.drafts import Draft, detect
-from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join
-from stele.formats.jsonschema.tangle import refuse_tangles
+from stele.formats.jsonschema.drafts import Draft, detect_draft
+from stele.formats.jsonschema.resolve import ROOT_BASE, Links, join_uri
+from stele.formats.jsonschema.tangle import refuse_branch_explosion
 from stele.formats.jsonschema.text import Json
 
 BACKTRACK_LIMIT = 200_000
@@ -73,7 +73,7 @@ class ParsedJsonSchema:
         self.draft = draft
         self.links = links
         self.references = references
-        self.printed = jsontext.write(root)
+        self.printed = jsontext.write_json(root)
         self._validator = validator
         self._asserting: jsonschema_rs.Validator | None = None
         self._base = base
@@ -109,30 +109,30 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
     """
     root = _read_schema(text, strict=strict)
     known = {label: _read_reference(label, body, strict=strict) for label, body in references.items()}
-    draft = _draft(root, known)
+    draft = _choose_draft(root, known)
     try:
-        return _assemble(root, known, draft, name=name, strict=strict)
+        return _assemble_schema(root, known, draft, name=name, strict=strict)
     except MalformedSchema as error:
         if isinstance(error, UnresolvedReference) or draft is not Draft.DRAFT7 or "$schema" in root:
             raise
         try:
-            return _assemble(root, known, Draft.DRAFT4, name=name, strict=strict)
+            return _assemble_schema(root, known, Draft.DRAFT4, name=name, strict=strict)
         except MalformedSchema:
             raise error from None
 
 
-def _draft(root: Json, known: Mapping[str, Json]) -> Draft:
+def _choose_draft(root: Json, known: Mapping[str, Json]) -> Draft:
     """The draft of a schema, through meta-schemas among its references."""
     seen: set[str] = set()
     while isinstance(root, dict) and isinstance(uri := root.get("$schema"), str) and uri in known and uri not in seen:
         seen.add(uri)
         root = known[uri]
-    return detect(root)
+    return detect_draft(root)
 
 
-def _assemble(root: Json, known: dict[str, Json], draft: Draft, *, name: str, strict: bool) -> ParsedJsonSchema:
+def _assemble_schema(root: Json, known: dict[str, Json], draft: Draft, *, name: str, strict: bool) -> ParsedJsonSchema:
     links = Links(root, known, name=name, draft=draft, strict=strict)
-    base = join(ROOT_BASE, name)
+    base = join_uri(ROOT_BASE, name)
     own = root.get("$schema") if isinstance(root, dict) else None
     if isinstance(own, str) and own in known:
         links.documents.setdefault(own.partition("#")[0], known[own])
@@ -148,7 +148,7 @@ def _assemble(root: Json, known: dict[str, Json], draft: Draft, *, name: str, st
 def _read_schema(text: bytes, *, strict: bool) -> Json:
     if not text.strip():
         raise MalformedSchema("the text is empty", line=1, column=1, expected="a JSON Schema")
-    root = jsontext.read(text, strict=strict)
+    root = jsontext.parse_json(text, strict=strict)
     if not isinstance(root, dict | bool):
         raise MalformedSchema("the document is no schema", path="#", expected="an object, true or false")
     return root
@@ -175,26 +175,26 @@ def compile_schema(
     One policy for all drafts: `format` is an annotation, not an assertion, unless formats asks for the other reading.
     Raises `MalformedSchema`.
     """
-    refuse_tangles(root, links)
-    document = jsontext.plain(root)
+    refuse_branch_explosion(root, links)
+    document = jsontext.to_builtin(root)
     for _ in range(_MAX_FORGIVEN):
         try:
             return draft.validator(
                 document,
                 validate_formats=formats,
                 base_uri=base,
-                retriever=_retriever(links, draft),
+                retriever=_build_retriever(links, draft),
                 pattern_options=PATTERN_LIMITS,
             )
         except jsonschema_rs.ValidationError as error:
-            if not _forgive(document, error, draft):
-                raise _explain(error, draft) from None
+            if not _forgive_fault(document, error, draft):
+                raise _explain_error(error, draft) from None
         except (ValueError, jsonschema_rs.ReferencingError) as error:
-            raise MalformedSchema(_short(str(error)), path="#") from None
+            raise MalformedSchema(_shorten(str(error)), path="#") from None
     raise MalformedSchema("the schema has too many faults", path="#")
 
 
-def _forgive(document: Json, error: jsonschema_rs.ValidationError, draft: Draft) -> bool:
+def _forgive_fault(document: Json, error: jsonschema_rs.ValidationError, draft: Draft) -> bool:
     """Take out what the meta-schema minds but every validator ignores; True when something was.
 
     That is an empty `$dynamicAnchor`, and in draft-04 an exclusive bound without the bound.
@@ -216,20 +216,20 @@ def _forgive(document: Json, error: jsonschema_rs.ValidationError, draft: Draft)
     return False
 
 
-def _retriever(links: Links, draft: Draft) -> Callable[[str], Json]:
-    def retrieve(uri: str) -> Json:
+def _build_retriever(links: Links, draft: Draft) -> Callable[[str], Json]:
+    def retrieve_document(uri: str) -> Json:
         document = links.documents.get(uri.partition("#")[0], True)
         if isinstance(document, dict) and "$schema" not in document:
             document = {
                 "$schema": f"http://{draft.value}#" if draft.ref_hides_siblings else f"https://{draft.value}",
                 **document,
             }
-        return jsontext.plain(document)
+        return jsontext.to_builtin(document)
 
-    return retrieve
+    return retrieve_document
 
 
-def _deepest(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
+def _deepest_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
     """The fault behind a failed choice of the meta-schema: the one that got furthest into the schema."""
     while isinstance(error.kind, jsonschema_rs.ValidationErrorKind.AnyOf):
         inner = [fault for branch in error.kind.context for fault in branch]
@@ -240,12 +240,12 @@ def _deepest(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationEr
     return error
 
 
-def _explain(error: jsonschema_rs.ValidationError, draft: Draft) -> MalformedSchema:
+def _explain_error(error: jsonschema_rs.ValidationError, draft: Draft) -> MalformedSchema:
     kinds = jsonschema_rs.ValidationErrorKind
-    error = _deepest(error)
-    path = jsontext.pointer(error.instance_path)
+    error = _deepest_error(error)
+    path = jsontext.json_pointer(error.instance_path)
     if isinstance(error.kind, kinds.Referencing):
-        return UnresolvedReference(_short(error.message), path=path)
+        return UnresolvedReference(_shorten(error.message), path=path)
     keyword = next((part for part in reversed(error.instance_path) if isinstance(part, str)), "")
     expected = _EXPECTED.get(keyword)
     if isinstance(error.kind, kinds.Type):
@@ -261,9 +261,9 @@ def _explain(error: jsonschema_rs.ValidationError, draft: Draft) -> MalformedSch
         expected = _EXPECTED_INSIDE.get(parent)
     message = error.message
     if isinstance(error.kind, kinds.AnyOf):
-        message = f"{_short(str(jsontext.write(error.instance), 'utf-8'))} is not allowed here"
-    return MalformedSchema(_short(message), path=path, expected=expected or f"what {draft.value} allows here")
+        message = f"{_shorten(str(jsontext.write_json(error.instance), 'utf-8'))} is not allowed here"
+    return MalformedSchema(_shorten(message), path=path, expected=expected or f"what {draft.value} allows here")
 
 
-def _short(message: str) -> str:
+def _shorten(message: str) -> str:
     return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from stele.errors import UnresolvedReference
-from stele.formats.jsonschema.drafts import Draft, subschemas
-from stele.formats.jsonschema.text import Json, pointer
+from stele.formats.jsonschema.drafts import Draft, list_subschemas
+from stele.formats.jsonschema.text import Json, json_pointer
 
 ROOT_BASE = "stele:///"
 """Base URI of documents without an absolute `$id`: reserved, never dereferenced."""
@@ -58,15 +58,15 @@ class Links:
         self._anchors: dict[tuple[str, str], Json] = {}
         self._by_label: dict[str, _Document] = {}
         self._walked: set[int] = set()
-        base = join(ROOT_BASE, name)
-        main = self._index("", root, base, draft)
+        base = join_uri(ROOT_BASE, name)
+        main = self._index_document("", root, base, draft)
         own = _own_base(root, base, draft)
         for label, text in references.items():
-            self._by_label[label] = document = self._index(label, text, join(own, label), draft)
-            self._resources.setdefault(join(base, label), (document, text))
-        self._resolve(main, strict=strict)
+            self._by_label[label] = document = self._index_document(label, text, join_uri(own, label), draft)
+            self._resources.setdefault(join_uri(base, label), (document, text))
+        self._resolve_all(main, strict=strict)
 
-    def follow(self, schema: Json) -> Json:
+    def follow_references(self, schema: Json) -> Json:
         """The schema a chain of references ends in; True (no constraint) for a chain that bites its tail or breaks."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self.targets:
@@ -76,13 +76,13 @@ class Links:
             schema = self.targets[id(schema)]
         return schema
 
-    def _index(self, label: str, root: Json, base: str, draft: Draft) -> _Document:
+    def _index_document(self, label: str, root: Json, base: str, draft: Draft) -> _Document:
         document = _Document(label, root, base, draft, [])
         self._resources.setdefault(base, (document, root))
-        self._walk(document, root, base, ())
+        self._walk_document(document, root, base, ())
         return document
 
-    def _walk(self, document: _Document, root: Json, base: str, path: tuple[str | int, ...]) -> None:
+    def _walk_document(self, document: _Document, root: Json, base: str, path: tuple[str | int, ...]) -> None:
         """Note ids, anchors and references below root; iterative, each schema once."""
         stack = [(root, base, path)]
         while stack:
@@ -92,21 +92,21 @@ class Links:
             self._walked.add(id(schema))
             keywords = [keyword for keyword in REF_KEYWORDS if isinstance(schema.get(keyword), str)]
             if not (keywords and document.draft.ref_hides_siblings):
-                base = self._name(document, schema, base)
+                base = self._register_names(document, schema, base)
             document.sites.extend(_Site(schema, keyword, base, path) for keyword in keywords)
             if keywords and document.draft.ref_hides_siblings and path:
                 continue
-            inner = [(child, base, path + step) for step, child in subschemas(schema)]
+            inner = [(child, base, path + step) for step, child in list_subschemas(schema)]
             stack.extend(reversed(inner))
 
-    def _name(self, document: _Document, schema: dict[str, Json], base: str) -> str:
+    def _register_names(self, document: _Document, schema: dict[str, Json], base: str) -> str:
         """Register the ids and anchors of one schema; the base URI that holds below it."""
         uri = schema.get(document.draft.id_keyword)
         if isinstance(uri, str):
             if uri.startswith("#"):
                 self._anchors.setdefault((base, uri[1:]), schema)
             else:
-                base = join(base, uri).partition("#")[0]
+                base = join_uri(base, uri).partition("#")[0]
                 self._resources.setdefault(base, (document, schema))
         for keyword in ("$anchor", "$dynamicAnchor"):
             anchor = schema.get(keyword)
@@ -114,7 +114,7 @@ class Links:
                 self._anchors.setdefault((base, anchor), schema)
         return base
 
-    def _resolve(self, main: _Document, *, strict: bool) -> None:
+    def _resolve_all(self, main: _Document, *, strict: bool) -> None:
         """Resolve every reference of the schema and of the documents and places it reaches."""
         documents, seen = [main], {main.label}
         for document in documents:
@@ -122,9 +122,9 @@ class Links:
             while done < len(document.sites):
                 site = document.sites[done]
                 done += 1
-                found = self._find(site, document)
+                found = self._find_target(site, document)
                 if found is None:
-                    self._miss(site, document, strict=strict)
+                    self._report_missing(site, document, strict=strict)
                     continue
                 owner, target = found
                 self.targets.setdefault(id(site.schema), target)
@@ -133,10 +133,10 @@ class Links:
                     self.used.append(owner.label)
                     documents.append(owner)
 
-    def _find(self, site: _Site, document: _Document) -> tuple[_Document | None, Json] | None:
+    def _find_target(self, site: _Site, document: _Document) -> tuple[_Document | None, Json] | None:
         ref = str(site.schema[site.keyword])
         written, _, fragment = ref.partition("#")
-        uri = join(site.base, written).partition("#")[0]
+        uri = join_uri(site.base, written).partition("#")[0]
         if uri.split("://", 1)[-1] in _META_SCHEMAS:
             return None if fragment else (None, True)
         owner, resource = self._resources.get(uri, (None, None))
@@ -147,7 +147,7 @@ class Links:
             resource = owner.root
             uri = owner.base
         if owner is not document or written:
-            self.documents[join(site.base, written).partition("#")[0]] = resource
+            self.documents[join_uri(site.base, written).partition("#")[0]] = resource
         if not fragment:
             return owner, resource
         if not fragment.startswith("/"):
@@ -157,9 +157,11 @@ class Links:
                 if key in self._anchors:
                     return owner, self._anchors[key]
             return None
-        return self._point(owner, resource, fragment, uri)
+        return self._follow_pointer(owner, resource, fragment, uri)
 
-    def _point(self, owner: _Document, resource: Json, fragment: str, uri: str) -> tuple[_Document, Json] | None:
+    def _follow_pointer(
+        self, owner: _Document, resource: Json, fragment: str, uri: str
+    ) -> tuple[_Document, Json] | None:
         value = resource
         steps = [unquote(step).replace("~1", "/").replace("~0", "~") for step in fragment.split("/")[1:]]
         base = uri
@@ -173,39 +175,39 @@ class Links:
             base = _own_base(value, base, owner.draft)
         if not isinstance(value, dict | bool):
             return None
-        self._walk(owner, value, base, tuple(steps))
+        self._walk_document(owner, value, base, tuple(steps))
         return owner, value
 
-    def _miss(self, site: _Site, document: _Document, *, strict: bool) -> None:
+    def _report_missing(self, site: _Site, document: _Document, *, strict: bool) -> None:
         ref = str(site.schema[site.keyword])
         if strict:
             where = f" of the reference {document.label!r}" if document.label else ""
             raise UnresolvedReference(
                 f"{site.keyword} {ref!r}{where} leads nowhere",
-                path=pointer((*site.path, site.keyword)),
+                path=json_pointer((*site.path, site.keyword)),
                 expected="a place in the document or the name of a reference",
             )
         self.missing.append(ref)
 
 
-def join(base: str, reference: str) -> str:
+def join_uri(base: str, reference: str) -> str:
     """Resolve a URI reference against an absolute base (RFC 3986 §5.2), for any scheme."""
-    target = _split(reference)
+    target = _split_uri(reference)
     if target is None:
         return reference
     if target.scheme:
         return reference
-    origin = _split(base)
+    origin = _split_uri(base)
     if origin is None:
         return reference
     if target.netloc:
         return urlunsplit((origin.scheme, target.netloc, target.path, target.query, target.fragment))
     if not target.path:
-        return _unsplit(origin.scheme, origin.netloc, origin.path, target.query or origin.query, target.fragment)
+        return _build_uri(origin.scheme, origin.netloc, origin.path, target.query or origin.query, target.fragment)
     path = target.path
     if not path.startswith("/"):
         path = origin.path.rpartition("/")[0] + "/" + path if "/" in origin.path or origin.netloc else path
-    return _unsplit(origin.scheme, origin.netloc, _without_dots(path), target.query, target.fragment)
+    return _build_uri(origin.scheme, origin.netloc, _without_dots(path), target.query, target.fragment)
 
 
 class _Uri(NamedTuple):
@@ -216,7 +218,7 @@ class _Uri(NamedTuple):
     fragment: str
 
 
-def _split(uri: str) -> _Uri | None:
+def _split_uri(uri: str) -> _Uri | None:
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -224,7 +226,7 @@ def _split(uri: str) -> _Uri | None:
     return _Uri(*parts)
 
 
-def _unsplit(scheme: str, netloc: str, path: str, query: str, fragment: str) -> str:
+def _build_uri(scheme: str, netloc: str, path: str, query: str, fragment: str) -> str:
     authority = f"//{netloc}" if netloc or scheme in ("stele", "file") else ""
     tail = (f"?{query}" if query else "") + (f"#{fragment}" if fragment else "")
     return f"{scheme}:{authority}{path}{tail}" if scheme else f"{authority}{path}{tail}"
@@ -246,4 +248,4 @@ def _without_dots(path: str) -> str:
 
 def _own_base(schema: Json, base: str, draft: Draft) -> str:
     uri = schema.get(draft.id_keyword) if isinstance(schema, dict) else None
-    return join(base, uri).partition("#")[0] if isinstance(uri, str) and not uri.startswith("#") else base
+    return join_uri(base, uri).partition("#")[0] if isinstance(uri, str) and not uri.startswith("#") else base

@@ -19,7 +19,7 @@ from stele.formats.jsonschema.resolve import REF_KEYWORDS
 from stele.formats.jsonschema.text import Json
 
 
-class Kind(Enum):
+class ShapeKind(Enum):
     """What a shape is about."""
 
     EMPTY = "anything"
@@ -45,7 +45,7 @@ class Criterion(Enum):
     ONE = "oneOf"
 
 
-class Reference(NamedTuple):
+class ReferencePart(NamedTuple):
     """The part of a schema that is a reference with keywords beside it."""
 
     target: Json
@@ -66,8 +66,8 @@ class Shape:
 
     def __init__(
         self,
-        model: Model,
-        kind: Kind,
+        model: ShapeModel,
+        kind: ShapeKind,
         source: dict[str, Json],
         *,
         criterion: Criterion = Criterion.ALL,
@@ -91,38 +91,38 @@ class Shape:
     def members(self) -> tuple[Member, ...]:
         """The members of a combination, combinations before others; found when first asked for, so nothing recurses."""
         if not self._ready:
-            self._members = self.model.arranged(self._members)
+            self._members = self.model.arrange_members(self._members)
             self._ready = True
         return self._members
 
-    def member(self, index: int) -> Shape:
+    def get_member(self, index: int) -> Shape:
         """One member of a combination."""
-        return self.model.shape(self.members[index])
+        return self.model.get_shape(self.members[index])
 
-    def named(self, keyword: str) -> dict[str, Json]:
+    def named_schemas(self, keyword: str) -> dict[str, Json]:
         """A keyword that maps names to schemas; empty when it is absent or no object."""
         value = self.source.get(keyword)
         return value if isinstance(value, dict) else {}
 
 
-Member: TypeAlias = Shape | Reference | Json
+Member: TypeAlias = Shape | ReferencePart | Json
 """A member of a combination: a part, or a schema as written."""
 
 _CRITERIA = tuple((criterion.value, criterion) for criterion in Criterion)
 _BY_TYPE = {
-    "string": Kind.STRING,
-    "number": Kind.NUMBER,
-    "integer": Kind.NUMBER,
-    "boolean": Kind.BOOLEAN,
-    "null": Kind.NULL,
-    "array": Kind.ARRAY,
-    "object": Kind.OBJECT,
+    "string": ShapeKind.STRING,
+    "number": ShapeKind.NUMBER,
+    "integer": ShapeKind.NUMBER,
+    "boolean": ShapeKind.BOOLEAN,
+    "null": ShapeKind.NULL,
+    "array": ShapeKind.ARRAY,
+    "object": ShapeKind.OBJECT,
 }
 
-_Words: TypeAlias = dict[Kind, frozenset[str]]
+_Words: TypeAlias = dict[ShapeKind, frozenset[str]]
 
 
-def _words(draft: Draft) -> _Words:
+def _keywords_by_kind(draft: Draft) -> _Words:
     """The keywords of a draft that are about one kind of value, in the order in which kinds are looked for."""
     array = {"items", "additionalItems", "minItems", "maxItems", "uniqueItems"}
     members = {"properties", "required", "minProperties", "maxProperties", "patternProperties", "additionalProperties"}
@@ -137,11 +137,16 @@ def _words(draft: Draft) -> _Words:
         array |= {"prefixItems", "unevaluatedItems"}
         members |= {"dependentRequired", "dependentSchemas", "unevaluatedProperties"}
     number = {"minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"}
-    kinds = ((Kind.ARRAY, array), (Kind.OBJECT, members), (Kind.NUMBER, number), (Kind.STRING, string))
+    kinds = (
+        (ShapeKind.ARRAY, array),
+        (ShapeKind.OBJECT, members),
+        (ShapeKind.NUMBER, number),
+        (ShapeKind.STRING, string),
+    )
     return {kind: frozenset(words) for kind, words in kinds}
 
 
-_WORDS = {draft: _words(draft) for draft in Draft}
+_WORDS = {draft: _keywords_by_kind(draft) for draft in Draft}
 _CONDITIONAL = {
     Draft.DRAFT7: frozenset(("if", "then", "else")),
     Draft.DRAFT2019: frozenset(("if",)),
@@ -151,7 +156,7 @@ _LAST = ("properties", "patternProperties", "unevaluatedItems", "unevaluatedProp
 """Keywords the reader of the later drafts comes to when it is through with all others."""
 
 
-class Model:
+class ShapeModel:
     """The shapes of one parsed schema, made on demand and kept.
 
     later  True since draft 2019-09
@@ -163,78 +168,89 @@ class Model:
         self._words = _WORDS[parsed.draft]
         self._conditional = _CONDITIONAL.get(parsed.draft, frozenset())
         self._shapes: dict[int, Shape] = {}
-        self._nothing = Shape(self, Kind.FALSE, {})
-        self._anything = Shape(self, Kind.EMPTY, {})
+        self._nothing = Shape(self, ShapeKind.FALSE, {})
+        self._anything = Shape(self, ShapeKind.EMPTY, {})
         self.later = not parsed.draft.ref_hides_siblings
         self.id_keyword = parsed.draft.id_keyword
 
-    def shape(self, schema: Member) -> Shape:
+    def get_shape(self, schema: Member) -> Shape:
         """The shape of a schema, references followed."""
         if isinstance(schema, Shape):
             return schema
-        if isinstance(schema, Reference):
+        if isinstance(schema, ReferencePart):
             schema = schema.target
         if not isinstance(schema, dict):
             return self._nothing if schema is False else self._anything
         known = self._shapes.get(id(schema))
         if known is None:
-            target = self._deref(schema)
-            known = self._shapes.get(id(target)) if isinstance(target, dict) else self.shape(target)
+            target = self._follow_references(schema)
+            known = self._shapes.get(id(target)) if isinstance(target, dict) else self.get_shape(target)
             if known is None:
-                known = self._shapes[id(target)] = self._build(target)
+                known = self._shapes[id(target)] = self._build_shape(target)
             self._shapes[id(schema)] = known
         return known
 
-    def unbound(self, schema: Json) -> bool:
+    def allows_anything(self, schema: Json) -> bool:
         """Whether a schema as written, not at the end of a reference, allows everything."""
         return schema is True or (
-            isinstance(schema, dict) and not self._refers(schema) and self.shape(schema).kind is Kind.EMPTY
+            isinstance(schema, dict)
+            and not self._is_reference(schema)
+            and self.get_shape(schema).kind is ShapeKind.EMPTY
         )
 
-    def arranged(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
+    def arrange_members(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
         """Members of a combination with the parts of those that dissolve, combinations first."""
         found: list[Member] = []
         for member in members:
-            if self.later and isinstance(member, dict) and not self._refers(member) and self.shape(member).split:
-                found += self.shape(member).members
+            if (
+                self.later
+                and isinstance(member, dict)
+                and not self._is_reference(member)
+                and self.get_shape(member).split
+            ):
+                found += self.get_shape(member).members
             else:
                 found.append(member)
-        return tuple(sorted(found, key=lambda member: not self._combines(member)))
+        return tuple(sorted(found, key=lambda member: not self._is_combination(member)))
 
-    def _combines(self, member: Member) -> bool:
+    def _is_combination(self, member: Member) -> bool:
         """Whether a member is itself a combination; what is behind a reference does not count."""
         if isinstance(member, Shape):
-            return member.kind is Kind.COMBINED
-        return isinstance(member, dict) and not self._refers(member) and self.shape(member).kind is Kind.COMBINED
+            return member.kind is ShapeKind.COMBINED
+        return (
+            isinstance(member, dict)
+            and not self._is_reference(member)
+            and self.get_shape(member).kind is ShapeKind.COMBINED
+        )
 
-    def _refers(self, schema: dict[str, Json]) -> bool:
+    def _is_reference(self, schema: dict[str, Json]) -> bool:
         """Whether a schema is a reference and nothing else."""
         return id(schema) in self._links.targets and (not self.later or next(self._own_parts(schema), None) is None)
 
-    def _deref(self, schema: Json) -> Json:
+    def _follow_references(self, schema: Json) -> Json:
         """Follow references that say all there is to say; a chain that bites its tail constrains nothing."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self._links.targets:
             if id(schema) in seen:
                 return True
             seen.add(id(schema))
-            if not self._refers(schema):
+            if not self._is_reference(schema):
                 break
             schema = self._links.targets[id(schema)]
         return schema
 
-    def _build(self, schema: dict[str, Json]) -> Shape:
-        parts: list[Shape | Reference] = list(self._own_parts(schema))
+    def _build_shape(self, schema: dict[str, Json]) -> Shape:
+        parts: list[Shape | ReferencePart] = list(self._own_parts(schema))
         if id(schema) in self._links.targets and self.later:
-            parts.insert(0, Reference(self._links.targets[id(schema)]))
+            parts.insert(0, ReferencePart(self._links.targets[id(schema)]))
         if not parts:
-            shape = Shape(self, Kind.EMPTY, schema)
+            shape = Shape(self, ShapeKind.EMPTY, schema)
         elif len(parts) == 1 and isinstance(parts[0], Shape):
             shape = parts[0]
         else:
             if self.later:
                 parts.sort(key=_Order(schema, self._words))
-            shape = Shape(self, Kind.COMBINED, schema, members=tuple(parts))
+            shape = Shape(self, ShapeKind.COMBINED, schema, members=tuple(parts))
             shape.split = True
         shape.whole = True
         return shape
@@ -242,20 +258,20 @@ class Model:
     def _own_parts(self, schema: dict[str, Json]) -> Iterator[Shape]:
         """One part for each kind of keyword, references aside."""
         if isinstance(schema.get("enum"), list):
-            yield Shape(self, Kind.ENUM, schema)
+            yield Shape(self, ShapeKind.ENUM, schema)
         for keyword, criterion in _CRITERIA:
             members = schema.get(keyword)
             if isinstance(members, list) and members:
-                yield Shape(self, Kind.COMBINED, schema, criterion=criterion, members=tuple(members))
+                yield Shape(self, ShapeKind.COMBINED, schema, criterion=criterion, members=tuple(members))
         if isinstance(schema.get("not"), dict | bool):
-            yield Shape(self, Kind.NOT, schema)
+            yield Shape(self, ShapeKind.NOT, schema)
         if "const" in schema and self._draft is not Draft.DRAFT4:
-            yield Shape(self, Kind.CONST, schema)
-        yield from self._typed(schema)
+            yield Shape(self, ShapeKind.CONST, schema)
+        yield from self._typed_parts(schema)
         if not self._conditional.isdisjoint(schema):
-            yield Shape(self, Kind.CONDITIONAL, schema)
+            yield Shape(self, ShapeKind.CONDITIONAL, schema)
 
-    def _typed(self, schema: dict[str, Json]) -> Iterator[Shape]:
+    def _typed_parts(self, schema: dict[str, Json]) -> Iterator[Shape]:
         """The part that `type` asks for, and one for each kind it does not name but other keywords are about."""
         names = schema.get("type")
         listed = names if isinstance(names, list) else [names]
@@ -265,7 +281,7 @@ class Model:
             if isinstance(name, str) and name in _BY_TYPE
         ]
         if isinstance(names, list) and parts:
-            yield Shape(self, Kind.COMBINED, schema, criterion=Criterion.ANY, members=tuple(parts))
+            yield Shape(self, ShapeKind.COMBINED, schema, criterion=Criterion.ANY, members=tuple(parts))
         else:
             yield from parts
         kinds = [part.kind for part in parts]
@@ -282,18 +298,18 @@ class _Order:
         self._places = {word: late.get(word, place) for place, word in enumerate(schema)}
         self._words = words
 
-    def __call__(self, part: Shape | Reference) -> int:
-        return min((self._places[word] for word in self._about(part) if word in self._places), default=0)
+    def __call__(self, part: Shape | ReferencePart) -> int:
+        return min((self._places[word] for word in self._part_keywords(part) if word in self._places), default=0)
 
-    def _about(self, part: Shape | Reference) -> Iterable[str]:
+    def _part_keywords(self, part: Shape | ReferencePart) -> Iterable[str]:
         """The keywords a part may be made of."""
-        if isinstance(part, Reference):
+        if isinstance(part, ReferencePart):
             return REF_KEYWORDS
-        if part.kind is Kind.COMBINED and part.criterion.value in part.source:
+        if part.kind is ShapeKind.COMBINED and part.criterion.value in part.source:
             return (part.criterion.value,)
-        if part.kind in (Kind.ENUM, Kind.CONST, Kind.NOT):
+        if part.kind in (ShapeKind.ENUM, ShapeKind.CONST, ShapeKind.NOT):
             return (part.kind.value,)
-        if part.kind is Kind.CONDITIONAL:
+        if part.kind is ShapeKind.CONDITIONAL:
             return ("if",)
         words = self._words.get(part.kind, frozenset())
         name = part.source.get("type")

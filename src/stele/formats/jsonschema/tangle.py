@@ -20,17 +20,17 @@ _SINGLES = ("not", "if", "then", "else")
 _NAMED = ("dependentSchemas", "dependencies")
 
 
-def refuse_tangles(root: Json, links: Links) -> None:
+def refuse_branch_explosion(root: Json, links: Links) -> None:
     """Raise `MalformedSchema` when some chain of branches comes to more than `MAX_LOOKS`; linear in the schema."""
     looks: dict[int, int] = {}
     for start in (root, *links.targets.values()):
-        stack: list[tuple[Json, Iterator[Json]]] = [(start, _branches(start, links))]
+        stack: list[tuple[Json, Iterator[Json]]] = [(start, _same_value_schemas(start, links))]
         while stack:
             schema, branches = stack[-1]
             branch = next(branches, None)
             if branch is None:
                 stack.pop()
-                total = 1 + sum(looks.get(id(inner), 1) for inner in _branches(schema, links))
+                total = 1 + sum(looks.get(id(inner), 1) for inner in _same_value_schemas(schema, links))
                 if total > MAX_LOOKS:
                     raise MalformedSchema(
                         f"its branches would apply more than {MAX_LOOKS} schemas to one value", path="#"
@@ -38,10 +38,10 @@ def refuse_tangles(root: Json, links: Links) -> None:
                 looks[id(schema)] = total
             elif isinstance(branch, dict) and id(branch) not in looks:
                 looks[id(branch)] = 1
-                stack.append((branch, _branches(branch, links)))
+                stack.append((branch, _same_value_schemas(branch, links)))
 
 
-def has_loops(links: Links) -> bool:
+def has_reference_loops(links: Links) -> bool:
     """Whether some schema applies itself to the very value it is applied to.
 
     What such a schema means is left open by every draft, and validators decide it by where they come in.
@@ -49,7 +49,7 @@ def has_loops(links: Links) -> bool:
     done: set[int] = set()
     for start in links.targets.values():
         path: set[int] = set()
-        stack: list[tuple[Json, Iterator[Json]]] = [(start, _branches(start, links))]
+        stack: list[tuple[Json, Iterator[Json]]] = [(start, _same_value_schemas(start, links))]
         while stack:
             schema, branches = stack[-1]
             path.add(id(schema))
@@ -61,11 +61,11 @@ def has_loops(links: Links) -> bool:
             elif isinstance(branch, dict) and id(branch) in path:
                 return True
             elif isinstance(branch, dict) and id(branch) not in done:
-                stack.append((branch, _branches(branch, links)))
+                stack.append((branch, _same_value_schemas(branch, links)))
     return False
 
 
-def _branches(schema: Json, links: Links) -> Iterator[Json]:
+def _same_value_schemas(schema: Json, links: Links) -> Iterator[Json]:
     """The schemas applied to the same value as this one."""
     if not isinstance(schema, dict):
         return

@@ -27,7 +27,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[\[\]{}]|NaN|-?Infinity', re.DOT
 _BOMS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
-class Spelled(Decimal):
+class SpelledNumber(Decimal):
     """A number together with the characters it was written with; compares and hashes by value."""
 
     __slots__ = ("text",)
@@ -39,31 +39,31 @@ class Spelled(Decimal):
         try:
             number = super().__new__(cls, text)
         except InvalidOperation:
-            raise MalformedSchema(f"the number {_short(text)} is out of range") from None
+            raise MalformedSchema(f"the number {_shorten(text)} is out of range") from None
         if not -100_000 < number.adjusted() < 100_000:
-            raise MalformedSchema(f"the number {_short(text)} is out of range")
+            raise MalformedSchema(f"the number {_shorten(text)} is out of range")
         number.text = text
         return number
 
-    def __reduce__(self) -> tuple[type[Spelled], tuple[str]]:
-        return Spelled, (self.text,)
+    def __reduce__(self) -> tuple[type[SpelledNumber], tuple[str]]:
+        return SpelledNumber, (self.text,)
 
 
-def read(text: bytes, *, strict: bool = True) -> Json:
+def parse_json(text: bytes, *, strict: bool = True) -> Json:
     """One JSON document from UTF-8 bytes.
 
     strict refuses what older registries let pass: a byte order mark and repeated member names (the last one wins).
     Raises `MalformedSchema` with line and column.
     """
-    source = _decode(text, strict=strict)
-    _measure(source)
+    source = _decode_utf8(text, strict=strict)
+    _check_depth(source)
     try:
         value = json.loads(
             source,
-            parse_int=_integer,
-            parse_float=Spelled,
+            parse_int=_parse_integer,
+            parse_float=SpelledNumber,
             parse_constant=lambda name: _refuse_constant(source, name),
-            object_pairs_hook=_unique if strict else None,
+            object_pairs_hook=_unique_members if strict else None,
         )
     except json.JSONDecodeError as error:
         why, expected = _SYNTAX.get(error.msg, (error.msg, "JSON"))
@@ -93,49 +93,49 @@ _SYNTAX = {
 """What the parser says in other words, and what it expected."""
 
 
-def write(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:
+def write_json(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:
     """Compact UTF-8 JSON; numbers as spelled, members in their order, or sorted by name when order says so."""
-    return msgspec.json.encode(value, enc_hook=_spell, order=order)
+    return msgspec.json.encode(value, enc_hook=_encode_number, order=order)
 
 
-def plain(value: Json) -> Json:
+def to_builtin(value: Json) -> Json:
     """The same value of builtin types only (Decimal for what is no short integer), for the validator."""
-    return _PLAIN.decode(write(value).decode())
+    return _PLAIN.decode(write_json(value).decode())
 
 
-def pointer(parts: Iterable[str | int]) -> str:
+def json_pointer(parts: Iterable[str | int]) -> str:
     """RFC 6901 JSON Pointer as a URI fragment: `#` is the whole document, `#/properties/a` a member."""
-    return "#" + "".join(f"/{escape(str(part))}" for part in parts)
+    return "#" + "".join(f"/{escape_token(str(part))}" for part in parts)
 
 
-def escape(part: str) -> str:
+def escape_token(part: str) -> str:
     """One reference token of a JSON Pointer."""
     return part.replace("~", "~0").replace("/", "~1")
 
 
-def equal(left: Json, right: Json) -> bool:
+def is_equal(left: Json, right: Json) -> bool:
     """Equality of JSON values: numbers by value, booleans unlike numbers, members in any order."""
-    return bool(frozen(left) == frozen(right))
+    return bool(to_hashable(left) == to_hashable(right))
 
 
-def frozen(value: Json) -> Any:
+def to_hashable(value: Json) -> Any:
     """A hashable stand-in for a JSON value, equal exactly when the values are."""
     if isinstance(value, bool) or value is None:
         return (type(value).__name__, value)
     if isinstance(value, dict):
-        return ("object", frozenset((name, frozen(member)) for name, member in value.items()))
+        return ("object", frozenset((name, to_hashable(member)) for name, member in value.items()))
     if isinstance(value, list):
-        return ("array", tuple(frozen(item) for item in value))
+        return ("array", tuple(to_hashable(item) for item in value))
     return value
 
 
-def _spell(value: object) -> msgspec.Raw:
-    if isinstance(value, Spelled):
+def _encode_number(value: object) -> msgspec.Raw:
+    if isinstance(value, SpelledNumber):
         return msgspec.Raw(value.text.encode())
     raise NotImplementedError(f"{type(value).__name__} is no JSON value")
 
 
-def _decode(text: bytes, *, strict: bool) -> str:
+def _decode_utf8(text: bytes, *, strict: bool) -> str:
     for mark, name in _BOMS.items():
         if text.startswith(mark):
             if strict or name != "UTF-8":
@@ -146,13 +146,13 @@ def _decode(text: bytes, *, strict: bool) -> str:
     try:
         return text.decode()
     except UnicodeDecodeError as error:
-        line, column = _place(text[: error.start].decode(), error.start)
+        line, column = _line_and_column(text[: error.start].decode(), error.start)
         raise MalformedSchema(
             f"byte 0x{text[error.start]:02x} is not UTF-8", line=line, column=column, expected="UTF-8"
         ) from None
 
 
-def _measure(source: str) -> None:
+def _check_depth(source: str) -> None:
     """Refuse documents nested deeper than `MAX_DEPTH`; one linear pass, skipped when there are few brackets at all."""
     if source.count("{") + source.count("[") <= MAX_DEPTH:
         return
@@ -162,19 +162,19 @@ def _measure(source: str) -> None:
         if mark in "{[":
             depth += 1
             if depth > MAX_DEPTH:
-                line, column = _place(source, token.start())
+                line, column = _line_and_column(source, token.start())
                 raise MalformedSchema(f"nested deeper than {MAX_DEPTH} levels", line=line, column=column)
         elif mark in "}]":
             depth -= 1
 
 
-def _place(source: str, offset: int) -> tuple[int, int]:
+def _line_and_column(source: str, offset: int) -> tuple[int, int]:
     offset = min(offset, len(source))
     return source.count("\n", 0, offset) + 1, offset - source.rfind("\n", 0, offset)
 
 
-def _integer(text: str) -> int | Spelled:
-    return int(text) if len(text) <= _SHORT_INT and text != "-0" else Spelled(text)
+def _parse_integer(text: str) -> int | SpelledNumber:
+    return int(text) if len(text) <= _SHORT_INT and text != "-0" else SpelledNumber(text)
 
 
 def _plain_integer(text: str) -> int | Decimal:
@@ -186,27 +186,27 @@ _PLAIN = json.JSONDecoder(parse_float=Decimal, parse_int=_plain_integer)
 
 def _refuse_constant(source: str, name: str) -> NoReturn:
     offset = next((token.start() for token in _TOKEN.finditer(source) if token.group() == name), 0)
-    line, column = _place(source, offset)
+    line, column = _line_and_column(source, offset)
     raise MalformedSchema(f"{name} is not JSON", line=line, column=column, expected="a number")
 
 
-def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+def _unique_members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members = dict(pairs)
     if len(members) < len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise MalformedSchema(f"the member {_short(name)} is there twice in one object")
+                raise MalformedSchema(f"the member {_shorten(name)} is there twice in one object")
             seen.add(name)
     return members
 
 
 def _refuse_lone_surrogates(value: Json) -> None:
     try:
-        write(value)
+        write_json(value)
     except UnicodeEncodeError:
         raise MalformedSchema("a string holds half a surrogate pair", expected="Unicode text") from None
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "…")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
+from stele.core.ports import Field, TextForm
 from stele.errors import EncodeError, NotInstalled, UnknownRuleset
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class OpaqueFormat:
         """Take any bytes. references, name and strict have no meaning."""
         return OpaqueSchema(bytes(text))
 
-    def canonical(self, parsed: OpaqueSchema, form: Form) -> bytes:
+    def canonical(self, parsed: OpaqueSchema, form: TextForm) -> bytes:
         """The bytes themselves, in every form."""
         return parsed.text
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from google.protobuf import json_format
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form, Format
-from stele.formats.abilities import Node
+from stele.core.ports import Field, Format, TextForm
+from stele.formats.capabilities import OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.protobuf import apicurio, buf, confluent, xregistry
 from stele.formats.protobuf import lint as _lint
@@ -19,7 +19,7 @@ from stele.formats.protobuf.arrow import arrow_schema
 from stele.formats.protobuf.buf import check_modules
 from stele.formats.protobuf.codec import ProtobufCodec
 from stele.formats.protobuf.convert import from_model, to_model
-from stele.formats.protobuf.fields import fields
+from stele.formats.protobuf.fields import list_fields
 from stele.formats.protobuf.model import (
     ProtobufSchema,
     file_descriptor_set,
@@ -68,14 +68,14 @@ class ProtobufFormat:
         """Compile source text or a serialized descriptor; references are by import path. See `parse.parse`."""
         return parse(text, references, name=name)
 
-    def canonical(self, parsed: ProtobufSchema, form: Form) -> bytes:
+    def canonical(self, parsed: ProtobufSchema, form: TextForm) -> bytes:
         """The schema as `.proto` text without comments.
 
         PRINTED keeps the order of declarations and the author's spelling of type names. NORMALIZED sorts what has no
         order (see `normalize.normalized`) and writes full names. CANONICAL is the same text: nothing more can be left
         out without changing what some reader of data sees (JSON names, features, custom options).
         """
-        return print_schema(parsed, normal=form is not Form.PRINTED).encode()
+        return print_schema(parsed, normal=form is not TextForm.PRINTED).encode()
 
     def render(self, parsed: ProtobufSchema, style: str) -> str | None:
         """Another representation of the schema, None for an unknown style.
@@ -99,7 +99,7 @@ class ProtobufFormat:
 
         Two schemas of equal text that import different files differ in `descriptor` only.
         """
-        text = self.canonical(parsed, Form.CANONICAL)
+        text = self.canonical(parsed, TextForm.CANONICAL)
         return {
             "sha256": hashlib.sha256(text).digest(),
             "md5": hashlib.md5(text, usedforsecurity=False).digest(),
@@ -112,9 +112,9 @@ class ProtobufFormat:
 
     def fields(self, parsed: ProtobufSchema) -> list[Field]:
         """All fields, depth first. See `fields.fields`."""
-        return fields(parsed)
+        return list_fields(parsed)
 
-    def outline(self, parsed: ProtobufSchema) -> list[Node]:
+    def outline(self, parsed: ProtobufSchema) -> list[OutlineNode]:
         """The file with all it declares. See `outline.outline`."""
         return outline(parsed)
 

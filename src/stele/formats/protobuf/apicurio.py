@@ -9,6 +9,8 @@ name below the package; imported files are not looked at.
 * Methods stay, and so do their signatures. In proto2 no `required` field is added.
 
 Differs from the original in one thing: reserved enum values may go, where the original does not see what enums reserve.
+
+Source: docs/protocols/protobuf.md#rules-of-apicurio-and-xregistry.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from typing import TYPE_CHECKING
 from google.protobuf.descriptor_pb2 import EnumDescriptorProto, FieldDescriptorProto
 
 from stele.core.findings import Finding
-from stele.formats.protobuf.buf.ranges import Ranges, shown
-from stele.formats.protobuf.flat import Flat, Message, signature
+from stele.formats.protobuf.buf.ranges import Ranges, format_ranges
+from stele.formats.protobuf.flat import FileIndex, MessageIndex, format_signature
 
 if TYPE_CHECKING:
     from stele.formats.protobuf.model import ProtobufSchema
@@ -30,37 +32,37 @@ _HIGHEST = 536_870_911
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
     """Why the reader's schema may not follow the writer's; empty when it may."""
-    new, old = Flat(reader.proto), Flat(writer.proto)
+    new, old = FileIndex(reader.proto), FileIndex(writer.proto)
     proto2 = writer.proto.syntax in {"", "proto2"}
-    return [*_messages(new, old, proto2=proto2), *_enums(new, old), *_services(new, old)]
+    return [*_check_messages(new, old, proto2=proto2), *_check_enums(new, old), *_check_services(new, old)]
 
 
-def _messages(new: Flat, old: Flat, *, proto2: bool) -> Iterator[Finding]:
-    nothing = Message({}, {}, Ranges(()), frozenset(), {})
+def _check_messages(new: FileIndex, old: FileIndex, *, proto2: bool) -> Iterator[Finding]:
+    nothing = MessageIndex({}, {}, Ranges(()), frozenset(), {})
     for path, was in old.messages.items():
         now = new.messages.get(path, nothing)
-        place = old.full(path)
-        yield from _reservations(place, now, was)
-        yield from _fields(place, now, was)
+        place = old.full_name(path)
+        yield from _check_reservations(place, now, was)
+        yield from _check_fields(place, now, was)
         if proto2 and path in new.messages:
-            yield from _required(place, now, was)
+            yield from _check_required(place, now, was)
 
 
-def _reservations(place: str, now: Message, was: Message) -> Iterator[Finding]:
+def _check_reservations(place: str, now: MessageIndex, was: MessageIndex) -> Iterator[Finding]:
     for field in now.fields.values():
         if field.number in was.reserved or field.name in was.reserved_names:
             yield Finding(
                 "RESERVED_FIELD_USED",
                 f"{place}.{field.name}",
-                now.shown(field),
+                now.format_field(field),
                 f"reserved {field.number if field.number in was.reserved else field.name}",
                 "What was reserved had a meaning in older data, which the field would now misread.",
                 "Give the field another number and another name.",
             )
-    lost = was.reserved.minus(now.reserved)
+    lost = was.reserved.difference(now.reserved)
     names = sorted(was.reserved_names - now.reserved_names)
     if lost or names:
-        text = ", ".join([*([shown(lost, _HIGHEST)] if lost else []), *(f'"{name}"' for name in names)])
+        text = ", ".join([*([format_ranges(lost, _HIGHEST)] if lost else []), *(f'"{name}"' for name in names)])
         yield Finding(
             "RESERVED_FIELD_RELEASED",
             place,
@@ -71,9 +73,9 @@ def _reservations(place: str, now: Message, was: Message) -> Iterator[Finding]:
         )
 
 
-def _fields(place: str, now: Message, was: Message) -> Iterator[Finding]:
+def _check_fields(place: str, now: MessageIndex, was: MessageIndex) -> Iterator[Finding]:
     for name, field in was.fields.items():
-        path, before = f"{place}.{name}", was.shown(field)
+        path, before = f"{place}.{name}", was.format_field(field)
         kept = now.fields.get(name)
         renamed = now.numbers.get(field.number)
         if kept is None and renamed is None:
@@ -90,41 +92,47 @@ def _fields(place: str, now: Message, was: Message) -> Iterator[Finding]:
                 )
             continue
         if kept is not None and kept.number != field.number:
-            yield _changed("FIELD_NUMBER_CHANGED", path, now.shown(kept), before, "is read from another number")
+            yield _change_finding(
+                "FIELD_NUMBER_CHANGED", path, now.format_field(kept), before, "is read from another number"
+            )
         if kept is not None and now.type_of(kept) != was.type_of(field):
-            yield _changed("FIELD_TYPE_CHANGED", path, now.shown(kept), before, "is read as another type")
+            yield _change_finding("FIELD_TYPE_CHANGED", path, now.format_field(kept), before, "is read as another type")
         if kept is not None and kept.label != field.label:
-            yield _changed("FIELD_LABEL_CHANGED", path, now.shown(kept), before, "is read with another label")
+            yield _change_finding(
+                "FIELD_LABEL_CHANGED", path, now.format_field(kept), before, "is read with another label"
+            )
         if renamed is not None and renamed.name != name:
-            yield _changed("FIELD_NAME_CHANGED", path, now.shown(renamed), before, "is known by another name")
+            yield _change_finding(
+                "FIELD_NAME_CHANGED", path, now.format_field(renamed), before, "is known by another name"
+            )
 
 
-def _changed(rule: str, path: str, reader: str, writer: str, what: str) -> Finding:
+def _change_finding(rule: str, path: str, reader: str, writer: str, what: str) -> Finding:
     name = path.rsplit(".", 1)[-1]
     return Finding(rule, path, reader, writer, f"What was written as {name} {what}.", f"Keep `{writer}`.")
 
 
-def _required(place: str, now: Message, was: Message) -> Iterator[Finding]:
+def _check_required(place: str, now: MessageIndex, was: MessageIndex) -> Iterator[Finding]:
     for name, field in now.fields.items():
         if name not in was.fields and field.label == FieldDescriptorProto.LABEL_REQUIRED:
             yield Finding(
                 "REQUIRED_FIELD_ADDED",
                 f"{place}.{name}",
-                now.shown(field),
+                now.format_field(field),
                 "",
                 f"Older data has no {name}, and a message without a required field cannot be read.",
                 f"Make {name} optional.",
             )
 
 
-def _enums(new: Flat, old: Flat) -> Iterator[Finding]:
+def _check_enums(new: FileIndex, old: FileIndex) -> Iterator[Finding]:
     for path, was in old.enums.items():
         now = new.enums.get(path)
         if now is not None:
-            yield from _values(old.full(path), now, was)
+            yield from _check_values(old.full_name(path), now, was)
 
 
-def _values(place: str, now: EnumDescriptorProto, was: EnumDescriptorProto) -> Iterator[Finding]:
+def _check_values(place: str, now: EnumDescriptorProto, was: EnumDescriptorProto) -> Iterator[Finding]:
     names = {value.name: value.number for value in now.value}
     numbers: dict[int, set[str]] = {}
     for value in now.value:
@@ -135,23 +143,26 @@ def _values(place: str, now: EnumDescriptorProto, was: EnumDescriptorProto) -> I
         if value.name in names:
             if names[value.name] != value.number:
                 after = f"{value.name} = {names[value.name]}"
-                yield _changed("ENUM_VALUE_NUMBER_CHANGED", path, after, before, "is read from another number")
+                yield _change_finding("ENUM_VALUE_NUMBER_CHANGED", path, after, before, "is read from another number")
         elif value.number in numbers:
             after = f"{min(numbers[value.number])} = {value.number}"
-            yield _changed("ENUM_VALUE_NAME_CHANGED", path, after, before, "is known by another name")
+            yield _change_finding("ENUM_VALUE_NAME_CHANGED", path, after, before, "is known by another name")
         elif value.number not in reserved and value.name not in now.reserved_name:
-            yield _changed("ENUM_VALUE_REMOVED", path, "", before, "has no meaning any more")
+            yield _change_finding("ENUM_VALUE_REMOVED", path, "", before, "has no meaning any more")
 
 
-def _services(new: Flat, old: Flat) -> Iterator[Finding]:
+def _check_services(new: FileIndex, old: FileIndex) -> Iterator[Finding]:
     for name, methods in old.services.items():
         there = new.services.get(name, {})
         for method, was in methods.items():
-            path = f"{old.full(name)}.{method}"
+            path = f"{old.full_name(name)}.{method}"
             now = there.get(method)
             if now is None:
                 why, fix = "Callers of the method find it no longer.", f"Keep rpc {method}."
-                yield Finding("RPC_REMOVED", path, "", signature(was), why, fix)
-            elif signature(now) != signature(was):
-                why, fix = "Callers send and expect other messages than the method takes.", f"Keep {signature(was)}."
-                yield Finding("RPC_SIGNATURE_CHANGED", path, signature(now), signature(was), why, fix)
+                yield Finding("RPC_REMOVED", path, "", format_signature(was), why, fix)
+            elif format_signature(now) != format_signature(was):
+                why, fix = (
+                    "Callers send and expect other messages than the method takes.",
+                    f"Keep {format_signature(was)}.",
+                )
+                yield Finding("RPC_SIGNATURE_CHANGED", path, format_signature(now), format_signature(was), why, fix)

@@ -62,15 +62,15 @@ def arrow_schema(schema: ProtobufSchema, full_name: str = "") -> pa.Schema:
         import pyarrow  # noqa: ICN001 - the module itself is looked into by attribute names
     except ImportError:
         raise NotInstalled("pyarrow", "spark") from None
-    message = schema.message(full_name)
-    return pyarrow.schema(_Shaper().columns(message, ()))
+    message = schema.get_message(full_name)
+    return pyarrow.schema(_ColumnBuilder().build_columns(message, ()))
 
 
-class _Shaper:
+class _ColumnBuilder:
     def __init__(self) -> None:
         self._left = MAX_COLUMNS
 
-    def columns(self, message: Descriptor, above: tuple[str, ...]) -> list[pa.Field[Any]]:
+    def build_columns(self, message: Descriptor, above: tuple[str, ...]) -> list[pa.Field[Any]]:
         """The fields of a struct; above are the names of the messages around it."""
         if message.full_name in above:
             way = " > ".join((*above[above.index(message.full_name) :], message.full_name))
@@ -79,39 +79,41 @@ class _Shaper:
         if self._left < 0 or len(above) > MAX_DEPTH:
             raise Invalid(f"message {above[0] if above else message.full_name} has more than {MAX_COLUMNS} columns")
         inside = (*above, message.full_name)
-        return [self._column(field, inside) for field in message.fields]
+        return [self._build_column(field, inside) for field in message.fields]
 
-    def _column(self, field: FieldDescriptor, above: tuple[str, ...]) -> pa.Field[Any]:
+    def _build_column(self, field: FieldDescriptor, above: tuple[str, ...]) -> pa.Field[Any]:
         import pyarrow as pa
 
         nullable = field.has_presence and not field.is_required
         if is_map(field):
             key, value = map_parts(field)
-            return pa.field(field.name, pa.map_(self._type(key, above), self._type(value, above)), nullable=False)
-        kind = self._type(field, above)
+            return pa.field(
+                field.name, pa.map_(self._arrow_type(key, above), self._arrow_type(value, above)), nullable=False
+            )
+        kind = self._arrow_type(field, above)
         if field.is_repeated:
             return pa.field(field.name, pa.list_(pa.field("element", kind, nullable=False)), nullable=False)
         return pa.field(field.name, kind, nullable=nullable)
 
-    def _type(self, field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:
+    def _arrow_type(self, field: FieldDescriptor, above: tuple[str, ...]) -> pa.DataType:
         """The type of one value of the field."""
         import pyarrow as pa
 
         message = field.message_type
         if message is None:
-            return _scalar(field.type)
+            return _scalar_type(field.type)
         if message.full_name in WRAPPERS:
-            return _scalar(WRAPPERS[message.full_name])
+            return _scalar_type(WRAPPERS[message.full_name])
         if message.full_name == TIMESTAMP:
             return pa.timestamp("us", tz="UTC")
         if message.full_name == DURATION:
             return pa.duration("us")
         if message.full_name in JSON_VALUES or message.full_name == FIELD_MASK:
             return pa.string()
-        return pa.struct(self.columns(message, above))
+        return pa.struct(self.build_columns(message, above))
 
 
-def _scalar(kind: int) -> pa.DataType:
+def _scalar_type(kind: int) -> pa.DataType:
     import pyarrow as pa
 
     made: pa.DataType = getattr(pa, _SCALARS[kind])()

@@ -20,8 +20,8 @@ from stele.formats.protobuf.kinds import (
     is_map,
     map_parts,
 )
-from stele.formats.protobuf.native import MAX_DEPTH, Writer, to_native
-from stele.formats.protobuf.whole import EXAMPLES
+from stele.formats.protobuf.native import MAX_DEPTH, MessageFiller, message_to_python
+from stele.formats.protobuf.whole import EXAMPLE_VALUES
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -46,11 +46,11 @@ class ProtobufCodec:
         self._reader = self._class
         if reader is not None:
             name = self._class.DESCRIPTOR.full_name
-            self._reader = reader.message_class(name if name in reader.positions else "")
+            self._reader = reader.message_class(name if name in reader.message_positions else "")
 
     def encode(self, datum: Any) -> bytes:
         """Bytes of one datum; equal data of one schema give equal bytes. Raises `EncodeError`."""
-        message, problems = self._filled(datum)
+        message, problems = self._fill_message(datum)
         if problems:
             raise EncodeError("; ".join(problems))
         return message.SerializeToString(deterministic=True)
@@ -61,7 +61,7 @@ class ProtobufCodec:
         Raises `DecodeError`, also for missing required fields. A Protobuf message has no end of its own, so left-over
         bytes cannot be told from further fields.
         """
-        return to_native(self.decode_message(data))
+        return message_to_python(self.decode_message(data))
 
     def decode_message(self, data: bytes) -> Message:
         """One datum as a message of the reader's class, which keeps fields it does not know. Raises `DecodeError`."""
@@ -71,36 +71,40 @@ class ProtobufCodec:
         except ParserError as error:
             raise DecodeError(f"no message {message.DESCRIPTOR.full_name}: {error}") from error
         if not message.IsInitialized():
-            raise DecodeError(f"required fields are missing: {', '.join(_missing(message))}")
+            raise DecodeError(f"required fields are missing: {', '.join(_missing_required_fields(message))}")
         return message
 
     def validate(self, datum: Any) -> list[str]:
         """Why the datum does not fit, one sentence each with its path; empty when it fits."""
-        return self._filled(datum)[1]
+        return self._fill_message(datum)[1]
 
     def example(self) -> Any:
         """A small datum that fits: every field set, one member of each oneof, one element in each list and map."""
-        return _Example().message(descriptor_of(self._class()), ())
+        return _ExampleBuilder().build_message(descriptor_of(self._class()), ())
 
-    def _filled(self, datum: Any) -> tuple[Message, list[str]]:
-        message, writer = self._class(), Writer()
-        writer.fill(message, datum)
-        missing = [] if writer.problems else [f"{path}: required field is not set" for path in _missing(message)]
+    def _fill_message(self, datum: Any) -> tuple[Message, list[str]]:
+        message, writer = self._class(), MessageFiller()
+        writer.fill_message(message, datum)
+        missing = (
+            []
+            if writer.problems
+            else [f"{path}: required field is not set" for path in _missing_required_fields(message)]
+        )
         return message, writer.problems + missing
 
 
-def _missing(message: Message) -> list[str]:
+def _missing_required_fields(message: Message) -> list[str]:
     errors: list[str] = message.FindInitializationErrors()  # type: ignore[attr-defined]  # missing in the stubs
     return errors
 
 
-class _Example:
+class _ExampleBuilder:
     """Makes one datum; a budget of fields keeps messages that use each other in many ways from growing."""
 
     def __init__(self) -> None:
         self._left = 1000
 
-    def message(self, descriptor: Descriptor, above: tuple[str, ...]) -> Any:
+    def build_message(self, descriptor: Descriptor, above: tuple[str, ...]) -> Any:
         """A datum for a message inside those of above."""
         made: dict[str, Any] = {}
         for field in descriptor.fields:
@@ -108,37 +112,37 @@ class _Example:
             if oneof is not None and oneof.fields[0].number != field.number:
                 continue
             self._left -= 1
-            if self._fits(field, (*above, descriptor.full_name)):
-                made[field.name] = self._field(field, (*above, descriptor.full_name))
+            if self._can_set(field, (*above, descriptor.full_name)):
+                made[field.name] = self._build_field(field, (*above, descriptor.full_name))
         return made
 
-    def _fits(self, field: FieldDescriptor, above: tuple[str, ...]) -> bool:
+    def _can_set(self, field: FieldDescriptor, above: tuple[str, ...]) -> bool:
         """Whether to set a field: messages only as long as the example stays small and does not go in circles."""
         value = map_parts(field)[1] if is_map(field) else field
         if value.message_type is None or field.is_required:
             return len(above) < MAX_DEPTH
         return value.message_type.full_name not in above and len(above) < _EXAMPLE_DEPTH and self._left > 0
 
-    def _field(self, field: FieldDescriptor, above: tuple[str, ...]) -> Any:
+    def _build_field(self, field: FieldDescriptor, above: tuple[str, ...]) -> Any:
         if is_map(field):
             key, value = map_parts(field)
-            return {self._one(key, above): self._one(value, above)}
-        return [self._one(field, above)] if field.is_repeated else self._one(field, above)
+            return {self._build_value(key, above): self._build_value(value, above)}
+        return [self._build_value(field, above)] if field.is_repeated else self._build_value(field, above)
 
-    def _one(self, field: FieldDescriptor, above: tuple[str, ...]) -> Any:
+    def _build_value(self, field: FieldDescriptor, above: tuple[str, ...]) -> Any:
         if field.message_type is None:
-            return _scalar(field.type, field)
+            return _example_scalar(field.type, field)
         name = field.message_type.full_name
         if name in WRAPPERS:
-            return _scalar(WRAPPERS[name], field)
+            return _example_scalar(WRAPPERS[name], field)
         if name in JSON_VALUES:
             return ["text"] if name.endswith("ListValue") else {"key": "text"}
-        if name in EXAMPLES and set(EXAMPLES[name]) <= set(field.message_type.fields_by_name):
-            return dict(EXAMPLES[name])
-        return _TEXTS[name] if name in _TEXTS else self.message(field.message_type, above)
+        if name in EXAMPLE_VALUES and set(EXAMPLE_VALUES[name]) <= set(field.message_type.fields_by_name):
+            return dict(EXAMPLE_VALUES[name])
+        return _TEXTS[name] if name in _TEXTS else self.build_message(field.message_type, above)
 
 
-def _scalar(kind: int, field: FieldDescriptor) -> Any:
+def _example_scalar(kind: int, field: FieldDescriptor) -> Any:
     if kind == F.TYPE_ENUM:
         return enum_of(field).values[0].name
     if kind == F.TYPE_STRING:

@@ -31,7 +31,7 @@ RETIRE_ABOVE = 1 << 20
 """A process that compiled more bytes than this at once is replaced, to give its memory back."""
 
 
-class Outcome(NamedTuple):
+class CompilerResult(NamedTuple):
     """What the compiler answered: ok, its messages, and a serialized FileDescriptorSet when ok."""
 
     ok: bool
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
     descriptors: bytes
 
 
-class _Worker:
+class _CompilerProcess:
     """One compiler process."""
 
     def __init__(self) -> None:
@@ -53,36 +53,36 @@ class _Worker:
         )
         self._folder = ""
         files = [part for name, text in builtin_sources().items() for part in (os.fsencode(name), text)]
-        self._folder = os.fsdecode(self.ask(files)[0])
+        self._folder = os.fsdecode(self.send_and_receive(files)[0])
 
-    def ask(self, parts: Sequence[bytes]) -> list[bytes]:
+    def send_and_receive(self, parts: Sequence[bytes]) -> list[bytes]:
         """Send a message and wait for its answer. Raises EOFError or OSError when the process dies or is killed."""
         alarm = threading.Timer(DEADLINE, self._process.kill)
         alarm.daemon = True
         alarm.start()
         try:
-            worker.write_message(self._stream(self._process.stdin), parts)
-            return worker.read_message(self._stream(self._process.stdout))
+            worker.write_message(self._require_stream(self._process.stdin), parts)
+            return worker.read_message(self._require_stream(self._process.stdout))
         finally:
             alarm.cancel()
 
     @staticmethod
-    def _stream(stream: object) -> BinaryIO:
+    def _require_stream(stream: object) -> BinaryIO:
         return stream  # type: ignore[return-value]  # Popen types its pipes as optional; both are asked for above
 
     def close(self) -> None:
         """End the process and remove what it left."""
         self._process.kill()
         self._process.wait()
-        self.forget()
+        self.close_pipes()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def forget(self) -> None:
+    def close_pipes(self) -> None:
         """Close this side of the pipes, without touching the process: after a fork it belongs to the parent."""
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
-                self._stream(stream).close()
+                self._require_stream(stream).close()
         self._process.returncode = self._process.returncode or 0  # keeps Popen from warning about a running child
 
 
@@ -95,13 +95,13 @@ class Compiler:
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(self.close)
 
-    def _empty_slots(self) -> queue.LifoQueue[_Worker | None]:
-        slots: queue.LifoQueue[_Worker | None] = queue.LifoQueue()
+    def _empty_slots(self) -> queue.LifoQueue[_CompilerProcess | None]:
+        slots: queue.LifoQueue[_CompilerProcess | None] = queue.LifoQueue()
         for _ in range(self._processes):
             slots.put(None)
         return slots
 
-    def run(self, main: str, texts: Sequence[tuple[str, bytes]], known: bytes = b"") -> Outcome | None:
+    def compile_file(self, main: str, texts: Sequence[tuple[str, bytes]], known: bytes = b"") -> CompilerResult | None:
         """Compile the file called main; None when the process died or took longer than `DEADLINE`.
 
         texts are (import path, text) pairs; known is a serialized FileDescriptorSet of files that have no text.
@@ -109,10 +109,10 @@ class Compiler:
         """
         parts = [main.encode(), known, *(part for name, text in texts for part in (name.encode(), text))]
         slots = self._slots
-        slot: _Worker | None = slots.get()
+        slot: _CompilerProcess | None = slots.get()
         try:
-            slot = slot or self._start()
-            code, messages, descriptors = slot.ask(parts)
+            slot = slot or self._start_process()
+            code, messages, descriptors = slot.send_and_receive(parts)
         except (EOFError, OSError):
             if slot is not None:
                 slot.close()
@@ -122,14 +122,14 @@ class Compiler:
             if sum(map(len, parts)) > RETIRE_ABOVE:
                 slot.close()
                 slot = None
-            return Outcome(code == b"0", messages.decode("utf-8", "replace"), descriptors)
+            return CompilerResult(code == b"0", messages.decode("utf-8", "replace"), descriptors)
         finally:
             slots.put(slot)
 
     @staticmethod
-    def _start() -> _Worker:
+    def _start_process() -> _CompilerProcess:
         try:
-            return _Worker()
+            return _CompilerProcess()
         except (EOFError, OSError) as error:
             raise Unavailable("the Protobuf compiler process could not be started") from error
 
@@ -147,4 +147,4 @@ class Compiler:
         idle = [slot for slot in self._slots.queue if slot is not None]
         self._slots = self._empty_slots()
         for slot in idle:
-            slot.forget()
+            slot.close_pipes()

@@ -12,6 +12,8 @@ Its rules, in the terms used there: what is removed from the writer's schema or 
 
 Groups, which Confluent's checker passes over, are held to the same rules as other messages; their name is free.
 Enums, services, options, defaults, JSON names, reserved numbers and extensions are not looked at.
+
+Source: docs/protocols/protobuf.md#confluents-rules.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _FAMILIES = {
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
     """Why data of writer cannot be read with reader; empty when it can."""
-    return _Comparison(reader, writer).run()
+    return _Comparison(reader, writer).compare_schemas()
 
 
 class _Pair(NamedTuple):
@@ -72,19 +74,19 @@ class _Comparison:
         self._uses: defaultdict[tuple[str, str], list[tuple[tuple[str, str], Finding]]] = defaultdict(list)
         self._todo: list[_Pair] = []
 
-    def run(self) -> list[Finding]:
+    def compare_schemas(self) -> list[Finding]:
         """All findings: those of the file first, then message by message in the order they were met."""
-        findings = list(self._package())
-        findings += self._matched(self._reader.messages(), self._writer.messages())
+        findings = list(self._compare_package())
+        findings += self._match_messages(self._reader.list_messages(), self._writer.list_messages())
         while self._todo:
             pair = self._todo.pop()
             if pair.key not in self._found:
                 self._found[pair.key] = []
-                self._found[pair.key] += self._message(pair)
+                self._found[pair.key] += self._compare_message(pair)
         self._blame_users()
         return findings + [finding for found in self._found.values() for finding in found]
 
-    def _package(self) -> Iterator[Finding]:
+    def _compare_package(self) -> Iterator[Finding]:
         new, old = self._reader.proto.package, self._writer.proto.package
         if new != old:
             yield Finding(
@@ -98,7 +100,7 @@ class _Comparison:
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
-    def _matched(self, new: Sequence[Descriptor], old: Sequence[Descriptor]) -> Iterator[Finding]:
+    def _match_messages(self, new: Sequence[Descriptor], old: Sequence[Descriptor]) -> Iterator[Finding]:
         """Messages of one scope by name; those in both are put on the list."""
         by_name = {message.name: message for message in new}
         pairs = []
@@ -116,22 +118,24 @@ class _Comparison:
                 )
         self._todo += reversed(pairs)
 
-    def _message(self, pair: _Pair) -> Iterator[Finding]:
+    def _compare_message(self, pair: _Pair) -> Iterator[Finding]:
         new = {field.number: field for field in pair.reader.fields}
         old = {field.number: field for field in pair.writer.fields}
-        yield from self._oneofs(pair, new, old)
+        yield from self._compare_oneofs(pair, new, old)
         for number in sorted(new.keys() | old.keys()):
-            yield from self._field(pair, new.get(number), old.get(number))
-        yield from self._matched(_declared(pair.reader), _declared(pair.writer))
+            yield from self._compare_field(pair, new.get(number), old.get(number))
+        yield from self._match_messages(_declared_messages(pair.reader), _declared_messages(pair.writer))
 
-    def _field(self, pair: _Pair, new: FieldDescriptor | None, old: FieldDescriptor | None) -> Iterator[Finding]:
+    def _compare_field(
+        self, pair: _Pair, new: FieldDescriptor | None, old: FieldDescriptor | None
+    ) -> Iterator[Finding]:
         if new is not None and old is not None:
-            yield from self._types(pair, new, old, new, old)
+            yield from self._compare_types(pair, new, old, new, old)
         elif new is not None and new.is_required:
             yield Finding(
                 "REQUIRED_FIELD_ADDED",
                 new.full_name,
-                reader=_shown(new),
+                reader=_format_field(new),
                 why=f"Data written before has no required field {new.number}, so it is refused as incomplete.",
                 fix="Make the field optional.",
             )
@@ -139,36 +143,36 @@ class _Comparison:
             yield Finding(
                 "REQUIRED_FIELD_REMOVED",
                 old.full_name,
-                writer=_shown(old),
+                writer=_format_field(old),
                 why=f"The writer's schema demands field {old.number}, which the reader's no longer has.",
                 fix="Keep the field; make it optional in a version of its own before it goes.",
             )
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
-    def _types(
+    def _compare_types(
         self, pair: _Pair, new: FieldDescriptor, old: FieldDescriptor, holder: FieldDescriptor, former: FieldDescriptor
     ) -> Iterator[Finding]:
         """Compare the types of two fields; holder and former are the maps when the fields are parts of map entries."""
-        kind = _kind(new)
-        if kind != _kind(old):
-            yield _changed(
+        kind = _field_kind(new)
+        if kind != _field_kind(old):
+            yield _change_finding(
                 "FIELD_KIND_CHANGED",
                 holder,
                 former,
-                f"Field {holder.number} was written as a {_kind(old)} and cannot be read as a {kind}.",
+                f"Field {holder.number} was written as a {_field_kind(old)} and cannot be read as a {kind}.",
             )
         elif kind == "map":
             for new_part, old_part in zip(map_parts(new), map_parts(old), strict=True):
-                yield from self._types(pair, new_part, old_part, holder, former)
+                yield from self._compare_types(pair, new_part, old_part, holder, former)
         elif kind == "group":  # its name is the field's, and free to change
             self._todo.append(_Pair(message_of(new), message_of(old)))
         elif kind == "scalar":
-            yield from self._scalars(new, old, holder, former)
+            yield from self._compare_scalars(new, old, holder, former)
         else:
-            yield from self._named(pair, message_of(new), message_of(old), holder, former)
+            yield from self._compare_message_types(pair, message_of(new), message_of(old), holder, former)
 
-    def _scalars(
+    def _compare_scalars(
         self, new: FieldDescriptor, old: FieldDescriptor, holder: FieldDescriptor, former: FieldDescriptor
     ) -> Iterator[Finding]:
         family = _FAMILIES[new.type]
@@ -176,26 +180,26 @@ class _Comparison:
             why = (
                 f"Field {holder.number} was written as {_FAMILIES[old.type]} data and cannot be read as {family} data."
             )
-            yield _changed("FIELD_SCALAR_KIND_CHANGED", holder, former, why)
+            yield _change_finding("FIELD_SCALAR_KIND_CHANGED", holder, former, why)
             return
-        labels = self._reader.label(new), self._writer.label(old)
+        labels = self._reader.field_label(new), self._writer.field_label(old)
         if all(labels) and labels[0] != labels[1] and family != "length-delimited":
             why = f"The numbers of field {holder.number} were written as {labels[1]} and are read as {labels[0]}."
-            yield _changed("FIELD_NUMERIC_LABEL_CHANGED", holder, former, why)
+            yield _change_finding("FIELD_NUMERIC_LABEL_CHANGED", holder, former, why)
 
-    def _oneofs(
+    def _compare_oneofs(
         self, pair: _Pair, new: Mapping[int, FieldDescriptor], old: Mapping[int, FieldDescriptor]
     ) -> Iterator[Finding]:
         """What changed in the membership of oneofs."""
-        was = {number: oneof for number, field in old.items() if (oneof := self._writer.oneof(field))}
-        now = {number: oneof for number, field in new.items() if (oneof := self._reader.oneof(field))}
+        was = {number: oneof for number, field in old.items() if (oneof := self._writer.oneof_name(field))}
+        now = {number: oneof for number, field in new.items() if (oneof := self._reader.oneof_name(field))}
         alive = set(now.values()) | {oneof for number, oneof in was.items() if number in new}
         for number, oneof in sorted(was.items()):
             if number not in new and oneof in alive:
                 yield Finding(
                     "ONEOF_FIELD_REMOVED",
                     old[number].full_name,
-                    writer=_shown(old[number]),
+                    writer=_format_field(old[number]),
                     why=f"Data that has field {number} set reads as if nothing of oneof {oneof} were set.",
                     fix="Keep the member; a oneof can only be removed with all its members.",
                 )
@@ -208,23 +212,23 @@ class _Comparison:
                 yield Finding(
                     "MULTIPLE_FIELDS_MOVED_TO_ONEOF" if len(free) > 1 else "FIELD_MOVED_TO_EXISTING_ONEOF",
                     f"{pair.reader.full_name}.{oneof}",
-                    reader=f"oneof {oneof} with {', '.join(_shown(new[number]) for number in members)}",
-                    writer=", ".join(_shown(old[number]) for number in members),
+                    reader=f"oneof {oneof} with {', '.join(_format_field(new[number]) for number in members)}",
+                    writer=", ".join(_format_field(old[number]) for number in members),
                     why="Data may have several of these fields set; in one oneof only the last of them is kept.",
                     fix="Move at most one existing field into a new oneof.",
                 )
 
-    def _named(
+    def _compare_message_types(
         self, pair: _Pair, new: Descriptor, old: Descriptor, holder: FieldDescriptor, former: FieldDescriptor
     ) -> Iterator[Finding]:
         if _local_name(new) != _local_name(old):
             why = f"Field {holder.number} was written as message {old.full_name}, another one than {new.full_name}."
-            yield _changed("FIELD_NAMED_TYPE_CHANGED", holder, former, why)
+            yield _change_finding("FIELD_NAMED_TYPE_CHANGED", holder, former, why)
         elif new.file.name != self._reader.proto.name or old.file.name != self._writer.proto.name:
             # Two messages of the files themselves meet in their own scope; an imported one only here.
             used = _Pair(new, old)
             why = f"Message {old.full_name}, which field {holder.number} was written as, changed incompatibly."
-            self._uses[used.key].append((pair.key, _changed("FIELD_NAMED_TYPE_CHANGED", holder, former, why)))
+            self._uses[used.key].append((pair.key, _change_finding("FIELD_NAMED_TYPE_CHANGED", holder, former, why)))
             self._todo.append(used)
 
     def _blame_users(self) -> None:
@@ -240,18 +244,18 @@ class _Comparison:
                     spoilt.append(user)
 
 
-def _changed(rule: str, new: FieldDescriptor, old: FieldDescriptor, why: str) -> Finding:
-    fix = f"Keep `{_shown(old)}`, and give the new field a number that was never used."
-    return Finding(rule, new.full_name, reader=_shown(new), writer=_shown(old), why=why, fix=fix)
+def _change_finding(rule: str, new: FieldDescriptor, old: FieldDescriptor, why: str) -> Finding:
+    fix = f"Keep `{_format_field(old)}`, and give the new field a number that was never used."
+    return Finding(rule, new.full_name, reader=_format_field(new), writer=_format_field(old), why=why, fix=fix)
 
 
-def _declared(message: Descriptor) -> list[Descriptor]:
+def _declared_messages(message: Descriptor) -> list[Descriptor]:
     """The nested messages that were declared as such: no map entries and no groups, which belong to their fields."""
     groups = {message_of(field).name for field in message.fields if field.type == F.TYPE_GROUP}
     return [nested for nested in message.nested_types if nested.name not in groups and not is_map_entry(nested)]
 
 
-def _kind(field: FieldDescriptor) -> str:
+def _field_kind(field: FieldDescriptor) -> str:
     """scalar, message, map, or group, which is framed in another way than a message."""
     message = field.message_type
     if message is None:
@@ -266,6 +270,6 @@ def _local_name(message: Descriptor) -> str:
     return message.full_name.removeprefix(f"{message.file.package}.")
 
 
-def _shown(field: FieldDescriptor) -> str:
+def _format_field(field: FieldDescriptor) -> str:
     """A field as text, with its number: `repeated pkg.Item items = 3`."""
     return f"{type_text(field)} {field.name} = {field.number}"

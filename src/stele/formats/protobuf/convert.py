@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stele.errors import TooLarge
-from stele.formats.conversion.model import Field, Loss, Model, Named, Record
-from stele.formats.protobuf.drafting import Drafter, constraints_lost
+from stele.formats.conversion.model import Loss, Model, RecordField, RecordType, TypeReference
+from stele.formats.protobuf.drafting import ProtoFileBuilder, constraint_loss
 from stele.formats.protobuf.neutral import to_model
 from stele.formats.protobuf.parse import MAX_BYTES
 
@@ -18,23 +18,23 @@ def from_model(model: Model) -> tuple[bytes, list[Loss]]:
     `places` and `parse`, `CannotConvert` for a model with a type that is not there.
     """
     losses: list[Loss] = []
-    declared = model.types.get(model.root.name) if isinstance(model.root, Named) else None
-    if isinstance(declared, Record):
+    declared = model.types.get(model.root.name) if isinstance(model.root, TypeReference) else None
+    if isinstance(declared, RecordType):
         root = declared
         if model.nullable:
             losses.append(Loss("", "NULLABLE", "A datum is a message and never null.", data=True))
         if model.constraints:
-            losses.append(constraints_lost("", model.constraints))
+            losses.append(constraint_loss("", model.constraints))
     else:
-        space = model.root.name.rpartition(".")[0] if isinstance(model.root, Named) else ""
+        space = model.root.name.rpartition(".")[0] if isinstance(model.root, TypeReference) else ""
         name = f"{space}.Value" if space else "Value"
         while name in model.types:
             name += "_"
-        only = Field("value", model.root, nullable=model.nullable, constraints=model.constraints)
-        root = Record(name, (only,))
+        only = RecordField("value", model.root, nullable=model.nullable, constraints=model.constraints)
+        root = RecordType(name, (only,))
         losses.append(Loss("", "ROOT", "A datum is a message: the value is its only field, `value`."))
-    drafter = Drafter(model, root)
-    text = drafter.text(model.doc).encode("utf-8", "replace")
+    drafter = ProtoFileBuilder(model, root)
+    text = drafter.build_text(model.doc).encode("utf-8", "replace")
     if len(text) > MAX_BYTES:
         raise TooLarge(f"the schema would have {len(text)} bytes; {MAX_BYTES} are the most that is parsed")
     return text, losses + drafter.losses

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.text import position
+from stele.formats.json_reader import line_and_column
 
 _PLACED = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)")
 _MISSING = re.compile(r"(?P<file>.+): File not found\.")
@@ -35,23 +35,23 @@ _EXPECTED = (
 )
 
 
-class _Message(NamedTuple):
+class _Diagnostic(NamedTuple):
     file: str
     line: int | None
     column: int | None
     text: str
 
 
-def error_of(messages: str, main: str, text: bytes = b"") -> MalformedSchema:
+def error_from_messages(messages: str, main: str, text: bytes = b"") -> MalformedSchema:
     """The first error among the compiler's messages, for a document whose own import path is main.
 
     Where the compiler names no place, text is searched for it.
     """
     lines = [line for line in messages.splitlines() if line and not _NOISE.match(line)]
-    found = [_read(line) for line in lines]
+    found = [_parse_line(line) for line in lines]
     missing = [match["file"] for line in lines if (match := _MISSING.fullmatch(line)) and match["file"] != main]
     if missing:
-        return _unresolved(missing[0], found, main)
+        return _unresolved_import(missing[0], found, main)
     if not found:
         return MalformedSchema("the Protobuf compiler refused the text without saying why")
     # An error inside an imported file makes the import fail as well: the first is the one to read.
@@ -61,21 +61,21 @@ def error_of(messages: str, main: str, text: bytes = b"") -> MalformedSchema:
     if first.file not in {main, ""}:
         why = f"in the imported file {first.file!r}: {why}"
     why = why.removeprefix(f"{main}: ")
-    line, column = (first.line, first.column) if first.line is not None else _searched(why, text)
-    return MalformedSchema(why, line=line, column=column, expected=_expected(first.text))
+    line, column = (first.line, first.column) if first.line is not None else _guess_position(why, text)
+    return MalformedSchema(why, line=line, column=column, expected=_expected_hint(first.text))
 
 
-def _searched(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
+def _guess_position(why: str, text: bytes) -> tuple[int, int] | tuple[None, None]:
     """Line and column of what a message without a place is about, where that can be guessed."""
     about: re.Match[bytes] | None = None
     if "numbers 19000 through 19999" in why:
         about = re.search(rb"(?<==)\s*(?P<it>19\d{3})\b", text)
     elif named := re.search(r"fields in (?:\w+\.)*(\w+) exceeds", why):
         about = re.search(rb"\bmessage\s+(?P<it>%s)\b" % named[1].encode(), text)
-    return (None, None) if about is None else position(text, about.start("it"))
+    return (None, None) if about is None else line_and_column(text, about.start("it"))
 
 
-def _unresolved(path: str, found: list[_Message], main: str) -> UnresolvedReference:
+def _unresolved_import(path: str, found: list[_Diagnostic], main: str) -> UnresolvedReference:
     place = next((message for message in found if (m := _IMPORT.fullmatch(message.text)) and m["file"] == path), None)
     where = "" if place is None or place.file == main else f", needed by {place.file!r},"
     return UnresolvedReference(
@@ -86,13 +86,13 @@ def _unresolved(path: str, found: list[_Message], main: str) -> UnresolvedRefere
     )
 
 
-def _expected(text: str) -> str | None:
+def _expected_hint(text: str) -> str | None:
     """What would have been right, where the compiler does not say so itself."""
     return next((wanted for pattern, wanted in _EXPECTED if pattern.search(text)), None)
 
 
-def _read(line: str) -> _Message:
+def _parse_line(line: str) -> _Diagnostic:
     match = _PLACED.fullmatch(line)
     if match is None:
-        return _Message("", None, None, line)
-    return _Message(match["file"], int(match["line"]), int(match["column"]), match["text"])
+        return _Diagnostic("", None, None, line)
+    return _Diagnostic(match["file"], int(match["line"]), int(match["column"]), match["text"])

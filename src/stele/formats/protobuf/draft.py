@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from stele.formats.protobuf.printer import usual_json_name
-from stele.formats.protobuf.values import quoted
+from stele.formats.protobuf.printer import default_json_name
+from stele.formats.protobuf.values import quote_text
 
 LONGEST_NAME: Final = 200
 """A longer name is cut: the compiler has a limit for full names."""
-HOMES: Final = frozenset({"google", "confluent"})
+IMPORTED_PACKAGES: Final = frozenset({"google", "confluent"})
 """First parts of the packages of the files that may be imported."""
 _KEYWORDS: Final = frozenset(
     {
@@ -31,26 +31,26 @@ _STATEMENTS: Final = frozenset({"option", "reserved"})
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
-def identifier(name: str) -> str:
+def to_identifier(name: str) -> str:
     """The name with everything that no identifier has replaced by underscores; never empty."""
     made = re.sub(r"[^A-Za-z0-9_]", "_", name[:LONGEST_NAME]) or "_"
     return f"_{made}" if made[0].isdigit() else made
 
 
-def pascal(name: str) -> str:
+def to_pascal_case(name: str) -> str:
     """`order_line` as the name of a type: `OrderLine`."""
-    made = "".join(part[:1].upper() + part[1:] for part in identifier(name).split("_"))
+    made = "".join(part[:1].upper() + part[1:] for part in to_identifier(name).split("_"))
     return made if made[:1].isalpha() else f"X{made}"
 
 
-def entry_name(name: str) -> str:
+def map_entry_name(name: str) -> str:
     """The message the compiler makes for the entries of a map field."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
 
 
-def upper_snake(name: str) -> str:
+def to_upper_snake_case(name: str) -> str:
     """`OrderKind` in the spelling of enum values: `ORDER_KIND`."""
-    plain = identifier(name)
+    plain = to_identifier(name)
     pairs = zip(f"_{plain}", plain, strict=False)
     return "".join(
         f"_{char}" if char.isupper() and (before.islower() or before.isdigit()) else char.upper()
@@ -58,12 +58,12 @@ def upper_snake(name: str) -> str:
     )
 
 
-def snake(name: str) -> str:
+def to_snake_case(name: str) -> str:
     """`OrderKind` in the spelling of fields: `order_kind`."""
-    return upper_snake(name).lower()
+    return to_upper_snake_case(name).lower()
 
 
-class Names:
+class NameScope:
     """The names one scope has already."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -71,15 +71,15 @@ class Names:
         self._in_json: set[str] = set()
         self._counts: dict[str, int] = {}
 
-    def free(self, *names: str) -> bool:
+    def is_free(self, *names: str) -> bool:
         """Whether all of the names can be claimed."""
         return self._taken.isdisjoint(names)
 
-    def claim(self, wanted: str) -> str:
+    def claim_name(self, wanted: str) -> str:
         """A name like the wanted one that nobody has."""
         made = wanted
-        while not self.free(made):
-            made = self._next(wanted)
+        while not self.is_free(made):
+            made = self._next_name(wanted)
         self._taken.add(made)
         return made
 
@@ -89,21 +89,22 @@ class Names:
             wanted = f"x{wanted}"  # the name of the entries begins with what follows the underscores
         made = wanted
         while (
-            not self.free(made, *([entry_name(made)] if has_entries else [])) or usual_json_name(made) in self._in_json
+            not self.is_free(made, *([map_entry_name(made)] if has_entries else []))
+            or default_json_name(made) in self._in_json
         ):
-            made = self._next(wanted)
-        self._taken |= {made, entry_name(made)} if has_entries else {made}
-        self._in_json.add(usual_json_name(made))
+            made = self._next_name(wanted)
+        self._taken |= {made, map_entry_name(made)} if has_entries else {made}
+        self._in_json.add(default_json_name(made))
         return made
 
-    def _next(self, wanted: str) -> str:
+    def _next_name(self, wanted: str) -> str:
         self._counts[wanted] = self._counts.get(wanted, 1) + 1
         return f"{wanted}_{self._counts[wanted]}"
 
     def claim_oneof(self, name: str) -> None:
         """Take the name of the oneof that the compiler makes for an `optional` field."""
         made = name if name.startswith("_") else f"_{name}"
-        while not self.free(made):
+        while not self.is_free(made):
             made = f"X{made}"
         self._taken.add(made)
 
@@ -112,7 +113,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Target:
+class TypeRef:
     """A type to refer to: a word (a scalar, a type of an import), or the path of a message or enum of this file.
 
     imports are the files it needs, options the custom options (name, value) that a field of the type carries.
@@ -126,12 +127,12 @@ class Target:
 
 
 @dataclass
-class Slot:
+class ProtoField:
     """One field. label is '', `optional` or `repeated`; key is the key type of a map; oneof is the group it is in."""
 
     name: str
     number: int
-    target: Target
+    target: TypeRef
     label: str = ""
     key: str = ""
     doc: str = ""
@@ -140,7 +141,7 @@ class Slot:
 
 
 @dataclass
-class Choices:
+class ProtoEnum:
     """An enum: (name, number, doc) of its values, the zero first."""
 
     path: tuple[str, ...]
@@ -149,78 +150,80 @@ class Choices:
 
 
 @dataclass
-class Message:
+class ProtoMessage:
     """A message, with the types declared inside it by name."""
 
     path: tuple[str, ...]
     doc: str = ""
-    names: Names = field(default_factory=Names)
-    slots: list[Slot] = field(default_factory=list)
-    inner: dict[str, Message | Choices] = field(default_factory=dict)
+    names: NameScope = field(default_factory=NameScope)
+    slots: list[ProtoField] = field(default_factory=list)
+    inner: dict[str, ProtoMessage | ProtoEnum] = field(default_factory=dict)
 
     @property
-    def target(self) -> Target:
+    def type_ref(self) -> TypeRef:
         """The message as the type of a field."""
-        return Target(path=self.path, is_message=True)
+        return TypeRef(path=self.path, is_message=True)
 
 
 # --- text -----------------------------------------------------------------------------------------------------------
 
 
-class Writer:
+class ProtoWriter:
     """Prints the file. The root message (path ()) holds the top-level types."""
 
-    def __init__(self, package: str, root: Message) -> None:
+    def __init__(self, package: str, root: ProtoMessage) -> None:
         self._package = package
         self._root = root
         self._imports: set[str] = set()
-        self._hides_homes = bool(HOMES & {*package.split(".")[1:], *_type_names(root)})
+        self._hides_homes = bool(IMPORTED_PACKAGES & {*package.split(".")[1:], *_type_names(root)})
 
-    def text(self) -> str:
+    def write_text(self) -> str:
         """The whole file."""
         body: list[str] = []
         for item in self._root.inner.values():
-            body += ["", *self._type(item, [self._root])]
+            body += ["", *self._write_type(item, [self._root])]
         head = ['syntax = "proto3";', *(["", f"package {self._package};"] if self._package else [])]
-        imports = [f"import {quoted(name)};" for name in sorted(self._imports)]
+        imports = [f"import {quote_text(name)};" for name in sorted(self._imports)]
         return "\n".join([*head, *(["", *imports] if imports else []), *body]) + "\n"
 
-    def _type(self, item: Message | Choices, around: Sequence[Message]) -> list[str]:
+    def _write_type(self, item: ProtoMessage | ProtoEnum, around: Sequence[ProtoMessage]) -> list[str]:
         """The lines of a message or enum; around are the messages it lies in. The draft nests them 20 deep at most."""
         body: list[str] = []
-        if isinstance(item, Choices):
+        if isinstance(item, ProtoEnum):
             if len({number for _, number, _ in item.values}) < len(item.values):
                 body.append("option allow_alias = true;")
             for name, number, doc in item.values:
-                body += [*comment(doc), f"{name} = {number};"]
-            return [*comment(item.doc), f"enum {item.path[-1]} {{", *_indented(body), "}"]
+                body += [*comment_lines(doc), f"{name} = {number};"]
+            return [*comment_lines(item.doc), f"enum {item.path[-1]} {{", *_indent_lines(body), "}"]
         scope = [*around, item]
         written: set[str] = set()
         for slot in item.slots:
             if not slot.oneof:
-                body += self._slot(slot, scope)
+                body += self._write_field(slot, scope)
             elif slot.oneof not in written:
                 written.add(slot.oneof)
-                members = [line for each in item.slots if each.oneof == slot.oneof for line in self._slot(each, scope)]
-                body += [f"oneof {slot.oneof} {{", *_indented(members), "}"]
+                members = [
+                    line for each in item.slots if each.oneof == slot.oneof for line in self._write_field(each, scope)
+                ]
+                body += [f"oneof {slot.oneof} {{", *_indent_lines(members), "}"]
         for inner in item.inner.values():
-            body += [*([""] if body else []), *self._type(inner, scope)]
+            body += [*([""] if body else []), *self._write_type(inner, scope)]
         head = f"message {item.path[-1]} {{"
-        return [*comment(item.doc), *([head, *_indented(body), "}"] if body else [f"{head}}}"])]
+        return [*comment_lines(item.doc), *([head, *_indent_lines(body), "}"] if body else [f"{head}}}"])]
 
-    def _slot(self, slot: Slot, scope: Sequence[Message]) -> list[str]:
+    def _write_field(self, slot: ProtoField, scope: Sequence[ProtoMessage]) -> list[str]:
         self._imports.update(slot.target.imports)
-        kind = self._name(slot.target, scope)
+        kind = self._shortest_name(slot.target, scope)
         label = "" if slot.label == "optional" and slot.target.is_message else slot.label
         kind = f"map<{slot.key}, {kind}>" if slot.key else f"{label} {kind}".lstrip()
         dot = "." if self._hides_homes else ""
         options = [f"({dot}{name}) = {value}" for name, value in slot.target.options]
         if slot.json_name:
-            options.append(f"json_name = {quoted(slot.json_name)}")
+            options.append(f"json_name = {quote_text(slot.json_name)}")
         shown = f" [{', '.join(options)}]" if options else ""
-        return [*comment(slot.doc), f"{kind} {slot.name} = {slot.number}{shown};"]
+        return [*comment_lines(slot.doc), f"{kind} {slot.name} = {slot.number}{shown};"]
 
-    def _name(self, target: Target, scope: Sequence[Message]) -> str:
+    def _shortest_name(self, target: TypeRef, scope: Sequence[ProtoMessage]) -> str:
         """The shortest name that the compiler resolves to the target from inside the innermost message of scope."""
         if target.word:
             return f".{target.word}" if "." in target.word and self._hides_homes else target.word
@@ -234,7 +237,7 @@ class Writer:
         return ".".join(path[shared:])
 
 
-def comment(doc: str) -> list[str]:
+def comment_lines(doc: str) -> list[str]:
     """The lines of a comment with the documentation; none for an empty one."""
     lines = _CONTROL.sub(" ", doc.strip().replace("\r\n", "\n").replace("\r", "\n")).split("\n") if doc.strip() else []
     return [f"// {line}".rstrip() for line in lines]
@@ -249,9 +252,9 @@ def json_names(fields: Sequence[tuple[str, str]]) -> list[str]:
     used: set[str] = set()
     for index in sorted(range(len(fields)), key=lambda at: fields[at][0] != fields[at][1]):
         name, own = fields[index]
-        usual = usual_json_name(name)
+        usual = default_json_name(name)
         wanted = [usual, own, name] if name == own else [own, usual, name]
-        made = next((text for text in wanted if text not in used and _json_safe(text)), "")
+        made = next((text for text in wanted if text not in used and _is_valid_json_name(text)), "")
         count = 1
         while not made or made in used:
             count += 1
@@ -261,12 +264,12 @@ def json_names(fields: Sequence[tuple[str, str]]) -> list[str]:
     return found
 
 
-def _json_safe(name: str) -> bool:
+def _is_valid_json_name(name: str) -> bool:
     """Whether the compiler takes the text as a `json_name`."""
     return not _CONTROL.search(name) and not (name.startswith("[") and name.endswith("]")) and 0 < len(name) < 1000
 
 
-def value_key(enum: str, value: str) -> str:
+def enum_value_key(enum: str, value: str) -> str:
     """What the compiler compares the values of an enum by: camel case, without the enum's name at the front."""
     wanted, at = enum.replace("_", "").lower(), 0
     rest = value
@@ -290,21 +293,21 @@ def value_key(enum: str, value: str) -> str:
     return "".join(made)
 
 
-def value_name(name: str) -> str:
+def enum_value_name(name: str) -> str:
     """A name an enum value may have."""
-    made = identifier(name)
+    made = to_identifier(name)
     return f"{made}_" if made in _STATEMENTS else made
 
 
-def _type_names(root: Message) -> set[str]:
+def _type_names(root: ProtoMessage) -> set[str]:
     found: set[str] = set()
     todo = [root]
     while todo:
         message = todo.pop()
         found |= message.inner.keys()
-        todo += [item for item in message.inner.values() if isinstance(item, Message)]
+        todo += [item for item in message.inner.values() if isinstance(item, ProtoMessage)]
     return found
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
+def _indent_lines(lines: Sequence[str]) -> list[str]:
     return [f"  {line}" if line else "" for line in lines]

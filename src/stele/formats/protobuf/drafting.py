@@ -33,35 +33,44 @@ from stele.formats.conversion.model import (
     Decimal,
     Duration,
     Enumeration,
-    Field,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
     Type,
+    TypeReference,
     Union,
 )
-from stele.formats.protobuf.draft import Message, Slot, Target, Writer, identifier, json_names, pascal, snake
-from stele.formats.protobuf.places import MAX_MEMBERS, Places
-from stele.formats.protobuf.printer import usual_json_name
+from stele.formats.protobuf.draft import (
+    ProtoField,
+    ProtoMessage,
+    ProtoWriter,
+    TypeRef,
+    json_names,
+    to_identifier,
+    to_pascal_case,
+    to_snake_case,
+)
+from stele.formats.protobuf.places import MAX_MEMBERS, TypeNesting
+from stele.formats.protobuf.printer import default_json_name
 from stele.formats.protobuf.targets import (
+    IMPORTED_MESSAGES,
     INSTANT,
-    KEYS,
-    KNOWN,
-    NONE,
+    MAP_KEY_KINDS,
+    NO_CONSTRAINTS,
     SPAN,
     TIME,
     TYPE_WORDS,
     WALL_CLOCK,
-    decimal_target,
-    scalar_target,
-    word_of,
+    branch_name,
+    decimal_type_ref,
+    scalar_type_ref,
 )
 
 HIGHEST_NUMBER: Final = (1 << 29) - 1
@@ -70,42 +79,42 @@ RESERVED_NUMBERS: Final = range(19_000, 20_000)
 """Field numbers the implementations keep for themselves."""
 
 
-class Drafter:
+class ProtoFileBuilder:
     """Fills the messages that `Places` declares."""
 
-    def __init__(self, model: Model, root: Record) -> None:
+    def __init__(self, model: Model, root: RecordType) -> None:
         self._root = root
-        self._known: dict[str, Target] = {}
+        self._known: dict[str, TypeRef] = {}
         types = dict(model.types)
-        for name, (target, members) in KNOWN.items():
+        for name, (target, members) in IMPORTED_MESSAGES.items():
             item = types.get(name)
-            if item is not root and isinstance(item, Record) and {f.name: f.number for f in item.fields} == members:
+            if item is not root and isinstance(item, RecordType) and {f.name: f.number for f in item.fields} == members:
                 self._known[name] = target
                 types[name] = Fixed(name, 0)  # declared nowhere, like bytes
-        self._places = Places(types, root)
-        self.losses = self._places.losses
+        self._nesting = TypeNesting(types, root)
+        self.losses = self._nesting.losses
         self._names: dict[str, dict[str, str]] = {}
         self._groups: dict[str, dict[str, str]] = {}
-        self._span: Message | None = None
+        self._calendar_message: ProtoMessage | None = None
 
-    def text(self, doc: str) -> str:
+    def build_text(self, doc: str) -> str:
         """The file."""
-        places = self._places
-        places.declare(self._reserve)
+        places = self._nesting
+        places.declare_types(self._reserve_names)
         for name, message in places.messages.items():
             record = places.types[name]
-            assert isinstance(record, Record)
-            self._fill(record, message)
+            assert isinstance(record, RecordType)
+            self._fill_message(record, message)
         if not places.messages[self._root.name].doc:
             places.messages[self._root.name].doc = doc
-        return Writer(places.package, places.top).text()
+        return ProtoWriter(places.package, places.top).write_text()
 
-    def _lose(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+    def _add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
         self.losses.append(Loss(path, what, why, data))
 
     # --- names and numbers ------------------------------------------------------------------------------------------
 
-    def _reserve(self, record: Record, message: Message) -> None:
+    def _reserve_names(self, record: RecordType, message: ProtoMessage) -> None:
         """Claim the names of fields and oneofs, and what the compiler derives from them."""
         groups: dict[str, str] = {}
         for group, members in record.at_most_one.items():
@@ -115,9 +124,9 @@ class Drafter:
             if field.name in names:
                 raise CannotConvert(f"{record.name} has two fields named {field.name!r}")
             has_entries = isinstance(field.type, Map) and field.name not in groups
-            names[field.name] = message.names.claim_field(identifier(field.name), has_entries=has_entries)
+            names[field.name] = message.names.claim_field(to_identifier(field.name), has_entries=has_entries)
         oneofs = {
-            group: message.names.claim(identifier(group or "value"))
+            group: message.names.claim_name(to_identifier(group or "value"))
             for group in dict.fromkeys(groups[field.name] for field in record.fields if field.name in groups)
         }
         for made in names.values():
@@ -125,84 +134,88 @@ class Drafter:
         self._names[record.name] = names
         self._groups[record.name] = {name: oneofs[groups[name]] for name in names if name in groups}
 
-    def _numbers(self, record: Record, path: str) -> list[int]:
+    def _field_numbers(self, record: RecordType, path: str) -> list[int]:
         """The numbers of the fields: their own, or the next free one in their order."""
         used: set[int] = set()
         own: list[int | None] = []
         for field in record.fields:
             number = field.number
-            if number is not None and (not _usable(number) or number in used):
+            if number is not None and (not _is_usable_number(number) or number in used):
                 why = f"{number} cannot be the number of {field.name!r}, which gets another one."
-                self._lose(path + field.name, "NUMBER", why)
+                self._add_loss(path + field.name, "NUMBER", why)
                 number = None
             if number is not None:
                 used.add(number)
             own.append(number)
-        free = (number for number in range(1, HIGHEST_NUMBER) if _usable(number) and number not in used)
+        free = (number for number in range(1, HIGHEST_NUMBER) if _is_usable_number(number) and number not in used)
         return [next(free) if number is None else number for number in own]
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
-    def _fill(self, record: Record, message: Message) -> None:
-        path = self._places.reached[record.name]
+    def _fill_message(self, record: RecordType, message: ProtoMessage) -> None:
+        path = self._nesting.reached[record.name]
         if record.open:
             why = f"{record.name!r} takes members that it does not name; a message has no place for them."
-            self._lose(path, "OPEN", why, data=True)
+            self._add_loss(path, "OPEN", why, data=True)
         if record.aliases:
-            self._lose(
+            self._add_loss(
                 path, "ALIAS", f"Earlier names of {record.name!r} are left out: {', '.join(record.aliases[:5])}."
             )
         path = f"{path}." if path else ""
-        numbers = self._numbers(record, path)
+        numbers = self._field_numbers(record, path)
         json_names = self._json_names(record, path)
         for field, number, json_name in zip(record.fields, numbers, json_names, strict=True):
-            slot = self._slot(field, message, path + field.name, self._groups[record.name].get(field.name, ""))
+            slot = self._build_field(field, message, path + field.name, self._groups[record.name].get(field.name, ""))
             slot.name, slot.number = self._names[record.name][field.name], number
             slot.doc, slot.json_name = field.doc, json_name
             message.slots.append(slot)
-            self._remark(field, path + field.name)
+            self._add_field_losses(field, path + field.name)
 
-    def _json_names(self, record: Record, path: str) -> list[str]:
+    def _json_names(self, record: RecordType, path: str) -> list[str]:
         """The `json_name` of each field, '' where it needs none: so JSON keeps the names of the model."""
         names = self._names[record.name]
         found = json_names([(names[field.name], field.name) for field in record.fields])
         for field, json_name in zip(record.fields, found, strict=True):
             made = names[field.name]
             if made != field.name:
-                shown = json_name or usual_json_name(made)
-                self._lose(path + field.name, "NAME", f"The field is called {made!r}; in JSON, {shown!r}.")
+                shown = json_name or default_json_name(made)
+                self._add_loss(path + field.name, "NAME", f"The field is called {made!r}; in JSON, {shown!r}.")
         return found
 
-    def _remark(self, field: Field, path: str) -> None:
+    def _add_field_losses(self, field: RecordField, path: str) -> None:
         """What no field of proto3 says."""
         if field.aliases:
-            self._lose(path, "ALIAS", f"Earlier names of the field are left out: {', '.join(field.aliases[:5])}.")
+            self._add_loss(path, "ALIAS", f"Earlier names of the field are left out: {', '.join(field.aliases[:5])}.")
         if field.constraints:
-            self.losses.append(constraints_lost(path, field.constraints))
+            self.losses.append(constraint_loss(path, field.constraints))
         if field.default is ABSENT or self._is_zero(field) or (field.nullable and field.default is None):
             return
         why = "proto3 has no defaults: a field that is not in the data reads as not set, or as zero."
-        self._lose(path, "DEFAULT", why)
+        self._add_loss(path, "DEFAULT", why)
 
-    def _is_zero(self, field: Field) -> bool:
+    def _is_zero(self, field: RecordField) -> bool:
         """Whether the default is what a field without presence reads as anyway."""
-        return not field.nullable and field.default is not ABSENT and _same(field.default, self._zero(field.type))
+        return (
+            not field.nullable
+            and field.default is not ABSENT
+            and _is_same_value(field.default, self._zero_value(field.type))
+        )
 
-    def _zero(self, kind: Type) -> Any:
+    def _zero_value(self, kind: Type) -> Any:
         match kind:
             case Array():
                 return []
             case Map():
                 return {}
-            case Named():
-                item = self._places.types[kind.name]
-                found = self._places.zeros.get(kind.name) if isinstance(item, Enumeration) else ""
+            case TypeReference():
+                item = self._nesting.types[kind.name]
+                found = self._nesting.zeros.get(kind.name) if isinstance(item, Enumeration) else ""
                 return found or ABSENT
-            case Scalar(Kind.BOOLEAN):
+            case Scalar(ScalarKind.BOOLEAN):
                 return False
-            case Scalar(Kind.STRING | Kind.BYTES):
+            case Scalar(ScalarKind.STRING | ScalarKind.BYTES):
                 return ""
-            case Scalar(Kind.UUID | Kind.DATE | Kind.ANY | Kind.NULL):
+            case Scalar(ScalarKind.UUID | ScalarKind.DATE | ScalarKind.ANY | ScalarKind.NULL):
                 return ABSENT
             case Scalar():
                 return 0
@@ -210,143 +223,149 @@ class Drafter:
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
-    def _slot(self, field: Field, message: Message, path: str, oneof: str) -> Slot:
+    def _build_field(self, field: RecordField, message: ProtoMessage, path: str, oneof: str) -> ProtoField:
         """A field without its name and number."""
         if not oneof and isinstance(field.type, Array | Map):
             if field.nullable:
-                self._lose(path, "NULLABLE", "Null cannot be told from an empty list or map.", data=True)
+                self._add_loss(path, "NULLABLE", "Null cannot be told from an empty list or map.", data=True)
             elif not field.required and field.default is ABSENT:
-                self._lose(path, "PRESENCE", "Left out cannot be told from an empty list or map.")
-            return self._many(field.type, message, path, field.name)
-        target = self._one(field.type, message, path, field.name, constraints=field.constraints)
+                self._add_loss(path, "PRESENCE", "Left out cannot be told from an empty list or map.")
+            return self._build_repeated(field.type, message, path, field.name)
+        target = self._single_type(field.type, message, path, field.name, constraints=field.constraints)
         plain = not field.nullable and (field.required or self._is_zero(field))
         if plain and field.required and target.is_message and not oneof:
-            self._lose(path, "REQUIRED", "proto3 cannot demand that a message is set.")
-        return Slot("", 0, target, "" if oneof or plain else "optional", oneof=oneof)
+            self._add_loss(path, "REQUIRED", "proto3 cannot demand that a message is set.")
+        return ProtoField("", 0, target, "" if oneof or plain else "optional", oneof=oneof)
 
-    def _many(self, kind: Array | Map, message: Message, path: str, hint: str) -> Slot:
+    def _build_repeated(self, kind: Array | Map, message: ProtoMessage, path: str, hint: str) -> ProtoField:
         """A repeated or a map field."""
         if isinstance(kind, Array):
-            item = self._one(kind.items, message, f"{path}[]", f"{hint}_item", nullable=kind.nullable)
-            return Slot("", 0, item, "repeated")
-        if kind.keys.kind in KEYS:
-            key = self._scalar(kind.keys, f"{path}{{}}")
-            value = self._one(kind.values, message, f"{path}{{}}", f"{hint}_value", nullable=kind.nullable)
-            return Slot("", 0, value, key=key.word)
-        self._lose(path, "MAP", "No map has such keys: it is a list of entries, in which a key may be there twice.")
-        entry = self._helper(message, f"{hint}_pair", "A key and its value.")
-        entry.slots.append(Slot("key", 1, self._scalar(kind.keys, f"{path}{{}}")))
-        value = self._one(kind.values, message, f"{path}{{}}", f"{hint}_value")
-        entry.slots.append(Slot("value", 2, value, "optional" if kind.nullable else ""))
-        return Slot("", 0, entry.target, "repeated")
+            item = self._single_type(kind.items, message, f"{path}[]", f"{hint}_item", nullable=kind.nullable)
+            return ProtoField("", 0, item, "repeated")
+        if kind.keys.kind in MAP_KEY_KINDS:
+            key = self._scalar_type(kind.keys, f"{path}{{}}")
+            value = self._single_type(kind.values, message, f"{path}{{}}", f"{hint}_value", nullable=kind.nullable)
+            return ProtoField("", 0, value, key=key.word)
+        self._add_loss(path, "MAP", "No map has such keys: it is a list of entries, in which a key may be there twice.")
+        entry = self._add_helper_message(message, f"{hint}_pair", "A key and its value.")
+        entry.slots.append(ProtoField("key", 1, self._scalar_type(kind.keys, f"{path}{{}}")))
+        value = self._single_type(kind.values, message, f"{path}{{}}", f"{hint}_value")
+        entry.slots.append(ProtoField("value", 2, value, "optional" if kind.nullable else ""))
+        return ProtoField("", 0, entry.type_ref, "repeated")
 
-    def _one(
+    def _single_type(
         self,
         kind: Type,
-        message: Message,
+        message: ProtoMessage,
         path: str,
         hint: str,
         *,
         nullable: bool = False,
-        constraints: Mapping[str, Any] = NONE,
-    ) -> Target:
+        constraints: Mapping[str, Any] = NO_CONSTRAINTS,
+    ) -> TypeRef:
         """The type of a single value: with a message around it where it is no single one, or where it can be null.
 
         Such messages are declared in message, and named after hint.
         """
         if isinstance(kind, Array | Map):
-            around = self._helper(message, f"{hint}_list" if isinstance(kind, Array) else f"{hint}_map")
-            slot = self._many(kind, message, path, hint)
+            around = self._add_helper_message(message, f"{hint}_list" if isinstance(kind, Array) else f"{hint}_map")
+            slot = self._build_repeated(kind, message, path, hint)
             slot.name, slot.number = "values", 1
             around.names.claim_field("values", has_entries=True)
             around.slots.append(slot)
             if not nullable:
-                return around.target
-            outer = self._helper(message, hint, "Null when the value is not set.")
-            outer.slots.append(Slot("value", 1, around.target))
-            return outer.target
+                return around.type_ref
+            outer = self._add_helper_message(message, hint, "Null when the value is not set.")
+            outer.slots.append(ProtoField("value", 1, around.type_ref))
+            return outer.type_ref
         if isinstance(kind, Union):
-            return self._union(kind, message, path, hint, nullable=nullable)
-        target = self._plain(kind, path, constraints)
-        if nullable and kind != Scalar(Kind.NULL):
-            around = self._helper(message, hint, "Null when the value is not set.")
-            around.slots.append(Slot("value", 1, target, "optional"))
-            return around.target
+            return self._build_union(kind, message, path, hint, nullable=nullable)
+        target = self._plain_type(kind, path, constraints)
+        if nullable and kind != Scalar(ScalarKind.NULL):
+            around = self._add_helper_message(message, hint, "Null when the value is not set.")
+            around.slots.append(ProtoField("value", 1, target, "optional"))
+            return around.type_ref
         return target
 
-    def _union(self, kind: Union, message: Message, path: str, hint: str, *, nullable: bool) -> Target:
+    def _build_union(self, kind: Union, message: ProtoMessage, path: str, hint: str, *, nullable: bool) -> TypeRef:
         if len(kind.options) > MAX_MEMBERS:
             raise TooLarge(f"{path}: a union has more than {MAX_MEMBERS} options")
-        around = self._helper(message, hint, f"One of these{', or null when none is set' if nullable else ''}.")
-        oneof = around.names.claim("kind")
+        around = self._add_helper_message(
+            message, hint, f"One of these{', or null when none is set' if nullable else ''}."
+        )
+        oneof = around.names.claim_name("kind")
         names = []
         for option in kind.options:
-            name = snake(option.name.rpartition(".")[2] or word_of(option.type))
+            name = to_snake_case(option.name.rpartition(".")[2] or branch_name(option.type))
             names.append(around.names.claim_field(f"{name}_value" if name in TYPE_WORDS else name))
         shown = json_names([(name, name) for name in names])
         for number, (option, name, json_name) in enumerate(zip(kind.options, names, shown, strict=True), 1):
-            target = self._one(option.type, message, path, f"{hint}_{name}")
-            around.slots.append(Slot(name, number, target, oneof=oneof, json_name=json_name))
-        return around.target
+            target = self._single_type(option.type, message, path, f"{hint}_{name}")
+            around.slots.append(ProtoField(name, number, target, oneof=oneof, json_name=json_name))
+        return around.type_ref
 
-    def _helper(self, message: Message, hint: str, doc: str = "") -> Message:
+    def _add_helper_message(self, message: ProtoMessage, hint: str, doc: str = "") -> ProtoMessage:
         """A new message inside another one."""
-        name = message.names.claim(pascal(hint))
-        made = message.inner[name] = Message((*message.path, name), doc)
+        name = message.names.claim_name(to_pascal_case(hint))
+        made = message.inner[name] = ProtoMessage((*message.path, name), doc)
         return made
 
     # --- types ------------------------------------------------------------------------------------------------------
 
-    def _plain(self, kind: Type, path: str, constraints: Mapping[str, Any]) -> Target:
+    def _plain_type(self, kind: Type, path: str, constraints: Mapping[str, Any]) -> TypeRef:
         """The type of a value that is single by itself."""
         match kind:
             case Scalar():
-                return self._scalar(kind, path, constraints)
+                return self._scalar_type(kind, path, constraints)
             case Decimal():
-                return decimal_target(kind)
+                return decimal_type_ref(kind)
             case Time():
                 return TIME
             case Timestamp():
                 return INSTANT if kind.utc else WALL_CLOCK
             case Duration():
-                return self._calendar(path) if kind.calendar else SPAN
-            case Named():
-                return self._named(kind.name, path)
+                return self._calendar_duration(path) if kind.calendar else SPAN
+            case TypeReference():
+                return self._named_type(kind.name, path)
         raise CannotConvert(f"{path}: Protobuf has no type for {type(kind).__name__}")
 
-    def _named(self, name: str, path: str) -> Target:
+    def _named_type(self, name: str, path: str) -> TypeRef:
         if name in self._known:
             return self._known[name]
-        item = self._places.types[name]
+        item = self._nesting.types[name]
         if isinstance(item, Fixed):
-            self._lose(path, "FIXED", f"Any number of bytes is taken where {item.size} were demanded.")
-            return Target("bytes")
-        return Target(path=self._places.paths[name], is_message=isinstance(item, Record))
+            self._add_loss(path, "FIXED", f"Any number of bytes is taken where {item.size} were demanded.")
+            return TypeRef("bytes")
+        return TypeRef(path=self._nesting.paths[name], is_message=isinstance(item, RecordType))
 
-    def _scalar(self, kind: Scalar, path: str, constraints: Mapping[str, Any] = NONE) -> Target:
-        target, losses = scalar_target(kind, path, constraints)
+    def _scalar_type(self, kind: Scalar, path: str, constraints: Mapping[str, Any] = NO_CONSTRAINTS) -> TypeRef:
+        target, losses = scalar_type_ref(kind, path, constraints)
         self.losses += losses
         return target
 
-    def _calendar(self, path: str) -> Target:
+    def _calendar_duration(self, path: str) -> TypeRef:
         """One message for all spans of months, days and milliseconds, declared when it is first needed."""
-        self._lose(path, "DURATION", "Spans with months are no type of Protobuf, but a message of three integers.")
-        if self._span is None:
-            self._span = self._helper(self._places.top, "calendar_duration", "Months, days and milliseconds.")
+        self._add_loss(path, "DURATION", "Spans with months are no type of Protobuf, but a message of three integers.")
+        if self._calendar_message is None:
+            self._calendar_message = self._add_helper_message(
+                self._nesting.top, "calendar_duration", "Months, days and milliseconds."
+            )
             parts = (("months", "int32"), ("days", "int32"), ("milliseconds", "int64"))
-            self._span.slots += [Slot(name, number, Target(word)) for number, (name, word) in enumerate(parts, 1)]
-        return self._span.target
+            self._calendar_message.slots += [
+                ProtoField(name, number, TypeRef(word)) for number, (name, word) in enumerate(parts, 1)
+            ]
+        return self._calendar_message.type_ref
 
 
-def _usable(number: int) -> bool:
+def _is_usable_number(number: int) -> bool:
     return 0 < number <= HIGHEST_NUMBER and number not in RESERVED_NUMBERS
 
 
-def _same(default: Any, zero: Any) -> bool:
+def _is_same_value(default: Any, zero: Any) -> bool:
     """Whether two JSON values are equal, false not being 0, and -0.0 not 0."""
     return default == zero and isinstance(default, bool) == isinstance(zero, bool) and not str(default).startswith("-")
 
 
-def constraints_lost(path: str, constraints: Mapping[str, Any]) -> Loss:
+def constraint_loss(path: str, constraints: Mapping[str, Any]) -> Loss:
     """No constraint is checked by Protobuf."""
     return Loss(path, "CONSTRAINT", f"Nothing checks {', '.join(sorted(constraints))}.")

@@ -23,7 +23,7 @@ MAX_FIELDS = 10_000
 MAX_DEPTH = 32
 
 
-def fields(schema: ProtobufSchema) -> list[Field]:
+def list_fields(schema: ProtobufSchema) -> list[Field]:
     """All fields, depth first.
 
     Paths start in the first message of the file. Top-level messages that no earlier one uses follow, their paths
@@ -32,10 +32,10 @@ def fields(schema: ProtobufSchema) -> list[Field]:
     """
     lister = _Lister(schema)
     found: list[Field] = []
-    for number, message in enumerate(schema.messages()):
+    for number, message in enumerate(schema.list_messages()):
         if message.full_name not in lister.seen:
             prefix = f"{message.name}." if number else ""
-            found += islice(lister.walk(message, prefix, ()), MAX_FIELDS - len(found))
+            found += islice(lister.walk_message(message, prefix, ()), MAX_FIELDS - len(found))
     return found
 
 
@@ -47,29 +47,29 @@ class _Lister:
         self._schema = schema
         self.seen: set[str] = set()
 
-    def walk(self, message: Descriptor, prefix: str, above: tuple[str, ...]) -> Iterator[Field]:
+    def walk_message(self, message: Descriptor, prefix: str, above: tuple[str, ...]) -> Iterator[Field]:
         """The fields of message and below, their paths after prefix; above are the messages around it."""
         self.seen.add(message.full_name)
-        place = self._path(message)
+        place = self._message_path(message)
         for field in message.fields:
             path = prefix + field.name
-            comment = self._layout.comment((*place, 2, field.index)) if place else ""
-            yield Field(path, type_text(field), _default(field), comment)
+            comment = self._layout.comment_at((*place, 2, field.index)) if place else ""
+            yield Field(path, type_text(field), _default_text(field), comment)
             value = map_parts(field)[1] if is_map(field) else field
             inner = value.message_type
             entered = (*above, message.full_name)
             if inner is None or inner.full_name in WELL_KNOWN or inner.full_name in entered or len(above) > MAX_DEPTH:
                 continue
             mark = "{}" if is_map(field) else "[]" if field.is_repeated else ""
-            yield from self.walk(inner, f"{path}{mark}.", entered)
+            yield from self.walk_message(inner, f"{path}{mark}.", entered)
 
-    def _path(self, message: Descriptor) -> Path:
+    def _message_path(self, message: Descriptor) -> Path:
         """Where the message is in the file; () for a message of another file, which has no comments here."""
-        path = self._schema.positions.get(message.full_name, ())
+        path = self._schema.message_positions.get(message.full_name, ())
         return (4, path[0], *(step for index in path[1:] for step in (3, index))) if path else ()
 
 
-def _default(field: FieldDescriptor) -> str | None:
+def _default_text(field: FieldDescriptor) -> str | None:
     """The default the author wrote, as JSON text."""
     if not field.has_default_value:
         return None

@@ -23,7 +23,7 @@ _TABBED = 4000
 """In longer lines columns are not counted through tabs."""
 
 Path = tuple[int, ...]
-NOWHERE: tuple[int, ...] = (1 << 31,)
+NO_POSITION: tuple[int, ...] = (1 << 31,)
 """The place of what has none: behind everything."""
 
 
@@ -36,7 +36,7 @@ class Layout:
         self._text = schema.text
 
     @cached_property
-    def _spans(self) -> dict[Path, tuple[int, ...]]:
+    def _span_by_path(self) -> dict[Path, tuple[int, ...]]:
         spans: dict[Path, tuple[int, ...]] = {}
         for location in self._locations:
             path = tuple(location.path)
@@ -46,53 +46,53 @@ class Layout:
         return spans
 
     @cached_property
-    def _comments(self) -> dict[Path, str]:
+    def _comment_by_path(self) -> dict[Path, str]:
         return {
-            tuple(location.path): _decoded(text)
+            tuple(location.path): _decode_comment(text)
             for location in self._locations
             if (text := location.leading_comments or location.trailing_comments)
         }
 
     @cached_property
-    def _lines(self) -> list[bytes]:
+    def _source_lines(self) -> list[bytes]:
         return self._text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
 
-    def place(self, path: Path) -> tuple[int, ...]:
+    def start_position(self, path: Path) -> tuple[int, ...]:
         """Where the element starts, for sorting; elements without a place come last."""
-        return self._spans.get(path, NOWHERE)
+        return self._span_by_path.get(path, NO_POSITION)
 
-    def comment(self, path: Path) -> str:
+    def comment_at(self, path: Path) -> str:
         """The comment before the element, else the one behind it, without stars and surrounding white space."""
-        lines = (line.strip() for line in self._comments.get(path, "").strip().splitlines())
+        lines = (line.strip() for line in self._comment_by_path.get(path, "").strip().splitlines())
         return "\n".join(line.removeprefix("*").strip() if line.startswith("*") else line for line in lines)
 
-    def spelling(self, path: Path) -> str:
+    def type_spelling(self, path: Path) -> str:
         """The type name at path as the author wrote it; '' when that cannot be told."""
-        text = self._slice(path).decode("ascii", "replace")
+        text = self._source_slice(path).decode("ascii", "replace")
         return text if _NAME.fullmatch(text) else ""
 
-    def map_value(self, path: Path) -> str:
+    def map_value_spelling(self, path: Path) -> str:
         """The value type of the map field at path as the author wrote it; '' when that cannot be told."""
-        match = _MAP_VALUE.match(self._slice(path))
+        match = _MAP_VALUE.match(self._source_slice(path))
         return match[1].decode() if match else ""
 
-    def _slice(self, path: Path) -> bytes:
+    def _source_slice(self, path: Path) -> bytes:
         """The source of an element as far as its first line goes."""
-        span = self._spans.get(path)
+        span = self._span_by_path.get(path)
         if not self._text or span is None:
             return b""
-        line = self._lines[span[0]] if span[0] < len(self._lines) else b""
-        start = _offset(line, span[1])
-        stop = _offset(line, span[2]) if len(span) == _ONE_LINE else start + _LONGEST
+        line = self._source_lines[span[0]] if span[0] < len(self._source_lines) else b""
+        start = _byte_offset(line, span[1])
+        stop = _byte_offset(line, span[2]) if len(span) == _ONE_LINE else start + _LONGEST
         return line[start : min(stop, start + _LONGEST)]
 
 
-def _decoded(text: str | bytes) -> str:
+def _decode_comment(text: str | bytes) -> str:
     """A comment as text: the library gives bytes where they are no UTF-8, against its own type hints."""
     return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
-def _offset(line: bytes, column: int) -> int:
+def _byte_offset(line: bytes, column: int) -> int:
     """Index of the byte at a column; the end of the line when finding it would take long."""
     if len(line) > _TABBED:
         return len(line) if b"\t" in line[:column] else column

@@ -20,13 +20,13 @@ from google.protobuf.descriptor_pb2 import (
 
 from stele.core.findings import Finding
 from stele.formats import lint as common
-from stele.formats.circles import circles
-from stele.formats.lint import Notes
+from stele.formats.graph import strongly_connected
+from stele.formats.lint import LintReport
 from stele.formats.protobuf import lint_changes
 from stele.formats.protobuf.layout import MAX_LOCATIONS, Layout, Path
 from stele.formats.protobuf.model import ProtobufSchema
 
-RULES: Final[Mapping[str, str]] = common.rules(
+RULES: Final[Mapping[str, str]] = common.select_rules(
     *("CASE_CLASH", "DOC_REQUIRED", "ENUM_VALUE_PREFIX", "ENUM_ZERO_UNSPECIFIED", "LINT_INCOMPLETE"),
     *("NAMESPACE_REQUIRED", "NAMING", "NUMBER_REUSED", "RECURSIVE_TYPE", "REQUIRED_FIELD", "RESERVED_ON_DELETE"),
     *("UNBOUNDED_RECURSION", "UNUSED_IMPORT"),
@@ -39,7 +39,7 @@ _SYNTAX: Final = (12,)
 _PACKAGE: Final = (2,)
 
 
-class Place(NamedTuple):
+class _LintedType(NamedTuple):
     """A message or enum of the file: its full name, its path in the descriptor, and the rules silenced there."""
 
     name: str
@@ -50,104 +50,106 @@ class Place(NamedTuple):
 
 def lint(schema: ProtobufSchema, before: ProtobufSchema | None) -> list[Finding]:
     """What the rules object to: the file, then its messages, enums, extensions and services."""
-    return _Linter(schema).run(before)
+    return _Linter(schema).run_rules(before)
 
 
 class _Linter:
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
-        self.notes = Notes()
+        self.notes = LintReport()
         self.layout = Layout(schema)
         self.documented = 0 < len(schema.source.location) <= MAX_LOCATIONS
-        self.messages: dict[str, tuple[Place, DescriptorProto]] = {}
+        self.messages: dict[str, tuple[_LintedType, DescriptorProto]] = {}
 
-    def run(self, before: ProtobufSchema | None) -> list[Finding]:
+    def run_rules(self, before: ProtobufSchema | None) -> list[Finding]:
         proto = self.schema.proto
         root = proto.package or proto.name
-        quiet = self._silenced(_SYNTAX) | self._silenced(_PACKAGE)
-        self._file(proto, root, quiet)
-        enums: dict[str, tuple[Place, EnumDescriptorProto]] = {}
-        for place, node in self._declarations(proto, quiet):
-            if not self.notes.visit():
+        quiet = self._silenced_rules(_SYNTAX) | self._silenced_rules(_PACKAGE)
+        self._check_file(proto, root, quiet)
+        enums: dict[str, tuple[_LintedType, EnumDescriptorProto]] = {}
+        for place, node in self._walk_types(proto, quiet):
+            if not self.notes.count_declaration():
                 break
             if isinstance(node, DescriptorProto):
                 self.messages[place.name] = place, node
-                self._message(place, node)
+                self._check_message(place, node)
             else:
                 enums[place.name] = place, node
-                self._enum(place, node)
+                self._check_enum(place, node)
         for index, field in enumerate(proto.extension):
-            self._field(Place(proto.package, (), quiet, True), (7, index), field, "extension")
-        self._services(proto, quiet)
-        self._circles()
+            self._check_field(_LintedType(proto.package, (), quiet, True), (7, index), field, "extension")
+        self._check_services(proto, quiet)
+        self._check_recursion()
         if before is not None:
             ignored = {name: place.ignored for name, (place, _) in {**self.messages, **enums}.items()}
-            lint_changes.compare(self.notes, self.schema, before, ignored)
-        return self.notes.findings(root)
+            lint_changes.check_changes(self.notes, self.schema, before, ignored)
+        return self.notes.list_findings(root)
 
     # --- the file ---------------------------------------------------------------------------------------------------
 
-    def _file(self, proto: FileDescriptorProto, root: str, quiet: frozenset[str]) -> None:
+    def _check_file(self, proto: FileDescriptorProto, root: str, quiet: frozenset[str]) -> None:
         if not proto.package:
             why = "The file has no package: its names meet those of every other file without one."
-            self.notes.add("NAMESPACE_REQUIRED", root, why, "Add a `package` statement.", ignored=quiet)
+            self.notes.add_finding("NAMESPACE_REQUIRED", root, why, "Add a `package` statement.", ignored=quiet)
         for part in proto.package.split(".") if proto.package else ():
             common.check_name(self.notes, root, part, "the package", common.SNAKE_NAME, quiet)
-        for path in _unused_imports(self.schema):
+        for path in _find_unused_imports(self.schema):
             why = f"Nothing of {path} is used here."
-            self.notes.add("UNUSED_IMPORT", path, why, f'Remove `import "{path}";`.', shown=path, ignored=quiet)
+            self.notes.add_finding("UNUSED_IMPORT", path, why, f'Remove `import "{path}";`.', shown=path, ignored=quiet)
 
-    def _declarations(
+    def _walk_types(
         self, proto: FileDescriptorProto, quiet: frozenset[str]
-    ) -> Iterator[tuple[Place, DescriptorProto | EnumDescriptorProto]]:
+    ) -> Iterator[tuple[_LintedType, DescriptorProto | EnumDescriptorProto]]:
         """Messages and enums at any depth, outer ones first; entries of maps are none."""
         waiting: list[tuple[str, Path, frozenset[str], DescriptorProto | EnumDescriptorProto]] = []
 
-        def enter(scope: str, at: Path, tags: tuple[int, int], quiet: frozenset[str], inside: _Types) -> None:
+        def push_types(scope: str, at: Path, tags: tuple[int, int], quiet: frozenset[str], inside: _Types) -> None:
             messages, enums = inside
             inner = [(f"{scope}{enum.name}", (*at, tags[1], i), quiet, enum) for i, enum in enumerate(enums)]
             waiting.extend(reversed(inner))
             nested = [(f"{scope}{each.name}", (*at, tags[0], i), quiet, each) for i, each in enumerate(messages)]
             waiting.extend(reversed(nested))
 
-        enter(f"{proto.package}." if proto.package else "", (), (4, 5), quiet, (proto.message_type, proto.enum_type))
+        push_types(
+            f"{proto.package}." if proto.package else "", (), (4, 5), quiet, (proto.message_type, proto.enum_type)
+        )
         while waiting:
             name, path, ignored, node = waiting.pop()
             if isinstance(node, DescriptorProto) and node.options.map_entry:
                 continue
-            ignored |= self._silenced(path)
-            yield Place(name, path, ignored, len(path) == 2), node
+            ignored |= self._silenced_rules(path)
+            yield _LintedType(name, path, ignored, len(path) == 2), node
             if isinstance(node, DescriptorProto):
-                enter(f"{name}.", path, (3, 4), ignored, (node.nested_type, node.enum_type))
+                push_types(f"{name}.", path, (3, 4), ignored, (node.nested_type, node.enum_type))
 
     # --- declarations -----------------------------------------------------------------------------------------------
 
-    def _message(self, place: Place, node: DescriptorProto) -> None:
+    def _check_message(self, place: _LintedType, node: DescriptorProto) -> None:
         what = f"the message {node.name}"
         common.check_name(self.notes, place.name, node.name, what, common.TYPE_NAME, place.ignored)
-        self._documented(place.name, place.path, f"The message {node.name}", place.ignored)
-        common.case_clashes(self.notes, (field.name for field in node.field), place.name, place.ignored)
+        self._check_documented(place.name, place.path, f"The message {node.name}", place.ignored)
+        common.report_case_clashes(self.notes, (field.name for field in node.field), place.name, place.ignored)
         for index, field in enumerate(node.field):
-            self._field(place, (*place.path, 2, index), field, "field")
+            self._check_field(place, (*place.path, 2, index), field, "field")
         for index, field in enumerate(node.extension):
-            self._field(place, (*place.path, 6, index), field, "extension")
+            self._check_field(place, (*place.path, 6, index), field, "extension")
         implied = {field.oneof_index for field in node.field if field.proto3_optional}
         for index, oneof in enumerate(node.oneof_decl):
             if index not in implied:
                 path, name = (*place.path, 8, index), f"{place.name}.{oneof.name}"
-                ignored = place.ignored | self._silenced(path)
+                ignored = place.ignored | self._silenced_rules(path)
                 common.check_name(self.notes, name, oneof.name, f"the oneof {oneof.name}", common.SNAKE_NAME, ignored)
 
-    def _field(self, place: Place, path: Path, field: FieldDescriptorProto, kind: str) -> None:
-        if not self.notes.visit():
+    def _check_field(self, place: _LintedType, path: Path, field: FieldDescriptorProto, kind: str) -> None:
+        if not self.notes.count_declaration():
             return
         name = f"{place.name}.{field.name}" if place.name else field.name
-        ignored = place.ignored | self._silenced(path)
+        ignored = place.ignored | self._silenced_rules(path)
         if field.type != _F.TYPE_GROUP:  # a group is named by its message, in lower case
             common.check_name(self.notes, name, field.name, f"the {kind} {field.name}", common.SNAKE_NAME, ignored)
-        self._documented(name, path, f"The {kind} {field.name}", ignored)
+        self._check_documented(name, path, f"The {kind} {field.name}", ignored)
         if _is_required(field):
-            self.notes.add(
+            self.notes.add_finding(
                 "REQUIRED_FIELD",
                 name,
                 f"{field.name} is required: no writer may ever leave it out, and no reader without it can be rolled"
@@ -157,60 +159,60 @@ class _Linter:
                 ignored=ignored,
             )
 
-    def _enum(self, place: Place, node: EnumDescriptorProto) -> None:
+    def _check_enum(self, place: _LintedType, node: EnumDescriptorProto) -> None:
         common.check_name(self.notes, place.name, node.name, f"the enum {node.name}", common.TYPE_NAME, place.ignored)
-        self._documented(place.name, place.path, f"The enum {node.name}", place.ignored)
-        prefix = common.restyled(node.name, "UPPER_SNAKE_CASE") + "_"
+        self._check_documented(place.name, place.path, f"The enum {node.name}", place.ignored)
+        prefix = common.restyle_name(node.name, "UPPER_SNAKE_CASE") + "_"
         for index, value in enumerate(node.value):
-            if not self.notes.visit():
+            if not self.notes.count_declaration():
                 return
             path, name = (*place.path, 2, index), f"{place.name}.{value.name}"
-            ignored = place.ignored | self._silenced(path)
+            ignored = place.ignored | self._silenced_rules(path)
             common.check_name(self.notes, name, value.name, f"the value {value.name}", common.SYMBOL_NAME, ignored)
             if place.top and not value.name.upper().startswith(prefix):
                 why = f"{value.name} shares its scope with the values of every other enum of the package."
                 fix = f"Call it {prefix}{value.name}, or declare the enum inside a message."
-                self.notes.add("ENUM_VALUE_PREFIX", name, why, fix, shown=value.name, ignored=ignored)
+                self.notes.add_finding("ENUM_VALUE_PREFIX", name, why, fix, shown=value.name, ignored=ignored)
             if index == 0 and not value.name.endswith(_UNSPECIFIED):
                 why = f"A field nobody has set reads as {value.name}, as if someone had chosen it."
                 fix = f"Begin with {prefix}UNSPECIFIED = 0."
-                self.notes.add("ENUM_ZERO_UNSPECIFIED", name, why, fix, shown=value.name, ignored=ignored)
+                self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", name, why, fix, shown=value.name, ignored=ignored)
 
-    def _services(self, proto: FileDescriptorProto, quiet: frozenset[str]) -> None:
+    def _check_services(self, proto: FileDescriptorProto, quiet: frozenset[str]) -> None:
         for index, service in enumerate(proto.service):
             path, name = (6, index), self.schema.full_name(service.name)
-            ignored = quiet | self._silenced(path)
+            ignored = quiet | self._silenced_rules(path)
             common.check_name(self.notes, name, service.name, f"the service {service.name}", common.TYPE_NAME, ignored)
-            self._documented(name, path, f"The service {service.name}", ignored)
+            self._check_documented(name, path, f"The service {service.name}", ignored)
             for at, method in enumerate(service.method):
                 inner, full = (*path, 2, at), f"{name}.{method.name}"
-                hidden = ignored | self._silenced(inner)
+                hidden = ignored | self._silenced_rules(inner)
                 common.check_name(self.notes, full, method.name, f"the method {method.name}", common.TYPE_NAME, hidden)
-                self._documented(full, inner, f"The method {method.name}", hidden)
+                self._check_documented(full, inner, f"The method {method.name}", hidden)
 
     # --- comments ---------------------------------------------------------------------------------------------------
 
-    def _silenced(self, path: Path) -> frozenset[str]:
-        comment = self.layout.comment(path)
-        return common.silenced_in(comment) if comment else frozenset()
+    def _silenced_rules(self, path: Path) -> frozenset[str]:
+        comment = self.layout.comment_at(path)
+        return common.ignored_rules_in_comment(comment) if comment else frozenset()
 
-    def _documented(self, name: str, path: Path, what: str, ignored: frozenset[str]) -> None:
-        if self.documented and not common.explains(self.layout.comment(path)):
-            common.missing_doc(self.notes, name, what, "Put a comment in front of it.", ignored)
+    def _check_documented(self, name: str, path: Path, what: str, ignored: frozenset[str]) -> None:
+        if self.documented and not common.has_explanation(self.layout.comment_at(path)):
+            common.report_missing_doc(self.notes, name, what, "Put a comment in front of it.", ignored)
 
     # --- recursion --------------------------------------------------------------------------------------------------
 
-    def _circles(self) -> None:
+    def _check_recursion(self) -> None:
         for rule, required in (("RECURSIVE_TYPE", False), ("UNBOUNDED_RECURSION", True)):
 
-            def edges(name: str, required: bool = required) -> Sequence[str]:
-                return [inner for inner in self._inner(name, required=required) if inner in self.messages]
+            def list_edges(name: str, required: bool = required) -> Sequence[str]:
+                return [inner for inner in self._field_messages(name, required=required) if inner in self.messages]
 
-            for group in circles(self.messages, edges):
+            for group in strongly_connected(self.messages, list_edges):
                 place, _ = self.messages[group[0]]
-                common.recursive(self.notes, rule, place.name, group, place.ignored)
+                common.report_recursion(self.notes, rule, place.name, group, place.ignored)
 
-    def _inner(self, name: str, *, required: bool) -> Iterator[str]:
+    def _field_messages(self, name: str, *, required: bool) -> Iterator[str]:
         """Messages in the fields of one, the values of its maps included."""
         message = self.messages[name][1]
         entries = {f".{name}.{each.name}": each for each in message.nested_type if each.options.map_entry}
@@ -228,12 +230,12 @@ def _is_required(field: FieldDescriptorProto) -> bool:
 # --- imports --------------------------------------------------------------------------------------------------------
 
 
-def _unused_imports(schema: ProtobufSchema) -> Iterator[str]:
+def _find_unused_imports(schema: ProtobufSchema) -> Iterator[str]:
     """Imports none of whose types is named; one that defines options, or is public, may be used in other ways."""
     proto = schema.proto
     files = {file.name: file for file in schema.files}
     public = {proto.dependency[index] for index in proto.public_dependency}
-    used = set(_type_names(proto))
+    used = set(_used_type_names(proto))
     for path in proto.dependency:
         if path in public or path not in files:
             continue
@@ -245,11 +247,11 @@ def _unused_imports(schema: ProtobufSchema) -> Iterator[str]:
                 if other in files and other not in reached:
                     reached[other] = files[other]
                     waiting.append(files[other])
-        if not any(_extends(file) or not used.isdisjoint(_own_names(file)) for file in reached.values()):
+        if not any(_has_extensions(file) or not used.isdisjoint(_declared_names(file)) for file in reached.values()):
             yield path
 
 
-def _type_names(proto: FileDescriptorProto) -> Iterator[str]:
+def _used_type_names(proto: FileDescriptorProto) -> Iterator[str]:
     """Every type the file names, in full."""
     waiting = list(proto.message_type)
     fields = list(proto.extension)
@@ -264,7 +266,7 @@ def _type_names(proto: FileDescriptorProto) -> Iterator[str]:
             yield from (method.input_type, method.output_type)
 
 
-def _own_names(file: FileDescriptorProto) -> Iterator[str]:
+def _declared_names(file: FileDescriptorProto) -> Iterator[str]:
     prefix = f".{file.package}" if file.package else ""
     waiting = [(prefix, message) for message in file.message_type]
     yield from (f"{prefix}.{enum.name}" for enum in file.enum_type)
@@ -276,7 +278,7 @@ def _own_names(file: FileDescriptorProto) -> Iterator[str]:
         waiting += [(name, nested) for nested in message.nested_type]
 
 
-def _extends(file: FileDescriptorProto) -> bool:
+def _has_extensions(file: FileDescriptorProto) -> bool:
     waiting = list(file.message_type)
     found = bool(file.extension)
     while waiting and not found:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto
 
-from stele.formats.lint import Notes
-from stele.formats.protobuf.buf.ranges import Ranges, shown
+from stele.formats.lint import LintReport
+from stele.formats.protobuf.buf.ranges import Ranges, format_ranges
 from stele.formats.protobuf.model import ProtobufSchema
 
 _MAX_FIELD = (1 << 29) - 1
@@ -16,7 +16,7 @@ _MAX_VALUE = (1 << 31) - 1
 _NOTHING: frozenset[str] = frozenset()
 
 
-class _Scope(NamedTuple):
+class _NumberScope(NamedTuple):
     """A message or enum: what its numbers stand for (with the type of a field), and what it reserves."""
 
     word: str
@@ -26,19 +26,21 @@ class _Scope(NamedTuple):
     reserved_names: frozenset[str]
 
 
-def compare(
-    notes: Notes, schema: ProtobufSchema, before: ProtobufSchema, ignored: Mapping[str, frozenset[str]]
+def check_changes(
+    notes: LintReport, schema: ProtobufSchema, before: ProtobufSchema, ignored: Mapping[str, frozenset[str]]
 ) -> None:
     """Note numbers that were used again and deletions that leave nothing reserved; ignored is by full name."""
-    old = _scopes(before)
-    for name, scope in _scopes(schema).items():
+    old = _number_scopes(before)
+    for name, scope in _number_scopes(schema).items():
         if name in old and scope.word == old[name].word:
             quiet = ignored.get(name, _NOTHING)
-            _reused(notes, name, scope, old[name], quiet)
-            _deleted(notes, name, scope, old[name], quiet)
+            _check_reused_numbers(notes, name, scope, old[name], quiet)
+            _check_deletions(notes, name, scope, old[name], quiet)
 
 
-def _reused(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozenset[str]) -> None:
+def _check_reused_numbers(
+    notes: LintReport, path: str, new: _NumberScope, old: _NumberScope, ignored: frozenset[str]
+) -> None:
     fix = "Take a number that was never used."
     for number, names in new.names.items():
         first = next(iter(sorted(names)))
@@ -55,10 +57,12 @@ def _reused(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozense
             why = f"The name {first} was reserved: JSON written with it before is taken for this one."
         else:
             continue
-        notes.add("NUMBER_REUSED", f"{path}.{first}", why, fix, shown=first, before=before, ignored=ignored)
+        notes.add_finding("NUMBER_REUSED", f"{path}.{first}", why, fix, shown=first, before=before, ignored=ignored)
 
 
-def _deleted(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozenset[str]) -> None:
+def _check_deletions(
+    notes: LintReport, path: str, new: _NumberScope, old: _NumberScope, ignored: frozenset[str]
+) -> None:
     used = {name for names in new.names.values() for name in names}
     for number, names in old.names.items():
         if number in new.names:
@@ -71,52 +75,52 @@ def _deleted(notes: Notes, path: str, new: _Scope, old: _Scope, ignored: frozens
             why = f"{first} = {number} is gone and could be given to something else, which old data would be taken for."
             fix = f"Add {' and '.join(f'`reserved {word};`' for word in words)} to the {new.word}."
             shown_before = f"{first} = {number}"
-            notes.add("RESERVED_ON_DELETE", f"{path}.{first}", why, fix, before=shown_before, ignored=ignored)
-    lost = old.reserved.minus(Ranges([*new.reserved.ranges, *((number, number) for number in new.names)]))
+            notes.add_finding("RESERVED_ON_DELETE", f"{path}.{first}", why, fix, before=shown_before, ignored=ignored)
+    lost = old.reserved.difference(Ranges([*new.reserved.ranges, *((number, number) for number in new.names)]))
     lost_names = sorted(old.reserved_names - new.reserved_names - used)
     if lost or lost_names:
-        words = [shown(lost, _MAX_VALUE if new.word == "enum" else _MAX_FIELD)] if lost else []
+        words = [format_ranges(lost, _MAX_VALUE if new.word == "enum" else _MAX_FIELD)] if lost else []
         words += [f'"{name}"' for name in lost_names[:5]]
         text = ", ".join(words)
         why = f"What was reserved is free again: {text}."
         fix = f"Keep {' and '.join(f'`reserved {word};`' for word in words)}."
-        notes.add("RESERVED_ON_DELETE", path, why, fix, before=f"reserved {text}", ignored=ignored)
+        notes.add_finding("RESERVED_ON_DELETE", path, why, fix, before=f"reserved {text}", ignored=ignored)
 
 
-def _scopes(schema: ProtobufSchema) -> dict[str, _Scope]:
+def _number_scopes(schema: ProtobufSchema) -> dict[str, _NumberScope]:
     """Messages and enums of the file at any depth by full name."""
-    found: dict[str, _Scope] = {}
+    found: dict[str, _NumberScope] = {}
     waiting: list[tuple[str, DescriptorProto]] = []
 
-    def enter(prefix: str, messages: Iterable[DescriptorProto], enums: Iterable[EnumDescriptorProto]) -> None:
+    def push_scope(prefix: str, messages: Iterable[DescriptorProto], enums: Iterable[EnumDescriptorProto]) -> None:
         waiting.extend((f"{prefix}{message.name}", message) for message in messages)
-        found.update({f"{prefix}{enum.name}": _enum(enum) for enum in enums})
+        found.update({f"{prefix}{enum.name}": _enum_scope(enum) for enum in enums})
 
     proto = schema.proto
-    enter(f"{proto.package}." if proto.package else "", proto.message_type, proto.enum_type)
+    push_scope(f"{proto.package}." if proto.package else "", proto.message_type, proto.enum_type)
     while waiting:
         name, message = waiting.pop()
         if not message.options.map_entry:
-            found[name] = _message(message)
-            enter(f"{name}.", message.nested_type, message.enum_type)
+            found[name] = _message_scope(message)
+            push_scope(f"{name}.", message.nested_type, message.enum_type)
     return found
 
 
-def _message(node: DescriptorProto) -> _Scope:
+def _message_scope(node: DescriptorProto) -> _NumberScope:
     names = {field.number: frozenset({field.name}) for field in node.field}
-    types = {field.number: _type(field) for field in node.field}
+    types = {field.number: _type_key(field) for field in node.field}
     reserved = Ranges((span.start, span.end - 1) for span in node.reserved_range)  # ends are exclusive here
-    return _Scope("message", names, types, reserved, frozenset(node.reserved_name))
+    return _NumberScope("message", names, types, reserved, frozenset(node.reserved_name))
 
 
-def _enum(node: EnumDescriptorProto) -> _Scope:
+def _enum_scope(node: EnumDescriptorProto) -> _NumberScope:
     names: dict[int, frozenset[str]] = {}
     for value in node.value:
         names[value.number] = names.get(value.number, _NOTHING) | {value.name}
     reserved = Ranges((span.start, span.end) for span in node.reserved_range)  # and inclusive here
-    return _Scope("enum", names, {}, reserved, frozenset(node.reserved_name))
+    return _NumberScope("enum", names, {}, reserved, frozenset(node.reserved_name))
 
 
-def _type(field: FieldDescriptorProto) -> str:
+def _type_key(field: FieldDescriptorProto) -> str:
     many = field.label == FieldDescriptorProto.LABEL_REPEATED
     return f"{field.type} {field.type_name} {many}"

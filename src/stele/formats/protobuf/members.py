@@ -17,7 +17,7 @@ from stele.formats.protobuf.layout import Path
 
 
 @dataclass
-class Member:
+class Declaration:
     """One declaration: its kind (`field`, `oneof`, `message`, `enum`, `extend`) and the indexes of what it holds.
 
     indexes count in the descriptor's list of that kind (fields for a oneof, extensions for an `extend` block); messages
@@ -30,7 +30,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Scope:
+class DeclarationScope:
     """The lists of one scope, its path, and the field numbers of its messages, enums and extensions."""
 
     path: Path
@@ -41,54 +41,54 @@ class Scope:
     tags: tuple[int, int, int]
 
     @cached_property
-    def _names(self) -> dict[str, int]:
+    def _index_by_name(self) -> dict[str, int]:
         return {message.name: index for index, message in enumerate(self.messages)}
 
     def own_message(self, item: FieldDescriptorProto) -> int | None:
         """Index of the map entry or group body that a field or extension of this scope declares by itself."""
         if item.type not in {FieldDescriptorProto.TYPE_MESSAGE, FieldDescriptorProto.TYPE_GROUP}:
             return None
-        index = self._names.get(item.type_name.rsplit(".", 1)[-1])
+        index = self._index_by_name.get(item.type_name.rsplit(".", 1)[-1])
         if index is None or item.type == FieldDescriptorProto.TYPE_GROUP:
             return index
         return index if self.messages[index].options.map_entry else None
 
-    def member_path(self, member: Member) -> Path:
+    def member_path(self, member: Declaration) -> Path:
         """Where a nested message or enum is."""
         return (*self.path, self.tags[0 if member.kind == "message" else 1], member.indexes[0])
 
 
-def ordered(scope: Scope, place: Callable[[Path], tuple[int, ...]]) -> list[Member]:
+def order_declarations(scope: DeclarationScope, place: Callable[[Path], tuple[int, ...]]) -> list[Declaration]:
     """All declarations of the scope; place tells where the author put a nested type."""
-    fields = _fields(scope)
-    extends = _extends(scope)
+    fields = _field_declarations(scope)
+    extends = _extension_declarations(scope)
     owned = {index for member in (*fields, *extends) for index in member.messages}
-    types = [Member("message", [index], [index]) for index in range(len(scope.messages)) if index not in owned]
-    types += [Member("enum", [index]) for index in range(len(scope.enums))]
+    types = [Declaration("message", [index], [index]) for index in range(len(scope.messages)) if index not in owned]
+    types += [Declaration("enum", [index]) for index in range(len(scope.enums))]
     types.sort(key=lambda member: (*place(scope.member_path(member)), member.kind == "enum", *member.indexes))
-    return list(_merged([fields, types, extends]))
+    return list(_merge_declarations([fields, types, extends]))
 
 
-def _fields(scope: Scope) -> list[Member]:
-    members: list[Member] = []
-    oneofs: dict[int, Member] = {}
+def _field_declarations(scope: DeclarationScope) -> list[Declaration]:
+    members: list[Declaration] = []
+    oneofs: dict[int, Declaration] = {}
     for index, item in enumerate(scope.fields):
         if item.HasField("oneof_index") and not item.proto3_optional:
             member = oneofs.get(item.oneof_index)
             if member is None:
-                member = oneofs[item.oneof_index] = Member("oneof", [])
+                member = oneofs[item.oneof_index] = Declaration("oneof", [])
                 members.append(member)
             member.indexes.append(index)
         else:
-            member = Member("field", [index])
+            member = Declaration("field", [index])
             members.append(member)
         member.messages += _own_messages(scope, item)
     return members
 
 
-def _extends(scope: Scope) -> list[Member]:
+def _extension_declarations(scope: DeclarationScope) -> list[Declaration]:
     """One member for each run of extensions of the same message that no other message interrupts."""
-    members: list[Member] = []
+    members: list[Declaration] = []
     for index, item in enumerate(scope.extensions):
         own = _own_messages(scope, item)
         joins = (
@@ -97,18 +97,18 @@ def _extends(scope: Scope) -> list[Member]:
             and (not own or not members[-1].messages or own[0] == members[-1].messages[-1] + 1)
         )
         if not joins:
-            members.append(Member("extend", []))
+            members.append(Declaration("extend", []))
         members[-1].indexes.append(index)
         members[-1].messages += own
     return members
 
 
-def _own_messages(scope: Scope, item: FieldDescriptorProto) -> list[int]:
+def _own_messages(scope: DeclarationScope, item: FieldDescriptorProto) -> list[int]:
     index = scope.own_message(item)
     return [] if index is None else [index]
 
 
-def _merged(sequences: Sequence[Sequence[Member]]) -> Iterator[Member]:
+def _merge_declarations(sequences: Sequence[Sequence[Declaration]]) -> Iterator[Declaration]:
     """The sequences one after the other, except where a message has to come earlier to keep the order of messages."""
     queue_of = {index: number for number, members in enumerate(sequences) for m in members for index in m.messages}
     heads = [0] * len(sequences)

@@ -59,21 +59,21 @@ class ProtobufSchema:
         """A top-level name with the file's package before it."""
         return f"{self.proto.package}.{name}" if self.proto.package else name
 
-    def label(self, field: FieldDescriptor) -> str:
+    def field_label(self, field: FieldDescriptor) -> str:
         """The label a field of this schema was declared with: optional, required, repeated, or '' for none."""
         if field.is_repeated:
             return "repeated"
         if field.is_required:
             return "required"
-        return "optional" if field.full_name in self._optional else ""
+        return "optional" if field.full_name in self._optional_fields else ""
 
-    def oneof(self, field: FieldDescriptor) -> str:
+    def oneof_name(self, field: FieldDescriptor) -> str:
         """Name of the oneof the field was declared in, '' for none; the one that proto3 `optional` implies is none."""
         oneof = field.containing_oneof
-        return "" if oneof is None or field.full_name in self._optional else oneof.name
+        return "" if oneof is None or field.full_name in self._optional_fields else oneof.name
 
     @cached_property
-    def _optional(self) -> frozenset[str]:
+    def _optional_fields(self) -> frozenset[str]:
         """Full names of all fields that were declared with the word `optional`."""
         found: list[str] = []
         for file in self.files:
@@ -89,11 +89,11 @@ class ProtobufSchema:
                 todo += [(name, nested) for nested in message.nested_type]
         return frozenset(found)
 
-    def messages(self) -> list[Descriptor]:
+    def list_messages(self) -> list[Descriptor]:
         """The file's top-level messages, in the order of the file."""
-        return [self.message(self.full_name(message.name)) for message in self.proto.message_type]
+        return [self.get_message(self.full_name(message.name)) for message in self.proto.message_type]
 
-    def message(self, full_name: str = "") -> Descriptor:
+    def get_message(self, full_name: str = "") -> Descriptor:
         """A message of the file or its imports; '' is the first one of the file. Raises `InvalidRequest`."""
         wanted = (full_name or self.type_name).removeprefix(".")
         if not wanted:
@@ -104,7 +104,7 @@ class ProtobufSchema:
             raise InvalidRequest(f"the schema has no message named {wanted!r}") from None
 
     @cached_property
-    def positions(self) -> Mapping[str, tuple[int, ...]]:
+    def message_positions(self) -> Mapping[str, tuple[int, ...]]:
         """The file's messages at any depth, map entries included: full names to paths of positions."""
         found: dict[str, tuple[int, ...]] = {}
         todo: list[tuple[str, tuple[int, ...], DescriptorProto]]
@@ -117,7 +117,7 @@ class ProtobufSchema:
 
     def message_class(self, full_name: str = "") -> type[Message]:
         """The generated class of a message; the same class for every call. Raises `InvalidRequest`."""
-        return self.class_of(self.message(full_name))
+        return self.class_of(self.get_message(full_name))
 
     def class_of(self, descriptor: Descriptor) -> type[Message]:
         """The generated class of a message of the schema's pool.
@@ -155,24 +155,24 @@ def message_by_indexes(schema: ProtobufSchema, indexes: Sequence[int]) -> str:
     types, which include map entries and groups. Raises `InvalidRequest`.
     """
     first, *rest = indexes or [0]
-    message = _at(schema.proto.message_type, first, indexes)
+    message = _message_at(schema.proto.message_type, first, indexes)
     names = [message.name]
     for index in rest:
-        message = _at(message.nested_type, index, indexes)
+        message = _message_at(message.nested_type, index, indexes)
         names.append(message.name)
     return schema.full_name(".".join(names))
 
 
 def indexes_of(schema: ProtobufSchema, full_name: str) -> list[int]:
     """The path of positions that `message_by_indexes` resolves to full_name. Raises `InvalidRequest`."""
-    descriptor = schema.message(full_name)
-    path = schema.positions.get(descriptor.full_name)
+    descriptor = schema.get_message(full_name)
+    path = schema.message_positions.get(descriptor.full_name)
     if path is None:
         raise InvalidRequest(f"{full_name!r} is declared in the import {descriptor.file.name!r}, not in the schema")
     return list(path)
 
 
-def _at(messages: Sequence[DescriptorProto], index: int, indexes: Sequence[int]) -> DescriptorProto:
+def _message_at(messages: Sequence[DescriptorProto], index: int, indexes: Sequence[int]) -> DescriptorProto:
     if 0 <= index < len(messages):
         return messages[index]
     raise InvalidRequest(f"the schema has no message at the indexes {list(indexes)}")

@@ -33,7 +33,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 
-from stele.formats.conversion.parts import Nanos
+from stele.formats.conversion.scalar_parts import Nanos
 from stele.formats.protobuf.kinds import (
     DURATION,
     FIELD_MASK,
@@ -47,7 +47,7 @@ from stele.formats.protobuf.kinds import (
     set_fields,
     type_text,
 )
-from stele.formats.protobuf.whole import fields_of
+from stele.formats.protobuf.whole import fields_from_value
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -69,7 +69,7 @@ _FLOAT_MAX = 3.4028235677973366e38
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
-def to_native(message: Message) -> Any:
+def message_to_python(message: Message) -> Any:
     """The message as plain data; its depth is bounded by the parser."""
     name = message.DESCRIPTOR.full_name
     if name in WRAPPERS:
@@ -79,23 +79,23 @@ def to_native(message: Message) -> Any:
     made: dict[str, Any] = {}
     for field in descriptor_of(message).fields:
         if not field.has_presence or message.HasField(field.name):
-            made[field.name] = _read(field, getattr(message, field.name))
+            made[field.name] = _read_field(field, getattr(message, field.name))
     for field, value in set_fields(message):
         if field.is_extension:
-            made[f"[{field.full_name}]"] = _read(field, value)
+            made[f"[{field.full_name}]"] = _read_field(field, value)
     return made
 
 
-def _read(field: FieldDescriptor, value: Any) -> Any:
+def _read_field(field: FieldDescriptor, value: Any) -> Any:
     if is_map(field):
         part = map_parts(field)[1]
-        return {key: _read_one(part, value[key]) for key in value}
-    return [_read_one(field, item) for item in value] if field.is_repeated else _read_one(field, value)
+        return {key: _read_value(part, value[key]) for key in value}
+    return [_read_value(field, item) for item in value] if field.is_repeated else _read_value(field, value)
 
 
-def _read_one(field: FieldDescriptor, value: Any) -> Any:
+def _read_value(field: FieldDescriptor, value: Any) -> Any:
     if field.message_type is not None:
-        return to_native(value)
+        return message_to_python(value)
     if field.type == F.TYPE_ENUM:
         known = enum_of(field).values_by_number.get(value)
         return known.name if known else value
@@ -105,94 +105,94 @@ def _read_one(field: FieldDescriptor, value: Any) -> Any:
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-class Writer:
+class MessageFiller:
     """Fills messages from plain data and collects what does not fit, one sentence each, in `problems`."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
 
-    def fill(self, message: Message, datum: Any, path: str = "", depth: int = 0) -> None:
+    def fill_message(self, message: Message, datum: Any, path: str = "", depth: int = 0) -> None:
         """Set the fields of message; path is where it is in the datum, '' at the top."""
         descriptor = descriptor_of(message)
         if depth > MAX_DEPTH:
-            self._bad(path, f"nests deeper than {MAX_DEPTH} messages")
+            self._add_problem(path, f"nests deeper than {MAX_DEPTH} messages")
         elif isinstance(datum, Message):
-            self._copy(message, datum, path)
+            self._copy_message(message, datum, path)
         elif descriptor.full_name in WRAPPERS:
-            self._put(message, descriptor.fields_by_name["value"], datum, path)
+            self._set_scalar(message, descriptor.fields_by_name["value"], datum, path)
         elif descriptor.full_name == FIELD_MASK and isinstance(datum, Mapping):
-            self._fields(message, datum, path, depth)
+            self._set_fields(message, datum, path, depth)
         elif descriptor.full_name in WELL_KNOWN:
             self._well_known(message, datum, path)
         elif isinstance(datum, Mapping):
-            self._fields(message, datum, path, depth)
+            self._set_fields(message, datum, path, depth)
         else:
-            self._whole(message, datum, path, depth)
+            self._fill_from_value(message, datum, path, depth)
 
-    def _whole(self, message: Message, datum: Any, path: str, depth: int) -> None:
+    def _fill_from_value(self, message: Message, datum: Any, path: str, depth: int) -> None:
         """A message from a value of another type that it stands for."""
         name = message.DESCRIPTOR.full_name
         try:
-            fields = fields_of(name, datum)
+            fields = fields_from_value(name, datum)
         except ValueError as error:
-            self._bad(path, f"{_kind(datum)} is no {name}: {error}")
+            self._add_problem(path, f"{_describe_value(datum)} is no {name}: {error}")
             return
         if fields is None:
-            self._bad(path, f"{_kind(datum)} is no message {name}")
+            self._add_problem(path, f"{_describe_value(datum)} is no message {name}")
         else:
-            self._fields(message, fields, path, depth)
+            self._set_fields(message, fields, path, depth)
 
-    def _fields(self, message: Message, datum: Mapping[Any, Any], path: str, depth: int) -> None:
+    def _set_fields(self, message: Message, datum: Mapping[Any, Any], path: str, depth: int) -> None:
         oneofs: dict[str, str] = {}
         for name, value in datum.items():
             where = f"{path}.{name}" if path else str(name)
-            field = _field(descriptor_of(message), name)
+            field = _find_field(descriptor_of(message), name)
             if field is None:
-                self._bad(where, f"message {message.DESCRIPTOR.full_name} has no such field")
-            elif value is not None or _takes_null(field):
+                self._add_problem(where, f"message {message.DESCRIPTOR.full_name} has no such field")
+            elif value is not None or _can_be_null(field):
                 oneof = field.containing_oneof
                 if oneof is not None and oneofs.setdefault(oneof.name, field.name) != field.name:
-                    self._bad(where, f"oneof {oneof.name} has {oneofs[oneof.name]} set already")
-                self._field(message, field, value, where, depth)
+                    self._add_problem(where, f"oneof {oneof.name} has {oneofs[oneof.name]} set already")
+                self._set_field(message, field, value, where, depth)
 
-    def _field(self, message: Message, field: FieldDescriptor, value: Any, path: str, depth: int) -> None:
+    def _set_field(self, message: Message, field: FieldDescriptor, value: Any, path: str, depth: int) -> None:
         if is_map(field):
-            self._map(message, field, value, path, depth)
+            self._set_map(message, field, value, path, depth)
         elif field.is_repeated:
             if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray)):
-                self._bad(path, f"{_kind(value)} is no list")
+                self._add_problem(path, f"{_describe_value(value)} is no list")
                 return
-            target = _target(message, field)
+            target = _field_container(message, field)
             for index, item in enumerate(value):
                 if field.message_type is not None:
-                    self.fill(target.add(), item, f"{path}[{index}]", depth + 1)
-                elif (scalar := self._scalar(field, item, f"{path}[{index}]")) is not None:
+                    self.fill_message(target.add(), item, f"{path}[{index}]", depth + 1)
+                elif (scalar := self._convert_scalar(field, item, f"{path}[{index}]")) is not None:
                     target.append(scalar)
         elif field.message_type is not None:
-            target = _target(message, field)
+            target = _field_container(message, field)
             target.SetInParent()
-            self.fill(target, value, path, depth + 1)
+            self.fill_message(target, value, path, depth + 1)
         else:
-            self._put(message, field, value, path)
+            self._set_scalar(message, field, value, path)
 
-    def _map(self, message: Message, field: FieldDescriptor, value: Any, path: str, depth: int) -> None:
+    def _set_map(self, message: Message, field: FieldDescriptor, value: Any, path: str, depth: int) -> None:
         if not isinstance(value, Mapping):
-            self._bad(path, f"{_kind(value)} is no map")
+            self._add_problem(path, f"{_describe_value(value)} is no map")
             return
         key_field, value_field = map_parts(field)
-        target = _target(message, field)
+        target = _field_container(message, field)
         for key, item in value.items():
             where = f"{path}{{{key}}}"
-            made = self._scalar(key_field, _map_key(key_field, key), where)
+            made = self._convert_scalar(key_field, _map_key(key_field, key), where)
             if made is None:
                 continue
             if value_field.message_type is not None:
-                self.fill(target[made], item, where, depth + 1)
-            elif (scalar := self._scalar(value_field, item, where)) is not None:
+                self.fill_message(target[made], item, where, depth + 1)
+            elif (scalar := self._convert_scalar(value_field, item, where)) is not None:
                 target[made] = scalar
 
-    def _put(self, message: Message, field: FieldDescriptor, value: Any, path: str) -> None:
-        scalar = self._scalar(field, value, path)
+    def _set_scalar(self, message: Message, field: FieldDescriptor, value: Any, path: str) -> None:
+        scalar = self._convert_scalar(field, value, path)
         if scalar is None:
             return
         if field.is_extension:
@@ -200,28 +200,28 @@ class Writer:
         else:
             setattr(message, field.name, scalar)
 
-    def _scalar(self, field: FieldDescriptor, value: Any, path: str) -> Any:
+    def _convert_scalar(self, field: FieldDescriptor, value: Any, path: str) -> Any:
         """The value as the field holds it, or None after noting why it does not fit."""
         made: Any = None
         if field.type in _RANGES:
-            made = _integer(value, _RANGES[field.type])
+            made = _to_integer(value, _RANGES[field.type])
         elif field.type == F.TYPE_BOOL:
             made = value if isinstance(value, bool) else None
         elif field.type == F.TYPE_STRING:
-            made = value if isinstance(value, str) and _encodable(value) else None
+            made = value if isinstance(value, str) and _is_encodable(value) else None
         elif field.type == F.TYPE_BYTES:
-            made = _bytes(value)
+            made = _to_bytes(value)
         elif field.type == F.TYPE_ENUM:
-            made = _enum(field, value)
+            made = _to_enum_number(field, value)
         else:
-            made = _float(value, single=field.type == F.TYPE_FLOAT)
+            made = _to_float(value, single=field.type == F.TYPE_FLOAT)
         if made is None:
-            self._bad(path, f"{_kind(value)} is no {_wanted(field)}")
+            self._add_problem(path, f"{_describe_value(value)} is no {_wanted_type(field)}")
         return made
 
-    def _copy(self, message: Message, datum: Message, path: str) -> None:
+    def _copy_message(self, message: Message, datum: Message, path: str) -> None:
         if datum.DESCRIPTOR.full_name != message.DESCRIPTOR.full_name:
-            self._bad(path, f"a message {datum.DESCRIPTOR.full_name} is no {message.DESCRIPTOR.full_name}")
+            self._add_problem(path, f"a message {datum.DESCRIPTOR.full_name} is no {message.DESCRIPTOR.full_name}")
         else:
             message.MergeFromString(datum.SerializePartialToString())
 
@@ -238,13 +238,13 @@ class Writer:
             else:
                 json_format.ParseDict(datum, message, max_recursion_depth=MAX_DEPTH)
         except (json_format.ParseError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            self._bad(path, f"{_kind(datum)} is no {name}: {error}")
+            self._add_problem(path, f"{_describe_value(datum)} is no {name}: {error}")
 
-    def _bad(self, path: str, why: str) -> None:
+    def _add_problem(self, path: str, why: str) -> None:
         self.problems.append(f"{path or 'datum'}: {why}")
 
 
-def _field(descriptor: Descriptor, name: Any) -> FieldDescriptor | None:
+def _find_field(descriptor: Descriptor, name: Any) -> FieldDescriptor | None:
     """A field by its name, its JSON name, or an extension by its full name in brackets."""
     if not isinstance(name, str):
         return None
@@ -259,13 +259,13 @@ def _field(descriptor: Descriptor, name: Any) -> FieldDescriptor | None:
     return found or next((field for field in descriptor.fields if field.json_name == name), None)
 
 
-def _takes_null(field: FieldDescriptor) -> bool:
+def _can_be_null(field: FieldDescriptor) -> bool:
     """Whether None is a value of the field; for all others it means unset."""
     message = field.message_type
     return message is not None and message.full_name == "google.protobuf.Value" and not field.is_repeated
 
 
-def _target(message: Message, field: FieldDescriptor) -> Any:
+def _field_container(message: Message, field: FieldDescriptor) -> Any:
     return message.Extensions[field] if field.is_extension else getattr(message, field.name)  # type: ignore[index]  # see _put
 
 
@@ -274,7 +274,7 @@ def _map_key(field: FieldDescriptor, key: Any) -> Any:
     return {"true": True, "false": False}.get(key, key) if field.type == F.TYPE_BOOL and isinstance(key, str) else key
 
 
-def _integer(value: Any, span: tuple[int, int]) -> int | None:
+def _to_integer(value: Any, span: tuple[int, int]) -> int | None:
     if isinstance(value, str):
         try:
             value = int(value)
@@ -287,7 +287,7 @@ def _integer(value: Any, span: tuple[int, int]) -> int | None:
     return value if span[0] <= value <= span[1] else None
 
 
-def _float(value: Any, *, single: bool) -> float | None:
+def _to_float(value: Any, *, single: bool) -> float | None:
     if isinstance(value, str):
         return _FLOATS.get(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -299,7 +299,7 @@ def _float(value: Any, *, single: bool) -> float | None:
     return None if single and math.isfinite(made) and abs(made) >= _FLOAT_MAX else made
 
 
-def _bytes(value: Any) -> bytes | None:
+def _to_bytes(value: Any) -> bytes | None:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, str):
@@ -310,16 +310,16 @@ def _bytes(value: Any) -> bytes | None:
     return None
 
 
-def _enum(field: FieldDescriptor, value: Any) -> int | None:
+def _to_enum_number(field: FieldDescriptor, value: Any) -> int | None:
     if isinstance(value, str):
         known = enum_of(field).values_by_name.get(value)
         return known.number if known else None
-    number = _integer(value, (-(1 << 31), (1 << 31) - 1))
+    number = _to_integer(value, (-(1 << 31), (1 << 31) - 1))
     closed = enum_of(field).is_closed
     return None if number is None or (closed and number not in enum_of(field).values_by_number) else number
 
 
-def _encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -327,11 +327,11 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def _kind(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """A value in an error message: short, and never a page long."""
     shown = repr(value) if isinstance(value, (str, int, float, bool, bytes)) else type(value).__name__
     return shown if len(shown) <= 40 else shown[:37] + "..."
 
 
-def _wanted(field: FieldDescriptor) -> str:
+def _wanted_type(field: FieldDescriptor) -> str:
     return type_text(field).removeprefix("repeated ").removeprefix("required ")

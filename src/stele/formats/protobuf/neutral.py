@@ -34,22 +34,22 @@ from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
-    Declared,
     Duration,
     Enumeration,
-    Field,
-    Kind,
+    EnumSymbol,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
-    Unit,
+    TypeReference,
 )
 from stele.formats.protobuf.kinds import (
     DURATION,
@@ -62,8 +62,8 @@ from stele.formats.protobuf.kinds import (
     type_text,
 )
 from stele.formats.protobuf.layout import Layout, Path
-from stele.formats.protobuf.remarks import Remarks
-from stele.formats.protobuf.values import scalar
+from stele.formats.protobuf.remarks import LossCollector
+from stele.formats.protobuf.values import scalar_literal
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -71,15 +71,15 @@ if TYPE_CHECKING:
     from stele.formats.protobuf.model import ProtobufSchema
 
 SCALARS: Final = {
-    **dict.fromkeys((F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32), Kind.INT32),
-    **dict.fromkeys((F.TYPE_INT64, F.TYPE_SINT64, F.TYPE_SFIXED64), Kind.INT64),
-    **dict.fromkeys((F.TYPE_UINT32, F.TYPE_FIXED32), Kind.UINT32),
-    **dict.fromkeys((F.TYPE_UINT64, F.TYPE_FIXED64), Kind.UINT64),
-    F.TYPE_FLOAT: Kind.FLOAT32,
-    F.TYPE_DOUBLE: Kind.FLOAT64,
-    F.TYPE_BOOL: Kind.BOOLEAN,
-    F.TYPE_STRING: Kind.STRING,
-    F.TYPE_BYTES: Kind.BYTES,
+    **dict.fromkeys((F.TYPE_INT32, F.TYPE_SINT32, F.TYPE_SFIXED32), ScalarKind.INT32),
+    **dict.fromkeys((F.TYPE_INT64, F.TYPE_SINT64, F.TYPE_SFIXED64), ScalarKind.INT64),
+    **dict.fromkeys((F.TYPE_UINT32, F.TYPE_FIXED32), ScalarKind.UINT32),
+    **dict.fromkeys((F.TYPE_UINT64, F.TYPE_FIXED64), ScalarKind.UINT64),
+    F.TYPE_FLOAT: ScalarKind.FLOAT32,
+    F.TYPE_DOUBLE: ScalarKind.FLOAT64,
+    F.TYPE_BOOL: ScalarKind.BOOLEAN,
+    F.TYPE_STRING: ScalarKind.STRING,
+    F.TYPE_BYTES: ScalarKind.BYTES,
 }
 """What each scalar type is in memory."""
 
@@ -88,20 +88,20 @@ _ENCODED: Final = frozenset(
 )
 _NULL_VALUE: Final = "google.protobuf.NullValue"
 _DECIMAL: Final = "confluent.type.Decimal"
-_OTHERS: Final[dict[str, tuple[frozenset[str], Type, Loss | None]]] = {
+_KNOWN_MESSAGES: Final[dict[str, tuple[frozenset[str], Type, Loss | None]]] = {
     "google.type.Date": (
         frozenset({"year", "month", "day"}),
-        Scalar(Kind.DATE),
+        Scalar(ScalarKind.DATE),
         Loss("", "PARTIAL", "A date whose year, month or day is 0 (unknown) is no calendar day.", data=True),
     ),
     "google.type.TimeOfDay": (
         frozenset({"hours", "minutes", "seconds", "nanos"}),
-        Time(Unit.NANO),
+        Time(TimeUnit.NANO),
         Loss("", "PARTIAL", "24:00:00 and a leap second are no times of day.", data=True),
     ),
     "google.type.DateTime": (
         frozenset({"year", "month", "day", "hours", "minutes", "seconds", "nanos", "utc_offset", "time_zone"}),
-        Timestamp(Unit.NANO, utc=False),
+        Timestamp(TimeUnit.NANO, utc=False),
         Loss("", "ZONE", "The offset or time zone, and a date without a year, have no place.", data=True),
     ),
     "google.type.Decimal": (
@@ -112,7 +112,7 @@ _OTHERS: Final[dict[str, tuple[frozenset[str], Type, Loss | None]]] = {
     _DECIMAL: (frozenset({"value", "precision", "scale"}), Decimal(None), None),
     "confluent.type.Variant": (
         frozenset({"metadata", "value"}),
-        Scalar(Kind.ANY),
+        Scalar(ScalarKind.ANY),
         Loss("", "VARIANT", "Values that JSON does not have (dates, bytes) become text.", data=True),
     ),
 }
@@ -126,158 +126,158 @@ def to_model(schema: ProtobufSchema, message: str = "") -> tuple[Model, list[Los
     """
     if not (message or schema.type_name):
         raise CannotConvert("the schema declares no message, so it has no data")
-    return _Reader(schema).model(schema.message(message))
+    return _ModelBuilder(schema).build_model(schema.get_message(message))
 
 
-class _Reader:
+class _ModelBuilder:
     """Turns messages into records, each once, breadth first: no path through messages makes it recurse."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
         self._layout = Layout(schema)
-        self._remarks = Remarks(schema)
-        self._records: dict[str, Declared] = {}
-        self._enums: dict[str, Declared] = {}
+        self._losses = LossCollector(schema)
+        self._records: dict[str, NamedType] = {}
+        self._enums: dict[str, NamedType] = {}
         self._todo: deque[tuple[Descriptor, str]] = deque()
-        self._met: set[str] = set()
+        self._queued: set[str] = set()
 
-    def model(self, root: Descriptor) -> tuple[Model, list[Loss]]:
-        self._meet(root, "")
+    def build_model(self, root: Descriptor) -> tuple[Model, list[Loss]]:
+        self._queue_message(root, "")
         while self._todo:
             message, path = self._todo.popleft()
-            self._records[message.full_name] = self._record(message, path)
+            self._records[message.full_name] = self._build_record(message, path)
         types = self._records | self._enums
-        self._remarks.on_file(types)
-        return Model(Named(root.full_name), types), self._remarks.losses
+        self._losses.add_file_losses(types)
+        return Model(TypeReference(root.full_name), types), self._losses.losses
 
-    def _meet(self, message: Descriptor, path: str) -> Named:
-        if message.full_name not in self._met:
-            self._met.add(message.full_name)
+    def _queue_message(self, message: Descriptor, path: str) -> TypeReference:
+        if message.full_name not in self._queued:
+            self._queued.add(message.full_name)
             start = path if len(path) <= _LONGEST_PATH else message.full_name
             self._todo.append((message, f"{start}." if start else ""))
-        return Named(message.full_name)
+        return TypeReference(message.full_name)
 
-    def _record(self, message: Descriptor, path: str) -> Record:
+    def _build_record(self, message: Descriptor, path: str) -> RecordType:
         proto = DescriptorProto()
         message.CopyToProto(proto)
-        place = self._place(message)
-        self._remarks.on_message(proto, path)
+        place = self._message_path(message)
+        self._losses.add_message_losses(proto, path)
         groups: dict[str, tuple[str, ...]] = {}
         fields = []
         for field in message.fields:
-            oneof = self._schema.oneof(field)
+            oneof = self._schema.oneof_name(field)
             if oneof:
                 groups[oneof] = (*groups.get(oneof, ()), field.name)
-            doc, params = self._remarks.on_field(proto.field[field.index], field, path + field.name)
-            written = self._layout.comment((*place, 2, field.index)) if place else ""
-            made = self._field(field, path + field.name, params, in_oneof=bool(oneof))
+            doc, params = self._losses.add_field_losses(proto.field[field.index], field, path + field.name)
+            written = self._layout.comment_at((*place, 2, field.index)) if place else ""
+            made = self._build_field(field, path + field.name, params, in_oneof=bool(oneof))
             fields.append(made(written or doc))
-        return Record(message.full_name, tuple(fields), self._comment(place), at_most_one=groups)
+        return RecordType(message.full_name, tuple(fields), self._comment_at(place), at_most_one=groups)
 
-    def _comment(self, place: Path) -> str:
-        return self._layout.comment(place) if place else ""
+    def _comment_at(self, place: Path) -> str:
+        return self._layout.comment_at(place) if place else ""
 
-    def _place(self, message: Descriptor) -> Path:
+    def _message_path(self, message: Descriptor) -> Path:
         """Where the message is in the file; () for a message of another file."""
-        path = self._schema.positions.get(message.full_name, ())
+        path = self._schema.message_positions.get(message.full_name, ())
         return (4, path[0], *(step for index in path[1:] for step in (3, index))) if path else ()
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
-    def _field(self, field: FieldDescriptor, path: str, params: dict[str, str], *, in_oneof: bool) -> Any:
+    def _build_field(self, field: FieldDescriptor, path: str, params: dict[str, str], *, in_oneof: bool) -> Any:
         """A function from the documentation to the field."""
         kind: Type
         default: Any = None
         nullable = required = False
         if is_map(field):
             key, value = map_parts(field)
-            self._encoding(key, f"{path}{{}}")
-            kind, default = Map(self._value(value, f"{path}{{}}", params), Scalar(SCALARS[key.type])), {}
+            self._add_encoding_loss(key, f"{path}{{}}")
+            kind, default = Map(self._value_type(value, f"{path}{{}}", params), Scalar(SCALARS[key.type])), {}
         elif field.is_repeated:
-            kind, default = Array(self._value(field, f"{path}[]", params)), []
+            kind, default = Array(self._value_type(field, f"{path}[]", params)), []
         else:
-            kind = self._value(field, path, params)
+            kind = self._value_type(field, path, params)
             required = field.is_required
             if required:
                 default = ABSENT
             elif field.has_default_value:
-                default = self._written(field)
+                default = self._declared_default(field)
                 if in_oneof:
                     why = f"Only the member of a oneof that is set is in the data, so {default!r} stands for none."
-                    self._remarks.add(path, "DEFAULT", why)
+                    self._losses.add_loss(path, "DEFAULT", why)
                     default = None
             elif not field.has_presence:
-                default = self._zero(field)
+                default = self._zero_default(field)
             nullable = default is None
-        if kind == Scalar(Kind.NULL):
+        if kind == Scalar(ScalarKind.NULL):
             nullable, default = True, None
-        return lambda doc: Field(
+        return lambda doc: RecordField(
             field.name, kind, nullable=nullable, required=required, default=default, doc=doc, number=field.number
         )
 
-    def _encoding(self, field: FieldDescriptor, path: str) -> None:
+    def _add_encoding_loss(self, field: FieldDescriptor, path: str) -> None:
         if field.type in _ENCODED:
             why = f"The model knows the range of {type_text(field)}, not how it is written on the wire."
-            self._remarks.add(path, "ENCODING", why)
+            self._losses.add_loss(path, "ENCODING", why)
 
-    def _value(self, field: FieldDescriptor, path: str, params: dict[str, str]) -> Type:
+    def _value_type(self, field: FieldDescriptor, path: str, params: dict[str, str]) -> Type:
         """The type of one value of the field."""
         if field.type == F.TYPE_ENUM:
-            return self._enum(enum_of(field), path)
+            return self._enum_type(enum_of(field), path)
         message = field.message_type
         if message is None:
-            self._encoding(field, path)
+            self._add_encoding_loss(field, path)
             return Scalar(SCALARS[field.type])
         if field.type == F.TYPE_GROUP:
-            self._remarks.add(path, "ENCODING", "A group is written between two tags, other than a message.")
-        return self._message(message, path, params)
+            self._losses.add_loss(path, "ENCODING", "A group is written between two tags, other than a message.")
+        return self._message_type(message, path, params)
 
-    def _message(self, message: Descriptor, path: str, params: dict[str, str]) -> Type:
+    def _message_type(self, message: Descriptor, path: str, params: dict[str, str]) -> Type:
         name = message.full_name
         if name in WRAPPERS:
             why = f"The value stands in a message {name} on the wire; the model knows the value only."
-            self._remarks.add(path, "ENCODING", why)
+            self._losses.add_loss(path, "ENCODING", why)
             return Scalar(SCALARS[WRAPPERS[name]])
         if name == TIMESTAMP:
-            return Timestamp(Unit.NANO)
+            return Timestamp(TimeUnit.NANO)
         if name == DURATION:
-            return Duration(Unit.NANO)
+            return Duration(TimeUnit.NANO)
         if name in JSON_VALUES:
             if name != "google.protobuf.Value":
                 kind = "an object" if name.endswith("Struct") else "a list"
-                self._remarks.add(path, "CONSTRAINT", f"Only {kind} was taken; the model says any JSON value.")
-            return Scalar(Kind.ANY)
-        if name in _OTHERS:
-            members, kind_of, loss = _OTHERS[name]
+                self._losses.add_loss(path, "CONSTRAINT", f"Only {kind} was taken; the model says any JSON value.")
+            return Scalar(ScalarKind.ANY)
+        if name in _KNOWN_MESSAGES:
+            members, kind_of, loss = _KNOWN_MESSAGES[name]
             if {field.name for field in message.fields} == members:
                 if loss:
-                    self._remarks.add(path, loss.what, loss.why, data=loss.data)
-                return _decimal(params) if name == _DECIMAL else kind_of
-        return self._meet(message, path)
+                    self._losses.add_loss(path, loss.what, loss.why, data=loss.data)
+                return _decimal_from_params(params) if name == _DECIMAL else kind_of
+        return self._queue_message(message, path)
 
-    def _enum(self, enum: EnumDescriptor, path: str) -> Type:
+    def _enum_type(self, enum: EnumDescriptor, path: str) -> Type:
         if enum.full_name == _NULL_VALUE:
-            return Scalar(Kind.NULL)
+            return Scalar(ScalarKind.NULL)
         if enum.full_name not in self._enums:
             proto = EnumDescriptorProto()
             enum.CopyToProto(proto)
-            self._remarks.on_enum(proto, path, is_open=not enum.is_closed)
-            place = self._enum_place(enum)
+            self._losses.add_enum_losses(proto, path, is_open=not enum.is_closed)
+            place = self._enum_path(enum)
             symbols = tuple(
-                Symbol(value.name, value.number, self._comment((*place, 2, index) if place else ()))
+                EnumSymbol(value.name, value.number, self._comment_at((*place, 2, index) if place else ()))
                 for index, value in enumerate(enum.values)
             )
-            self._enums[enum.full_name] = Enumeration(enum.full_name, symbols, doc=self._comment(place))
-        return Named(enum.full_name)
+            self._enums[enum.full_name] = Enumeration(enum.full_name, symbols, doc=self._comment_at(place))
+        return TypeReference(enum.full_name)
 
-    def _enum_place(self, enum: EnumDescriptor) -> Path:
+    def _enum_path(self, enum: EnumDescriptor) -> Path:
         """Where the enum is in the file; () for one of another file."""
         if enum.file.name != self._schema.proto.name:
             return ()
         around = enum.containing_type
         if around is None:
             return (5, self._top_enums[enum.name])
-        return (*self._place(around), 4, [each.name for each in around.enum_types].index(enum.name))
+        return (*self._message_path(around), 4, [each.name for each in around.enum_types].index(enum.name))
 
     @cached_property
     def _top_enums(self) -> dict[str, int]:
@@ -286,7 +286,7 @@ class _Reader:
     # --- defaults ---------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _written(field: FieldDescriptor) -> Any:
+    def _declared_default(field: FieldDescriptor) -> Any:
         """The default the author wrote, as a JSON value."""
         value = field.default_value
         if field.type == F.TYPE_ENUM:
@@ -294,23 +294,23 @@ class _Reader:
         if field.type == F.TYPE_BYTES:
             return base64.b64encode(value).decode()
         if field.type in {F.TYPE_FLOAT, F.TYPE_DOUBLE}:
-            text = scalar(field, value)
+            text = scalar_literal(field, value)
             return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text) or float(text)
         return value
 
     @staticmethod
-    def _zero(field: FieldDescriptor) -> Any:
+    def _zero_default(field: FieldDescriptor) -> Any:
         """What a field without presence reads as when it is not in the data."""
         if field.type == F.TYPE_ENUM:
             return enum_of(field).values[0].name
         return "" if field.type == F.TYPE_BYTES else field.default_value
 
 
-def _decimal(params: dict[str, str]) -> Decimal:
+def _decimal_from_params(params: dict[str, str]) -> Decimal:
     """The decimal that the field's parameters describe; free when they describe none."""
-    precision, scale = (_count(params.get(name)) for name in ("precision", "scale"))
+    precision, scale = (_parse_digits(params.get(name)) for name in ("precision", "scale"))
     return Decimal(precision or None, scale or 0)
 
 
-def _count(text: str | None) -> int | None:
+def _parse_digits(text: str | None) -> int | None:
     return int(text) if text and re.fullmatch(r"-?[0-9]{1,6}", text) else None

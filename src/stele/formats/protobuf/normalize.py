@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stele.formats.protobuf.model import ProtobufSchema
 
 
-def normalized(file: FileDescriptorProto) -> FileDescriptorProto:
+def normalize_file(file: FileDescriptorProto) -> FileDescriptorProto:
     """A copy of file with members sorted.
 
     Sorted are imports, enums and services by name, methods by name, fields by number (the members of a oneof stay
@@ -34,11 +34,11 @@ def normalized(file: FileDescriptorProto) -> FileDescriptorProto:
     for message in copy.message_type:
         _sort_message(message)
     _sort_enums(copy.enum_type)
-    copy.enum_type.sort(key=_by_name)
-    copy.extension.sort(key=_by_extendee)
+    copy.enum_type.sort(key=_name_key)
+    copy.extension.sort(key=_extendee_key)
     for service in copy.service:
         service.method.sort(key=lambda method: method.name)
-    copy.service.sort(key=_by_name)
+    copy.service.sort(key=_name_key)
     return copy
 
 
@@ -48,8 +48,8 @@ def descriptor_bytes(schema: ProtobufSchema) -> bytes:
     Options are read with the schema's own extensions first, since one option can be written in several ways. The file's
     own name is left out: it says where the schema is kept, not what it is.
     """
-    files = sorted((normalized(file) for file in schema.files[:-1]), key=lambda file: file.name)
-    own = normalized(schema.proto)
+    files = sorted((normalize_file(file) for file in schema.files[:-1]), key=lambda file: file.name)
+    own = normalize_file(schema.proto)
     own.ClearField("name")
     serialized = FileDescriptorSet(file=[own, *files]).SerializeToString(deterministic=True)
     try:
@@ -59,11 +59,11 @@ def descriptor_bytes(schema: ProtobufSchema) -> bytes:
     return schema.class_of(known).FromString(serialized).SerializePartialToString(deterministic=True)
 
 
-def _by_name(item: EnumDescriptorProto | ServiceDescriptorProto) -> str:
+def _name_key(item: EnumDescriptorProto | ServiceDescriptorProto) -> str:
     return item.name
 
 
-def _by_extendee(field: FieldDescriptorProto) -> tuple[str, int]:
+def _extendee_key(field: FieldDescriptorProto) -> tuple[str, int]:
     return field.extendee, field.number
 
 
@@ -85,8 +85,8 @@ def _sort_message(message: DescriptorProto) -> None:
     for nested in message.nested_type:
         _sort_message(nested)
     _sort_enums(message.enum_type)
-    message.enum_type.sort(key=_by_name)
-    message.extension.sort(key=_by_extendee)
+    message.enum_type.sort(key=_name_key)
+    message.extension.sort(key=_extendee_key)
     message.extension_range.sort(key=lambda span: span.start)
     message.reserved_range.sort(key=lambda span: span.start)
     message.reserved_name.sort()
@@ -108,10 +108,10 @@ def _sort_fields(message: DescriptorProto) -> None:
     for field in message.field:
         if field.HasField("oneof_index"):
             field.oneof_index = position[field.oneof_index]
-    _replace(message, oneofs)
+    _replace_oneofs(message, oneofs)
 
 
-def _replace(message: DescriptorProto, oneofs: Sequence[object]) -> None:
+def _replace_oneofs(message: DescriptorProto, oneofs: Sequence[object]) -> None:
     copies = [type(message.oneof_decl[0]).FromString(oneof.SerializeToString()) for oneof in oneofs]  # type: ignore[attr-defined]  # generated type
     message.ClearField("oneof_decl")
     message.oneof_decl.extend(copies)

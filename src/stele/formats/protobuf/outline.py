@@ -19,11 +19,11 @@ from google.protobuf.descriptor_pb2 import (
     SymbolVisibility,
 )
 
-from stele.formats.abilities import Node
-from stele.formats.outlining import Outline
-from stele.formats.protobuf.layout import NOWHERE, Layout, Path
-from stele.formats.protobuf.options import options_of
-from stele.formats.protobuf.printer import usual_json_name
+from stele.formats.capabilities import OutlineNode
+from stele.formats.outline_builder import OutlineBuilder
+from stele.formats.protobuf.layout import NO_POSITION, Layout, Path
+from stele.formats.protobuf.options import list_options
+from stele.formats.protobuf.printer import default_json_name
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -38,9 +38,9 @@ _HIGHEST: Final = {True: 536870911, False: 2147483647}
 """The last number there is, of a message's field and of an enum's value: ranges that end there say `max`."""
 
 
-def outline(schema: ProtobufSchema) -> list[Node]:
+def outline(schema: ProtobufSchema) -> list[OutlineNode]:
     """The file, its imports, then messages with all that is inside them, enums, extensions and services."""
-    return _Outliner(schema).run()
+    return _Outliner(schema).build_outline()
 
 
 class _Outliner:
@@ -49,77 +49,81 @@ class _Outliner:
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
         self.layout = Layout(schema)
-        self.outline = Outline()
+        self.outline = OutlineBuilder()
 
-    def run(self) -> list[Node]:
+    def build_outline(self) -> list[OutlineNode]:
         file = self.schema.proto
         edition = Edition.Name(file.edition).removeprefix("EDITION_") if file.syntax == "editions" else ""
         attributes = {"package": file.package, "syntax": file.syntax or "proto2", "edition": edition}
-        self.outline.add(FILE, "file", {**attributes, **self._options(file.options), "comment": self._comment((2,))})
-        self._imports()
+        self.outline.add_node(
+            FILE, "file", {**attributes, **self._option_attributes(file.options), "comment": self._comment_at((2,))}
+        )
+        self._add_imports()
         for index, message in enumerate(self.outline.until_full(file.message_type)):
-            self._message(message, self.schema.full_name(message.name), FILE, (4, index))
+            self._add_message(message, self.schema.full_name(message.name), FILE, (4, index))
         for index, enum in enumerate(self.outline.until_full(file.enum_type)):
-            self._enum(enum, self.schema.full_name(enum.name), FILE, (5, index))
-        self._extensions(file.extension, file.package, FILE, (7,))
-        self._services()
+            self._add_enum(enum, self.schema.full_name(enum.name), FILE, (5, index))
+        self._add_extensions(file.extension, file.package, FILE, (7,))
+        self._add_services()
         return self.outline.nodes
 
-    def _imports(self) -> None:
+    def _add_imports(self) -> None:
         file = self.schema.proto
         public, weak = set(file.public_dependency), set(file.weak_dependency)
         for index, name in enumerate(self.outline.until_full(file.dependency)):
             kind = "public" if index in public else "weak" if index in weak else ""
-            self.outline.add(f"import {name}", "import", {"modifier": kind}, parent=FILE, name=name)
+            self.outline.add_node(f"import {name}", "import", {"modifier": kind}, parent=FILE, name=name)
         for name in self.outline.until_full(file.option_dependency):
-            self.outline.add(f"import option {name}", "import", {"modifier": "option"}, parent=FILE, name=name)
+            self.outline.add_node(f"import option {name}", "import", {"modifier": "option"}, parent=FILE, name=name)
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
-    def _message(self, message: DescriptorProto, path: str, parent: str, place: Path) -> None:
+    def _add_message(self, message: DescriptorProto, path: str, parent: str, place: Path) -> None:
         """Messages are in order, since frames refer to them by position."""
         attributes = {
-            "reserved numbers": _ranges(((span.start, span.end - 1) for span in message.reserved_range), field=True),
+            "reserved numbers": _format_ranges(
+                ((span.start, span.end - 1) for span in message.reserved_range), field=True
+            ),
             "reserved names": ", ".join(sorted(message.reserved_name)),
             "extensions": self._extension_ranges(message),
-            "visibility": _visibility(message),
-            **self._options(message.options),
-            "comment": self._comment(place),
+            "visibility": _visibility_word(message),
+            **self._option_attributes(message.options),
+            "comment": self._comment_at(place),
         }
         identity = f"type {message.name}"
-        path = self.outline.add(
+        path = self.outline.add_node(
             path, "message", attributes, parent=parent, name=message.name, identity=identity, ordered=True
         )
         entries = {nested.name: nested for nested in message.nested_type if nested.options.map_entry}
-        self._oneofs(message, path, place)
+        self._add_oneofs(message, path, place)
         for index, field in enumerate(self.outline.until_full(message.field)):
-            self._field(field, message, entries, path, (*place, 2, index))
+            self._add_field(field, message, entries, path, (*place, 2, index))
         for index, nested in enumerate(self.outline.until_full(message.nested_type)):
             if nested.name not in entries:
-                self._message(nested, f"{path}.{nested.name}", path, (*place, 3, index))
+                self._add_message(nested, f"{path}.{nested.name}", path, (*place, 3, index))
         for index, enum in enumerate(self.outline.until_full(message.enum_type)):
-            self._enum(enum, f"{path}.{enum.name}", path, (*place, 4, index))
-        self._extensions(message.extension, path, path, (*place, 6))
+            self._add_enum(enum, f"{path}.{enum.name}", path, (*place, 4, index))
+        self._add_extensions(message.extension, path, path, (*place, 6))
 
     def _extension_ranges(self, message: DescriptorProto) -> str:
         spans = sorted(message.extension_range, key=lambda span: span.start)
         return ", ".join(
-            _range(span.start, span.end - 1, field=True)
-            + "".join(f" [{name} = {value}]" for name, value in self._options(span.options).items())
+            _format_range(span.start, span.end - 1, field=True)
+            + "".join(f" [{name} = {value}]" for name, value in self._option_attributes(span.options).items())
             for span in spans
         )
 
-    def _oneofs(self, message: DescriptorProto, path: str, place: Path) -> None:
+    def _add_oneofs(self, message: DescriptorProto, path: str, place: Path) -> None:
         """Those that were declared; the one that proto3 `optional` implies is none."""
         implied = {field.oneof_index for field in message.field if field.proto3_optional}
         for index, oneof in enumerate(self.outline.until_full(message.oneof_decl)):
             if index not in implied:
-                attributes = {**self._options(oneof.options), "comment": self._comment((*place, 8, index))}
+                attributes = {**self._option_attributes(oneof.options), "comment": self._comment_at((*place, 8, index))}
                 identity = f"oneof {oneof.name}"
                 where = f"{path}.{oneof.name}"
-                self.outline.add(where, "oneof", attributes, parent=path, name=oneof.name, identity=identity)
+                self.outline.add_node(where, "oneof", attributes, parent=path, name=oneof.name, identity=identity)
 
-    def _field(
+    def _add_field(
         self,
         field: FieldDescriptorProto,
         message: DescriptorProto,
@@ -131,15 +135,15 @@ class _Outliner:
         key, value = entry.field if entry is not None else (None, None)
         in_oneof = field.HasField("oneof_index") and not field.proto3_optional
         attributes = {
-            "type": self._type(field)
+            "type": self._type_text(field)
             if key is None or value is None
-            else f"map<{self._type(key)}, {self._type(value)}>",
-            "label": self._label(field) if entry is None else "",
+            else f"map<{self._type_text(key)}, {self._type_text(value)}>",
+            "label": self._label_text(field) if entry is None else "",
             "oneof": message.oneof_decl[field.oneof_index].name if in_oneof else "",
-            **self._rest(field, place),
+            **self._common_attributes(field, place),
         }
         used = field.type_name if value is None else value.type_name
-        self.outline.add(
+        self.outline.add_node(
             f"{path}.{field.name}",
             "field",
             attributes,
@@ -149,123 +153,131 @@ class _Outliner:
             uses=[used[1:]] if used else (),
         )
 
-    def _label(self, field: FieldDescriptorProto) -> str:
+    def _label_text(self, field: FieldDescriptorProto) -> str:
         """The label as written; in proto3 and editions only what means something."""
         if field.label != _F.LABEL_OPTIONAL:
             return "repeated" if field.label == _F.LABEL_REPEATED else "required"
         plain = (self.schema.proto.syntax or "proto2") == "proto2" and not field.HasField("oneof_index")
         return "optional" if field.proto3_optional or plain else ""
 
-    def _rest(self, field: FieldDescriptorProto, place: Path) -> dict[str, str]:
+    def _common_attributes(self, field: FieldDescriptorProto, place: Path) -> dict[str, str]:
         """What fields and extensions have in common."""
         return {
             "number": str(field.number),
             "default": field.default_value if field.HasField("default_value") else "",
             "empty default": "yes" if field.HasField("default_value") and not field.default_value else "",
-            "json_name": "" if field.json_name == usual_json_name(field.name) else field.json_name,
-            **self._options(field.options),
-            "comment": self._comment(place),
+            "json_name": "" if field.json_name == default_json_name(field.name) else field.json_name,
+            **self._option_attributes(field.options),
+            "comment": self._comment_at(place),
         }
 
-    def _extensions(self, fields: Iterable[FieldDescriptorProto], scope: str, parent: str, place: Path) -> None:
+    def _add_extensions(self, fields: Iterable[FieldDescriptorProto], scope: str, parent: str, place: Path) -> None:
         for index, field in enumerate(self.outline.until_full(fields)):
             attributes = {
-                "extendee": self._name(field.extendee),
-                "type": self._type(field),
-                "label": self._label(field),
-                **self._rest(field, (*place, index)),
+                "extendee": self._short_name(field.extendee),
+                "type": self._type_text(field),
+                "label": self._label_text(field),
+                **self._common_attributes(field, (*place, index)),
             }
-            self.outline.add(
+            self.outline.add_node(
                 f"{scope}.{field.name}" if scope else field.name,
                 "extension",
                 attributes,
                 parent=parent,
                 name=field.name,
-                identity=f"extension {self._name(field.extendee)} {field.number}",
+                identity=f"extension {self._short_name(field.extendee)} {field.number}",
                 uses=[field.type_name[1:]] if field.type_name else (),
             )
 
     # --- enums and services -----------------------------------------------------------------------------------------
 
-    def _enum(self, enum: EnumDescriptorProto, path: str, parent: str, place: Path) -> None:
+    def _add_enum(self, enum: EnumDescriptorProto, path: str, parent: str, place: Path) -> None:
         attributes = {
-            "reserved numbers": _ranges(((span.start, span.end) for span in enum.reserved_range), field=False),
+            "reserved numbers": _format_ranges(((span.start, span.end) for span in enum.reserved_range), field=False),
             "reserved names": ", ".join(sorted(enum.reserved_name)),
-            "visibility": _visibility(enum),
-            **self._options(enum.options),
-            "comment": self._comment(place),
+            "visibility": _visibility_word(enum),
+            **self._option_attributes(enum.options),
+            "comment": self._comment_at(place),
         }
-        path = self.outline.add(path, "enum", attributes, parent=parent, name=enum.name, identity=f"type {enum.name}")
+        path = self.outline.add_node(
+            path, "enum", attributes, parent=parent, name=enum.name, identity=f"type {enum.name}"
+        )
         times = Counter(value.number for value in enum.value)
         for index, value in enumerate(self.outline.until_full(enum.value)):
             alone = times[value.number] == 1
             attributes = {
                 "number": str(value.number),
                 "position": "first" if index == 0 else "",
-                **self._options(value.options),
-                "comment": self._comment((*place, 2, index)),
+                **self._option_attributes(value.options),
+                "comment": self._comment_at((*place, 2, index)),
             }
             identity = f"value {value.number}" if alone else ""
             where = f"{path}.{value.name}"
-            self.outline.add(where, "enum value", attributes, parent=path, name=value.name, identity=identity)
+            self.outline.add_node(where, "enum value", attributes, parent=path, name=value.name, identity=identity)
 
-    def _services(self) -> None:
+    def _add_services(self) -> None:
         for index, service in enumerate(self.outline.until_full(self.schema.proto.service)):
             place = (6, index)
-            attributes = {**self._options(service.options), "comment": self._comment(place)}
+            attributes = {**self._option_attributes(service.options), "comment": self._comment_at(place)}
             name = service.name
             path = self.schema.full_name(name)
-            path = self.outline.add(path, "service", attributes, parent=FILE, name=name, identity=f"service {name}")
+            path = self.outline.add_node(
+                path, "service", attributes, parent=FILE, name=name, identity=f"service {name}"
+            )
             for number, method in enumerate(self.outline.until_full(service.method)):
-                self._method(method, path, (*place, 2, number))
+                self._add_method(method, path, (*place, 2, number))
 
-    def _method(self, method: MethodDescriptorProto, service: str, place: Path) -> None:
+    def _add_method(self, method: MethodDescriptorProto, service: str, place: Path) -> None:
         asked, given = method.input_type[1:], method.output_type[1:]
         attributes = {
-            "request": "stream " * method.client_streaming + self._name(method.input_type),
-            "response": "stream " * method.server_streaming + self._name(method.output_type),
-            **self._options(method.options),
-            "comment": self._comment(place),
+            "request": "stream " * method.client_streaming + self._short_name(method.input_type),
+            "response": "stream " * method.server_streaming + self._short_name(method.output_type),
+            **self._option_attributes(method.options),
+            "comment": self._comment_at(place),
         }
         where = f"{service}.{method.name}"
-        self.outline.add(where, "method", attributes, parent=service, name=method.name, uses=[asked, given])
+        self.outline.add_node(where, "method", attributes, parent=service, name=method.name, uses=[asked, given])
 
     # --- texts ------------------------------------------------------------------------------------------------------
 
-    def _options(self, options: Message) -> dict[str, str]:
+    def _option_attributes(self, options: Message) -> dict[str, str]:
         """Options by `option name`; the elements of a repeated one side by side."""
         found: dict[str, str] = {}
-        for option in options_of(options, self.schema, by_name=True, place=lambda _: NOWHERE):
+        for option in list_options(options, self.schema, by_name=True, place=lambda _: NO_POSITION):
             word = f"option {option.name}"
             if option.name != "map_entry":
                 found[word] = f"{found[word]}, {option.value}" if word in found else option.value
         return found
 
-    def _type(self, field: FieldDescriptorProto) -> str:
+    def _type_text(self, field: FieldDescriptorProto) -> str:
         if not field.type_name:
             return _F.Type.Name(field.type).removeprefix("TYPE_").lower()
-        return f"group {self._name(field.type_name)}" if field.type == _F.TYPE_GROUP else self._name(field.type_name)
+        return (
+            f"group {self._short_name(field.type_name)}"
+            if field.type == _F.TYPE_GROUP
+            else self._short_name(field.type_name)
+        )
 
-    def _name(self, full_name: str) -> str:
+    def _short_name(self, full_name: str) -> str:
         """The name of a type, without the package when it is the file's own: that is said once, of the file."""
         return full_name.removeprefix(f".{self.schema.proto.package}.").removeprefix(".")
 
-    def _comment(self, place: Path) -> str:
-        return self.layout.comment(place)
+    def _comment_at(self, place: Path) -> str:
+        return self.layout.comment_at(place)
 
 
-def _visibility(item: DescriptorProto | EnumDescriptorProto) -> str:
+def _visibility_word(item: DescriptorProto | EnumDescriptorProto) -> str:
     """The word of edition 2024 that exports or hides a type."""
     if item.visibility == SymbolVisibility.VISIBILITY_UNSET:
         return ""
     return "export" if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local"
 
 
-def _ranges(spans: Iterable[tuple[int, int]], *, field: bool) -> str:
-    return ", ".join(_range(start, end, field=field) for start, end in sorted(spans))
+def _format_ranges(spans: Iterable[tuple[int, int]], *, field: bool) -> str:
+    return ", ".join(_format_range(start, end, field=field) for start, end in sorted(spans))
 
 
-def _range(start: int, end: int, *, field: bool) -> str:
+def _format_range(start: int, end: int, *, field: bool) -> str:
     if start == end:
         return str(start)
     return f"{start} to {'max' if end == _HIGHEST[field] else end}"

@@ -11,7 +11,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 
 from stele.errors import MalformedSchema
 from stele.formats.protobuf.compiler import Compiler
-from stele.formats.protobuf.diagnostics import error_of
+from stele.formats.protobuf.diagnostics import error_from_messages
 from stele.formats.protobuf.model import ProtobufSchema
 from stele.formats.protobuf.source import read_descriptors
 from stele.formats.protobuf.worker import PROCESSOR_LIMIT
@@ -85,17 +85,17 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> Pr
     key = (text, name, tuple(references.items()))
     schema = _CACHE.get(key)
     if schema is None:
-        schema = _parse(text, references, name)
+        schema = _parse_document(text, references, name)
         _CACHE.put(key, schema)
     return schema
 
 
-def _parse(text: bytes, references: Mapping[str, bytes], name: str) -> ProtobufSchema:
+def _parse_document(text: bytes, references: Mapping[str, bytes], name: str) -> ProtobufSchema:
     if len(text) + sum(map(len, references.values())) > MAX_BYTES:
         raise MalformedSchema(f"the schema and its references are larger than {MAX_BYTES} bytes")
     descriptors = read_descriptors(text)
     main = _own_name(name, descriptors)
-    texts, known = _split(references)
+    texts, known = _split_references(references)
     texts.pop(main, None)
     if descriptors:
         own = FileDescriptorProto()
@@ -104,19 +104,19 @@ def _parse(text: bytes, references: Mapping[str, bytes], name: str) -> ProtobufS
         known = [own, *known, *descriptors[:-1]]
     else:
         texts[main] = text
-    files = _compile(main, texts, known)
-    _limit(files)
+    files = _compile_files(main, texts, known)
+    _check_limits(files)
     try:
         return ProtobufSchema(files, b"" if descriptors else text)
     except TypeError as error:  # the run-time library refuses what the compiler took
         raise MalformedSchema(f"the descriptor cannot be used: {error}") from error
 
 
-def _limit(files: Sequence[FileDescriptorProto]) -> None:
+def _check_limits(files: Sequence[FileDescriptorProto]) -> None:
     """Refuse what would take long to print and compare."""
     left = MAX_ALL_DECLARATIONS
     for file in reversed(files):
-        count = _declarations(file, left)
+        count = _count_declarations(file, left)
         if file is files[-1] and count > MAX_DECLARATIONS:
             raise MalformedSchema(f"the file has more than {MAX_DECLARATIONS} declarations")
         left -= count
@@ -124,7 +124,7 @@ def _limit(files: Sequence[FileDescriptorProto]) -> None:
             raise MalformedSchema(f"the file and its imports have more than {MAX_ALL_DECLARATIONS} declarations")
 
 
-def _declarations(file: FileDescriptorProto, most: int) -> int:
+def _count_declarations(file: FileDescriptorProto, most: int) -> int:
     """How many things a file declares, at any depth; counting ends soon after most."""
     count = len(file.extension) + sum(1 + len(service.method) for service in file.service)
     enums = list(file.enum_type)
@@ -144,7 +144,7 @@ def _own_name(name: str, descriptors: Sequence[FileDescriptorProto]) -> str:
     return next((c for c in candidates if _SAFE_NAME.fullmatch(c) and (c[0].isalnum() or c[0] == "_")), DEFAULT_NAME)
 
 
-def _split(references: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[FileDescriptorProto]]:
+def _split_references(references: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[FileDescriptorProto]]:
     """References as source texts and as descriptors; names that no import statement may use are left out."""
     texts: dict[str, bytes] = {}
     known: list[FileDescriptorProto] = []
@@ -162,12 +162,14 @@ def _split(references: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[File
     return texts, known
 
 
-def _compile(main: str, texts: Mapping[str, bytes], known: Sequence[FileDescriptorProto]) -> list[FileDescriptorProto]:
+def _compile_files(
+    main: str, texts: Mapping[str, bytes], known: Sequence[FileDescriptorProto]
+) -> list[FileDescriptorProto]:
     given = FileDescriptorSet(file=known).SerializeToString() if known else b""
-    outcome = _COMPILER.run(main, list(texts.items()), given)
+    outcome = _COMPILER.compile_file(main, list(texts.items()), given)
     if outcome is None:
         why = f"the Protobuf compiler gave up on the schema, or needed more than {PROCESSOR_LIMIT:g} s"
         raise MalformedSchema(why, expected="less, or less that is there twice")
     if not outcome.ok:
-        raise error_of(outcome.messages, main, texts.get(main, b""))
+        raise error_from_messages(outcome.messages, main, texts.get(main, b""))
     return list(FileDescriptorSet.FromString(outcome.descriptors).file)

@@ -20,11 +20,11 @@ from google.protobuf.descriptor_pb2 import (
     SymbolVisibility,
 )
 
-from stele.formats.protobuf.layout import NOWHERE, Layout, Path
-from stele.formats.protobuf.members import Member, Scope, ordered
-from stele.formats.protobuf.normalize import normalized
-from stele.formats.protobuf.options import Option, options_of
-from stele.formats.protobuf.values import quoted
+from stele.formats.protobuf.layout import NO_POSITION, Layout, Path
+from stele.formats.protobuf.members import Declaration, DeclarationScope, order_declarations
+from stele.formats.protobuf.normalize import normalize_file
+from stele.formats.protobuf.options import Option, list_options
+from stele.formats.protobuf.values import quote_text
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -52,11 +52,11 @@ def print_schema(schema: ProtobufSchema, *, normal: bool = False, extensions: bo
     """
     if normal and extensions:
         if schema.normal_text is None:
-            schema.normal_text = _Printer(schema, None, extensions=True).file(normalized(schema.proto))
+            schema.normal_text = _Printer(schema, None, extensions=True).print_file(normalize_file(schema.proto))
         return schema.normal_text
     if normal:
-        return _Printer(schema, None, extensions=False).file(normalized(schema.proto))
-    return _Printer(schema, Layout(schema), extensions=extensions).file(schema.proto)
+        return _Printer(schema, None, extensions=False).print_file(normalize_file(schema.proto))
+    return _Printer(schema, Layout(schema), extensions=extensions).print_file(schema.proto)
 
 
 class _Printer:
@@ -70,86 +70,96 @@ class _Printer:
 
     # --- file and message -------------------------------------------------------------------------------------------
 
-    def file(self, file: FileDescriptorProto) -> str:
-        head = [_syntax(file), *([f"package {file.package};"] if file.package else [])]
-        lines = _sections([head, _imports(file), self._statements(file.options, (8,))])
-        scope = Scope((), (), file.message_type, file.enum_type, file.extension, (4, 5, 7))
-        for member in ordered(scope, self._place):
-            for block in self._member(member, scope):
+    def print_file(self, file: FileDescriptorProto) -> str:
+        head = [_print_syntax(file), *([f"package {file.package};"] if file.package else [])]
+        lines = _join_sections([head, _print_imports(file), self._option_statements(file.options, (8,))])
+        scope = DeclarationScope((), (), file.message_type, file.enum_type, file.extension, (4, 5, 7))
+        for member in order_declarations(scope, self._start_position):
+            for block in self._print_declaration(member, scope):
                 lines += ["", *block]
         for index, service in enumerate(file.service):
-            lines += ["", *self._service(service, (6, index))]
+            lines += ["", *self._print_service(service, (6, index))]
         return "\n".join(lines) + "\n"
 
-    def _message(self, message: DescriptorProto, path: Path, head: str) -> _Lines:
+    def _print_message(self, message: DescriptorProto, path: Path, head: str) -> _Lines:
         """A message or, with another head, the body of a group. Messages nest at most 32 deep."""
-        scope = Scope(path, message.field, message.nested_type, message.enum_type, message.extension, (3, 4, 6))
+        scope = DeclarationScope(
+            path, message.field, message.nested_type, message.enum_type, message.extension, (3, 4, 6)
+        )
         sections: list[tuple[str, _Lines]] = [
-            ("reserved", _reserved(message, self._syntax, _MAX_FIELD, exclusive=True)),
-            ("option", self._statements(message.options, (*path, 7), but=("map_entry",))),
+            ("reserved", _print_reserved(message, self._syntax, _MAX_FIELD, exclusive=True)),
+            ("option", self._option_statements(message.options, (*path, 7), but=("map_entry",))),
         ]
-        extensible = self._extension_ranges(message, path)
-        for member in ordered(scope, self._place):
+        extensible = self._print_extension_ranges(message, path)
+        for member in order_declarations(scope, self._start_position):
             if member.kind not in {"field", "oneof"}:
                 sections.append(("range", extensible))
                 extensible = []
             oneof = message.oneof_decl[message.field[member.indexes[0]].oneof_index] if member.kind == "oneof" else None
-            blocks = self._oneof(member, scope, oneof.name, oneof.options) if oneof else self._member(member, scope)
+            blocks = (
+                self._print_oneof(member, scope, oneof.name, oneof.options)
+                if oneof
+                else self._print_declaration(member, scope)
+            )
             kind = "type" if member.kind in {"message", "enum"} else member.kind
             sections += [(kind, block) for block in blocks]
         sections.append(("range", extensible))
-        return _block(_visibility(message) + head, _joined(sections))
+        return _print_block(visibility_word(message) + head, _join_blocks(sections))
 
-    def _member(self, member: Member, scope: Scope) -> list[_Lines]:
+    def _print_declaration(self, member: Declaration, scope: DeclarationScope) -> list[_Lines]:
         """One declaration of a scope, as no or one block."""
         if member.kind == "field":
-            return [self._field(scope.fields[member.indexes[0]], scope, (*scope.path, 2, member.indexes[0]))]
+            return [self._print_field(scope.fields[member.indexes[0]], scope, (*scope.path, 2, member.indexes[0]))]
         if member.kind == "extend":
-            return [self._extend(member, scope)] if self._extensions else []
+            return [self._print_extend(member, scope)] if self._extensions else []
         path = scope.member_path(member)
         if member.kind == "enum":
-            return [self._enum(scope.enums[member.indexes[0]], path)]
+            return [self._print_enum(scope.enums[member.indexes[0]], path)]
         message = scope.messages[member.indexes[0]]
-        return [self._message(message, path, f"message {message.name}")]
+        return [self._print_message(message, path, f"message {message.name}")]
 
-    def _oneof(self, member: Member, scope: Scope, name: str, options: Message) -> list[_Lines]:
+    def _print_oneof(self, member: Declaration, scope: DeclarationScope, name: str, options: Message) -> list[_Lines]:
         position = scope.fields[member.indexes[0]].oneof_index
-        body = self._statements(options, (*scope.path, 8, position, 2))
+        body = self._option_statements(options, (*scope.path, 8, position, 2))
         for index in member.indexes:
-            body += self._field(scope.fields[index], scope, (*scope.path, 2, index))
-        return [_block(f"oneof {name}", body)]
+            body += self._print_field(scope.fields[index], scope, (*scope.path, 2, index))
+        return [_print_block(f"oneof {name}", body)]
 
-    def _extend(self, member: Member, scope: Scope) -> _Lines:
+    def _print_extend(self, member: Declaration, scope: DeclarationScope) -> _Lines:
         body: _Lines = []
         first = (*scope.path, scope.tags[2], member.indexes[0])
         for index in member.indexes:
-            body += self._field(scope.extensions[index], scope, (*scope.path, scope.tags[2], index))
-        return _block(f"extend {self._name(scope.extensions[member.indexes[0]].extendee, (*first, 2))}", body)
+            body += self._print_field(scope.extensions[index], scope, (*scope.path, scope.tags[2], index))
+        return _print_block(
+            f"extend {self._type_name(scope.extensions[member.indexes[0]].extendee, (*first, 2))}", body
+        )
 
-    def _extension_ranges(self, message: DescriptorProto, path: Path) -> _Lines:
+    def _print_extension_ranges(self, message: DescriptorProto, path: Path) -> _Lines:
         lines: _Lines = []
         for index, item in enumerate(message.extension_range):
-            options = self._options(item.options, (*path, 5, index, 3))
-            lines += _with_options(f"extensions {_range(item.start, item.end - 1, _MAX_FIELD)}", _pairs(options), ";")
+            options = self._list_options(item.options, (*path, 5, index, 3))
+            lines += _with_options(
+                f"extensions {format_range(item.start, item.end - 1, _MAX_FIELD)}", _option_pairs(options), ";"
+            )
         return lines
 
     # --- fields -----------------------------------------------------------------------------------------------------
 
-    def _field(self, field: FieldDescriptorProto, scope: Scope, path: Path) -> _Lines:
-        pairs = _own_pairs(field) + _pairs(self._options(field.options, (*path, 8)))
+    def _print_field(self, field: FieldDescriptorProto, scope: DeclarationScope, path: Path) -> _Lines:
+        pairs = _own_pairs(field) + _option_pairs(self._list_options(field.options, (*path, 8)))
         index = scope.own_message(field)
         if index is None:
-            head = self._label(field) + self._type(field, path)
+            head = self._label_text(field) + self._type_text(field, path)
         elif field.type == _F.TYPE_GROUP:
             body = scope.messages[index]
-            head = f"{self._label(field)}group {body.name} = {field.number}{_inline(pairs)}"
-            return self._message(body, (*scope.path, scope.tags[0], index), head)
+            head = f"{self._label_text(field)}group {body.name} = {field.number}{_inline_options(pairs)}"
+            return self._print_message(body, (*scope.path, scope.tags[0], index), head)
         else:
             key, value = scope.messages[index].field
-            head = f"map<{self._type(key, ())}, {self._map_value(value, path)}>"
+            head = f"map<{self._type_text(key, ())}, {self._map_value_text(value, path)}>"
         return _with_options(f"{head} {field.name} = {field.number}", pairs, ";")
 
-    def _label(self, field: FieldDescriptorProto) -> str:
+    def _label_text(self, field: FieldDescriptorProto) -> str:
         """What stands before the type: nothing where the syntax has no word for it."""
         if field.label == _F.LABEL_REPEATED or field.proto3_optional:
             return _LABELS[field.label]
@@ -157,72 +167,77 @@ class _Printer:
             return ""
         return _LABELS[field.label]
 
-    def _type(self, field: FieldDescriptorProto, path: Path) -> str:
-        return self._name(field.type_name, (*path, 6)) if field.type_name else _SCALARS[field.type]
+    def _type_text(self, field: FieldDescriptorProto, path: Path) -> str:
+        return self._type_name(field.type_name, (*path, 6)) if field.type_name else _SCALARS[field.type]
 
-    def _map_value(self, value: FieldDescriptorProto, path: Path) -> str:
-        spelled = self._layout.map_value(path) if self._layout and value.type_name else ""
-        return spelled or self._type(value, ())
+    def _map_value_text(self, value: FieldDescriptorProto, path: Path) -> str:
+        spelled = self._layout.map_value_spelling(path) if self._layout and value.type_name else ""
+        return spelled or self._type_text(value, ())
 
-    def _name(self, full_name: str, path: Path) -> str:
+    def _type_name(self, full_name: str, path: Path) -> str:
         """A type name as the author spelled it, else in full with its leading dot, which means the same everywhere."""
-        return (self._layout.spelling(path) if self._layout else "") or full_name
+        return (self._layout.type_spelling(path) if self._layout else "") or full_name
 
     # --- enums and services -----------------------------------------------------------------------------------------
 
-    def _enum(self, enum: EnumDescriptorProto, path: Path) -> _Lines:
-        body = self._statements(enum.options, (*path, 3))
+    def _print_enum(self, enum: EnumDescriptorProto, path: Path) -> _Lines:
+        body = self._option_statements(enum.options, (*path, 3))
         for index, value in enumerate(enum.value):
-            pairs = _pairs(self._options(value.options, (*path, 2, index, 3)))
+            pairs = _option_pairs(self._list_options(value.options, (*path, 2, index, 3)))
             body += _with_options(f"{value.name} = {value.number}", pairs, ";")
-        reserved = _reserved(enum, self._syntax, _MAX_ENUM, exclusive=False)
-        return _block(f"{_visibility(enum)}enum {enum.name}", _sections([reserved, body]))
+        reserved = _print_reserved(enum, self._syntax, _MAX_ENUM, exclusive=False)
+        return _print_block(f"{visibility_word(enum)}enum {enum.name}", _join_sections([reserved, body]))
 
-    def _service(self, service: ServiceDescriptorProto, path: Path) -> _Lines:
+    def _print_service(self, service: ServiceDescriptorProto, path: Path) -> _Lines:
         methods: _Lines = []
         for index, method in enumerate(service.method):
-            methods += self._method(method, (*path, 2, index))
-        return _block(f"service {service.name}", _sections([self._statements(service.options, (*path, 3)), methods]))
+            methods += self._print_method(method, (*path, 2, index))
+        return _print_block(
+            f"service {service.name}", _join_sections([self._option_statements(service.options, (*path, 3)), methods])
+        )
 
-    def _method(self, method: MethodDescriptorProto, path: Path) -> _Lines:
-        asked = ("stream " if method.client_streaming else "") + self._name(method.input_type, (*path, 2))
-        given = ("stream " if method.server_streaming else "") + self._name(method.output_type, (*path, 3))
+    def _print_method(self, method: MethodDescriptorProto, path: Path) -> _Lines:
+        asked = ("stream " if method.client_streaming else "") + self._type_name(method.input_type, (*path, 2))
+        given = ("stream " if method.server_streaming else "") + self._type_name(method.output_type, (*path, 3))
         head = f"rpc {method.name} ({asked}) returns ({given})"
-        body = self._statements(method.options, (*path, 4))
-        return _block(head, body) if body else [head + ";"]
+        body = self._option_statements(method.options, (*path, 4))
+        return _print_block(head, body) if body else [head + ";"]
 
     # --- options ----------------------------------------------------------------------------------------------------
 
-    def _options(self, options: Message, path: Path) -> list[Option]:
-        found = options_of(
-            options, self._schema, by_name=self._layout is None, place=lambda number: self._place((*path, number))
+    def _list_options(self, options: Message, path: Path) -> list[Option]:
+        found = list_options(
+            options,
+            self._schema,
+            by_name=self._layout is None,
+            place=lambda number: self._start_position((*path, number)),
         )
-        return [option for option in found if self._extensions or not option.custom]
+        return [option for option in found if self._extensions or not option.is_custom]
 
-    def _statements(self, options: Message, path: Path, but: Sequence[str] = ()) -> _Lines:
-        found = self._options(options, path)
+    def _option_statements(self, options: Message, path: Path, but: Sequence[str] = ()) -> _Lines:
+        found = self._list_options(options, path)
         return [f"option {option.name} = {option.value};" for option in found if option.name not in but]
 
-    def _place(self, path: Path) -> tuple[int, ...]:
-        return self._layout.place(path) if self._layout else NOWHERE
+    def _start_position(self, path: Path) -> tuple[int, ...]:
+        return self._layout.start_position(path) if self._layout else NO_POSITION
 
 
-def _syntax(file: FileDescriptorProto) -> str:
+def _print_syntax(file: FileDescriptorProto) -> str:
     if file.syntax == "editions":
         return f'edition = "{Edition.Name(file.edition).removeprefix("EDITION_")}";'
     return f'syntax = "{file.syntax or "proto2"}";'
 
 
-def _imports(file: FileDescriptorProto) -> _Lines:
+def _print_imports(file: FileDescriptorProto) -> _Lines:
     public, weak = set(file.public_dependency), set(file.weak_dependency)
     lines = []
     for index, name in enumerate(file.dependency):
         kind = "public " if index in public else "weak " if index in weak else ""
-        lines.append(f"import {kind}{quoted(name)};")
-    return lines + [f"import option {quoted(name)};" for name in file.option_dependency]
+        lines.append(f"import {kind}{quote_text(name)};")
+    return lines + [f"import option {quote_text(name)};" for name in file.option_dependency]
 
 
-def _visibility(item: DescriptorProto | EnumDescriptorProto) -> str:
+def visibility_word(item: DescriptorProto | EnumDescriptorProto) -> str:
     """The word of edition 2024 that exports or hides a type."""
     if item.visibility == SymbolVisibility.VISIBILITY_UNSET:
         return ""
@@ -235,16 +250,16 @@ def _own_pairs(field: FieldDescriptorProto) -> list[str]:
     if field.HasField("default_value"):
         value = field.default_value
         if field.type == _F.TYPE_STRING:
-            value = quoted(value)
+            value = quote_text(value)
         elif field.type == _F.TYPE_BYTES:  # escaped already
             value = f'"{value}"'
         pairs.append(f"default = {value}")
-    if field.HasField("json_name") and not field.extendee and field.json_name != usual_json_name(field.name):
-        pairs.append(f"json_name = {quoted(field.json_name)}")
+    if field.HasField("json_name") and not field.extendee and field.json_name != default_json_name(field.name):
+        pairs.append(f"json_name = {quote_text(field.json_name)}")
     return pairs
 
 
-def usual_json_name(name: str) -> str:
+def default_json_name(name: str) -> str:
     """The JSON name of a field that declares none: each underscore removed and the letter after it in upper case."""
     made, upper = [], False
     for char in name:
@@ -256,14 +271,17 @@ def usual_json_name(name: str) -> str:
     return "".join(made)
 
 
-def _reserved(item: DescriptorProto | EnumDescriptorProto, syntax: str, highest: int, *, exclusive: bool) -> _Lines:
+def _print_reserved(
+    item: DescriptorProto | EnumDescriptorProto, syntax: str, highest: int, *, exclusive: bool
+) -> _Lines:
     """Reserved numbers, then names; the ends of a message's ranges are exclusive in a descriptor, an enum's are not."""
-    ranges = [_range(span.start, span.end - exclusive, highest) for span in item.reserved_range]
-    names = [name if syntax == "editions" else quoted(name) for name in item.reserved_name]
+    ranges = [format_range(span.start, span.end - exclusive, highest) for span in item.reserved_range]
+    names = [name if syntax == "editions" else quote_text(name) for name in item.reserved_name]
     return [f"reserved {', '.join(words)};" for words in (ranges, names) if words]
 
 
-def _range(start: int, end: int, highest: int) -> str:
+def format_range(start: int, end: int, highest: int) -> str:
+    """Return `5` or `5 to 9`; an end equal to highest is written `max`."""
     if start == end:
         return str(start)
     return f"{start} to {'max' if end == highest else end}"
@@ -272,33 +290,33 @@ def _range(start: int, end: int, highest: int) -> str:
 # --- lines ----------------------------------------------------------------------------------------------------------
 
 
-def _pairs(options: Iterable[Option]) -> list[str]:
+def _option_pairs(options: Iterable[Option]) -> list[str]:
     return [f"{option.name} = {option.value}" for option in options]
 
 
-def _inline(pairs: Sequence[str]) -> str:
+def _inline_options(pairs: Sequence[str]) -> str:
     return f" [{', '.join(pairs)}]" if pairs else ""
 
 
 def _with_options(head: str, pairs: Sequence[str], end: str) -> _Lines:
     """A declaration with its options in brackets: one stays on the line, several get a line each."""
     if len(pairs) < 2:
-        return [head + _inline(pairs) + end]
+        return [head + _inline_options(pairs) + end]
     return [head + " [", *(f"  {pair}," for pair in pairs[:-1]), f"  {pairs[-1]}", "]" + end]
 
 
-def _block(head: str, body: Sequence[str]) -> _Lines:
+def _print_block(head: str, body: Sequence[str]) -> _Lines:
     if not body:
         return [head + " {}"]
     return [head + " {", *("  " + line if line else "" for line in body), "}"]
 
 
-def _sections(sections: Iterable[Sequence[str]]) -> _Lines:
+def _join_sections(sections: Iterable[Sequence[str]]) -> _Lines:
     """The sections that have lines, with an empty line between them."""
-    return _joined((str(number), section) for number, section in enumerate(sections))
+    return _join_blocks((str(number), section) for number, section in enumerate(sections))
 
 
-def _joined(sections: Iterable[tuple[str, Sequence[str]]]) -> _Lines:
+def _join_blocks(sections: Iterable[tuple[str, Sequence[str]]]) -> _Lines:
     """Blocks of lines by kind, with an empty line where the kind changes."""
     lines: _Lines = []
     last = ""

@@ -23,19 +23,19 @@ def read_descriptors(document: bytes) -> Sequence[FileDescriptorProto]:
     """
     if _BASE64.fullmatch(document):
         try:
-            return _read(base64.b64decode(b"".join(document.split()), validate=True))
+            return _read_serialized(base64.b64decode(b"".join(document.split()), validate=True))
         except binascii.Error:
             return ()
-    return _read(document) if document[:1] == b"\n" and _CONTROL.search(document) else ()
+    return _read_serialized(document) if document[:1] == b"\n" and _CONTROL.search(document) else ()
 
 
-def _read(data: bytes) -> Sequence[FileDescriptorProto]:
+def _read_serialized(data: bytes) -> Sequence[FileDescriptorProto]:
     for kind in (_read_set, _read_file):
         try:
             files = kind(data)
         except DecodeError:
             continue
-        if files and all(_plausible(file) for file in files):
+        if files and all(_is_plausible(file) for file in files):
             return files
     return ()
 
@@ -55,6 +55,6 @@ def _read_set(data: bytes) -> list[FileDescriptorProto]:
     return files
 
 
-def _plausible(file: FileDescriptorProto) -> bool:
+def _is_plausible(file: FileDescriptorProto) -> bool:
     declares = file.message_type or file.enum_type or file.service or file.extension or file.dependency
     return bool(declares or file.syntax or file.package)

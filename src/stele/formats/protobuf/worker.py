@@ -41,15 +41,15 @@ def write_message(stream: BinaryIO, parts: Sequence[bytes]) -> None:
 
 def read_message(stream: BinaryIO) -> list[bytes]:
     """Receive one message. Raises EOFError when the other side is gone."""
-    return [_exactly(stream, _uint(stream)) for _ in range(_uint(stream))]
+    return [_read_exactly(stream, _read_uint(stream)) for _ in range(_read_uint(stream))]
 
 
-def _uint(stream: BinaryIO) -> int:
-    value: int = _UINT.unpack(_exactly(stream, _UINT.size))[0]
+def _read_uint(stream: BinaryIO) -> int:
+    value: int = _UINT.unpack(_read_exactly(stream, _UINT.size))[0]
     return value
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytes:
+def _read_exactly(stream: BinaryIO, size: int) -> bytes:
     data = stream.read(size)
     if len(data) < size:
         raise EOFError
@@ -65,7 +65,7 @@ def _write_files(folder: bytes, names: Sequence[bytes], texts: Sequence[bytes]) 
             file.write(text)
 
 
-def _compile(root: bytes, builtins: Mapping[bytes, bytes], parts: Sequence[bytes]) -> list[bytes]:
+def _compile_job(root: bytes, builtins: Mapping[bytes, bytes], parts: Sequence[bytes]) -> list[bytes]:
     """Run one job: [main, descriptor set, name, text, name, text …] to [exit code, messages, descriptor set].
 
     main is an import path; the descriptor set may be empty. Only built-in files whose name occurs in the job are
@@ -92,20 +92,20 @@ def _compile(root: bytes, builtins: Mapping[bytes, bytes], parts: Sequence[bytes
         code = _protoc_compiler.run_main(arguments)
         messages = b""
         if os.fstat(2).st_size:
-            messages = _read(root + b"/stderr")[:STDERR_LIMIT].replace(job + b"/", b"")
-        return [b"%d" % code, messages, _read(out) if code == 0 else b""]
+            messages = _read_file(root + b"/stderr")[:STDERR_LIMIT].replace(job + b"/", b"")
+        return [b"%d" % code, messages, _read_file(out) if code == 0 else b""]
     except (OSError, ValueError) as error:  # two names that need the same path as a file and as a folder, for example
         return [b"1", f"a source cannot be stored under its name: {error}".encode("utf-8", "replace"), b""]
     finally:
-        _empty(job)
+        _empty_folder(job)
 
 
-def _read(path: bytes) -> bytes:
+def _read_file(path: bytes) -> bytes:
     with open(path, "rb") as file:
         return file.read()
 
 
-def _empty(folder: bytes) -> None:
+def _empty_folder(folder: bytes) -> None:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -114,7 +114,7 @@ def _empty(folder: bytes) -> None:
                 os.unlink(entry.path)
 
 
-def _precompile(root: bytes, parts: Sequence[bytes]) -> dict[bytes, bytes]:
+def _precompile_builtins(root: bytes, parts: Sequence[bytes]) -> dict[bytes, bytes]:
     """Store each built-in file with its imports as descriptors: from source, some would cost each job up to 7 ms."""
     from grpc_tools import _protoc_compiler
 
@@ -135,12 +135,12 @@ def main(jobs: BinaryIO, answers: BinaryIO) -> None:
         root = os.fsencode(name)
         os.mkdir(root + b"/job")
         os.dup2(os.open(root + b"/stderr", os.O_CREAT | os.O_RDWR | os.O_APPEND), 2)
-        builtins = _precompile(root, read_message(jobs))
+        builtins = _precompile_builtins(root, read_message(jobs))
         write_message(answers, [root])
         while True:
             job = read_message(jobs)
             _limit_time(PROCESSOR_LIMIT)
-            answer = _compile(root, builtins, job)
+            answer = _compile_job(root, builtins, job)
             _limit_time(0)
             write_message(answers, answer)
 

@@ -10,6 +10,8 @@ an added field is a removed one there, on the safe side.
 * Enum values keep number and name. Whether a field is a map stays, and so does the type of its key.
 * A field leaves a oneof only when it was alone in it, and moves to no other oneof.
 * A method keeps its streaming, and the messages it takes and returns are compared as fields' messages are.
+
+Source: docs/protocols/protobuf.md#rules-of-apicurio-and-xregistry.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _ONE_OR_MANY = {F.TYPE_STRING, F.TYPE_BYTES, F.TYPE_MESSAGE}
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
     """Why the reader's schema may not follow the writer's; empty when it may."""
-    return list(_Comparison(reader, writer).run())
+    return list(_Comparison(reader, writer).compare_schemas())
 
 
 class _Comparison:
@@ -52,38 +54,38 @@ class _Comparison:
         self._todo: deque[tuple[Descriptor, Descriptor]] = deque()
         self._met: set[tuple[str, str]] = set()
 
-    def run(self) -> Iterator[Finding]:
+    def compare_schemas(self) -> Iterator[Finding]:
         """All findings: package, enums, messages and services of the file, then message by message."""
         new, old = self._new.proto.package, self._old.proto.package
         if new != old:
-            yield _gone("PACKAGE_CHANGED", old or new, new, old, "the package")
+            yield _removal_finding("PACKAGE_CHANGED", old or new, new, old, "the package")
             return  # Every name has changed with it.
-        yield from self._enums(self._new.file.enum_types_by_name, self._old.file.enum_types_by_name)
-        yield from self._messages(self._new.file.message_types_by_name, self._old.file.message_types_by_name)
-        yield from self._services()
+        yield from self._compare_enums(self._new.file.enum_types_by_name, self._old.file.enum_types_by_name)
+        yield from self._compare_messages(self._new.file.message_types_by_name, self._old.file.message_types_by_name)
+        yield from self._compare_services()
         while self._todo:
             now, was = self._todo.popleft()
             if (now.full_name, was.full_name) not in self._met:
                 self._met.add((now.full_name, was.full_name))
-                yield from self._message(now, was)
+                yield from self._compare_message(now, was)
 
-    def _messages(self, new: Mapping[str, Descriptor], old: Mapping[str, Descriptor]) -> Iterator[Finding]:
+    def _compare_messages(self, new: Mapping[str, Descriptor], old: Mapping[str, Descriptor]) -> Iterator[Finding]:
         for name, was in old.items():
             if is_map_entry(was):
                 continue
             if name in new:
                 self._todo.append((new[name], was))
             else:
-                yield _gone("MESSAGE_REMOVED", was.full_name, "", f"message {name}", f"message {name}")
+                yield _removal_finding("MESSAGE_REMOVED", was.full_name, "", f"message {name}", f"message {name}")
 
-    def _enums(self, new: Mapping[str, EnumDescriptor], old: Mapping[str, EnumDescriptor]) -> Iterator[Finding]:
+    def _compare_enums(self, new: Mapping[str, EnumDescriptor], old: Mapping[str, EnumDescriptor]) -> Iterator[Finding]:
         for name, was in old.items():
             if name in new:
-                yield from self._values(new[name], was)
+                yield from self._compare_values(new[name], was)
             else:
-                yield _gone("ENUM_REMOVED", was.full_name, "", f"enum {name}", f"enum {name}")
+                yield _removal_finding("ENUM_REMOVED", was.full_name, "", f"enum {name}", f"enum {name}")
 
-    def _values(self, now: EnumDescriptor, was: EnumDescriptor) -> Iterator[Finding]:
+    def _compare_values(self, now: EnumDescriptor, was: EnumDescriptor) -> Iterator[Finding]:
         if (now.full_name, was.full_name) in self._met:
             return
         self._met.add((now.full_name, was.full_name))
@@ -95,71 +97,73 @@ class _Comparison:
                 rule = "ENUM_VALUE_NAME_CHANGED" if value.number in names else "ENUM_VALUE_REMOVED"
                 after = f"{min(names[value.number])} = {value.number}" if value.number in names else ""
                 text = f"{value.name} = {value.number}"
-                yield _gone(rule, f"{was.full_name}.{value.name}", after, text, f"enum value {value.name}")
+                yield _removal_finding(rule, f"{was.full_name}.{value.name}", after, text, f"enum value {value.name}")
 
-    def _message(self, now: Descriptor, was: Descriptor) -> Iterator[Finding]:
+    def _compare_message(self, now: Descriptor, was: Descriptor) -> Iterator[Finding]:
         declared = DescriptorProto()
         now.CopyToProto(declared)
         there = {field.number: field for field in now.fields}
         for field in was.fields:
             if field.number in there:
-                yield from self._field(there[field.number], field)
+                yield from self._compare_field(there[field.number], field)
                 continue
             number = any(span.start <= field.number < span.end for span in declared.reserved_range)
             if not number or field.name not in declared.reserved_name:
                 fix = f'Add `reserved {field.number};` and `reserved "{field.name}";` to the message.'
                 why = f"Field {field.name} is gone, and its number or its name is free for another meaning."
                 text = f"{type_text(field)} {field.name} = {field.number}"
-                yield Finding("FIELD_REMOVED_WITHOUT_RESERVATION", _path(was, field), "", text, why, fix)
-        yield from self._messages(now.nested_types_by_name, was.nested_types_by_name)
-        yield from self._enums(now.enum_types_by_name, was.enum_types_by_name)
+                yield Finding("FIELD_REMOVED_WITHOUT_RESERVATION", _field_path(was, field), "", text, why, fix)
+        yield from self._compare_messages(now.nested_types_by_name, was.nested_types_by_name)
+        yield from self._compare_enums(now.enum_types_by_name, was.enum_types_by_name)
 
-    def _field(self, now: FieldDescriptor, was: FieldDescriptor, *, path: str = "") -> Iterator[Finding]:
-        path = path or _path(was.containing_type, was)
+    def _compare_field(self, now: FieldDescriptor, was: FieldDescriptor, *, path: str = "") -> Iterator[Finding]:
+        path = path or _field_path(was.containing_type, was)
         if is_map(now) != is_map(was):
-            yield _changed("MAP_CHANGED", path, now, was)
+            yield _change_finding("MAP_CHANGED", path, now, was)
         elif is_map(now):
             (key, value), (old_key, old_value) = map_parts(now), map_parts(was)
             if key.type != old_key.type:
-                yield _changed("MAP_KEY_TYPE_CHANGED", path, now, was)
-            yield from self._field(value, old_value, path=path)
+                yield _change_finding("MAP_KEY_TYPE_CHANGED", path, now, was)
+            yield from self._compare_field(value, old_value, path=path)
         elif now.is_repeated != was.is_repeated and was.type not in _ONE_OR_MANY:
-            yield _changed("FIELD_CARDINALITY_CHANGED", path, now, was)
-        elif not _fits(now, was):
-            yield _changed("FIELD_TYPE_CHANGED", path, now, was)
+            yield _change_finding("FIELD_CARDINALITY_CHANGED", path, now, was)
+        elif not _is_compatible_type(now, was):
+            yield _change_finding("FIELD_TYPE_CHANGED", path, now, was)
         elif now.message_type is not None and was.message_type is not None:
             self._todo.append((message_of(now), message_of(was)))
         elif now.enum_type is not None and was.enum_type is not None:
-            yield from self._values(enum_of(now), enum_of(was))
-        yield from self._oneof(now, was, path)
+            yield from self._compare_values(enum_of(now), enum_of(was))
+        yield from self._compare_oneof(now, was, path)
 
-    def _oneof(self, now: FieldDescriptor, was: FieldDescriptor, path: str) -> Iterator[Finding]:
-        new, old = self._new.oneof(now), self._old.oneof(was)
+    def _compare_oneof(self, now: FieldDescriptor, was: FieldDescriptor, path: str) -> Iterator[Finding]:
+        new, old = self._new.oneof_name(now), self._old.oneof_name(was)
         if new == old or not old:
             return
         alone = was.containing_oneof is not None and len(was.containing_oneof.fields) == 1
         if new or not alone:
-            yield _changed("FIELD_ONEOF_CHANGED", path, now, was)
+            yield _change_finding("FIELD_ONEOF_CHANGED", path, now, was)
 
-    def _services(self) -> Iterator[Finding]:
+    def _compare_services(self) -> Iterator[Finding]:
         for name, was in self._old.file.services_by_name.items():
             now = self._new.file.services_by_name.get(name)
             if now is None:
-                yield _gone("SERVICE_REMOVED", was.full_name, "", f"service {name}", f"service {name}")
+                yield _removal_finding("SERVICE_REMOVED", was.full_name, "", f"service {name}", f"service {name}")
                 continue
             for method, before in was.methods_by_name.items():
                 after = now.methods_by_name.get(method)
                 if after is None:
-                    yield _gone("RPC_REMOVED", before.full_name, "", f"rpc {method}", f"rpc {method}")
+                    yield _removal_finding("RPC_REMOVED", before.full_name, "", f"rpc {method}", f"rpc {method}")
                     continue
                 streams = (after.client_streaming, after.server_streaming)
                 if streams != (before.client_streaming, before.server_streaming):
-                    yield _gone("RPC_STREAMING_CHANGED", before.full_name, "", f"rpc {method}", "its streaming")
+                    yield _removal_finding(
+                        "RPC_STREAMING_CHANGED", before.full_name, "", f"rpc {method}", "its streaming"
+                    )
                 self._todo.append((after.input_type, before.input_type))
                 self._todo.append((after.output_type, before.output_type))
 
 
-def _fits(now: FieldDescriptor, was: FieldDescriptor) -> bool:
+def _is_compatible_type(now: FieldDescriptor, was: FieldDescriptor) -> bool:
     if now.type == was.type:
         return True
     if was.type == F.TYPE_MESSAGE:
@@ -168,16 +172,16 @@ def _fits(now: FieldDescriptor, was: FieldDescriptor) -> bool:
     return family is not None and family == _FAMILIES.get(now.type)
 
 
-def _path(message: Descriptor | None, field: FieldDescriptor) -> str:
+def _field_path(message: Descriptor | None, field: FieldDescriptor) -> str:
     return f"{message.full_name}.{field.name}" if message is not None else field.full_name
 
 
-def _gone(rule: str, path: str, reader: str, writer: str, what: str) -> Finding:
+def _removal_finding(rule: str, path: str, reader: str, writer: str, what: str) -> Finding:
     why = f"Whoever relies on {what} does not find it as it was."
     return Finding(rule, path, reader, writer, why, f"Keep {what} as it is; mark it deprecated when it is not for use.")
 
 
-def _changed(rule: str, path: str, now: FieldDescriptor, was: FieldDescriptor) -> Finding:
+def _change_finding(rule: str, path: str, now: FieldDescriptor, was: FieldDescriptor) -> Finding:
     new, old = type_text(now), type_text(was)
     if new == old:
         new, old = f"{new} {now.name}", f"{old} {was.name} in oneof"

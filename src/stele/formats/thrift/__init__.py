@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form, Format
-from stele.formats.abilities import Node
+from stele.core.ports import Field, Format, TextForm
+from stele.formats.capabilities import OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.thrift import audit, wire
@@ -53,7 +53,7 @@ class ThriftFormat:
         """Parse a document; references map include paths to documents. See `stele.formats.thrift.parse`."""
         return parse(text, references, name=name, strict=strict)
 
-    def canonical(self, parsed: ThriftSchema, form: Form) -> bytes:
+    def canonical(self, parsed: ThriftSchema, form: TextForm) -> bytes:
         """PRINTED, NORMALIZED or CANONICAL; see `stele.formats.thrift.canonical`."""
         return canonical(parsed, form)
 
@@ -73,7 +73,7 @@ class ThriftFormat:
         """All fields, depth first (10 000 at most); see `stele.formats.thrift.fields`."""
         return fields(parsed)
 
-    def outline(self, parsed: ThriftSchema) -> list[Node]:
+    def outline(self, parsed: ThriftSchema) -> list[OutlineNode]:
         """The document with all it declares; see `stele.formats.thrift.outline`."""
         return outline(parsed)
 

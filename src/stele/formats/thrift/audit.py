@@ -4,6 +4,8 @@ The audit asks whether one version of a file may take the place of another, for 
 only looks at the file itself, compares types by their names and is stricter than the wire. Its old file is the writer
 here, its new one the reader: BACKWARD asks it about (old, new), FORWARD about (new, old), where adding a field is
 removing one. Failures of the audit are findings of level ERROR, its warnings WARNING.
+
+Source: docs/protocols/thrift.md#rulesets.
 """
 
 from __future__ import annotations

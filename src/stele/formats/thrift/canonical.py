@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.formats.thrift.printer import print_document, value_text
 from stele.formats.thrift.schema import ThriftSchema, Unit
 from stele.formats.thrift.syntax import (
@@ -51,12 +51,12 @@ _Annotated = Typedef | EnumType | Senum | Struct | Service
 _MODERN: Final = {"byte": "i8", "slist": "string"}
 
 
-def canonical(schema: ThriftSchema, form: Form) -> bytes:
+def canonical(schema: ThriftSchema, form: TextForm) -> bytes:
     """The schema as one of its stable texts."""
     document = schema.unit.document
-    if form is Form.NORMALIZED:
+    if form is TextForm.NORMALIZED:
         document = normalized(document)
-    elif form is Form.CANONICAL:
+    elif form is TextForm.CANONICAL:
         document = normalized(_Essence(schema.unit).document())
     return print_document(document).encode()
 
@@ -68,7 +68,7 @@ def normalized(document: Document) -> Document:
 
 def fingerprints(schema: ThriftSchema) -> Mapping[str, bytes]:
     """`sha256` and `md5` of the CANONICAL form."""
-    text = canonical(schema, Form.CANONICAL)
+    text = canonical(schema, TextForm.CANONICAL)
     return {
         "sha256": hashlib.sha256(text).digest(),
         "md5": hashlib.md5(text, usedforsecurity=False).digest(),

@@ -25,18 +25,18 @@ from stele.errors import CannotConvert, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
-    Declared,
     Enumeration,
-    Field,
-    Kind,
+    EnumSymbol,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Type,
+    TypeReference,
 )
 from stele.formats.thrift.schema import Resolved, ThriftSchema, Unit, required
 from stele.formats.thrift.syntax import Annotations, Container, EnumType, Namespace, Ref, Senum, Struct, Typedef
@@ -52,15 +52,15 @@ MAX_DEFAULT: Final = 10_000
 
 _LONGEST_PATH: Final = 500
 _SCALARS: Final = {
-    "bool": Kind.BOOLEAN,
-    "i8": Kind.INT8,
-    "i16": Kind.INT16,
-    "i32": Kind.INT32,
-    "i64": Kind.INT64,
-    "double": Kind.FLOAT64,
-    "string": Kind.STRING,
-    "binary": Kind.BYTES,
-    "uuid": Kind.UUID,
+    "bool": ScalarKind.BOOLEAN,
+    "i8": ScalarKind.INT8,
+    "i16": ScalarKind.INT16,
+    "i32": ScalarKind.INT32,
+    "i64": ScalarKind.INT64,
+    "double": ScalarKind.FLOAT64,
+    "string": ScalarKind.STRING,
+    "binary": ScalarKind.BYTES,
+    "uuid": ScalarKind.UUID,
 }
 
 
@@ -81,7 +81,7 @@ class _Reader:
     def __init__(self, schema: ThriftSchema) -> None:
         self._schema = schema
         self._losses: list[Loss] = []
-        self._types: dict[str, Declared] = {}
+        self._types: dict[str, NamedType] = {}
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
         self._todo: deque[tuple[Resolved, str]] = deque()
@@ -94,7 +94,7 @@ class _Reader:
             record = self._record(kind, path)
             self._types[record.name] = record
         self._document()
-        return Model(Named(name), self._types), self._losses
+        return Model(TypeReference(name), self._types), self._losses
 
     def _lose(self, path: str, what: str, why: str, *, data: bool = False) -> None:
         self._losses.append(Loss(path, what, why, data))
@@ -130,7 +130,7 @@ class _Reader:
 
     # --- declarations -----------------------------------------------------------------------------------------------
 
-    def _record(self, kind: Resolved, path: str) -> Record:
+    def _record(self, kind: Resolved, path: str) -> RecordType:
         struct = kind.node
         assert isinstance(struct, Struct)
         name = self._names[id(struct)]
@@ -140,9 +140,9 @@ class _Reader:
             self._lose(at, "EXCEPTION", f"{struct.name} is a record like any other; that it is thrown is not said.")
         fields = tuple(self._field(kind.unit, struct, field, path + field.name, name) for field in struct.fields)
         group = {"value": tuple(field.name for field in fields)} if struct.kind == "union" and fields else {}
-        return Record(name, fields, struct.doc, at_most_one=group)
+        return RecordType(name, fields, struct.doc, at_most_one=group)
 
-    def _field(self, unit: Unit, struct: Struct, field: Declaration, path: str, owner: str) -> Field:
+    def _field(self, unit: Unit, struct: Struct, field: Declaration, path: str, owner: str) -> RecordField:
         if field.boxed or field.xsd_optional or field.xsd_nillable or field.xsd_attrs is not None:
             self._lose(path, "ANNOTATION", "`&` and the words of the XML generator are left out.")
         self._annotations(field.annotations, path, f"field {field.name}")
@@ -156,7 +156,7 @@ class _Reader:
             )
             default = ABSENT
         nullable = not is_required and default is ABSENT
-        return Field(
+        return RecordField(
             field.name,
             kind,
             nullable=nullable,
@@ -184,7 +184,7 @@ class _Reader:
         self._annotations(enum.annotations, path, f"enum {enum.name}")
         for value in enum.values:
             self._annotations(value.annotations, path, f"value {value.name}")
-        symbols = tuple(Symbol(value.name, value.number, value.doc) for value in enum.values)
+        symbols = tuple(EnumSymbol(value.name, value.number, value.doc) for value in enum.values)
         why = f"A number of {enum.name} that has no name here is a value on the wire, and has no place in the model."
         self._lose(path, "OPEN_ENUM", why, data=True)
         return Enumeration(name, symbols, doc=enum.doc)
@@ -199,7 +199,7 @@ class _Reader:
         kind = unit.resolve(written)
         node = kind.node
         if isinstance(node, Struct | EnumType):
-            return Named(self._meet(kind, path))
+            return TypeReference(self._meet(kind, path))
         self._annotations(node.annotations, path, f"type {node.kind if isinstance(node, Container) else node.name}")
         if not isinstance(node, Container):
             return Scalar(_SCALARS[node.name])
@@ -220,8 +220,8 @@ class _Reader:
             return Map(value)
         self._lose(path, "MAP", "The keys are no scalars: the map is a list of entries, in which a key may repeat.")
         name = self._free(f"{owner}Entry", self._schema.unit)
-        self._types[name] = Record(name, (Field("key", key, number=1), Field("value", value, number=2)))
-        return Array(Named(name))
+        self._types[name] = RecordType(name, (RecordField("key", key, number=1), RecordField("value", value, number=2)))
+        return Array(TypeReference(name))
 
     def _aliases(self, unit: Unit, written: Written, path: str) -> None:
         """Say which typedefs a type goes through, each once."""

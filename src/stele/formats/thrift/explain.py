@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 
 _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
     "STRUCT_REMOVED": (
@@ -116,7 +116,7 @@ _WARNINGS: Final[Mapping[str, tuple[str, str]]] = {
 
 def explain(rule: str, path: str, reader: str = "", writer: str = "") -> Finding:
     """The finding of a rule. path is dotted; reader and writer are what each side has there."""
-    level = Level.WARNING if rule in _WARNINGS else Level.ERROR
+    level = Severity.WARNING if rule in _WARNINGS else Severity.ERROR
     why, fix = (_WARNINGS if rule in _WARNINGS else _ERRORS)[rule]
     words = {"path": path, "reader": reader, "writer": writer}
     return Finding(rule, path, reader, writer, why.format(**words), fix.format(**words), level=level)

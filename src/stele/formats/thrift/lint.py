@@ -12,8 +12,8 @@ from typing import Final
 
 from stele.core.findings import Finding
 from stele.formats import lint as common
-from stele.formats.circles import circles
-from stele.formats.lint import Notes
+from stele.formats.graph import strongly_connected
+from stele.formats.lint import LintReport
 from stele.formats.thrift.lexer import Kind, tokens
 from stele.formats.thrift.printer import type_text
 from stele.formats.thrift.schema import ThriftSchema, Unit
@@ -32,7 +32,7 @@ from stele.formats.thrift.syntax import (
     Typedef,
 )
 
-RULES: Final[Mapping[str, str]] = common.rules(
+RULES: Final[Mapping[str, str]] = common.select_rules(
     *("CASE_CLASH", "DOC_REQUIRED", "ENUM_VALUE_EXPLICIT", "ENUM_ZERO_UNSPECIFIED", "FIELD_ID_EXPLICIT"),
     *("LINT_INCOMPLETE", "NAMESPACE_REQUIRED", "NAMING", "NUMBER_REUSED", "RECURSIVE_TYPE", "REQUIREDNESS_DECLARED"),
     *("REQUIRED_FIELD", "UNBOUNDED_RECURSION", "UNUSED_IMPORT"),
@@ -46,7 +46,7 @@ def lint(schema: ThriftSchema, before: ThriftSchema | None) -> list[Finding]:
     linter = _Linter(schema.unit)
     linter.headers()
     for definition in schema.unit.document.definitions:
-        if not linter.notes.visit():
+        if not linter.notes.count_declaration():
             break
         match definition:
             case Struct():
@@ -62,15 +62,15 @@ def lint(schema: ThriftSchema, before: ThriftSchema | None) -> list[Finding]:
     linter.circles()
     if before is not None:
         linter.changes(before.unit)
-    return linter.notes.findings("")
+    return linter.notes.list_findings("")
 
 
 class _Linter:
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.notes = Notes()
+        self.notes = LintReport()
         self.quiet = frozenset[str]().union(
-            *(common.silenced_in(header.doc) for header in unit.document.headers if header.doc)
+            *(common.ignored_rules_in_comment(header.doc) for header in unit.document.headers if header.doc)
         )
 
     def headers(self) -> None:
@@ -79,7 +79,7 @@ class _Linter:
         if not any(isinstance(header, Namespace) for header in headers):
             why = "The document has no namespace: generated code lands among everybody else's."
             fix = "Add `namespace * my.package`."
-            self.notes.add("NAMESPACE_REQUIRED", "", why, fix, ignored=self.quiet)
+            self.notes.add_finding("NAMESPACE_REQUIRED", "", why, fix, ignored=self.quiet)
         includes = [header for header in headers if isinstance(header, Include)]
         if includes and self.unit.text:
             used = {
@@ -90,7 +90,7 @@ class _Linter:
                     why = f"Nothing of {include.path} is used here."
                     fix = f'Remove `include "{include.path}"`.'
                     ignored = self._silenced(include.doc)
-                    self.notes.add("UNUSED_IMPORT", include.path, why, fix, shown=include.path, ignored=ignored)
+                    self.notes.add_finding("UNUSED_IMPORT", include.path, why, fix, shown=include.path, ignored=ignored)
 
     # --- definitions ------------------------------------------------------------------------------------------------
 
@@ -98,15 +98,15 @@ class _Linter:
         """A struct, union or exception with its fields."""
         ignored = self.name(node.name, node.name, node.kind, common.TYPE_NAME, node.doc)
         self.documented(node.name, f"The {node.kind} {node.name}", node.doc, ignored)
-        common.case_clashes(self.notes, (field.name for field in node.fields), node.name, ignored)
+        common.report_case_clashes(self.notes, (field.name for field in node.fields), node.name, ignored)
         for field in node.fields:
-            if not self.notes.visit():
+            if not self.notes.count_declaration():
                 break
             self.field(f"{node.name}.{field.name}", field, ignored, node.kind)
 
     def field(self, path: str, field: Field, ignored: frozenset[str], kind: str) -> None:
         """A field of a struct; kind is what it is in."""
-        ignored |= common.silenced_in(field.doc) if field.doc else frozenset()
+        ignored |= common.ignored_rules_in_comment(field.doc) if field.doc else frozenset()
         common.check_name(self.notes, path, field.name, f"the field {field.name}", common.CAMEL_NAME, ignored)
         self.documented(path, f"The field {field.name}", field.doc, ignored)
         self.numbered(path, field, ignored)
@@ -115,17 +115,17 @@ class _Linter:
         if field.requiredness is Requiredness.REQUIRED:
             why = f"{field.name} is required: no writer may ever leave it out, and no reader may drop it."
             fix = "Make it optional, and check it where the data is used."
-            self.notes.add("REQUIRED_FIELD", path, why, fix, shown=_shown(field), ignored=ignored)
+            self.notes.add_finding("REQUIRED_FIELD", path, why, fix, shown=_shown(field), ignored=ignored)
         elif field.requiredness is Requiredness.DEFAULT and kind == "struct":
             why = f"{field.name} is neither optional nor required: every language treats that in another way."
             fix = "Write `optional`."
-            self.notes.add("REQUIREDNESS_DECLARED", path, why, fix, shown=_shown(field), ignored=ignored)
+            self.notes.add_finding("REQUIREDNESS_DECLARED", path, why, fix, shown=_shown(field), ignored=ignored)
 
     def numbered(self, path: str, field: Field, ignored: frozenset[str]) -> None:
         """Fields and arguments have ids of their own."""
         if field.implicit:
             why = f"{field.name} has no id and is counted as {field.id}: moving it changes what data means."
-            self.notes.add(
+            self.notes.add_finding(
                 "FIELD_ID_EXPLICIT", path, why, "Write an id before it.", shown=_shown(field), ignored=ignored
             )
 
@@ -134,29 +134,29 @@ class _Linter:
         ignored = self.name(node.name, node.name, "enum", common.TYPE_NAME, node.doc)
         self.documented(node.name, f"The enum {node.name}", node.doc, ignored)
         for value in node.values:
-            if not self.notes.visit():
+            if not self.notes.count_declaration():
                 break
             path = f"{node.name}.{value.name}"
-            quiet = ignored | (common.silenced_in(value.doc) if value.doc else frozenset())
+            quiet = ignored | (common.ignored_rules_in_comment(value.doc) if value.doc else frozenset())
             common.check_name(self.notes, path, value.name, f"the value {value.name}", common.SYMBOL_NAME, quiet)
             shown = f"{value.name} = {value.number}"
             if value.implicit:
                 why = f"{value.name} has no number and is counted as {value.number}: moving it changes what data means."
-                self.notes.add("ENUM_VALUE_EXPLICIT", path, why, f"Write {shown}.", shown=shown, ignored=quiet)
+                self.notes.add_finding("ENUM_VALUE_EXPLICIT", path, why, f"Write {shown}.", shown=shown, ignored=quiet)
             if value.number == 0 and not value.name.upper().endswith(_UNSPECIFIED):
                 why = f"In several languages a field nobody has set reads as {value.name}, as if someone had chosen it."
                 fix = "Begin with UNSPECIFIED = 0, or with 1."
-                self.notes.add("ENUM_ZERO_UNSPECIFIED", path, why, fix, shown=shown, ignored=quiet)
+                self.notes.add_finding("ENUM_ZERO_UNSPECIFIED", path, why, fix, shown=shown, ignored=quiet)
 
     def service(self, node: Service) -> None:
         """A service with its methods and their arguments."""
         ignored = self.name(node.name, node.name, "service", common.TYPE_NAME, node.doc)
         self.documented(node.name, f"The service {node.name}", node.doc, ignored)
         for function in node.functions:
-            if not self.notes.visit():
+            if not self.notes.count_declaration():
                 break
             path = f"{node.name}.{function.name}"
-            quiet = ignored | (common.silenced_in(function.doc) if function.doc else frozenset())
+            quiet = ignored | (common.ignored_rules_in_comment(function.doc) if function.doc else frozenset())
             common.check_name(self.notes, path, function.name, f"the method {function.name}", common.CAMEL_NAME, quiet)
             self.documented(path, f"The method {function.name}", function.doc, quiet)
             for field in (*function.arguments, *function.throws):
@@ -172,11 +172,11 @@ class _Linter:
 
     def documented(self, path: str, what: str, doc: str, ignored: frozenset[str]) -> None:
         """Whether a declaration has words before it."""
-        if not (doc and common.explains(doc)):
-            common.missing_doc(self.notes, path, what, "Put a comment `/** … */` in front of it.", ignored)
+        if not (doc and common.has_explanation(doc)):
+            common.report_missing_doc(self.notes, path, what, "Put a comment `/** … */` in front of it.", ignored)
 
     def _silenced(self, doc: str) -> frozenset[str]:
-        return self.quiet | common.silenced_in(doc) if doc else self.quiet
+        return self.quiet | common.ignored_rules_in_comment(doc) if doc else self.quiet
 
     # --- the whole --------------------------------------------------------------------------------------------------
 
@@ -188,9 +188,9 @@ class _Linter:
             def edges(name: str, demanded: bool = demanded) -> list[str]:
                 return [inner for inner in self._inner(structs[name], demanded=demanded) if inner in structs]
 
-            for group in circles(structs, edges):
+            for group in strongly_connected(structs, edges):
                 ignored = self._silenced(structs[group[0]].doc)
-                common.recursive(self.notes, rule, group[0], group, ignored)
+                common.report_recursion(self.notes, rule, group[0], group, ignored)
 
     def _inner(self, struct: Struct, *, demanded: bool) -> Iterator[str]:
         """Names of the structs in the fields of one; demanded: only those without which there is no value of it."""
@@ -233,7 +233,7 @@ class _Linter:
     def _reused(self, path: str, number: int, name: str, before: str, ignored: frozenset[str]) -> None:
         why = f"The number {number} belonged to {before}: data written with it is taken for {name}."
         fix = "Take a number that was never used."
-        self.notes.add("NUMBER_REUSED", path, why, fix, shown=name, before=before, ignored=ignored)
+        self.notes.add_finding("NUMBER_REUSED", path, why, fix, shown=name, before=before, ignored=ignored)
 
 
 def _qualified(kind: Kind, text: str) -> bool:

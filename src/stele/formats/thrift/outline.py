@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from stele.formats.abilities import Node
-from stele.formats.outlining import Outline
+from stele.formats.capabilities import OutlineNode
+from stele.formats.outline_builder import OutlineBuilder
 from stele.formats.thrift.canonical import normalized
 from stele.formats.thrift.printer import notes, type_text, value_text
 from stele.formats.thrift.schema import ThriftSchema
@@ -39,18 +39,18 @@ DOCUMENT: Final = "/"
 """Path of the document itself."""
 
 
-def outline(schema: ThriftSchema) -> list[Node]:
+def outline(schema: ThriftSchema) -> list[OutlineNode]:
     """Headers, then definitions in the order of the document, each followed by its members, by number."""
     return _Outliner().run(schema)
 
 
 class _Outliner:
     def __init__(self) -> None:
-        self.outline = Outline()
+        self.outline = OutlineBuilder()
 
-    def run(self, schema: ThriftSchema) -> list[Node]:
+    def run(self, schema: ThriftSchema) -> list[OutlineNode]:
         document = normalized(schema.unit.document)
-        self.outline.add(DOCUMENT, "document", {})
+        self.outline.add_node(DOCUMENT, "document", {})
         for header in self.outline.until_full(document.headers):
             self._header(header)
         for definition in self.outline.until_full(document.definitions):
@@ -66,7 +66,7 @@ class _Outliner:
                 word, name, attributes = "include", header.path, {"doc": header.doc}
             case CppInclude():
                 word, name, attributes = "cpp_include", header.path, {"doc": header.doc}
-        self.outline.add(f"{word} {name}", word, attributes, parent=DOCUMENT, name=name)
+        self.outline.add_node(f"{word} {name}", word, attributes, parent=DOCUMENT, name=name)
 
     def _definition(self, definition: Definition) -> None:
         """Types of one name are the same whatever their kind: a struct that becomes a union has changed."""
@@ -85,7 +85,7 @@ class _Outliner:
         if not isinstance(definition, Const):
             attributes |= _annotations(definition.annotations)
         name = definition.name
-        path = self.outline.add(
+        path = self.outline.add_node(
             name,
             kind,
             {**attributes, "doc": definition.doc},
@@ -102,7 +102,7 @@ class _Outliner:
                 self._values(definition, path)
             case Senum():
                 for value in self.outline.until_full(definition.values):
-                    self.outline.add(f"{path}.{value}", "enum value", {}, parent=path, name=value)
+                    self.outline.add_node(f"{path}.{value}", "enum value", {}, parent=path, name=value)
             case Struct():
                 for field in self.outline.until_full(definition.fields):
                     self._field(field, path, "field")
@@ -116,7 +116,7 @@ class _Outliner:
         times = Counter(value.number for value in enum.values)
         for value in self.outline.until_full(enum.values):
             alone = times[value.number] == 1
-            self.outline.add(
+            self.outline.add_node(
                 f"{path}.{value.name}",
                 "enum value",
                 {"number": str(value.number), **_annotations(value.annotations), "doc": value.doc},
@@ -138,7 +138,7 @@ class _Outliner:
             **_annotations(field.annotations),
             "doc": field.doc,
         }
-        path = self.outline.add(
+        path = self.outline.add_node(
             f"{path}.{field.name}",
             kind,
             attributes,
@@ -160,7 +160,7 @@ class _Outliner:
         }
         uses = [] if returns is None else _refs(returns)
         where = f"{service}.{function.name}"
-        path = self.outline.add(where, "function", attributes, parent=service, name=function.name, uses=uses)
+        path = self.outline.add_node(where, "function", attributes, parent=service, name=function.name, uses=uses)
         for field in self.outline.until_full(function.arguments):
             self._field(field, path, "argument")
         for field in self.outline.until_full(function.throws):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from stele.errors import MalformedSchema, UnresolvedReference
-from stele.formats.text import position
+from stele.formats.json_reader import line_and_column
 from stele.formats.thrift.check import check
 from stele.formats.thrift.graph import Circle, dependencies_first
 from stele.formats.thrift.lexer import place
@@ -91,7 +91,7 @@ def _unit(name: str, text: bytes) -> Unit:
         decoded = text.decode("utf-8")
         return Unit(name, decoded, parse_document(decoded))
     except UnicodeDecodeError as error:
-        line, column = position(text, error.start)
+        line, column = line_and_column(text, error.start)
         raise _in(
             name, MalformedSchema("the document is not UTF-8", line=line, column=column, expected="UTF-8")
         ) from None

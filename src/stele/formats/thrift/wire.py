@@ -4,6 +4,8 @@ Every struct, union and exception of the writer's document must exist in the rea
 must keep its numbers. Fields meet by id: their types must be one type on the wire (enums are i32, binary is string,
 typedefs are what they name), and a field the reader demands must be there in whatever was written, or have a default.
 Names of fields, defaults, constants, namespaces and services are free. Protocols do not tell unions from structs.
+
+Source: docs/protocols/thrift.md#rulesets.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A document is read as 1.1 when it uses something of 1.1, else as 1.0. Nothing is ever fetched or opened: include, import
 and redefine lead into the texts handed in as references, by schemaLocation or by namespace.
+
+Source: docs/protocols/xsd.md.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from stele.core.findings import Finding
-from stele.core.ports import Field, Form
-from stele.formats.abilities import Node, Place
+from stele.core.ports import Field, TextForm
+from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
 from stele.formats.rulesets import Ruleset, Rulesets
 from stele.formats.xsd import lint as _lint
 from stele.formats.xsd import outline as _outline
 from stele.formats.xsd import parse as _parse
-from stele.formats.xsd.canonical import canonical
+from stele.formats.xsd.canonical import canonicalize
 from stele.formats.xsd.parse import ParsedXsd
 
 if TYPE_CHECKING:
@@ -29,16 +31,20 @@ if TYPE_CHECKING:
 __all__ = ["XSD", "ParsedXsd", "XsdFormat"]
 
 
-def _contains(reader: ParsedXsd, writer: ParsedXsd) -> list[Finding]:
-    from stele.formats.xsd.compat import check
+def _check_containment(reader: ParsedXsd, writer: ParsedXsd) -> list[Finding]:
+    from stele.formats.xsd.compat import check_containment
 
-    return check(reader, writer)
+    return check_containment(reader, writer)
 
 
 RULESETS = Rulesets(
     "xsd",
-    Ruleset("containment@1", _contains, "Every document valid under the writer's schema is valid under the reader's."),
-    Ruleset("apicurio@1", _contains, "The same rules as containment, under the name an Apicurio user knows."),
+    Ruleset(
+        "containment@1",
+        _check_containment,
+        "Every document valid under the writer's schema is valid under the reader's.",
+    ),
+    Ruleset("apicurio@1", _check_containment, "The same rules as containment, under the name an Apicurio user knows."),
 )
 """containment: every document valid under the writer's schema is valid under the reader's; apicurio is the same."""
 
@@ -58,9 +64,9 @@ class XsdFormat:
         """
         return _parse.parse(text, references, name=name)
 
-    def canonical(self, parsed: ParsedXsd, form: Form) -> bytes:
+    def canonical(self, parsed: ParsedXsd, form: TextForm) -> bytes:
         """The document in Canonical XML; see `stele.formats.xsd.canonical`."""
-        return canonical(parsed, form)
+        return canonicalize(parsed, form)
 
     def render(self, parsed: ParsedXsd, style: str) -> str | None:
         """None: there is one representation only."""
@@ -68,7 +74,7 @@ class XsdFormat:
 
     def fingerprints(self, parsed: ParsedXsd) -> Mapping[str, bytes]:
         """`md5` and `sha256` of the CANONICAL form."""
-        text = canonical(parsed, Form.CANONICAL)
+        text = canonicalize(parsed, TextForm.CANONICAL)
         return {
             "sha256": hashlib.sha256(text).digest(),
             "md5": hashlib.md5(text, usedforsecurity=False).digest(),
@@ -80,17 +86,17 @@ class XsdFormat:
 
     def fields(self, parsed: ParsedXsd) -> list[Field]:
         """Elements and attributes at any depth; see `stele.formats.xsd.fields`."""
-        from stele.formats.xsd.fields import fields
+        from stele.formats.xsd.fields import list_fields
 
-        return fields(parsed)
+        return list_fields(parsed)
 
-    def outline(self, parsed: ParsedXsd) -> list[Node]:
+    def outline(self, parsed: ParsedXsd) -> list[OutlineNode]:
         """The document with all it declares; see `stele.formats.xsd.outline`."""
-        return _outline.outline(parsed)
+        return _outline.build_outline(parsed)
 
-    def locator(self, parsed: ParsedXsd) -> Callable[[str], Place | None]:
+    def locator(self, parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
         """Where in the outline a finding's path leads, through types and groups."""
-        return _outline.locator(parsed)
+        return _outline.build_locator(parsed)
 
     def arrow_schema(self, parsed: ParsedXsd) -> pa.Schema:
         """The columns of documents with the first global element as root; see `stele.formats.xsd.arrow`."""

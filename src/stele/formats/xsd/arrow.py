@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from xmlschema.validators import XsdSimpleType
 
 from stele.errors import Invalid, NotInstalled
-from stele.formats.xsd.content import Side, leaves
-from stele.formats.xsd.fields import repeated
+from stele.formats.xsd.content import SchemaSide, list_leaves
+from stele.formats.xsd.fields import repeated_names
 from stele.formats.xsd.parse import ParsedXsd
-from stele.formats.xsd.shape import interval, shape_of
-from stele.formats.xsd.terms import Algebra, Term, TooMuch, sequence
-from stele.formats.xsd.witness import local
+from stele.formats.xsd.shape import shape_of, value_interval
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term, sequence_items
+from stele.formats.xsd.witness import local_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,77 +50,77 @@ def arrow_schema(parsed: ParsedXsd) -> pa.Schema:
         root = parsed.model.maps.elements.get(parsed.type_name)
         if root is None:
             raise Invalid("the schema declares no global element, so its documents have no table shape")
-        made = _Builder(parsed).kind(root.type, ())
+        made = _ColumnBuilder(parsed).column_type(root.type, ())
     if pa.types.is_struct(made) and made.num_fields:
         return pa.schema(list(made))
     return pa.schema([pa.field("$", made, nullable=bool(root.nillable))])
 
 
-class _Builder:
+class _ColumnBuilder:
     """Turns types into column types."""
 
     def __init__(self, parsed: ParsedXsd) -> None:
-        self._side = Side(parsed.model, Algebra(), strict=False)
+        self._side = SchemaSide(parsed.model, Algebra(), strict=False)
         self._columns = 0
 
-    def kind(self, kind: Any, above: tuple[int, ...]) -> pa.DataType:
+    def column_type(self, kind: Any, above: tuple[int, ...]) -> pa.DataType:
         """The column type of a type; above holds the types it lies in."""
         import pyarrow as pa
 
         self._columns += 1
         if isinstance(kind, XsdSimpleType):
-            return self._simple(kind)
+            return self._simple_type(kind)
         if id(kind) in above or len(above) >= MAX_DEPTH or self._columns > MAX_COLUMNS:
             return pa.string()
         uses = {name: use for name, use in kind.attributes.items() if name is not None and use.use != "prohibited"}
         if isinstance(kind.content, XsdSimpleType):
             if not uses:
-                return self._simple(kind.content)
-            text = pa.field("$", self._simple(kind.content))
-            return pa.struct([*self._attributes(uses), text])
+                return self._simple_type(kind.content)
+            text = pa.field("$", self._simple_type(kind.content))
+            return pa.struct([*self._attribute_fields(uses), text])
         try:
-            term = self._side.term(kind)
-        except TooMuch:
+            term = self._side.content_term(kind)
+        except BudgetExceeded:
             return pa.string()
-        if kind.mixed or any(leaf.name is None for leaf in leaves(term)):
+        if kind.mixed or any(leaf.name is None for leaf in list_leaves(term)):
             return pa.string()
-        return pa.struct([*self._attributes(uses), *self._elements(term, (*above, id(kind)))])
+        return pa.struct([*self._attribute_fields(uses), *self._element_fields(term, (*above, id(kind)))])
 
-    def _attributes(self, uses: dict[str, Any]) -> list[pa.Field[Any]]:
+    def _attribute_fields(self, uses: dict[str, Any]) -> list[pa.Field[Any]]:
         import pyarrow as pa
 
         return [
-            pa.field(f"@{local(name)}", self._simple(use.type), nullable=use.use != "required")
+            pa.field(f"@{local_name(name)}", self._simple_type(use.type), nullable=use.use != "required")
             for name, use in uses.items()
         ]
 
-    def _elements(self, term: Term, above: tuple[int, ...]) -> list[pa.Field[Any]]:
+    def _element_fields(self, term: Term, above: tuple[int, ...]) -> list[pa.Field[Any]]:
         import pyarrow as pa
 
-        many = repeated(term)
+        many = repeated_names(term)
         found: dict[str, pa.Field[Any]] = {}
-        for leaf in leaves(term):
-            name = local(leaf.name or "")
+        for leaf in list_leaves(term):
+            name = local_name(leaf.name or "")
             if name in found:
                 continue
             element = leaf.declaration
-            inner = self.kind(element.type, above)
-            nullable = bool(element.nillable) or not _always(term, leaf.name)
+            inner = self.column_type(element.type, above)
+            nullable = bool(element.nillable) or not _is_always_there(term, leaf.name)
             if leaf.name in many:
                 item = pa.field("item", inner, nullable=bool(element.nillable))
-                found[name] = pa.field(name, pa.list_(item), nullable=not _always(term, leaf.name))
+                found[name] = pa.field(name, pa.list_(item), nullable=not _is_always_there(term, leaf.name))
             else:
                 found[name] = pa.field(name, inner, nullable=nullable)
         return list(found.values())
 
-    def _simple(self, kind: Any) -> pa.DataType:
+    def _simple_type(self, kind: Any) -> pa.DataType:
         import pyarrow as pa
 
         shape = shape_of(kind)
         if shape.variety == "list":
-            return pa.list_(pa.field("item", self._simple(shape.parts[0]), nullable=False))
-        if shape.integral:
-            low, high = interval(shape)
+            return pa.list_(pa.field("item", self._simple_type(shape.parts[0]), nullable=False))
+        if shape.is_integral:
+            low, high = value_interval(shape)
             if low is None or high is None:
                 return pa.string()
             fitting = (name for name, least, most in _RANGES if least <= low.value and high.value <= most)
@@ -142,18 +142,18 @@ class _Builder:
         return plain.get(shape.base, pa.string())
 
 
-def _always(term: Term, name: str | None) -> bool:
+def _is_always_there(term: Term, name: str | None) -> bool:
     """Whether every word of a content model has an element of that name."""
     match term.kind:
         case "leaf":
             return bool(term.label.name == name)
         case "seq":
-            return any(_always(part, name) for part in sequence(term))
+            return any(_is_always_there(part, name) for part in sequence_items(term))
         case "choice":
-            return all(_always(part, name) for part in term.parts)
+            return all(_is_always_there(part, name) for part in term.parts)
         case "repeat" | "open":
-            return not term.nullable and _always(term.parts[0], name)
+            return not term.nullable and _is_always_there(term.parts[0], name)
         case "all":
             pairs = zip(term.parts, term.bounds, strict=True)
-            return any(low > 0 and _always(part, name) for part, (low, _) in pairs)
+            return any(low > 0 and _is_always_there(part, name) for part, (low, _) in pairs)
     return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Final
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -23,18 +23,18 @@ _VERSIONING: Final = "{http://www.w3.org/2007/XMLSchema-versioning}"
 _PROSE: Final = (_XS + "documentation", _XS + "appinfo")
 
 
-def canonical(parsed: ParsedXsd, form: Form) -> bytes:
+def canonicalize(parsed: ParsedXsd, form: TextForm) -> bytes:
     """The document in one of its stable texts."""
     from lxml import etree
 
     root = copy.deepcopy(parsed.root)
-    if form is Form.CANONICAL:
-        _strip(root)
+    if form is TextForm.CANONICAL:
+        _remove_annotations(root)
     _drop_blanks(root)
     return etree.tostring(root, method="c14n", with_comments=False)
 
 
-def _strip(root: etree._Element) -> None:
+def _remove_annotations(root: etree._Element) -> None:
     """Take out what no validator looks at."""
     for annotation in list(root.iter(_XS + "annotation")):
         parent = annotation.getparent()

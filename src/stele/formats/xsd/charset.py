@@ -38,7 +38,7 @@ class CharSet:
         return index >= 0 and code <= self.ranges[index][1]
 
     def __or__(self, other: CharSet) -> CharSet:
-        return of([*self.ranges, *other.ranges])
+        return charset_of([*self.ranges, *other.ranges])
 
     def __and__(self, other: CharSet) -> CharSet:
         found = []
@@ -68,7 +68,7 @@ class CharSet:
             found.append((start, _LAST))
         return CharSet(tuple(found))
 
-    def sample(self) -> str:
+    def sample_char(self) -> str:
         """One character of it, the plainest there is."""
         for low, high in _PLAIN:
             for mine, last in self.ranges:
@@ -81,7 +81,7 @@ _LAST: Final = 0x10FFFF
 _PLAIN: Final = ((0x61, 0x7A), (0x41, 0x5A), (0x30, 0x39), (0x2D, 0x2E), (0x21, 0x7E), (0x20, 0x20), (0xA1, 0xD7FF))
 
 
-def of(ranges: Iterable[tuple[int, int]]) -> CharSet:
+def charset_of(ranges: Iterable[tuple[int, int]]) -> CharSet:
     """The set of some ranges in any order."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
@@ -92,54 +92,54 @@ def of(ranges: Iterable[tuple[int, int]]) -> CharSet:
     return CharSet(tuple(merged))
 
 
-def chars(text: str) -> CharSet:
+def charset_of_text(text: str) -> CharSet:
     """The characters of a text."""
-    return of((ord(char), ord(char)) for char in text)
+    return charset_of((ord(char), ord(char)) for char in text)
 
 
-XML: Final = of([(0x9, 0xA), (0xD, 0xD), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, _LAST)])
+XML_CHARS: Final = charset_of([(0x9, 0xA), (0xD, 0xD), (0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, _LAST)])
 """Every character a document can hold (XML 1.0, production Char)."""
 
-SPACE: Final = chars(" \t\n\r")
-DOT: Final = XML - chars("\n\r")
+SPACE_CHARS: Final = charset_of_text(" \t\n\r")
+DOT_CHARS: Final = XML_CHARS - charset_of_text("\n\r")
 
-_NAME_START: Final = of(
+_NAME_START: Final = charset_of(
     [
         *((0x3A, 0x3A), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x2FF)),
         *((0x370, 0x37D), (0x37F, 0x1FFF), (0x200C, 0x200D), (0x2070, 0x218F), (0x2C00, 0x2FEF), (0x3001, 0xD7FF)),
         *((0xF900, 0xFDCF), (0xFDF0, 0xFFFD)),
     ]
 )
-_NAME: Final = _NAME_START | of([(0x2D, 0x2E), (0x30, 0x39), (0xB7, 0xB7), (0x300, 0x36F), (0x203F, 0x2040)])
+_NAME: Final = _NAME_START | charset_of([(0x2D, 0x2E), (0x30, 0x39), (0xB7, 0xB7), (0x300, 0x36F), (0x203F, 0x2040)])
 
 
 def _from_codepoints(points: Sequence[int | tuple[int, int]]) -> CharSet:
     """elementpath keeps single code points and half-open ranges."""
-    return of((point, point) if isinstance(point, int) else (point[0], point[1] - 1) for point in points)
+    return charset_of((point, point) if isinstance(point, int) else (point[0], point[1] - 1) for point in points)
 
 
 @cache
-def escape(letter: str) -> CharSet:
+def escape_set(letter: str) -> CharSet:
     """The set of a multi-character escape: s, d, w, i or c, negated when upper case."""
     if letter.isupper():
-        return XML - escape(letter.lower())
+        return XML_CHARS - escape_set(letter.lower())
     if letter == "s":
-        return SPACE
+        return SPACE_CHARS
     if letter == "d":
-        return prop("Nd")
+        return property_set("Nd")
     if letter == "i":
         return _NAME_START
     if letter == "c":
         return _NAME
     # XSD part 2, appendix F: everything but punctuation, separators and "other" (control, unassigned …).
-    return XML - (prop("P") | prop("Z") | prop("C"))
+    return XML_CHARS - (property_set("P") | property_set("Z") | property_set("C"))
 
 
 @cache
-def prop(name: str) -> CharSet:
+def property_set(name: str) -> CharSet:
     """The set of a Unicode category (`Lu`) or block (`IsGreek`). Raises KeyError when there is none."""
     try:
         found = unicode_subset(name) if name.startswith("Is") else unicode_category(name)
     except (RegexError, KeyError):
         raise KeyError(name) from None
-    return _from_codepoints(found.codepoints) & XML
+    return _from_codepoints(found.codepoints) & XML_CHARS

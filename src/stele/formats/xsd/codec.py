@@ -9,12 +9,12 @@ from lxml import etree
 from xmlschema import XMLSchemaException
 
 from stele.errors import DecodeError, EncodeError
-from stele.formats.xsd.content import Side
-from stele.formats.xsd.instances import Builder, Content, NoInstance, Style
+from stele.formats.xsd.content import SchemaSide
+from stele.formats.xsd.instances import DocumentBuilder, ElementContent, InstanceStyle, NoDocument
 from stele.formats.xsd.parse import ParsedXsd
-from stele.formats.xsd.terms import Algebra, TooMuch
-from stele.formats.xsd.text import NotXml, read
-from stele.formats.xsd.validate import faults, is_valid, short
+from stele.formats.xsd.terms import Algebra, BudgetExceeded
+from stele.formats.xsd.text import MalformedXml, read_document
+from stele.formats.xsd.validate import find_faults, is_valid, shorten_message
 
 _FAULTS: Final = (
     XMLSchemaException,
@@ -48,55 +48,55 @@ class XsdCodec:
 
     def encode(self, datum: Any) -> bytes:
         """The valid document of a datum. Raises `EncodeError`."""
-        text = self._text(datum)
-        found = faults(self._writer, text)
+        text = self._to_document(datum)
+        found = find_faults(self._writer, text)
         if found:
             raise EncodeError("; ".join(found))
         return text
 
     def decode(self, data: bytes) -> Any:
         """The dict of a valid document. Raises `DecodeError`."""
-        found = faults(self._reader, data)
+        found = find_faults(self._reader, data)
         if found:
             raise DecodeError("; ".join(found))
         try:
-            root = read(data)
+            root = read_document(data)
             with self._reader.lock:
                 return self._reader.model.to_dict(
                     root, use_location_hints=False, preserve_root=True, decimal_type=None, datetime_types=False
                 )
-        except NotXml as error:
+        except MalformedXml as error:
             raise DecodeError(error.why) from None
         except _FAULTS as error:
-            raise DecodeError(short(str(error))) from None
+            raise DecodeError(shorten_message(str(error))) from None
 
     def validate(self, datum: Any) -> list[str]:
         """Why a datum does not fit the writer's schema: `/path: reason`, some fifty at most."""
         try:
-            return faults(self._writer, self._text(datum))
+            return find_faults(self._writer, self._to_document(datum))
         except EncodeError as error:
             return [f"/: {error}"]
 
     def example(self) -> Any:
         """A small valid document as text. Raises `EncodeError` when none is found."""
-        side = Side(self._writer.model, Algebra(), strict=False)
-        builder = Builder(side)
+        side = SchemaSide(self._writer.model, Algebra(), strict=False)
+        builder = DocumentBuilder(side)
         with self._writer.lock:
             for name, element in side.elements.items():
-                kind = None if element.abstract else builder.concrete(element.type)
+                kind = None if element.abstract else builder.concrete_type(element.type)
                 if kind is None:
                     continue
-                for style in (Style(1, True), Style()):
+                for style in (InstanceStyle(1, True), InstanceStyle()):
                     try:
-                        made = builder.element(name, element, kind, Content(), style)
-                    except (NoInstance, TooMuch):
+                        made = builder.build_element(name, element, kind, ElementContent(), style)
+                    except (NoDocument, BudgetExceeded):
                         continue
                     text = etree.tostring(made, encoding="unicode")
                     if is_valid(self._writer, text.encode()):
                         return text
         raise EncodeError("no small document was found that fits the schema")
 
-    def _text(self, datum: Any) -> bytes:
+    def _to_document(self, datum: Any) -> bytes:
         """The document of a datum, not yet known to be valid. Raises `EncodeError`."""
         if isinstance(datum, str):
             return datum.encode("utf-8", "replace")
@@ -104,7 +104,7 @@ class XsdCodec:
             return bytes(datum)
         if not isinstance(datum, dict) or len(datum) != 1:
             raise EncodeError("a datum is a document as text or bytes, or a dict with the root's name as its only key")
-        if _deeper(datum, _DEPTH):
+        if _is_deeper_than(datum, _DEPTH):
             raise EncodeError(f"the datum is nested deeper than {_DEPTH} levels")
         return self._from_dict(datum)
 
@@ -122,7 +122,7 @@ class XsdCodec:
             with self._writer.lock:
                 made = self._writer.model.encode(
                     datum,
-                    path=_clark(str(name), namespaces),
+                    path=_expand_name(str(name), namespaces),
                     namespaces=namespaces,
                     preserve_root=True,
                     indent=0,
@@ -130,10 +130,10 @@ class XsdCodec:
                 )
             return etree.tostring(made, encoding="utf-8", xml_declaration=False)
         except _FAULTS as error:
-            raise EncodeError(short(str(error))) from None
+            raise EncodeError(shorten_message(str(error))) from None
 
 
-def _clark(name: str, namespaces: dict[str, str]) -> str:
+def _expand_name(name: str, namespaces: dict[str, str]) -> str:
     if name.startswith("{"):
         return name
     prefix, colon, rest = name.rpartition(":")
@@ -141,7 +141,7 @@ def _clark(name: str, namespaces: dict[str, str]) -> str:
     return f"{{{space}}}{rest}" if space else rest
 
 
-def _deeper(datum: Any, limit: int) -> bool:
+def _is_deeper_than(datum: Any, limit: int) -> bool:
     """Whether containers are nested deeper than limit, without recursion; also True for cycles."""
     level: list[Any] = [datum]
     for _ in range(limit + 1):

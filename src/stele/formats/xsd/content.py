@@ -8,7 +8,7 @@ from typing import Any, Final
 from xmlschema.validators import XsdAnyElement, XsdElement, XsdGroup, XsdSimpleType
 
 from stele.formats.xsd.library import BUILT_IN
-from stele.formats.xsd.terms import Algebra, Term, TooMuch
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term
 
 FOREIGN: Final = "urn:x-stele:elsewhere"
 """A namespace no schema knows: names of it stand for all names nobody declares."""
@@ -17,7 +17,7 @@ _MAX_DEPTH: Final = 40
 _XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 
-def _of(components: Any, namespaces: set[str]) -> dict[str, Any]:
+def _in_namespaces(components: Any, namespaces: set[str]) -> dict[str, Any]:
     """Those of some namespaces: xmlschema keeps the ones of the schema for schemas in the same map."""
     return {name: one for name, one in components.items() if name.rpartition("}")[0].lstrip("{") in namespaces}
 
@@ -45,7 +45,7 @@ class Leaf:
         return name not in self.hidden and bool(self.declaration.is_matching(name, group=self.group))
 
 
-class Side:
+class SchemaSide:
     """One schema as seen by a comparison. strict: open content leaves declared names alone, which allows
     less; without, more."""
 
@@ -55,74 +55,75 @@ class Side:
         self.strict = strict
         self.any_type = model.maps.types["{http://www.w3.org/2001/XMLSchema}anyType"]
         own = {name for name in model.maps.namespaces if name not in BUILT_IN}
-        self.elements = _of(model.maps.elements, own)
+        self.elements = _in_namespaces(model.maps.elements, own)
         """Global elements by name, those of imported namespaces too."""
-        self.attributes = _of(model.maps.attributes, own | {_XML})
+        self.attributes = _in_namespaces(model.maps.attributes, own | {_XML})
         """Global attributes by name."""
-        self.types = _of(model.maps.types, own)
+        self.types = _in_namespaces(model.maps.types, own)
         """Named types but the built-in ones."""
         self.namespaces = frozenset(own)
         """Namespaces the schema declares something in."""
         self._terms: dict[int, Term] = {}
         self._leaves: dict[tuple[int, str], Leaf] = {}
 
-    def declared(self, name: str) -> Any | None:
+    def find_element(self, name: str) -> Any | None:
         """The global element of that name, None when there is none."""
         return self.elements.get(name)
 
-    def term(self, kind: Any) -> Term:
+    def content_term(self, kind: Any) -> Term:
         """The content model of a complex type. Raises `TooMuch`."""
         known = self._terms.get(id(kind))
         if known is None:
-            known = self._terms[id(kind)] = self._model(kind)
+            known = self._terms[id(kind)] = self._content_term(kind)
         return known
 
-    def _model(self, kind: Any) -> Term:
+    def _content_term(self, kind: Any) -> Term:
         content = kind.content
         if isinstance(content, XsdSimpleType):
             return self.algebra.empty
-        term = self._group(content, content, 0)
+        term = self._group_term(content, content, 0)
         opened = getattr(kind, "open_content", None)
         if opened is None or opened.mode == "none" or opened.any_element is None:
             return term
-        names = frozenset(leaf.name for leaf in leaves(term) if leaf.name is not None)
-        between = self.algebra.leaf(Leaf(None, opened.any_element, content, names if self.strict else frozenset()))
+        names = frozenset(leaf.name for leaf in list_leaves(term) if leaf.name is not None)
+        between = self.algebra.make_leaf(Leaf(None, opened.any_element, content, names if self.strict else frozenset()))
         if opened.mode == "suffix":
-            return self.algebra.seq(term, self.algebra.repeat(between, 0, None))
-        return self.algebra.open(term, between)
+            return self.algebra.make_sequence(term, self.algebra.make_repeat(between, 0, None))
+        return self.algebra.make_open(term, between)
 
-    def _group(self, group: Any, top: Any, depth: int) -> Term:
+    def _group_term(self, group: Any, top: Any, depth: int) -> Term:
         if depth > _MAX_DEPTH:
-            raise TooMuch
+            raise BudgetExceeded
         algebra = self.algebra
-        inner = [(self._particle(item, top, depth), item.min_occurs, item.max_occurs) for item in group]
+        inner = [(self._particle_term(item, top, depth), item.min_occurs, item.max_occurs) for item in group]
         if group.model == "all":
-            term = algebra.all(inner)
+            term = algebra.make_all(inner)
         else:
-            parts = [algebra.repeat(part, low, high) for part, low, high in inner]
-            term = algebra.seq(*parts) if group.model == "sequence" else algebra.choice(parts)
-        return algebra.repeat(term, group.min_occurs, group.max_occurs) if group is top else term
+            parts = [algebra.make_repeat(part, low, high) for part, low, high in inner]
+            term = algebra.make_sequence(*parts) if group.model == "sequence" else algebra.make_choice(parts)
+        return algebra.make_repeat(term, group.min_occurs, group.max_occurs) if group is top else term
 
-    def _particle(self, item: Any, top: Any, depth: int) -> Term:
+    def _particle_term(self, item: Any, top: Any, depth: int) -> Term:
         """One particle without its occurrences."""
         if isinstance(item, XsdGroup):
-            return self._group(item, top, depth + 1)
+            return self._group_term(item, top, depth + 1)
         if isinstance(item, XsdAnyElement):
-            return self.algebra.leaf(self._leaf("", None, item, top))
+            return self.algebra.make_leaf(self._intern_leaf("", None, item, top))
         options = {item.name: item} if not item.abstract else {}
         if item.ref is not None:
             options = {item.name: item.ref} if not item.ref.abstract else {}
             if "substitution" not in item.ref.block:
-                options |= {other.name: other for other in item.iter_substitutes() if substitutable(item.ref, other)}
-        return self.algebra.choice(
-            self.algebra.leaf(self._leaf(name, name, declaration, top)) for name, declaration in options.items()
+                options |= {other.name: other for other in item.iter_substitutes() if is_substitutable(item.ref, other)}
+        return self.algebra.make_choice(
+            self.algebra.make_leaf(self._intern_leaf(name, name, declaration, top))
+            for name, declaration in options.items()
         )
 
-    def _leaf(self, key: str, name: str | None, declaration: Any, top: Any) -> Leaf:
+    def _intern_leaf(self, key: str, name: str | None, declaration: Any, top: Any) -> Leaf:
         return self._leaves.setdefault((id(declaration), key), Leaf(name, declaration, top))
 
 
-def substitutable(head: XsdElement, member: XsdElement) -> bool:
+def is_substitutable(head: XsdElement, member: XsdElement) -> bool:
     """Whether the head's block lets a member of its substitution group stand in for it."""
     blocked = set(head.block.split()) | set(getattr(head.type, "block", "").split())
     current: Any = member.type
@@ -133,7 +134,7 @@ def substitutable(head: XsdElement, member: XsdElement) -> bool:
     return True
 
 
-def leaves(term: Term) -> Iterator[Leaf]:
+def list_leaves(term: Term) -> Iterator[Leaf]:
     """All particles of a term, each once."""
     seen: set[Term] = set()
     waiting = [term]
@@ -147,10 +148,10 @@ def leaves(term: Term) -> Iterator[Leaf]:
         waiting.extend(reversed(current.parts))
 
 
-class Names:
+class NameSampler:
     """The names that tell two schemas apart: symbols for wildcards, which match more names than can be walked."""
 
-    def __init__(self, writer: Side, reader: Side) -> None:
+    def __init__(self, writer: SchemaSide, reader: SchemaSide) -> None:
         self._writer = writer
         self._reader = reader
         spaces = {"", FOREIGN}
@@ -159,7 +160,7 @@ class Names:
         fresh = "x-any"
         self._fresh = [f"{{{space}}}{fresh}" if space else fresh for space in sorted(spaces)]
 
-    def of(self, leaf: Leaf, others: Iterable[Leaf], *, free: bool) -> list[str]:
+    def list_names(self, leaf: Leaf, others: Iterable[Leaf], *, free: bool) -> list[str]:
         """Names a writer's particle stands for, as far as the reader's particles could tell them apart.
 
         free: the writer looks at nothing below, so a strict wildcard needs no declaration.
@@ -171,12 +172,16 @@ class Names:
         if not strict:
             names += [other.name for other in others if other.name is not None]
             names += list(self._reader.elements)
-            names += self._fresh + self._listed(leaf) + [name for other in others for name in self._listed(other)]
+            names += (
+                self._fresh
+                + self._namespace_samples(leaf)
+                + [name for other in others for name in self._namespace_samples(other)]
+            )
         names = [name for name in dict.fromkeys(names) if leaf.matches(name)]
-        return [name for name in names if not _abstract(self._writer.declared(name))] if strict else names
+        return [name for name in names if not _is_abstract(self._writer.find_element(name))] if strict else names
 
     @staticmethod
-    def _listed(leaf: Leaf) -> list[str]:
+    def _namespace_samples(leaf: Leaf) -> list[str]:
         """Fresh names of the namespaces a wildcard lists."""
         if leaf.name is not None:
             return []
@@ -184,7 +189,7 @@ class Names:
         return [f"{{{space}}}x-any" if space else "x-any" for space in spaces if not space.startswith("##")]
 
 
-def _abstract(declaration: Any | None) -> bool:
+def _is_abstract(declaration: Any | None) -> bool:
     return declaration is not None and bool(declaration.abstract)
 
 
@@ -195,84 +200,86 @@ Meetings = frozenset[tuple[Leaf, str, Leaf]]
 """Particles that meet: the writer's, a name, the reader's."""
 
 
-class Cover:
+class ShapeProver:
     """Inclusion proved by comparing the shapes of two terms, which huge counters do not slow down."""
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
         self._known: dict[tuple[Term, Term], Meetings | None] = {}
 
-    def meetings(self, reader: Term, writer: Term) -> Meetings | None:
+    def prove_meetings(self, reader: Term, writer: Term) -> Meetings | None:
         """The particles that meet when the shapes prove inclusion, else None. Raises `TooMuch`."""
         key = (reader, writer)
         if key not in self._known:
-            self._algebra.budget.spend(4)
+            self._algebra.budget.spend_steps(4)
             self._known[key] = None  # a proof may not rest on itself
-            self._known[key] = self._prove(reader, writer)
+            self._known[key] = self._prove_pair(reader, writer)
         return self._known[key]
 
-    def _every(self, pairs: Iterable[tuple[Term, Term]]) -> Meetings | None:
+    def _prove_all(self, pairs: Iterable[tuple[Term, Term]]) -> Meetings | None:
         found: Meetings = frozenset()
         for reader, writer in pairs:
-            more = self.meetings(reader, writer)
+            more = self.prove_meetings(reader, writer)
             if more is None:
                 return None
             found |= more
         return found
 
-    def _prove(self, reader: Term, writer: Term) -> Meetings | None:
+    def _prove_pair(self, reader: Term, writer: Term) -> Meetings | None:
         if writer.kind == "never" or (writer.kind == "empty" and reader.nullable):
             return frozenset()
         if writer.kind == "choice":
-            return self._every((reader, part) for part in writer.parts)
+            return self._prove_all((reader, part) for part in writer.parts)
         if writer.kind == reader.kind == "leaf":
-            return self._leaves(reader.label, writer.label)
+            return self._prove_leaves(reader.label, writer.label)
         if writer.kind == reader.kind == "all":
-            return self._alls(reader, writer)
+            return self._prove_alls(reader, writer)
         if reader.kind == "repeat":
-            found = self._repeat(reader, writer)
+            found = self._prove_repeat(reader, writer)
             if found is not None:
                 return found
         if reader.kind == "seq":
-            return self._sequence(reader, writer)
+            return self._prove_sequence(reader, writer)
         if reader.kind == "choice":
-            return next((found for part in reader.parts if (found := self.meetings(part, writer)) is not None), None)
+            return next(
+                (found for part in reader.parts if (found := self.prove_meetings(part, writer)) is not None), None
+            )
         return None
 
     @staticmethod
-    def _leaves(reader: Any, writer: Any) -> Meetings | None:
+    def _prove_leaves(reader: Any, writer: Any) -> Meetings | None:
         if writer.name is None or not reader.matches(writer.name):
             return None
         if reader.name is None and reader.declaration.xsd_version != "1.0":
             return None  # a declaration elsewhere in the model may win over the wildcard
         return frozenset({(writer, writer.name, reader)})
 
-    def _repeat(self, reader: Term, writer: Term) -> Meetings | None:
+    def _prove_repeat(self, reader: Term, writer: Term) -> Meetings | None:
         body, (low, high) = reader.parts[0], reader.bounds[0]
         if writer.kind == "repeat":
             mine_low, mine_high = writer.bounds[0]
             if mine_low >= low and (high is None or (mine_high is not None and mine_high <= high)):
-                found = self.meetings(body, writer.parts[0])
+                found = self.prove_meetings(body, writer.parts[0])
                 if found is not None:
                     return found
         if low == 0 and high is None and writer.kind in ("seq", "all", "repeat"):
-            return self._every((reader, part) for part in writer.parts)
-        return self.meetings(body, writer) if low <= 1 and (high is None or high >= 1) else None
+            return self._prove_all((reader, part) for part in writer.parts)
+        return self.prove_meetings(body, writer) if low <= 1 and (high is None or high >= 1) else None
 
-    def _sequence(self, reader: Term, writer: Term) -> Meetings | None:
+    def _prove_sequence(self, reader: Term, writer: Term) -> Meetings | None:
         head, tail = reader.parts
         mine, rest = writer.parts if writer.kind == "seq" else (writer, self._algebra.empty)
-        found = self._every([(head, mine), (tail, rest)])
+        found = self._prove_all([(head, mine), (tail, rest)])
         if found is None and head.nullable:
-            found = self.meetings(tail, writer)
+            found = self.prove_meetings(tail, writer)
         return found
 
-    def _alls(self, reader: Term, writer: Term) -> Meetings | None:
+    def _prove_alls(self, reader: Term, writer: Term) -> Meetings | None:
         theirs = dict(zip(reader.parts, reader.bounds, strict=True))
         found: Meetings = frozenset()
         for part, (low, high) in zip(writer.parts, writer.bounds, strict=True):
             for other, (least, most) in list(theirs.items()):
-                more = self.meetings(other, part)
+                more = self.prove_meetings(other, part)
                 if more is not None and low >= least and (most is None or (high is not None and high <= most)):
                     found |= more
                     del theirs[other]

@@ -29,22 +29,22 @@ from stele.errors import CannotConvert, InvalidRequest, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
-    Declared,
-    Field,
-    Kind,
     Loss,
     Model,
-    Named,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Type,
+    TypeReference,
 )
-from stele.formats.xsd.fields import documentation
+from stele.formats.xsd.fields import documentation_text
 from stele.formats.xsd.library import XS
 from stele.formats.xsd.parse import ParsedXsd
-from stele.formats.xsd.particles import Occurrence, Particles
-from stele.formats.xsd.simpletypes import SimpleTypes
-from stele.formats.xsd.witness import local
+from stele.formats.xsd.particles import Occurrence, OccurrenceLister
+from stele.formats.xsd.simpletypes import SimpleTypeConverter
+from stele.formats.xsd.witness import local_name
 
 MAX_FIELDS: Final = 50_000
 """Fields of all records together."""
@@ -64,47 +64,47 @@ def to_model(parsed: ParsedXsd, element: str = "") -> tuple[Model, list[Loss]]:
         wanted = element or parsed.type_name
         found = elements.get(wanted)
         if found is None and element:
-            found = next((one for name, one in elements.items() if local(name) == element), None)
+            found = next((one for name, one in elements.items() if local_name(name) == element), None)
         if found is None:
             if element:
                 raise InvalidRequest(f"the schema has no global element {element!r}")
             raise CannotConvert("the schema declares no global element, so it has no documents")
-        return _Reader(parsed).model(found)
+        return _ModelBuilder(parsed).build_model(found)
 
 
-class _Reader:
+class _ModelBuilder:
     """Turns complex types into records, each once, breadth first: no path through types makes it recurse."""
 
     def __init__(self, parsed: ParsedXsd) -> None:
         self._losses: list[Loss] = []
-        self._types: dict[str, Declared] = {}
+        self._types: dict[str, NamedType] = {}
         self._names: dict[int, str] = {}
         self._todo: deque[tuple[Any, str, str]] = deque()
         self._taken: set[str] = set()
         self._counts: dict[str, int] = {}
         self._left = MAX_FIELDS
-        self._simple = SimpleTypes(self._losses, self._types, self._free)
-        self._particles = Particles(self._losses)
-        self._space = _package(parsed.root.get("targetNamespace") or "")
+        self._simple = SimpleTypeConverter(self._losses, self._types, self._free_name)
+        self._particles = OccurrenceLister(self._losses)
+        self._space = _package_name(parsed.root.get("targetNamespace") or "")
         self._derived = {
             id(kind.base_type) for kind in parsed.model.maps.types.values() if getattr(kind, "derivation", None)
         }
 
-    def model(self, root: Any) -> tuple[Model, list[Loss]]:
-        name = local(root.name)
-        doc = documentation(root)
-        self._element(root, "")
-        kind = self._type(root.type, "", name)
+    def build_model(self, root: Any) -> tuple[Model, list[Loss]]:
+        name = local_name(root.name)
+        doc = documentation_text(root)
+        self._add_declaration_losses(root, "")
+        kind = self._convert_type(root.type, "", name)
         while self._todo:
             at, path, full_name = self._todo.popleft()
-            self._types[full_name] = self._record(at, path, full_name)
-        constraints = self._simple.constraints(root.type) if isinstance(root.type, XsdSimpleType) else {}
+            self._types[full_name] = self._build_record(at, path, full_name)
+        constraints = self._simple.json_constraints(root.type) if isinstance(root.type, XsdSimpleType) else {}
         return Model(kind, self._types, bool(root.nillable), doc, constraints), self._losses
 
-    def _lose(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+    def _add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
         self._losses.append(Loss(path, what, why, data))
 
-    def _free(self, wanted: str) -> str:
+    def _free_name(self, wanted: str) -> str:
         """A full name nobody has."""
         made = wanted
         while made in self._taken:
@@ -115,129 +115,138 @@ class _Reader:
 
     # --- types ------------------------------------------------------------------------------------------------------
 
-    def _type(self, kind: Any, path: str, hint: str) -> Type:
+    def _convert_type(self, kind: Any, path: str, hint: str) -> Type:
         """The type of an element; hint is the name of an anonymous one."""
         if isinstance(kind, XsdSimpleType):
-            return self._simple.type(kind, path, self._full(kind, hint))
+            return self._simple.convert_type(kind, path, self._full_name(kind, hint))
         if kind.name == f"{XS}anyType":
-            self._lose(path, "ANY", "Any XML may stand here; the model says any JSON value.", data=True)
-            return Scalar(Kind.ANY)
+            self._add_loss(path, "ANY", "Any XML may stand here; the model says any JSON value.", data=True)
+            return Scalar(ScalarKind.ANY)
         if id(kind) in self._derived and kind.name:
-            why = f"A type derived from {local(kind.name)!r} may stand in for it (xsi:type); what it adds has no place."
-            self._lose(path, "SUBTYPE", why, data=True)
-        if isinstance(kind.content, XsdSimpleType) and not self._uses(kind):
-            return self._simple.type(kind.content, path, self._full(kind, hint))
+            why = (
+                f"A type derived from {local_name(kind.name)!r} may stand in for it (xsi:type); "
+                "what it adds has no place."
+            )
+            self._add_loss(path, "SUBTYPE", why, data=True)
+        if isinstance(kind.content, XsdSimpleType) and not self._attribute_uses(kind):
+            return self._simple.convert_type(kind.content, path, self._full_name(kind, hint))
         known = self._names.get(id(kind))
         if known is None:
-            known = self._names[id(kind)] = self._free(self._full(kind, hint))
+            known = self._names[id(kind)] = self._free_name(self._full_name(kind, hint))
             start = path if len(path) <= _LONGEST_PATH else known.rpartition(".")[2]
             self._todo.append((kind, f"{start}." if start else "", known))
-        return Named(known)
+        return TypeReference(known)
 
-    def _full(self, kind: Any, hint: str) -> str:
+    def _full_name(self, kind: Any, hint: str) -> str:
         """The full name a type wants: its own, or that of the place where it is declared."""
         if not kind.name:
             return hint if "." in hint or not self._space else f"{self._space}.{hint}"
-        space = _package(kind.name[1:].partition("}")[0]) if kind.name.startswith("{") else ""
-        return f"{space}.{local(kind.name)}" if space else local(kind.name)
+        space = _package_name(kind.name[1:].partition("}")[0]) if kind.name.startswith("{") else ""
+        return f"{space}.{local_name(kind.name)}" if space else local_name(kind.name)
 
     @staticmethod
-    def _uses(kind: Any) -> dict[str, Any]:
+    def _attribute_uses(kind: Any) -> dict[str, Any]:
         return {name: use for name, use in kind.attributes.items() if name is not None and use.use != "prohibited"}
 
     # --- records ----------------------------------------------------------------------------------------------------
 
-    def _record(self, kind: Any, path: str, name: str) -> Record:
-        fields: list[Field] = []
+    def _build_record(self, kind: Any, path: str, name: str) -> RecordType:
+        fields: list[RecordField] = []
         names: set[str] = set()
         at = path.rstrip(".")
         groups: dict[str, tuple[str, ...]] = {}
-        for occurrence in self._particles.of(kind, at):
-            field = self._child(occurrence, path, name, names)
+        for occurrence in self._particles.list_occurrences(kind, at):
+            field = self._child_field(occurrence, path, name, names)
             fields.append(field)
             if occurrence.group:
                 groups[occurrence.group] = (*groups.get(occurrence.group, ()), field.name)
-        attributes = [self._attribute(use, path, name, names) for use in self._uses(kind).values()]
+        attributes = [self._attribute_field(use, path, name, names) for use in self._attribute_uses(kind).values()]
         if attributes:
             shown = ", ".join(field.name for field in attributes[:5])
-            self._lose(at, "ATTRIBUTE", f"Nothing says which fields stand in attributes and not in elements: {shown}.")
+            self._add_loss(
+                at, "ATTRIBUTE", f"Nothing says which fields stand in attributes and not in elements: {shown}."
+            )
         if None in kind.attributes:
-            self._lose(at, "ANY", "Other attributes are allowed here; they have no place.", data=True)
+            self._add_loss(at, "ANY", "Other attributes are allowed here; they have no place.", data=True)
         if isinstance(kind.content, XsdSimpleType):
-            text = self._simple.type(kind.content, f"{path}value", f"{name}.Value")
-            made = self._unique("value", names)
-            fields.append(Field(made, text, constraints=self._simple.constraints(kind.content)))
+            text = self._simple.convert_type(kind.content, f"{path}value", f"{name}.Value")
+            made = self._unique_name("value", names)
+            fields.append(RecordField(made, text, constraints=self._simple.json_constraints(kind.content)))
         elif kind.mixed:
-            self._lose(at, "MIXED", "Text between the elements has no place.", data=True)
+            self._add_loss(at, "MIXED", "Text between the elements has no place.", data=True)
         for test in getattr(kind, "assertions", ()):
-            self._lose(at, "CONSTRAINT", f"The assertion {test.elem.get('test', '')[:100]!r} is not checked.")
+            self._add_loss(at, "CONSTRAINT", f"The assertion {test.elem.get('test', '')[:100]!r} is not checked.")
         self._left -= len(fields) + len(attributes)
         if self._left < 0:
             raise TooLarge(f"the schema has more than {MAX_FIELDS} fields")
         several = {group: members for group, members in groups.items() if len(members) > 1}
-        return Record(name, tuple(attributes + fields), documentation(kind), open=False, at_most_one=several)
+        return RecordType(name, tuple(attributes + fields), documentation_text(kind), open=False, at_most_one=several)
 
-    def _child(self, occurrence: Occurrence, path: str, owner: str, names: set[str]) -> Field:
+    def _child_field(self, occurrence: Occurrence, path: str, owner: str, names: set[str]) -> RecordField:
         element = occurrence.element
-        made = self._unique(local(occurrence.name), names)
+        made = self._unique_name(local_name(occurrence.name), names)
         at = f"{path}{made}"
-        self._element(element, at)
+        self._add_declaration_losses(element, at)
         inner = f"{at}[]" if occurrence.many else at
-        kind = self._type(element.type, inner, f"{owner}.{made[:1].upper()}{made[1:]}")
-        constraints = self._simple.constraints(element.type) if isinstance(element.type, XsdSimpleType) else {}
+        kind = self._convert_type(element.type, inner, f"{owner}.{made[:1].upper()}{made[1:]}")
+        constraints = self._simple.json_constraints(element.type) if isinstance(element.type, XsdSimpleType) else {}
         nullable = bool(element.nillable)
         if occurrence.many:
             if constraints:
-                self._lose(inner, "CONSTRAINT", f"Nothing checks {', '.join(sorted(constraints))} of the items.")
+                self._add_loss(inner, "CONSTRAINT", f"Nothing checks {', '.join(sorted(constraints))} of the items.")
             bounds = {"minItems": occurrence.low, "maxItems": occurrence.high}
             constraints = {word: bound for word, bound in bounds.items() if bound}
-            return Field(
+            return RecordField(
                 made,
                 Array(kind, nullable),
                 required=occurrence.required,
-                doc=documentation(element),
+                doc=documentation_text(element),
                 constraints=constraints,
             )
-        default = self._value(element, at)
+        default = self._default_value(element, at)
         if default is not ABSENT:
-            self._lose(at, "DEFAULT", "In XML an empty element takes the default, not one that is left out.")
-        constraints = self._fixed(element, constraints, default)
-        return Field(
+            self._add_loss(at, "DEFAULT", "In XML an empty element takes the default, not one that is left out.")
+        constraints = self._with_fixed_value(element, constraints, default)
+        return RecordField(
             made,
             kind,
             nullable=nullable,
             required=occurrence.required,
             default=default,
-            doc=documentation(element),
+            doc=documentation_text(element),
             constraints=constraints,
         )
 
-    def _attribute(self, use: Any, path: str, owner: str, names: set[str]) -> Field:
-        made = self._unique(local(use.name), names)
+    def _attribute_field(self, use: Any, path: str, owner: str, names: set[str]) -> RecordField:
+        made = self._unique_name(local_name(use.name), names)
         at = f"{path}{made}"
-        default = self._value(use, at)
-        constraints = self._fixed(use, self._simple.constraints(use.type), default)
-        kind = self._simple.type(use.type, at, self._full(use.type, f"{owner}.{made[:1].upper()}{made[1:]}"))
+        default = self._default_value(use, at)
+        constraints = self._with_fixed_value(use, self._simple.json_constraints(use.type), default)
+        kind = self._simple.convert_type(
+            use.type, at, self._full_name(use.type, f"{owner}.{made[:1].upper()}{made[1:]}")
+        )
         required = use.use == "required"
-        return Field(made, kind, required=required, default=default, doc=documentation(use), constraints=constraints)
+        return RecordField(
+            made, kind, required=required, default=default, doc=documentation_text(use), constraints=constraints
+        )
 
     @staticmethod
-    def _fixed(declaration: Any, constraints: dict[str, Any], default: Any) -> dict[str, Any]:
+    def _with_fixed_value(declaration: Any, constraints: dict[str, Any], default: Any) -> dict[str, Any]:
         return constraints if declaration.fixed is None or default is ABSENT else {**constraints, "const": default}
 
-    def _value(self, declaration: Any, path: str) -> Any:
+    def _default_value(self, declaration: Any, path: str) -> Any:
         """The default or fixed value as a JSON value."""
         text = declaration.default if declaration.default is not None else declaration.fixed
         if text is None:
             return ABSENT
         kind = declaration.type if isinstance(declaration.type, XsdSimpleType) else declaration.type.content
-        value = self._simple.value(kind, text) if isinstance(kind, XsdSimpleType) else ABSENT
+        value = self._simple.json_value(kind, text) if isinstance(kind, XsdSimpleType) else ABSENT
         if value is ABSENT:
-            self._lose(path, "DEFAULT", f"The value {text[:60]!r} has no counterpart in the model.")
+            self._add_loss(path, "DEFAULT", f"The value {text[:60]!r} has no counterpart in the model.")
         return value
 
     @staticmethod
-    def _unique(wanted: str, names: set[str]) -> str:
+    def _unique_name(wanted: str, names: set[str]) -> str:
         made, count = wanted, 1
         while made in names:
             count += 1
@@ -245,15 +254,17 @@ class _Reader:
         names.add(made)
         return made
 
-    def _element(self, element: Any, path: str) -> None:
+    def _add_declaration_losses(self, element: Any, path: str) -> None:
         """What a declaration says beside its type."""
         for one in element.identities:
-            self._lose(path, "IDENTITY", f"The constraint {local(one.name)!r} is not checked.")
+            self._add_loss(path, "IDENTITY", f"The constraint {local_name(one.name)!r} is not checked.")
         if getattr(element, "alternatives", ()):
-            self._lose(path, "ALTERNATIVE", "The type depends on the data; only the declared one is kept.", data=True)
+            self._add_loss(
+                path, "ALTERNATIVE", "The type depends on the data; only the declared one is kept.", data=True
+            )
 
 
-def _package(namespace: str) -> str:
+def _package_name(namespace: str) -> str:
     """A namespace as a dotted name: the host turned round, then the path; '' for none."""
     parsed = urlsplit(namespace) if "://" in namespace else None
     host = ""

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from stele.formats.xsd.content import Side
-from stele.formats.xsd.instances import XSI, Content
-from stele.formats.xsd.texts import Texts
-from stele.formats.xsd.witness import Court, Node, local, words
+from stele.formats.xsd.content import SchemaSide
+from stele.formats.xsd.instances import XSI, ElementContent
+from stele.formats.xsd.texts import ValueConstraintChecker
+from stele.formats.xsd.witness import ElementPair, FindingCollector, local_name, type_name
 
 _XS: Final = "{http://www.w3.org/2001/XMLSchema}"
 
 
-class Declarations:
+class DeclarationChecker:
     """Compares declarations and finds the types that may stand in for the declared ones."""
 
-    def __init__(self, mine: Side, theirs: Side, court: Court, texts: Texts) -> None:
+    def __init__(
+        self, mine: SchemaSide, theirs: SchemaSide, court: FindingCollector, texts: ValueConstraintChecker
+    ) -> None:
         self._mine = mine
         self._theirs = theirs
         self._court = court
         self._texts = texts
-        self._sensitive: Node | None = None
+        self._sensitive: ElementPair | None = None
         self._derived: dict[int, list[Any]] = {}
         for kind in mine.types.values():
             if kind.is_complex():
@@ -30,113 +32,117 @@ class Declarations:
                     self._derived.setdefault(id(base), []).append(kind)
                     base = base.base_type
 
-    def pairs(self, node: Node) -> Iterator[Node]:
+    def compare_declarations(self, node: ElementPair) -> Iterator[ElementPair]:
         """Check the declarations; the pairs that xsi:type and alternatives add."""
         if node.theirs is not None:
-            self._nil(node)
-            self._identities(node)
-        self._assertions(node)
-        yield from self._alternatives(node)
+            self._compare_nillable(node)
+            self._compare_identities(node)
+        self._compare_assertions(node)
+        yield from self._alternative_pairs(node)
         if node.mine is not None and node.writer is node.mine.type:
-            yield from self._subtypes(node)
+            yield from self._derived_pairs(node)
 
-    def _nil(self, node: Node) -> None:
+    def _compare_nillable(self, node: ElementPair) -> None:
         assert node.theirs is not None
         if node.mine is not None and node.mine.nillable and (not node.theirs.nillable or node.theirs.fixed is not None):
-            empty = Content(children=(), extra=((f"{{{XSI}}}nil", "true"),))
-            self._court.report(
+            empty = ElementContent(children=(), extra=((f"{{{XSI}}}nil", "true"),))
+            self._court.report_finding(
                 "NILLABLE_REMOVED",
                 node,
-                self._court.with_content(node, [empty]),
+                self._court.documents_with_content(node, [empty]),
                 exact=not node.theirs.nillable and node.mine.fixed is None,
                 reader="not nillable",
                 writer="nillable",
-                why=f"{local(node.name)!r} may be nil for the writer; the reader refuses xsi:nil.",
+                why=f"{local_name(node.name)!r} may be nil for the writer; the reader refuses xsi:nil.",
                 fix="Keep the element nillable.",
             )
 
-    def _subtypes(self, node: Node) -> Iterator[Node]:
+    def _derived_pairs(self, node: ElementPair) -> Iterator[ElementPair]:
         assert node.mine is not None
         for kind in self._derived.get(id(node.writer), ()):
             if kind.abstract or kind.is_blocked(node.mine):
                 continue
             other = self._theirs.types.get(kind.name)
-            there = Node(node.name, node.mine, kind, node.theirs, other, node.parent, node.leaf)
-            if other is not None and self._stands_in(other, node):
+            there = ElementPair(node.name, node.mine, kind, node.theirs, other, node.parent, node.leaf)
+            if other is not None and self._can_stand_in(other, node):
                 yield there
                 continue
-            self._court.report(
+            self._court.report_finding(
                 "SUBTYPE_REMOVED",
                 there,
-                self._court.in_styles(there),
+                self._court.documents_in_styles(there),
                 exact=node.theirs is not None,
-                reader=words(node.reader),
-                writer=words(kind),
-                why=f"Documents may say xsi:type={words(kind)!r} here; the reader has no such type in that place.",
+                reader=type_name(node.reader),
+                writer=type_name(kind),
+                why=f"Documents may say xsi:type={type_name(kind)!r} here; the reader has no such type in that place.",
                 fix="Keep the derived type, derived from the same base.",
             )
 
     @staticmethod
-    def _stands_in(kind: Any, node: Node) -> bool:
+    def _can_stand_in(kind: Any, node: ElementPair) -> bool:
         """Whether the reader lets a type stand in for the one it declares."""
         blocked = node.theirs is not None and kind.is_blocked(node.theirs)
         return not blocked and not kind.abstract and bool(kind.is_derived(node.reader))
 
-    def _alternatives(self, node: Node) -> Iterator[Node]:
+    def _alternative_pairs(self, node: ElementPair) -> Iterator[ElementPair]:
         mine = list(getattr(node.mine, "alternatives", ())) if node.mine is not None else []
         theirs = list(getattr(node.theirs, "alternatives", ())) if node.theirs is not None else []
         if not (mine or theirs) or (node.mine is not None and node.writer is not node.mine.type):
             return
-        same = [_test(one) for one in mine] == [_test(one) for one in theirs]
+        same = [_alternative_test(one) for one in mine] == [_alternative_test(one) for one in theirs]
         if theirs and not same:
-            self._undecided("ALTERNATIVES_CHANGED", node, "The reader chooses types of this element by other tests.")
+            self._report_undecided(
+                "ALTERNATIVES_CHANGED", node, "The reader chooses types of this element by other tests."
+            )
             return
         if theirs:
             self._sensitive = self._sensitive or node
         for index, one in enumerate(mine):
             reader = theirs[index].type if theirs else node.reader
             if one.type.name != _XS + "error":
-                yield Node(node.name, node.mine, one.type, node.theirs, reader, node.parent, node.leaf)
+                yield ElementPair(node.name, node.mine, one.type, node.theirs, reader, node.parent, node.leaf)
 
-    def _identities(self, node: Node) -> None:
+    def _compare_identities(self, node: ElementPair) -> None:
         assert node.theirs is not None
         if not node.theirs.identities:
             return
-        known = {_identity(one) for one in node.mine.identities} if node.mine is not None else set()
+        known = {_identity_key(one) for one in node.mine.identities} if node.mine is not None else set()
         self._sensitive = self._sensitive or node
         for one in node.theirs.identities:
-            if _identity(one) in known:
+            if _identity_key(one) in known:
                 continue
-            self._undecided(
+            self._report_undecided(
                 "IDENTITY_ADDED",
                 node,
-                f"The reader adds the constraint {local(one.name)!r}, which documents of the writer may break.",
+                f"The reader adds the constraint {local_name(one.name)!r}, which documents of the writer may break.",
                 str(one.elem.tag).rpartition("}")[2],
             )
 
-    def _assertions(self, node: Node) -> None:
+    def _compare_assertions(self, node: ElementPair) -> None:
         wanted = [one.elem.get("test", "") for one in getattr(node.reader, "assertions", ())]
         known = {one.elem.get("test", "") for one in getattr(node.writer, "assertions", ())}
         if wanted:
             self._sensitive = self._sensitive or node
         for test in wanted:
             if test not in known:
-                self._undecided("ASSERTION_ADDED", node, f"The reader adds the assertion {test[:100]!r}.", test)
+                self._report_undecided("ASSERTION_ADDED", node, f"The reader adds the assertion {test[:100]!r}.", test)
 
-    def finish(self) -> None:
+    def report_retyped_constraints(self) -> None:
         """What only the whole comparison shows. Call it last."""
         if self._sensitive is not None and self._texts.retyped:
             why = "Values have other types for the reader, so constraints and tests over them may come out differently."
-            self._undecided("CONSTRAINT_RETYPED", self._sensitive, why)
+            self._report_undecided("CONSTRAINT_RETYPED", self._sensitive, why)
         if self._texts.ids_gone and self._texts.refers:
-            node = next(Node(name, e, e.type, None, None, None, None) for name, e in self._mine.elements.items())
-            self._undecided("ID_REMOVED", node, "Identifiers are none for the reader; references to them may dangle.")
+            node = next(ElementPair(name, e, e.type, None, None, None, None) for name, e in self._mine.elements.items())
+            self._report_undecided(
+                "ID_REMOVED", node, "Identifiers are none for the reader; references to them may dangle."
+            )
 
-    def _undecided(self, rule: str, node: Node, why: str, reader: str = "") -> None:
-        self._court.report(
+    def _report_undecided(self, rule: str, node: ElementPair, why: str, reader: str = "") -> None:
+        self._court.report_finding(
             rule,
             node,
-            self._court.in_styles(node),
+            self._court.documents_in_styles(node),
             exact=False,
             reader=reader,
             why=why,
@@ -144,14 +150,14 @@ class Declarations:
         )
 
 
-def _test(alternative: Any) -> str:
+def _alternative_test(alternative: Any) -> str:
     return str(alternative.elem.get("test", ""))
 
 
-def _identity(one: Any) -> tuple[Any, ...]:
+def _identity_key(one: Any) -> tuple[Any, ...]:
     """An identity constraint as a value: kind, paths with their prefixes' meaning, and what it refers to."""
     paths = [one.selector.path if one.selector is not None else "", *(field.path for field in one.fields)]
     text = " ".join(paths)
     prefixes = tuple(sorted((p, ns) for p, ns in one.schema.namespaces.items() if p and f"{p}:" in text))
     refer = getattr(one, "refer", None)
-    return str(one.elem.tag), tuple(paths), prefixes, _identity(refer) if refer is not None else None
+    return str(one.elem.tag), tuple(paths), prefixes, _identity_key(refer) if refer is not None else None

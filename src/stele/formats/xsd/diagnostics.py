@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 
-class Advice(NamedTuple):
+class Rephrased(NamedTuple):
     """A sentence about a fault, and what was expected where that is known."""
 
     why: str
@@ -15,7 +15,7 @@ class Advice(NamedTuple):
 
 _NUMBER: Final = r"attribute (?P<name>\w+)='(?P<value>.*?)': invalid literal for int\(\).*"
 _RULES: Final = tuple(
-    (re.compile(pattern, re.DOTALL), Advice(why, expected))
+    (re.compile(pattern, re.DOTALL), Rephrased(why, expected))
     for pattern, why, expected in (
         (_NUMBER, r"\g<value> is no number for \g<name>", "a whole number, 0 or more"),
         (r"attribute (\w+)='(.*?)': value must be one of \[(.*)\]", r"\2 is no value of \1", r"one of \3"),
@@ -71,10 +71,10 @@ _RULES: Final = tuple(
 )
 
 
-def advice(message: str) -> Advice:
+def rephrase_message(message: str) -> Rephrased:
     """A message of the library in other words; the message itself where there are none."""
     for pattern, words in _RULES:
         match = pattern.fullmatch(message)
         if match is not None:
-            return Advice(match.expand(words.why), words.expected and match.expand(words.expected))
-    return Advice(message)
+            return Rephrased(match.expand(words.why), words.expected and match.expand(words.expected))
+    return Rephrased(message)

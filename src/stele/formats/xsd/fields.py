@@ -10,10 +10,10 @@ from typing import Any, Final
 from xmlschema.validators import XsdElement, XsdSimpleType
 
 from stele.core.ports import Field
-from stele.formats.xsd.content import Side, leaves
+from stele.formats.xsd.content import SchemaSide, list_leaves
 from stele.formats.xsd.parse import ParsedXsd
-from stele.formats.xsd.terms import Algebra, TooMuch
-from stele.formats.xsd.witness import local
+from stele.formats.xsd.terms import Algebra, BudgetExceeded
+from stele.formats.xsd.witness import local_name
 
 MAX_FIELDS: Final = 10_000
 """Most fields that are listed."""
@@ -22,43 +22,45 @@ _MAX_DEPTH: Final = 40
 _JSON_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
 
 
-def fields(parsed: ParsedXsd) -> list[Field]:
+def list_fields(parsed: ParsedXsd) -> list[Field]:
     """Elements and attributes depth first, the root's name being the first part of a path.
 
     Repeated elements end in `[]`, attributes start with `@`; a type inside itself is not entered again.
     """
-    side = Side(parsed.model, Algebra(), strict=False)
+    side = SchemaSide(parsed.model, Algebra(), strict=False)
     found: dict[str, Field] = {}
     with parsed.lock:
-        stack = [(local(name), element, frozenset[int]()) for name, element in reversed(list(side.elements.items()))]
+        stack = [
+            (local_name(name), element, frozenset[int]()) for name, element in reversed(list(side.elements.items()))
+        ]
         while stack and len(found) < MAX_FIELDS:
             path, element, above = stack.pop()
             kind = element.type
-            found.setdefault(path, Field(path, type_word(kind), _default(element), documentation(element)))
+            found.setdefault(path, Field(path, type_word(kind), _default_json(element), documentation_text(element)))
             if isinstance(kind, XsdSimpleType) or id(kind) in above or len(above) > _MAX_DEPTH:
                 continue
             for name, use in kind.attributes.items():
                 if name is not None and use.use != "prohibited":
-                    inner = f"{path}.@{local(name)}"
+                    inner = f"{path}.@{local_name(name)}"
                     word = type_word(use.type)
-                    found.setdefault(inner, Field(inner, word, _default(use), documentation(use)))
-            below = [(f"{path}.{name}", child, above | {id(kind)}) for name, child in _children(side, kind)]
+                    found.setdefault(inner, Field(inner, word, _default_json(use), documentation_text(use)))
+            below = [(f"{path}.{name}", child, above | {id(kind)}) for name, child in _child_elements(side, kind)]
             stack.extend(reversed(below))
     return list(found.values())[:MAX_FIELDS]
 
 
-def _children(side: Side, kind: Any) -> Iterator[tuple[str, XsdElement]]:
+def _child_elements(side: SchemaSide, kind: Any) -> Iterator[tuple[str, XsdElement]]:
     try:
-        term = side.term(kind)
-    except TooMuch:
+        term = side.content_term(kind)
+    except BudgetExceeded:
         return
-    many = repeated(term)
-    for leaf in leaves(term):
+    many = repeated_names(term)
+    for leaf in list_leaves(term):
         if leaf.name is not None:
-            yield local(leaf.name) + ("[]" if leaf.name in many else ""), leaf.declaration
+            yield local_name(leaf.name) + ("[]" if leaf.name in many else ""), leaf.declaration
 
 
-def _default(component: Any) -> str | None:
+def _default_json(component: Any) -> str | None:
     """The default or fixed value of an element or attribute as JSON: numbers and booleans as such, else a string."""
     text = component.default if component.default is not None else component.fixed
     if text is None:
@@ -71,7 +73,7 @@ def _default(component: Any) -> str | None:
     return json.dumps(text, ensure_ascii=False)
 
 
-def repeated(term: Any) -> set[str]:
+def repeated_names(term: Any) -> set[str]:
     """Names of the elements of a content model that may occur more than once (or seem to)."""
     counts: dict[str, int] = {}
     waiting = [(term, 1)]
@@ -90,16 +92,16 @@ def repeated(term: Any) -> set[str]:
 def type_word(kind: Any) -> str:
     """The name of a type, or what an anonymous one is."""
     if kind.name:
-        return local(kind.name)
+        return local_name(kind.name)
     if isinstance(kind, XsdSimpleType):
         base: Any = kind
         while base is not None and not base.name:
             base = base.base_type
-        return local(base.name) if base is not None else "simple"
+        return local_name(base.name) if base is not None else "simple"
     return "complex"
 
 
-def documentation(component: Any) -> str:
+def documentation_text(component: Any) -> str:
     """The text of a component's documentation, or ''."""
     note = component.annotation
     if note is None:

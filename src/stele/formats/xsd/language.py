@@ -6,8 +6,8 @@ from typing import Final
 
 from stele.formats.xsd import charset
 from stele.formats.xsd.regex import PatternError, parse_pattern
-from stele.formats.xsd.shape import INTEGERS, Shape
-from stele.formats.xsd.terms import Algebra, Term, TooMuch
+from stele.formats.xsd.shape import INTEGERS, SimpleTypeShape
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term
 
 _ZONE: Final = r"(Z|[+\-][0-9]{2}:[0-9]{2})?"
 _YEAR: Final = r"-?[0-9]{4,}"
@@ -48,31 +48,31 @@ EXACT: Final = frozenset(
 """Built-in types whose entry is their lexical space exactly (values' ranges aside)."""
 
 
-def lexical(algebra: Algebra, base: str) -> Term:
+def lexical_space(algebra: Algebra, base: str) -> Term:
     """The lexical space of a built-in type, after white space is normalized."""
     pattern = LEXICAL.get(base)
-    return anything(algebra) if pattern is None else parse_pattern(algebra, pattern)
+    return any_text(algebra) if pattern is None else parse_pattern(algebra, pattern)
 
 
-def anything(algebra: Algebra, least: int = 0, most: int | None = None) -> Term:
+def any_text(algebra: Algebra, least: int = 0, most: int | None = None) -> Term:
     """Every text of some length."""
-    return algebra.repeat(algebra.leaf(charset.XML), least, most)
+    return algebra.make_repeat(algebra.make_leaf(charset.XML_CHARS), least, most)
 
 
-def alternatives(algebra: Algebra, patterns: tuple[str, ...], version: str) -> Term:
+def pattern_alternatives(algebra: Algebra, patterns: tuple[str, ...], version: str) -> Term:
     """One step of patterns. Raises `TooMuch` for what was never a pattern."""
     try:
-        return algebra.choice(parse_pattern(algebra, text, version=version) for text in patterns)
+        return algebra.make_choice(parse_pattern(algebra, text, version=version) for text in patterns)
     except PatternError:
-        raise TooMuch from None
+        raise BudgetExceeded from None
 
 
-def literal(algebra: Algebra, text: str) -> Term:
+def literal_text(algebra: Algebra, text: str) -> Term:
     """One text."""
-    return algebra.seq(*(algebra.leaf(charset.chars(char)) for char in text))
+    return algebra.make_sequence(*(algebra.make_leaf(charset.charset_of_text(char)) for char in text))
 
 
-def normalized(text: str, white: str) -> str:
+def normalize_space(text: str, white: str) -> str:
     """A text after its white space was replaced or collapsed."""
     if white == "preserve":
         return text
@@ -81,14 +81,16 @@ def normalized(text: str, white: str) -> str:
     return " ".join(text.split(" ")) if not text.strip(" \t\n\r") else " ".join(text.split())
 
 
-def language(algebra: Algebra, shape: Shape) -> Term:
+def text_language(algebra: Algebra, shape: SimpleTypeShape) -> Term:
     """All (normalized) texts of an atomic type, or more. Raises `TooMuch`."""
-    if shape.enumeration is not None and shape.textual:
-        return algebra.choice(literal(algebra, normalized(text, shape.white)) for text in shape.enumeration)
-    term = lexical(algebra, shape.base)
+    if shape.enumeration is not None and shape.is_textual:
+        return algebra.make_choice(
+            literal_text(algebra, normalize_space(text, shape.white)) for text in shape.enumeration
+        )
+    term = lexical_space(algebra, shape.base)
     for step in shape.patterns:
-        term = algebra.both(term, alternatives(algebra, step, shape.version))
+        term = algebra.make_intersection(term, pattern_alternatives(algebra, step, shape.version))
     least, most = shape.lengths
-    if shape.textual and (least is not None or most is not None):
-        term = algebra.both(term, anything(algebra, least or 0, most))
+    if shape.is_textual and (least is not None or most is not None):
+        term = algebra.make_intersection(term, any_text(algebra, least or 0, most))
     return term

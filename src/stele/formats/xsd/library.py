@@ -13,7 +13,7 @@ from xmlschema.validators.builders import XsdBuilders
 from xmlschema.validators.facets import XsdPatternFacets
 
 from stele.formats.xsd.regex import Pattern, PatternError
-from stele.formats.xsd.text import Places
+from stele.formats.xsd.text import SourcePositions
 
 XS: Final = "{http://www.w3.org/2001/XMLSchema}"
 BUILT_IN: Final = frozenset(
@@ -29,7 +29,7 @@ BUILT_IN: Final = frozenset(
 Tree = Any
 """An lxml element."""
 
-Roots = Mapping[str, Tree]
+ReferenceTrees = Mapping[str, Tree]
 """Parsed references by name: a schemaLocation or a namespace."""
 
 
@@ -49,16 +49,16 @@ class BoundedPatterns(XsdPatternFacets):
 class OfflineLoader(SchemaLoader):
     """Finds included and imported documents among the references and nowhere else."""
 
-    roots: Roots
+    roots: ReferenceTrees
     own_name: str
     own_root: Tree
-    places: Places
+    places: SourcePositions
 
-    def _find(self, *names: str | None) -> Tree | None:
+    def _find_document(self, *names: str | None) -> Tree | None:
         for name in names:
             if not name:
                 continue
-            for spelling in (name, posixpath.normpath(name), _beside(self.own_name, name)):
+            for spelling in (name, posixpath.normpath(name), _join_location(self.own_name, name)):
                 if spelling in self.roots:
                     return self.roots[spelling]
                 if spelling == self.own_name:
@@ -68,41 +68,41 @@ class OfflineLoader(SchemaLoader):
     def load_declared_schemas(self, schema: Any, other_sources: Any = None) -> None:
         """Load what a document includes, redefines, overrides and imports. Raises `UnresolvedReference`."""
         schema.imported_namespaces.clear()
-        for element in _declarations(schema.source.root):
+        for element in _list_links(schema.source.root):
             location = element.get("schemaLocation")
             if element.tag == XS + "import":
-                self._import(schema, element, element.get("namespace", "").strip(), location)
+                self._load_import(schema, element, element.get("namespace", "").strip(), location)
             elif location is not None:
-                self._include(schema, element, location.strip())
+                self._load_include(schema, element, location.strip())
 
-    def _twin(self, schema: Any, element: Any) -> Tree:
-        return self.places.twin(schema.source, element)
+    def _find_twin(self, schema: Any, element: Any) -> Tree:
+        return self.places.find_twin(schema.source, element)
 
-    def _import(self, schema: Any, element: Tree, namespace: str, location: str | None) -> None:
+    def _load_import(self, schema: Any, element: Tree, namespace: str, location: str | None) -> None:
         if namespace == schema.target_namespace:
             schema.parse_error("a schema imports its own namespace; include is for that", element)
             return
         schema.imported_namespaces.append(namespace)
-        root = self._find(location and location.strip(), namespace)
+        root = self._find_document(location and location.strip(), namespace)
         if root is None:
             if location and namespace not in self.namespaces and namespace not in BUILT_IN:
-                raise self.places.unresolved(
-                    self._twin(schema, element), f"imports {location!r}, which is not among the references"
+                raise self.places.build_unresolved(
+                    self._find_twin(schema, element), f"imports {location!r}, which is not among the references"
                 )
             return
         if root.get("targetNamespace", "") != namespace:
             schema.parse_error(f"the imported document is not of the namespace {namespace!r}", element)
             return
-        schema.imports[location or namespace] = self.load_schema(self.places.text(root), namespace)
+        schema.imports[location or namespace] = self.load_schema(self.places.document_text(root), namespace)
 
-    def _include(self, schema: Any, element: Tree, location: str) -> None:
-        root = self._find(location)
+    def _load_include(self, schema: Any, element: Tree, location: str) -> None:
+        root = self._find_document(location)
         operation = element.tag.rpartition("}")[2]
         if root is None:
-            raise self.places.unresolved(
-                self._twin(schema, element), f"{operation}s {location!r}, which is not among the references"
+            raise self.places.build_unresolved(
+                self._find_twin(schema, element), f"{operation}s {location!r}, which is not among the references"
             )
-        found = self.load_schema(self.places.text(root), schema.target_namespace)
+        found = self.load_schema(self.places.document_text(root), schema.target_namespace)
         if found is schema:
             if operation != "include":
                 schema.parse_error(f"a document cannot {operation} itself", element)
@@ -118,11 +118,11 @@ class OfflineLoader(SchemaLoader):
         return namespace in self.namespaces
 
 
-def _beside(name: str, location: str) -> str:
+def _join_location(name: str, location: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), location))
 
 
-def _declarations(root: Tree) -> Iterator[Tree]:
+def _list_links(root: Tree) -> Iterator[Tree]:
     kinds = {XS + kind for kind in ("import", "include", "redefine", "override")}
     return (child for child in root if child.tag in kinds)
 
@@ -139,11 +139,11 @@ class Schema11(XMLSchema11):
     builders = XsdBuilders("1.1", BoundedPatterns)
 
 
-def build(root: Tree, roots: Roots, places: Places, *, name: str, version: str) -> Any:
+def build_schema(root: Tree, roots: ReferenceTrees, places: SourcePositions, *, name: str, version: str) -> Any:
     """The model of a document. Raises what xmlschema raises, and `UnresolvedReference`."""
     loader = type("Loader", (OfflineLoader,), {"roots": roots, "own_name": name, "own_root": root, "places": places})
     kind: Callable[..., Any] = Schema11 if version == "1.1" else Schema10
-    return kind(places.text(root), loader_class=loader, use_fallback=False, allow="none")
+    return kind(places.document_text(root), loader_class=loader, use_fallback=False, allow="none")
 
 
 _SAFE_WORDS: Final = (
@@ -158,7 +158,7 @@ _CALL: Final = re.compile(r"([\w:.-]+)\s*\(")
 _LOOP: Final = re.compile(r"\b(?:for|some|every)\s+\$")
 
 
-def unsafe_test(test: str) -> str | None:
+def explain_unsafe_test(test: str) -> str | None:
     """What in an assertion or alternative could run for long or reach outside; None when it is harmless.
 
     Only such XPath is evaluated: no regular expressions, no ranges, no documents, one loop at most.
@@ -178,7 +178,7 @@ def unsafe_test(test: str) -> str | None:
     return None
 
 
-def accepts(kind: Any, text: str) -> bool:
+def accepts_text(kind: Any, text: str) -> bool:
     """Whether a simple type takes a text; no where the library stumbles over one (a number no float can hold)."""
     try:
         return bool(kind.is_valid(text))

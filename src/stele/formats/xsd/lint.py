@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stele.core.findings import Finding
 from stele.formats import lint as common
-from stele.formats.circles import circles
-from stele.formats.lint import Notes
+from stele.formats.graph import strongly_connected
+from stele.formats.lint import LintReport
 from stele.formats.xsd.parse import ParsedXsd
 
 if TYPE_CHECKING:
     from lxml import etree
 
-RULES: Final[Mapping[str, str]] = common.rules(
+RULES: Final[Mapping[str, str]] = common.select_rules(
     *("DOC_REQUIRED", "ELEMENT_FORM", "FIELD_DEFAULT", "LINT_INCOMPLETE", "NAMESPACE_REQUIRED", "NAMING"),
     *("RECURSIVE_TYPE", "TYPE_DECLARED", "UNBOUNDED_RECURSION", "WILDCARD_LIMITED"),
 )
@@ -33,7 +33,7 @@ _WILDCARDS: Final = frozenset((_XS + "any", _XS + "anyAttribute"))
 _NAMES: Final[common.Styles] = {"lowerCamelCase": common.LOWER_CAMEL, "UpperCamelCase": common.UPPER_CAMEL}
 
 
-class Place(NamedTuple):
+class _LintedDeclaration(NamedTuple):
     """A declaration: its element, its path, the rules silenced there, and the global declaration it is in."""
 
     node: etree._Element
@@ -44,76 +44,79 @@ class Place(NamedTuple):
 
 def lint(parsed: ParsedXsd, before: ParsedXsd | None) -> list[Finding]:
     """What the rules object to, in the order of the document."""
-    notes = Notes()
+    notes = LintReport()
     root = parsed.root
-    quiet = _silenced(root)
-    _whole(notes, root, quiet)
-    scopes: dict[tuple[str, str], Place] = {}
-    for place in _places(root, quiet):
-        if not notes.visit():
+    quiet = _ignored_rules(root)
+    _check_document(notes, root, quiet)
+    scopes: dict[tuple[str, str], _LintedDeclaration] = {}
+    for place in _walk_declarations(root, quiet):
+        if not notes.count_declaration():
             break
         scopes.setdefault(place.scope, place)
         tag = place.node.tag
         if tag in _WILDCARDS:
-            _wildcard(notes, place)
+            _check_wildcard(notes, place)
         elif place.node.get("name"):
-            _declaration(notes, place)
-    _circles(notes, root, scopes)
+            _check_declaration(notes, place)
+    _check_recursion(notes, root, scopes)
     if before is not None:
-        _changes(notes, root, before.root, quiet)
-    return notes.findings("/")
+        _check_changes(notes, root, before.root, quiet)
+    return notes.list_findings("/")
 
 
-def _whole(notes: Notes, root: etree._Element, quiet: frozenset[str]) -> None:
+def _check_document(notes: LintReport, root: etree._Element, quiet: frozenset[str]) -> None:
     if not root.get("targetNamespace"):
         why = "The schema has no target namespace: its names meet those of every other schema without one."
-        notes.add("NAMESPACE_REQUIRED", "/", why, "Add a targetNamespace.", ignored=quiet)
+        notes.add_finding("NAMESPACE_REQUIRED", "/", why, "Add a targetNamespace.", ignored=quiet)
     elif root.get("elementFormDefault") != "qualified" and next(_local_elements(root), None) is not None:
         why = "Local elements are in no namespace, global ones in the target namespace: documents have to mix both."
         fix = 'Add elementFormDefault="qualified".'
         shown = root.get("elementFormDefault", "unqualified")
-        notes.add("ELEMENT_FORM", "/", why, fix, shown=shown, ignored=quiet)
+        notes.add_finding("ELEMENT_FORM", "/", why, fix, shown=shown, ignored=quiet)
 
 
 def _local_elements(root: etree._Element) -> Iterator[etree._Element]:
     return (node for node in root.iter(_ELEMENT) if node.getparent() is not root and node.get("name"))
 
 
-def _places(root: etree._Element, quiet: frozenset[str]) -> Iterator[Place]:
+def _walk_declarations(root: etree._Element, quiet: frozenset[str]) -> Iterator[_LintedDeclaration]:
     """Declarations and wildcards in the order of the document."""
-    waiting = [Place(child, "", quiet, (_space(child), child.get("name", ""))) for child in _children(root)]
+    waiting = [
+        _LintedDeclaration(child, "", quiet, (_symbol_space(child), child.get("name", "")))
+        for child in _child_elements(root)
+    ]
     waiting.reverse()
     while waiting:
         node, path, ignored, scope = waiting.pop()
         if node.tag == _XS + "annotation":
             continue
-        ignored |= _silenced(node)
+        ignored |= _ignored_rules(node)
         if node.tag in _DECLARED and node.get("name"):
             path += f"/{'@' if node.tag == _ATTRIBUTE else ''}{node.get('name')}"
         if node.tag in _DECLARED or node.tag in _WILDCARDS:
-            yield Place(node, path or "/", ignored, scope)
-        waiting += reversed([Place(child, path, ignored, scope) for child in _children(node)])
+            yield _LintedDeclaration(node, path or "/", ignored, scope)
+        waiting += reversed([_LintedDeclaration(child, path, ignored, scope) for child in _child_elements(node)])
 
 
-def _children(node: etree._Element) -> Iterator[etree._Element]:
+def _child_elements(node: etree._Element) -> Iterator[etree._Element]:
     return (child for child in node if isinstance(child.tag, str))
 
 
-def _declaration(notes: Notes, place: Place) -> None:
+def _check_declaration(notes: LintReport, place: _LintedDeclaration) -> None:
     node, path, ignored, _ = place
     name, kind = node.get("name", ""), node.tag.rpartition("}")[2]
-    what = f"{kind} {common.shorten(name, 60)}"
+    what = f"{kind} {common.shorten_text(name, 60)}"
     styles = common.TYPE_NAME if node.tag in _TYPES else _NAMES
     common.check_name(notes, path, name, f"the {what}", styles, ignored)
-    if not _words(node, "documentation"):
-        common.missing_doc(notes, path, f"The {what}", "Add xs:annotation/xs:documentation.", ignored)
+    if not _annotation_text(node, "documentation"):
+        common.report_missing_doc(notes, path, f"The {what}", "Add xs:annotation/xs:documentation.", ignored)
     typed = node.get("type") or node.get("substitutionGroup") or any(child.tag in _INLINE for child in node)
     if node.tag in (_ELEMENT, _ATTRIBUTE) and not typed:
         why = f"The {what} has no type, so it takes any content at all."
-        notes.add("TYPE_DECLARED", path, why, "Give it a type.", ignored=ignored)
+        notes.add_finding("TYPE_DECLARED", path, why, "Give it a type.", ignored=ignored)
 
 
-def _wildcard(notes: Notes, place: Place) -> None:
+def _check_wildcard(notes: LintReport, place: _LintedDeclaration) -> None:
     node = place.node
     many = node.tag.endswith("}anyAttribute") or node.get("maxOccurs") == "unbounded"
     spaces = node.get("namespace", "##any")
@@ -124,48 +127,54 @@ def _wildcard(notes: Notes, place: Place) -> None:
             "The wildcard takes any number of things from anywhere, declared or not: the schema promises nothing here."
         )
         fix = 'Limit it: namespace="##other", a maxOccurs, or processContents="strict".'
-        notes.add("WILDCARD_LIMITED", place.path, why, fix, shown=shown, ignored=place.ignored)
+        notes.add_finding("WILDCARD_LIMITED", place.path, why, fix, shown=shown, ignored=place.ignored)
 
 
 # --- notes of the author --------------------------------------------------------------------------------------------
 
 
-def _words(node: etree._Element, kind: str) -> str:
+def _annotation_text(node: etree._Element, kind: str) -> str:
     """The text of a declaration's own documentation or appinfo."""
     parts = (part for note in node.findall(_XS + "annotation") for part in note.findall(_XS + kind))
     return "\n".join("".join(map(str, part.itertext())) for part in parts).strip()
 
 
-def _silenced(node: etree._Element) -> frozenset[str]:
+def _ignored_rules(node: etree._Element) -> frozenset[str]:
     if node.find(_XS + "annotation") is None:
         return frozenset()
-    return common.silenced_in(_words(node, "appinfo"))
+    return common.ignored_rules_in_comment(_annotation_text(node, "appinfo"))
 
 
 # --- recursion ------------------------------------------------------------------------------------------------------
 
 
-def _circles(notes: Notes, root: etree._Element, scopes: Mapping[tuple[str, str], Place]) -> None:
+def _check_recursion(
+    notes: LintReport, root: etree._Element, scopes: Mapping[tuple[str, str], _LintedDeclaration]
+) -> None:
     """Types, groups and global elements inside themselves. Kind and local name are the key."""
-    nodes = {(_space(child), child.get("name", "")): child for child in _children(root) if child.tag in _DECLARED}
+    nodes = {
+        (_symbol_space(child), child.get("name", "")): child
+        for child in _child_elements(root)
+        if child.tag in _DECLARED
+    }
     for rule, demanded in (("RECURSIVE_TYPE", False), ("UNBOUNDED_RECURSION", True)):
 
-        def edges(key: tuple[str, str], demanded: bool = demanded) -> list[tuple[str, str]]:
-            return [inner for inner in _inner(nodes[key], demanded=demanded) if inner in nodes]
+        def list_edges(key: tuple[str, str], demanded: bool = demanded) -> list[tuple[str, str]]:
+            return [inner for inner in _list_references(nodes[key], demanded=demanded) if inner in nodes]
 
-        for group in circles(nodes, edges):
+        for group in strongly_connected(nodes, list_edges):
             place = scopes.get(group[0])
             if place is not None:
-                common.recursive(notes, rule, place.path, [name for _, name in group], place.ignored)
+                common.report_recursion(notes, rule, place.path, [name for _, name in group], place.ignored)
 
 
-def _space(node: etree._Element) -> str:
+def _symbol_space(node: etree._Element) -> str:
     """The symbol space of a declaration: types of both kinds share one."""
     kind = str(node.tag).rpartition("}")[2]
     return "type" if kind in ("complexType", "simpleType") else kind
 
 
-def _inner(node: etree._Element, *, demanded: bool) -> Iterator[tuple[str, str]]:
+def _list_references(node: etree._Element, *, demanded: bool) -> Iterator[tuple[str, str]]:
     """What a declaration refers to; demanded: only what every content must have."""
     waiting = [node]
     while waiting:
@@ -174,25 +183,25 @@ def _inner(node: etree._Element, *, demanded: bool) -> Iterator[tuple[str, str]]
         if demanded and (at.get("minOccurs") == "0" or kind == "choice"):
             continue
         if kind in ("element", "group") and at.get("ref"):
-            yield kind, _local(at.get("ref", ""))
+            yield kind, _local_name(at.get("ref", ""))
         if kind == "element" and at.get("type"):
-            yield "type", _local(at.get("type", ""))
+            yield "type", _local_name(at.get("type", ""))
         if kind == "extension" or (kind == "restriction" and not demanded):
-            yield "type", _local(at.get("base", ""))
-        waiting += [child for child in _children(at) if child.tag != _XS + "annotation"]
+            yield "type", _local_name(at.get("base", ""))
+        waiting += [child for child in _child_elements(at) if child.tag != _XS + "annotation"]
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition(":")[2]
 
 
 # --- changes --------------------------------------------------------------------------------------------------------
 
 
-def _changes(notes: Notes, root: etree._Element, before: etree._Element, quiet: frozenset[str]) -> None:
+def _check_changes(notes: LintReport, root: etree._Element, before: etree._Element, quiet: frozenset[str]) -> None:
     """Elements and attributes that are new and demanded, in a global declaration that was there before."""
-    old = {place.path for place in _places(before, quiet)}
-    for place in _places(root, quiet):
+    old = {place.path for place in _walk_declarations(before, quiet)}
+    for place in _walk_declarations(root, quiet):
         node = place.node
         scope = "/" + place.path.split("/")[1]
         if place.path in old or scope not in old or node.get("default") is not None or node.get("fixed") is not None:
@@ -201,7 +210,7 @@ def _changes(notes: Notes, root: etree._Element, before: etree._Element, quiet: 
         if node.tag not in (_ELEMENT, _ATTRIBUTE) or optional or _in_choice(node):
             continue
         why = f"{node.get('name')} is new and demanded, so documents written before are not valid any more."
-        notes.add("FIELD_DEFAULT", place.path, why, "Make it optional.", ignored=place.ignored)
+        notes.add_finding("FIELD_DEFAULT", place.path, why, "Make it optional.", ignored=place.ignored)
 
 
 def _in_choice(node: etree._Element) -> bool:

@@ -11,8 +11,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from stele.formats.abilities import Node, Place
-from stele.formats.outlining import Outline
+from stele.formats.capabilities import OutlineLocation, OutlineNode
+from stele.formats.outline_builder import OutlineBuilder
 from stele.formats.xsd.parse import ParsedXsd
 
 if TYPE_CHECKING:
@@ -49,35 +49,35 @@ _USUAL: Final = {
 """Attributes that say what would hold without them."""
 
 
-def outline(parsed: ParsedXsd) -> list[Node]:
+def build_outline(parsed: ParsedXsd) -> list[OutlineNode]:
     """The document, then its declarations with all that is inside them, in the order of the text."""
     made = _Outliner()
     with parsed.lock:
-        made.schema(parsed.root)
+        made.add_schema(parsed.root)
     return made.outline.nodes
 
 
-def locator(parsed: ParsedXsd) -> Callable[[str], Place | None]:
+def build_locator(parsed: ParsedXsd) -> Callable[[str], OutlineLocation | None]:
     """Follows the paths of documents, in which the names of types and groups do not show."""
     uses: dict[str, tuple[str, ...]] = {}
-    for node in outline(parsed):
+    for node in build_outline(parsed):
         uses[node.path] = node.uses
         if node.parent is not None and node.kind in ("group", "attributeGroup"):
             uses[node.parent] = (*uses.get(node.parent, ()), *node.uses)
 
-    def locate(path: str) -> Place | None:
+    def locate(path: str) -> OutlineLocation | None:
         here = SCHEMA
         for step in path.strip("/").split("/"):
-            found = _below(here, step, uses)
+            found = _find_below(here, step, uses)
             if found is None:
-                return Place(here, partial=True)
+                return OutlineLocation(here, partial=True)
             here = found
-        return Place(here)
+        return OutlineLocation(here)
 
     return locate
 
 
-def _below(path: str, step: str, uses: dict[str, tuple[str, ...]]) -> str | None:
+def _find_below(path: str, step: str, uses: dict[str, tuple[str, ...]]) -> str | None:
     """The declaration of that name inside a declaration, or inside its type, base types and groups."""
     waiting, seen = deque([path]), {path}
     while waiting:
@@ -101,24 +101,24 @@ class _Declaration:
         self.members: list[tuple[etree._Element, str]] = []
         self.target = element.getroottree().getroot().get("targetNamespace", "")
 
-    def take(self, element: etree._Element, prefix: str = "") -> None:
+    def take_attributes(self, element: etree._Element, prefix: str = "") -> None:
         """The XML attributes of an element, names of types resolved."""
         for key, value in sorted(element.attrib.items()):
             word, text = str(key), str(value)
             if word == "name" or (word, text) in _USUAL:
                 continue
             if word in _QNAMES:
-                names = [self._name(element, name) for name in text.split()]
+                names = [self._readable_name(element, name) for name in text.split()]
                 text = " ".join(names)
-                self.uses += [_used(word, element, name) for name in names]
-            self.say(prefix + word, text)
+                self.uses += [_used_path(word, element, name) for name in names]
+            self.add_text(prefix + word, text)
 
-    def say(self, word: str, text: str) -> None:
+    def add_text(self, word: str, text: str) -> None:
         """Keep a text; a second one of the same word joins the first."""
         known = self.attributes.get(word)
         self.attributes[word] = text if known is None else f"{known} | {text}"
 
-    def _name(self, element: etree._Element, name: str) -> str:
+    def _readable_name(self, element: etree._Element, name: str) -> str:
         """A name without its prefix: that of another namespace in braces, those of XML Schema as `xs:`."""
         prefix, colon, local = name.rpartition(":")
         space = element.nsmap.get(prefix if colon else None, "")
@@ -131,30 +131,32 @@ class _Outliner:
     """Documents nest at most `text.MAX_DEPTH` deep, so that recursion is safe."""
 
     def __init__(self) -> None:
-        self.outline = Outline()
+        self.outline = OutlineBuilder()
 
-    def schema(self, root: etree._Element) -> None:
+    def add_schema(self, root: etree._Element) -> None:
         made = _Declaration(root)
-        made.take(root)
-        self._notes(root, made)
-        self.outline.add(SCHEMA, "schema", made.attributes)
+        made.take_attributes(root)
+        self._gather_annotations(root, made)
+        self.outline.add_node(SCHEMA, "schema", made.attributes)
         counts: defaultdict[str, int] = defaultdict(int)
-        for element in self.outline.until_full(_children(root)):
-            self._declare(element, SCHEMA, "", counts)
+        for element in self.outline.until_full(_child_elements(root)):
+            self._add_declaration(element, SCHEMA, "", counts)
 
-    def _declare(self, element: etree._Element, parent: str, inside: str, counts: defaultdict[str, int]) -> None:
+    def _add_declaration(
+        self, element: etree._Element, parent: str, inside: str, counts: defaultdict[str, int]
+    ) -> None:
         """A node for an element of the schema language, and nodes for what is inside it; inside names its group."""
-        kind = _kind(element)
+        kind = _element_kind(element)
         if kind == "annotation":
             return
         made = _Declaration(element)
         if inside:
-            made.say("in", inside)
-        made.take(element)
-        self._gather(element, made)
+            made.add_text("in", inside)
+        made.take_attributes(element)
+        self._gather_parts(element, made)
         name = (element.get("name") or element.get("ref", "").rpartition(":")[2]).strip()
-        path = self.outline.add(
-            f"{parent.rstrip('/')}/{_step(element, kind, name, counts)}",
+        path = self.outline.add_node(
+            f"{parent.rstrip('/')}/{_path_step(element, kind, name, counts)}",
             kind,
             made.attributes,
             parent=parent,
@@ -164,80 +166,82 @@ class _Outliner:
         )
         below: defaultdict[str, int] = defaultdict(int)
         for member, group in self.outline.until_full(made.members):
-            if _kind(member) in _GROUPS:
-                self._group(member, path, group, below)
+            if _element_kind(member) in _GROUPS:
+                self._add_group(member, path, group, below)
             else:
-                self._declare(member, path, group, below)
+                self._add_declaration(member, path, group, below)
 
-    def _group(self, element: etree._Element, owner: str, inside: str, counts: defaultdict[str, int]) -> None:
+    def _add_group(self, element: etree._Element, owner: str, inside: str, counts: defaultdict[str, int]) -> None:
         """A model group inside another one; what is in it belongs to the same declaration, and says in which group."""
-        kind = _kind(element)
+        kind = _element_kind(element)
         made = _Declaration(element)
         if inside:
-            made.say("in", inside)
-        made.take(element)
-        self._notes(element, made)
-        step = _step(element, kind, "", counts)
-        self.outline.add(f"{owner}/{step}", "model group", made.attributes, parent=owner, ordered=True)
-        for member in self.outline.until_full(_children(element)):
-            if _kind(member) in _GROUPS:
-                self._group(member, owner, step, counts)
+            made.add_text("in", inside)
+        made.take_attributes(element)
+        self._gather_annotations(element, made)
+        step = _path_step(element, kind, "", counts)
+        self.outline.add_node(f"{owner}/{step}", "model group", made.attributes, parent=owner, ordered=True)
+        for member in self.outline.until_full(_child_elements(element)):
+            if _element_kind(member) in _GROUPS:
+                self._add_group(member, owner, step, counts)
             else:
-                self._declare(member, owner, step, counts)
+                self._add_declaration(member, owner, step, counts)
 
     # --- what belongs to one declaration ----------------------------------------------------------------------------
 
-    def _gather(self, element: etree._Element, made: _Declaration) -> None:
+    def _gather_parts(self, element: etree._Element, made: _Declaration) -> None:
         """Read what is inside a declaration into it, except for members, which get nodes of their own."""
-        self._notes(element, made)
-        for inner in _children(element):
-            kind = _kind(inner)
-            if kind in _WRAPPERS or (kind in _TYPES and _kind(element) not in _LINKS):
-                made.take(inner, "type ")
-                self._gather(inner, made)
+        self._gather_annotations(element, made)
+        for inner in _child_elements(element):
+            kind = _element_kind(inner)
+            if kind in _WRAPPERS or (kind in _TYPES and _element_kind(element) not in _LINKS):
+                made.take_attributes(inner, "type ")
+                self._gather_parts(inner, made)
             elif kind in _DERIVED:
-                made.say("derivation", kind)
-                made.take(inner)
-                self._gather(inner, made)
+                made.add_text("derivation", kind)
+                made.take_attributes(inner)
+                self._gather_parts(inner, made)
             elif kind in ("list", "union"):
-                made.say("variety", kind)
-                made.take(inner)
-                made.members += [(member, "") for member in _children(inner) if _kind(member) == "simpleType"]
+                made.add_text("variety", kind)
+                made.take_attributes(inner)
+                made.members += [
+                    (member, "") for member in _child_elements(inner) if _element_kind(member) == "simpleType"
+                ]
             elif kind in _GROUPS:
-                self._content(inner, made)
+                self._gather_content(inner, made)
             elif kind in _FACETS or kind == "pattern":
                 fixed = " (fixed)" if inner.get("fixed") in ("true", "1") else ""
-                made.say(kind, inner.get("value", "") + fixed)
+                made.add_text(kind, inner.get("value", "") + fixed)
             elif kind in ("selector", "field"):
-                made.say(kind, inner.get("xpath", ""))
+                made.add_text(kind, inner.get("xpath", ""))
             elif kind != "annotation":
                 made.members.append((inner, ""))
 
-    def _content(self, group: etree._Element, made: _Declaration) -> None:
+    def _gather_content(self, group: etree._Element, made: _Declaration) -> None:
         """The outermost model group of a declaration, told by its attribute `content`."""
         bounds = [f"{word} {group.get(word)}" for word in ("minOccurs", "maxOccurs") if group.get(word, "1") != "1"]
-        made.say("content", " ".join([_kind(group), *bounds]))
-        self._notes(group, made)
-        made.members += [(member, "") for member in _children(group) if _kind(member) != "annotation"]
+        made.add_text("content", " ".join([_element_kind(group), *bounds]))
+        self._gather_annotations(group, made)
+        made.members += [(member, "") for member in _child_elements(group) if _element_kind(member) != "annotation"]
 
-    def _notes(self, element: etree._Element, made: _Declaration) -> None:
+    def _gather_annotations(self, element: etree._Element, made: _Declaration) -> None:
         """The annotations of an element."""
         for note in element.iterchildren(f"{_XS}annotation"):
             for part in note.iterchildren(f"{_XS}documentation", f"{_XS}appinfo"):
                 text = " ".join("".join(str(piece) for piece in part.itertext()).split())
                 if text:
-                    made.say(_kind(part), text)
+                    made.add_text(_element_kind(part), text)
 
 
-def _children(element: etree._Element) -> Iterator[etree._Element]:
+def _child_elements(element: etree._Element) -> Iterator[etree._Element]:
     return (child for child in element.iterchildren("*") if isinstance(child.tag, str))
 
 
-def _kind(element: etree._Element) -> str:
+def _element_kind(element: etree._Element) -> str:
     return str(element.tag).rpartition("}")[2]
 
 
-def _step(element: etree._Element, kind: str, name: str, counts: defaultdict[str, int]) -> str:
+def _path_step(element: etree._Element, kind: str, name: str, counts: defaultdict[str, int]) -> str:
     """The last part of a declaration's path."""
     if kind == "element" and name:
         return name
@@ -255,9 +259,9 @@ def _step(element: etree._Element, kind: str, name: str, counts: defaultdict[str
     return f"{kind}({counts[kind]})"
 
 
-def _used(word: str, element: etree._Element, name: str) -> str:
+def _used_path(word: str, element: etree._Element, name: str) -> str:
     """Path of what a name refers to, if it is of this document."""
     if word in ("ref", "substitutionGroup"):
-        kind = _kind(element)
+        kind = _element_kind(element)
         return f"/{name}" if kind == "element" else f"/@{name}" if kind == "attribute" else f"/{kind}({name})"
     return f"/type({name})"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import MalformedSchema, NotInstalled, UnresolvedReference
-from stele.formats.xsd.diagnostics import advice
-from stele.formats.xsd.text import Places, read_schema
+from stele.formats.xsd.diagnostics import rephrase_message
+from stele.formats.xsd.text import SourcePositions, read_schema
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -79,22 +79,22 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> Pa
     """
     root = read_schema(text)
     roots = {label: _read_reference(label, body) for label, body in references.items()}
-    places = Places([(root, text), *((tree, references[label]) for label, tree in roots.items())])
-    size = _limit([root, *roots.values()], places)
+    places = SourcePositions([(root, text), *((tree, references[label]) for label, tree in roots.items())])
+    size = _check_limits([root, *roots.values()], places)
     try:
         import xmlschema  # noqa: F401 - to tell what is missing
     except ImportError:
         raise NotInstalled("xmlschema", "xsd") from None
     newer = any(_is_newer(tree) for tree in (root, *roots.values()))
     try:
-        return _build(root, roots, places, name, "1.1" if newer else "1.0")
+        return _build_parsed(root, roots, places, name, "1.1" if newer else "1.0")
     except UnresolvedReference:
         raise
     except MalformedSchema as error:
         if newer or size > _RETRIED:
             raise
         try:
-            return _build(root, roots, places, name, "1.1")
+            return _build_parsed(root, roots, places, name, "1.1")
         except MalformedSchema:
             raise error from None
 
@@ -115,21 +115,21 @@ def _is_newer(root: etree._Element) -> bool:
     )
 
 
-def _build(
-    root: etree._Element, roots: Mapping[str, etree._Element], places: Places, name: str, version: str
+def _build_parsed(
+    root: etree._Element, roots: Mapping[str, etree._Element], places: SourcePositions, name: str, version: str
 ) -> ParsedXsd:
     from elementpath import ElementPathError
     from xmlschema import XMLSchemaException
     from xmlschema.validators import XMLSchemaModelDepthError
 
-    from stele.formats.xsd.library import build
+    from stele.formats.xsd.library import build_schema
 
     try:
-        return ParsedXsd(build(root, roots, places, name=name, version=version), root, roots, version)
+        return ParsedXsd(build_schema(root, roots, places, name=name, version=version), root, roots, version)
     except XMLSchemaModelDepthError:
         raise MalformedSchema("groups are nested too deep") from None
     except XMLSchemaException as error:
-        raise _explain(error, places) from None
+        raise _explain_error(error, places) from None
     except RecursionError:
         raise MalformedSchema("definitions are nested, or derived from one another, too deep") from None
     except (
@@ -142,18 +142,18 @@ def _build(
         AssertionError,
     ) as error:
         # Faults of the library on schemas it does not expect: still the schema's fault, so still a clear refusal.
-        raise MalformedSchema(f"the schema cannot be understood: {_short(str(error))}") from None
+        raise MalformedSchema(f"the schema cannot be understood: {_shorten(str(error))}") from None
 
 
-def _explain(error: Any, places: Places) -> MalformedSchema:
+def _explain_error(error: Any, places: SourcePositions) -> MalformedSchema:
     element = getattr(error, "elem", None)
-    message = _short((getattr(error, "message", None) or str(error)).partition("Schema component:")[0])
-    twin = None if element is None else places.twin(getattr(error, "source", None), element)
-    why, expected = advice(message)
-    return MalformedSchema(why, expected=expected) if twin is None else places.fault(twin, why, expected)
+    message = _shorten((getattr(error, "message", None) or str(error)).partition("Schema component:")[0])
+    twin = None if element is None else places.find_twin(getattr(error, "source", None), element)
+    why, expected = rephrase_message(message)
+    return MalformedSchema(why, expected=expected) if twin is None else places.build_fault(twin, why, expected)
 
 
-def _short(message: str) -> str:
+def _shorten(message: str) -> str:
     message = " ".join(message.split())
     return message if len(message) <= 300 else message[:300] + "…"
 
@@ -161,14 +161,14 @@ def _short(message: str) -> str:
 # --- limits that must be known before a model is built ----------------------------------------------------------------
 
 
-def _limit(roots: list[etree._Element], places: Places) -> int:
+def _check_limits(roots: list[etree._Element], places: SourcePositions) -> int:
     """Refuse what would take the library too long, else count elements. Raises `MalformedSchema`."""
-    from stele.formats.xsd.library import unsafe_test
+    from stele.formats.xsd.library import explain_unsafe_test
 
     count = sum(1 for root in roots for _ in root.iter("*"))
     if count > MAX_SCHEMA_ELEMENTS:
         raise MalformedSchema(f"the schema has {count} elements; {MAX_SCHEMA_ELEMENTS} are the most that is compared")
-    size = sum(_weight(element) for root in roots for element in root.iter("*"))
+    size = sum(_component_weight(element) for root in roots for element in root.iter("*"))
     size -= sum(1 for root in roots for note in root.iter(_XS + "annotation") for _ in note.iter("*"))
     if size > MAX_SIZE:
         raise MalformedSchema(
@@ -176,44 +176,44 @@ def _limit(roots: list[etree._Element], places: Places) -> int:
         )
     for root in roots:
         for element in root.iter("*"):
-            _limit_element(element, unsafe_test(element.get("test") or ""), places)
-    _Sizes(roots, places).check()
+            _limit_element(element, explain_unsafe_test(element.get("test") or ""), places)
+    _ContentSizes(roots, places).check_sizes()
     return count
 
 
-def _weight(element: etree._Element) -> int:
+def _component_weight(element: etree._Element) -> int:
     """How much of `MAX_SIZE` an element takes."""
     if element.tag == _XS + "pattern":
         return 10 + len(element.get("value") or "") // 10
     return 1 + len((element.get("memberTypes") or "").split())
 
 
-def _limit_element(element: etree._Element, unsafe: str | None, places: Places) -> None:
+def _limit_element(element: etree._Element, unsafe: str | None, places: SourcePositions) -> None:
     if unsafe:
-        raise places.fault(element, f"the test is not evaluated here: {unsafe}", "simple comparisons in XPath")
+        raise places.build_fault(element, f"the test is not evaluated here: {unsafe}", "simple comparisons in XPath")
     if len(element.get("xpath") or "") > 1000:
-        raise places.fault(element, "the path is longer than 1000 characters")
+        raise places.build_fault(element, "the path is longer than 1000 characters")
     for bound in ("minOccurs", "maxOccurs"):
         if len(element.get(bound) or "") > 12:
-            raise places.fault(element, f"{bound} is too great")
+            raise places.build_fault(element, f"{bound} is too great")
     if element.tag in _ENDS and len(element.get("value") or "") > 400:
-        raise places.fault(element, "the value is too long")
+        raise places.build_fault(element, "the value is too long")
     if element.tag in _COUNTS and len((element.get("value") or "").strip()) > 12:
-        raise places.fault(element, "the value is too great")
+        raise places.build_fault(element, "the value is too great")
 
 
 _ENDS: Final = frozenset(_XS + end + kind for end in ("min", "max") for kind in ("Inclusive", "Exclusive"))
 _COUNTS: Final = frozenset(_XS + name for name in ("length", "minLength", "maxLength", "totalDigits", "fractionDigits"))
 
 
-class _Sizes:
+class _ContentSizes:
     """Sizes of content models after expansion; names without their namespace, which can only overestimate."""
 
-    def __init__(self, roots: list[etree._Element], places: Places) -> None:
+    def __init__(self, roots: list[etree._Element], places: SourcePositions) -> None:
         self._places = places
         self._named: dict[tuple[str, str], list[etree._Element]] = {}
         for root in roots:
-            for element in self._definitions(root):
+            for element in self._list_definitions(root):
                 kind = element.tag.rpartition("}")[2]
                 kind = "type" if kind.endswith("Type") else kind
                 self._named.setdefault((kind, element.get("name", "")), []).append(element)
@@ -221,7 +221,7 @@ class _Sizes:
         self._roots = roots
 
     @staticmethod
-    def _definitions(root: etree._Element) -> Iterator[etree._Element]:
+    def _list_definitions(root: etree._Element) -> Iterator[etree._Element]:
         kinds = {_XS + kind for kind in ("group", "complexType", "simpleType", "attributeGroup")}
         for child in root:
             if child.tag in kinds:
@@ -229,20 +229,24 @@ class _Sizes:
             elif child.tag in (_XS + "redefine", _XS + "override"):
                 yield from (inner for inner in child if inner.tag in kinds)
 
-    def check(self) -> None:
+    def check_sizes(self) -> None:
         """Raises `MalformedSchema`."""
         for key, elements in self._named.items():
             size, depth = self._named_size(key, ())
             if size > MAX_PARTICLES:
-                raise self._places.fault(
+                raise self._places.build_fault(
                     elements[0], f"{key[1]!r} has more than {MAX_PARTICLES} particles when expanded"
                 )
             if depth > MAX_DERIVATIONS:
-                raise self._places.fault(elements[0], f"{key[1]!r} is derived over more than {MAX_DERIVATIONS} steps")
+                raise self._places.build_fault(
+                    elements[0], f"{key[1]!r} is derived over more than {MAX_DERIVATIONS} steps"
+                )
         for root in self._roots:
             for element in root.iter(_XS + "complexType"):
-                if self._size(element, ())[0] > MAX_PARTICLES:
-                    raise self._places.fault(element, f"a type has more than {MAX_PARTICLES} particles when expanded")
+                if self._definition_size(element, ())[0] > MAX_PARTICLES:
+                    raise self._places.build_fault(
+                        element, f"a type has more than {MAX_PARTICLES} particles when expanded"
+                    )
 
     def _named_size(self, key: tuple[str, str], above: tuple[tuple[str, str], ...]) -> tuple[int, int]:
         if key in above or key not in self._named:
@@ -250,11 +254,11 @@ class _Sizes:
         if key not in self._known:
             if len(above) > MAX_DERIVATIONS:
                 return 0, MAX_DERIVATIONS + 1
-            sizes = [self._size(element, (*above, key)) for element in self._named[key]]
+            sizes = [self._definition_size(element, (*above, key)) for element in self._named[key]]
             self._known[key] = max(size for size, _ in sizes), 1 + max(depth for _, depth in sizes)
         return self._known[key]
 
-    def _size(self, element: etree._Element, above: tuple[tuple[str, str], ...]) -> tuple[int, int]:
+    def _definition_size(self, element: etree._Element, above: tuple[tuple[str, str], ...]) -> tuple[int, int]:
         """Particles and depth inside one definition; elements are counted but not entered."""
         size, depth = 0, 0
         pending = list(element)

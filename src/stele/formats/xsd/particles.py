@@ -8,8 +8,8 @@ from xmlschema.validators import XsdAnyElement, XsdGroup, XsdSimpleType
 
 from stele.errors import TooLarge
 from stele.formats.conversion.model import Loss
-from stele.formats.xsd.content import substitutable
-from stele.formats.xsd.witness import local
+from stele.formats.xsd.content import is_substitutable
+from stele.formats.xsd.witness import local_name
 
 MAX_DEPTH: Final = 100
 """Groups inside each other; the parser takes fewer."""
@@ -32,36 +32,39 @@ class Occurrence(NamedTuple):
     group: str
 
 
-class Particles:
+class OccurrenceLister:
     """Lists what content models hold and reports what the list does not say."""
 
     def __init__(self, losses: list[Loss]) -> None:
         self._losses = losses
 
-    def of(self, kind: Any, path: str) -> list[Occurrence]:
+    def list_occurrences(self, kind: Any, path: str) -> list[Occurrence]:
         """The elements of a complex type, each name once."""
         if isinstance(kind.content, XsdSimpleType):
             return []
-        walk = _Walk()
-        walk.group(kind.content, required=True, many=False, depth=0)
+        walk = _ContentWalk()
+        walk.walk_group(kind.content, required=True, many=False, depth=0)
         opened = getattr(kind, "open_content", None)
         if walk.any or (opened is not None and opened.mode != "none" and opened.any_element is not None):
-            self._lose(path, "ANY", "Elements that the schema does not name are allowed here; they have no place.")
+            self._add_loss(path, "ANY", "Elements that the schema does not name are allowed here; they have no place.")
         if walk.repeated:
             self._losses.append(Loss(path, "ORDER", "How repeated elements follow each other is not kept.", data=True))
         if walk.loose:
             why = "That a document has one branch of a choice is not said where a branch is more than one element."
             self._losses.append(Loss(path, "CHOICE", why))
         for head in dict.fromkeys(walk.heads):
-            why = f"Elements of other schemas may join the substitution group of {local(head)!r}; they have no place."
+            why = (
+                f"Elements of other schemas may join the substitution group of {local_name(head)!r}; "
+                "they have no place."
+            )
             self._losses.append(Loss(path, "SUBSTITUTION", why))
-        return _merged(walk.found)
+        return _merge_occurrences(walk.found)
 
-    def _lose(self, path: str, what: str, why: str) -> None:
+    def _add_loss(self, path: str, what: str, why: str) -> None:
         self._losses.append(Loss(path, what, why, data=True))
 
 
-class _Walk:
+class _ContentWalk:
     """One content model. any: it has wildcards; repeated: a group of several occurs more than once; loose: a branch of
     a choice is a group."""
 
@@ -71,7 +74,7 @@ class _Walk:
         self.any = self.repeated = self.loose = False
         self._choices = 0
 
-    def group(self, group: Any, *, required: bool, many: bool, group_name: str = "", depth: int) -> None:
+    def walk_group(self, group: Any, *, required: bool, many: bool, group_name: str = "", depth: int) -> None:
         """Everything in a group; depth counts the groups around it. Raises `TooLarge`."""
         if depth > MAX_DEPTH:
             raise TooLarge(f"groups are nested deeper than {MAX_DEPTH} levels")
@@ -92,16 +95,16 @@ class _Walk:
         elif len(items) > 1:
             group_name = ""
         for item in items:
-            self._item(item, required=required, many=many, name=group_name, depth=depth)
+            self._walk_particle(item, required=required, many=many, name=group_name, depth=depth)
 
-    def _item(self, item: Any, *, required: bool, many: bool, name: str, depth: int) -> None:
+    def _walk_particle(self, item: Any, *, required: bool, many: bool, name: str, depth: int) -> None:
         if isinstance(item, XsdGroup):
-            self.group(item, required=required, many=many, group_name=name, depth=depth + 1)
+            self.walk_group(item, required=required, many=many, group_name=name, depth=depth + 1)
             return
         if isinstance(item, XsdAnyElement):
             self.any = True
             return
-        options = _options(item)
+        options = _substitution_options(item)
         if item.ref is not None and len(options) > 1:
             self.heads.append(item.name)
         own = item.max_occurs is None or item.max_occurs > 1
@@ -125,18 +128,18 @@ class _Walk:
             )
 
 
-def _options(item: Any) -> dict[str, Any]:
+def _substitution_options(item: Any) -> dict[str, Any]:
     """The elements that may stand where a particle is: its own, or those of its substitution group."""
     if item.ref is None:
         return {item.name: item}
     options = {item.name: item.ref} if not item.ref.abstract else {}
     if "substitution" not in item.ref.block:
         members = (other for other in item.iter_substitutes() if not other.abstract)
-        options |= {other.name: other for other in members if substitutable(item.ref, other)}
+        options |= {other.name: other for other in members if is_substitutable(item.ref, other)}
     return options
 
 
-def _merged(found: list[Occurrence]) -> list[Occurrence]:
+def _merge_occurrences(found: list[Occurrence]) -> list[Occurrence]:
     """Each name once: what stands in several places occurs more than once, or in one of several branches."""
     merged: dict[str, Occurrence] = {}
     for one in found:

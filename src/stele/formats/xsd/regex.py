@@ -11,7 +11,7 @@ from typing import Final
 
 from stele.formats.xsd import charset
 from stele.formats.xsd.charset import CharSet
-from stele.formats.xsd.terms import Algebra, Budget, Term, TooMuch
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, StepBudget, Term
 
 MAX_LENGTH: Final = 20_000
 """Longest pattern, in characters."""
@@ -36,7 +36,7 @@ class PatternError(ValueError):
     """The text is no regular expression of XML Schema."""
 
 
-def meet(one: CharSet, other: CharSet) -> CharSet | None:
+def intersect_charsets(one: CharSet, other: CharSet) -> CharSet | None:
     """Characters of both sets, None when there are none."""
     return (one & other) or None
 
@@ -53,44 +53,44 @@ class _Parser:
         self._depth = 0
         self._version = version
 
-    def parse(self) -> Term:
-        term = self._expression()
+    def parse_all(self) -> Term:
+        term = self._parse_expression()
         if self._at < len(self._text):
-            raise self._wrong("an unexpected )")
+            raise self._syntax_error("an unexpected )")
         return term
 
-    def _wrong(self, what: str) -> PatternError:
+    def _syntax_error(self, what: str) -> PatternError:
         return PatternError(f"{what} at character {self._at + 1} of the pattern {self._text[:80]!r}")
 
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]
 
-    def _next(self) -> str:
+    def _next_char(self) -> str:
         char = self._peek()
         if not char:
-            raise self._wrong("an unexpected end")
+            raise self._syntax_error("an unexpected end")
         self._at += 1
         return char
 
-    def _enter(self) -> None:
+    def _enter_nesting(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise PatternError(f"the pattern is nested deeper than {MAX_DEPTH} levels")
 
-    def _expression(self) -> Term:
-        branches = [self._branch()]
+    def _parse_expression(self) -> Term:
+        branches = [self._parse_branch()]
         while self._peek() == "|":
             self._at += 1
-            branches.append(self._branch())
-        return self._algebra.choice(branches)
+            branches.append(self._parse_branch())
+        return self._algebra.make_choice(branches)
 
-    def _branch(self) -> Term:
+    def _parse_branch(self) -> Term:
         pieces = []
         while self._peek() not in ("", "|", ")"):
-            pieces.append(self._quantified(self._atom()))
-        return self._algebra.seq(*pieces)
+            pieces.append(self._parse_quantifier(self._parse_atom()))
+        return self._algebra.make_sequence(*pieces)
 
-    def _quantified(self, atom: Term) -> Term:
+    def _parse_quantifier(self, atom: Term) -> Term:
         match self._peek():
             case "?":
                 bounds: tuple[int, int | None] = (0, 1)
@@ -99,117 +99,117 @@ class _Parser:
             case "+":
                 bounds = (1, None)
             case "{":
-                bounds = self._braces()
+                bounds = self._parse_braces()
             case _:
                 return atom
         self._at += 1
-        return self._algebra.repeat(atom, *bounds)
+        return self._algebra.make_repeat(atom, *bounds)
 
-    def _braces(self) -> tuple[int, int | None]:
+    def _parse_braces(self) -> tuple[int, int | None]:
         """Leaves the closing brace as the next character."""
         end = self._text.find("}", self._at)
         low, comma, high = self._text[self._at + 1 : end].partition(",")
         if end < 0 or not low.isdecimal() or not low.isascii() or (high and not (high.isdecimal() and high.isascii())):
-            raise self._wrong("a malformed quantifier")
+            raise self._syntax_error("a malformed quantifier")
         if len(low) > 8 or len(high) > 8 or int(low) > MAX_COUNT or int(high or 0) > MAX_COUNT:
             raise PatternError(f"a quantifier of the pattern is greater than {MAX_COUNT}")
         first = int(low)
         last = (int(high) if high else None) if comma else first
         if last is not None and last < first:
-            raise self._wrong("a quantifier whose bounds are the wrong way round")
+            raise self._syntax_error("a quantifier whose bounds are the wrong way round")
         self._at = end
         return first, last
 
-    def _atom(self) -> Term:
-        char = self._next()
+    def _parse_atom(self) -> Term:
+        char = self._next_char()
         if char == "(":
-            self._enter()
-            inner = self._expression()
-            if self._next() != ")":
-                raise self._wrong("a missing )")
+            self._enter_nesting()
+            inner = self._parse_expression()
+            if self._next_char() != ")":
+                raise self._syntax_error("a missing )")
             self._depth -= 1
             return inner
         if char == "[":
-            return self._set(self._class())
+            return self._set_term(self._parse_class())
         if char == ".":
-            return self._set(charset.DOT)
+            return self._set_term(charset.DOT_CHARS)
         if char == "\\":
-            return self._set(self._escape())
+            return self._set_term(self._parse_escape())
         if char in "?*+{}]":
             self._at -= 1
-            raise self._wrong(f"a misplaced {char}")
-        return self._set(charset.chars(char))
+            raise self._syntax_error(f"a misplaced {char}")
+        return self._set_term(charset.charset_of_text(char))
 
-    def _set(self, found: CharSet) -> Term:
-        found = found & charset.XML
-        return self._algebra.leaf(found) if found else self._algebra.never
+    def _set_term(self, found: CharSet) -> Term:
+        found = found & charset.XML_CHARS
+        return self._algebra.make_leaf(found) if found else self._algebra.never
 
-    def _escape(self) -> CharSet:
-        char = self._next()
+    def _parse_escape(self) -> CharSet:
+        char = self._next_char()
         if char in _SINGLE:
-            return charset.chars(_SINGLE[char])
+            return charset.charset_of_text(_SINGLE[char])
         if char in "sSdDwWiIcC":
-            return charset.escape(char)
+            return charset.escape_set(char)
         if char in "pP" and self._peek() == "{":
             end = self._text.find("}", self._at)
             name = self._text[self._at + 1 : end]
             if end < 0:
-                raise self._wrong("a missing }")
+                raise self._syntax_error("a missing }")
             self._at = end + 1
             try:
-                found = charset.prop(name)
+                found = charset.property_set(name)
             except KeyError:
                 if self._version == "1.0" or not name.startswith("Is"):
-                    raise self._wrong(f"an unknown category or block {name[:40]!r}") from None
-                return charset.XML  # XSD 1.1: an unknown block matches everything
-            return found if char == "p" else charset.XML - found
-        raise self._wrong(f"an unknown escape \\{char}")
+                    raise self._syntax_error(f"an unknown category or block {name[:40]!r}") from None
+                return charset.XML_CHARS  # XSD 1.1: an unknown block matches everything
+            return found if char == "p" else charset.XML_CHARS - found
+        raise self._syntax_error(f"an unknown escape \\{char}")
 
-    def _class(self) -> CharSet:
+    def _parse_class(self) -> CharSet:
         """After `[`, up to and including `]`."""
-        self._enter()
+        self._enter_nesting()
         negated = self._peek() == "^"
         self._at += negated
         found = CharSet(())
         first = True
         while True:
-            char = self._next()
+            char = self._next_char()
             if char == "]" and not first:
                 break
             if char == "-" and self._peek() == "[" and not first:
                 self._at += 1
-                taken = self._class()
-                if self._next() != "]":
-                    raise self._wrong("something after a subtracted class")
+                taken = self._parse_class()
+                if self._next_char() != "]":
+                    raise self._syntax_error("something after a subtracted class")
                 self._depth -= 1
-                return (charset.XML - found if negated else found) - taken
-            found = found | self._member(char)
+                return (charset.XML_CHARS - found if negated else found) - taken
+            found = found | self._parse_class_member(char)
             first = False
         self._depth -= 1
-        return charset.XML - found if negated else found
+        return charset.XML_CHARS - found if negated else found
 
-    def _member(self, char: str) -> CharSet:
+    def _parse_class_member(self, char: str) -> CharSet:
         if char in "[]":
-            raise self._wrong(f"an unescaped {char} in a class")
-        one = self._escape() if char == "\\" else charset.chars(char)
+            raise self._syntax_error(f"an unescaped {char} in a class")
+        one = self._parse_escape() if char == "\\" else charset.charset_of_text(char)
         following = self._text[self._at : self._at + 2]
         if following[:1] != "-" or following in ("-]", "-["):
             return one
         if one.ranges[0][0] != one.ranges[-1][1]:
-            raise self._wrong("a range that starts with a class")
+            raise self._syntax_error("a range that starts with a class")
         self._at += 1
-        last = self._next()
-        end = self._escape() if last == "\\" else charset.chars(last)
+        last = self._next_char()
+        end = self._parse_escape() if last == "\\" else charset.charset_of_text(last)
         low, high = one.ranges[0][0], end.ranges[0][0]
         if end.ranges[0][0] != end.ranges[-1][1] or low > high or last == "[":
-            raise self._wrong("a malformed range")
+            raise self._syntax_error("a malformed range")
         return CharSet(((low, high),))
 
 
 def parse_pattern(algebra: Algebra, text: str, *, version: str = "1.0") -> Term:
     """The term of a pattern; its labels are `CharSet`s. Raises `PatternError`, and `TooMuch`: length counts."""
-    algebra.budget.spend(_CHAR_STEPS * len(text))
-    return _Parser(algebra, text, version=version).parse()
+    algebra.budget.spend_steps(_CHAR_STEPS * len(text))
+    return _Parser(algebra, text, version=version).parse_all()
 
 
 class Pattern:
@@ -218,35 +218,35 @@ class Pattern:
     def __init__(self, text: str, *, version: str = "1.0") -> None:
         """Raises `PatternError`."""
         self.text = text
-        self._algebra = Algebra(meet)
+        self._algebra = Algebra(intersect_charsets)
         try:
             self._start = frozenset({parse_pattern(self._algebra, text, version=version)})
-        except (TooMuch, RecursionError):
+        except (BudgetExceeded, RecursionError):
             raise PatternError("the pattern is too entangled") from None
         self._moves: dict[tuple[frozenset[Term], str], frozenset[Term]] = {}
 
     def match(self, text: str) -> bool | None:
         """True when the whole text matches, else None."""
-        budget = Budget(_MATCH_STEPS + 4 * len(text))
+        budget = StepBudget(_MATCH_STEPS + 4 * len(text))
         state = self._start
         try:
             for char in text:
                 following = self._moves.get((state, char))
                 if following is None:
-                    following = self._move(state, char, budget)
+                    following = self._next_state(state, char, budget)
                 state = following
                 if not state:
                     return None
-        except (TooMuch, RecursionError):
+        except (BudgetExceeded, RecursionError):
             self._moves.clear()
             return None
         return True if any(term.nullable for term in state) else None
 
-    def _move(self, state: frozenset[Term], char: str, budget: Budget) -> frozenset[Term]:
+    def _next_state(self, state: frozenset[Term], char: str, budget: StepBudget) -> frozenset[Term]:
         code = ord(char)
         self._algebra.budget = budget
-        steps = [step for term in state for step in self._algebra.steps(term)]
-        budget.spend(len(steps))
+        steps = [step for term in state for step in self._algebra.first_steps(term)]
+        budget.spend_steps(len(steps))
         following = frozenset(rest for label, rest in steps if code in label)
         if len(self._moves) >= _CACHED:
             self._moves.clear()

@@ -7,10 +7,10 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
-from stele.formats.xsd.language import language
-from stele.formats.xsd.library import accepts
-from stele.formats.xsd.shape import Shape, interval, shape_of
-from stele.formats.xsd.terms import Algebra, Budget, Term, TooMuch
+from stele.formats.xsd.language import text_language
+from stele.formats.xsd.library import accepts_text
+from stele.formats.xsd.shape import SimpleTypeShape, shape_of, value_interval
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, StepBudget, Term
 
 MAX_TRIED: Final = 150
 """Most texts tried on one type."""
@@ -66,10 +66,10 @@ _TEXT: Final = (
 )
 
 
-def samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
+def list_samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
     """Texts the type might allow, hints first; nobody checked them."""
     seen: set[str] = set()
-    for text in islice(_candidates(shape_of(kind), hints), 4 * MAX_TRIED):
+    for text in islice(_make_candidates(shape_of(kind), hints), 4 * MAX_TRIED):
         if text not in seen and len(text) <= _LONGEST:
             seen.add(text)
             yield text
@@ -79,34 +79,34 @@ def samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
 
 def valid_samples(kind: Any, *, hints: tuple[str, ...] = ()) -> Iterator[str]:
     """Texts that are valid for the type."""
-    return (text for text in samples(kind, hints=hints) if accepts(kind, text))
+    return (text for text in list_samples(kind, hints=hints) if accepts_text(kind, text))
 
 
-def _candidates(shape: Shape, hints: tuple[str, ...], depth: int = 0) -> Iterator[str]:
+def _make_candidates(shape: SimpleTypeShape, hints: tuple[str, ...], depth: int = 0) -> Iterator[str]:
     yield from hints
     yield from shape.enumeration or ()
     if shape.variety == "list":
-        yield from _lists(shape, depth)
+        yield from _list_samples(shape, depth)
     elif shape.variety == "union":
         for part in shape.parts if depth < 4 else ():
-            yield from islice(_candidates(shape_of(part), (), depth + 1), 40)
+            yield from islice(_make_candidates(shape_of(part), (), depth + 1), 40)
     if shape.patterns:
-        yield from _words(shape)
-    if shape.base == "decimal" or shape.integral:
-        yield from _numbers(shape)
+        yield from _pattern_samples(shape)
+    if shape.base == "decimal" or shape.is_integral:
+        yield from _number_samples(shape)
     elif shape.base in ("float", "double"):
-        yield from _numbers(shape)
+        yield from _number_samples(shape)
         yield from _PLAIN[shape.base]
     else:
         yield from (text for _, text in shape.bounds)
         yield from _PLAIN.get(shape.base, ())
-    if shape.textual or shape.base == "anyURI" or shape.variety == "any":
+    if shape.is_textual or shape.base == "anyURI" or shape.variety == "any":
         yield from _TEXT
-        yield from _lengths(shape)
+        yield from _length_samples(shape)
     yield from (f" {text} " for text in (shape.enumeration or ())[:3])
 
 
-def _lists(shape: Shape, depth: int) -> Iterator[str]:
+def _list_samples(shape: SimpleTypeShape, depth: int) -> Iterator[str]:
     if depth > 4:
         return
     items = list(islice((text for text in valid_samples(shape.parts[0]) if text.split()), 12))
@@ -118,11 +118,11 @@ def _lists(shape: Shape, depth: int) -> Iterator[str]:
     yield " ".join(items)
 
 
-def _numbers(shape: Shape) -> Iterator[str]:
-    low, high = interval(shape)
+def _number_samples(shape: SimpleTypeShape) -> Iterator[str]:
+    low, high = value_interval(shape)
     step = (
         Decimal(1)
-        if shape.integral
+        if shape.is_integral
         else Decimal(1).scaleb(-min(shape.digits[1], 30))
         if shape.digits[1]
         else Decimal(1)
@@ -130,7 +130,7 @@ def _numbers(shape: Shape) -> Iterator[str]:
     ends = [end.value for end in (low, high) if end is not None]
     inner = [Decimal(0), Decimal(1), Decimal(-1), Decimal(7), Decimal(42)]
     near = [end + delta for end in ends for delta in (0, step, -step)]
-    if not shape.integral:
+    if not shape.is_integral:
         near += [end + delta for end in ends for delta in (Decimal("0.5"), Decimal("-0.5"))]
         inner += [Decimal("0.5"), Decimal("1.25"), Decimal("-0.125"), Decimal("1.0")]
     total, fraction = shape.digits
@@ -139,13 +139,13 @@ def _numbers(shape: Shape) -> Iterator[str]:
     big = [Decimal(10) ** power - 1 for power in (3, 5, 10, 20, 40)]
     middle = [sum(ends, Decimal(0)) / 2] if len(ends) == 2 else []
     for number in (*inner, *middle, *near, *big, *(-value for value in big)):
-        if shape.integral and number != number.to_integral_value():
+        if shape.is_integral and number != number.to_integral_value():
             continue
-        yield format(number.to_integral_value() if shape.integral else number, "f")
-    yield from ("+1", "-0", "007") if shape.integral else ("+1", "-0", "007", "1.", ".5", "1.50")
+        yield format(number.to_integral_value() if shape.is_integral else number, "f")
+    yield from ("+1", "-0", "007") if shape.is_integral else ("+1", "-0", "007", "1.", ".5", "1.50")
 
 
-def _lengths(shape: Shape) -> Iterator[str]:
+def _length_samples(shape: SimpleTypeShape) -> Iterator[str]:
     least, most = shape.lengths
     for count in (least, most, (least or 0) + 1, 3, 5, 10, 20, 50, 100, 300, 1000):
         if count is not None and count <= _LONGEST:
@@ -153,25 +153,25 @@ def _lengths(shape: Shape) -> Iterator[str]:
             yield "1" * count
 
 
-def _words(shape: Shape) -> Iterator[str]:
+def _pattern_samples(shape: SimpleTypeShape) -> Iterator[str]:
     """Short words of the language of the facets."""
     algebra = Algebra(meet=lambda one, other: (one & other) or None, steps=60_000)
     try:
-        yield from islice(words(algebra, language(algebra, shape)), 24)
-    except TooMuch:
+        yield from islice(list_words(algebra, text_language(algebra, shape)), 24)
+    except BudgetExceeded:
         return
 
 
-def words(algebra: Algebra, start: Term, *, width: int = 400) -> Iterator[str]:
+def list_words(algebra: Algebra, start: Term, *, width: int = 400) -> Iterator[str]:
     """Words of a term over characters, shortest first, not all of them. Raises `TooMuch`."""
-    budget = Budget(3_000)
+    budget = StepBudget(3_000)
     layer: dict[Term, str] = {start: ""}
     while layer:
         yield from (text for term, text in layer.items() if term.nullable)
         following: dict[Term, str] = {}
         for term, text in layer.items():
-            budget.spend()
-            for label, rest in algebra.steps(term):
+            budget.spend_steps()
+            for label, rest in algebra.first_steps(term):
                 if len(following) < width:
-                    following.setdefault(rest, text + label.sample())
+                    following.setdefault(rest, text + label.sample_char())
         layer = following

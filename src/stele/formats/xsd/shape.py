@@ -39,14 +39,14 @@ _WHITE: Final = {"string": "preserve", "normalizedString": "replace"}
 _COLLECTED: Final = frozenset({"minInclusive", "minExclusive", "maxInclusive", "maxExclusive"})
 
 
-class Limit(NamedTuple):
+class IntervalEnd(NamedTuple):
     """One end of an interval; exclusive is 1 when the value itself lies outside."""
 
     value: Decimal
     exclusive: int
 
 
-class Shape(NamedTuple):
+class SimpleTypeShape(NamedTuple):
     """A simple type.
 
     variety     any · atomic · list · union
@@ -75,33 +75,33 @@ class Shape(NamedTuple):
     version: str
 
     @property
-    def textual(self) -> bool:
+    def is_textual(self) -> bool:
         """Whether values are texts: two different (normalized) texts are two values."""
         return self.variety == "atomic" and self.base in TEXTUAL
 
     @property
-    def integral(self) -> bool:
+    def is_integral(self) -> bool:
         """Whether values are integers."""
         return self.base in INTEGERS
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether no facet restricts the text itself."""
         return not self.patterns and self.enumeration is None and self.lengths == (None, None) and not self.tests
 
 
-def shape_of(kind: XsdSimpleType) -> Shape:
+def shape_of(kind: XsdSimpleType) -> SimpleTypeShape:
     """The shape of a simple type."""
-    gathered = _Gathered()
+    gathered = _FacetCollector()
     current: Any = kind
     while isinstance(current, XsdAtomicRestriction):
-        gathered.add(current)
+        gathered.add_facets(current)
         current = current.base_type
         if not isinstance(current, XsdSimpleType):
             current = getattr(current, "content", None)
     variety, base, parts = _kind_of(current)
     white = gathered.white or (_WHITE.get(base, "collapse") if variety == "atomic" else "collapse")
-    return Shape(
+    return SimpleTypeShape(
         variety,
         base,
         parts,
@@ -126,15 +126,15 @@ def _kind_of(current: Any) -> tuple[str, str, tuple[Any, ...]]:
     return "any", "", ()
 
 
-def _least(one: int | None, other: int) -> int:
+def _smaller_of(one: int | None, other: int) -> int:
     return other if one is None else min(one, other)
 
 
-def _most(one: int | None, other: int) -> int:
+def _greater_of(one: int | None, other: int) -> int:
     return other if one is None else max(one, other)
 
 
-class _Gathered:
+class _FacetCollector:
     """Facets of a chain of restrictions, the most derived type first."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class _Gathered:
         self.tests: list[str] = []
         self.white: str | None = None
 
-    def add(self, kind: XsdAtomicRestriction) -> None:
+    def add_facets(self, kind: XsdAtomicRestriction) -> None:
         """Take in the facets of one step."""
         for tag, facet in kind.facets.items():
             if not isinstance(tag, str) or not tag.startswith(XS):
@@ -178,19 +178,19 @@ class _Gathered:
 
     def _add_count(self, name: str, count: int) -> None:
         if name in ("length", "minLength"):
-            self.shortest = _most(self.shortest, count)
+            self.shortest = _greater_of(self.shortest, count)
         if name in ("length", "maxLength"):
-            self.longest = _least(self.longest, count)
+            self.longest = _smaller_of(self.longest, count)
         if name == "totalDigits":
-            self.total = _least(self.total, count)
+            self.total = _smaller_of(self.total, count)
         if name == "fractionDigits":
-            self.fraction = _least(self.fraction, count)
+            self.fraction = _smaller_of(self.fraction, count)
 
 
-def interval(shape: Shape) -> tuple[Limit | None, Limit | None]:
+def value_interval(shape: SimpleTypeShape) -> tuple[IntervalEnd | None, IntervalEnd | None]:
     """Least and greatest value of a numeric shape, built-in ranges and digits included."""
     low, high = (
-        None if bound is None else Limit(Decimal(bound), 0) for bound in INTEGERS.get(shape.base, (None, None))
+        None if bound is None else IntervalEnd(Decimal(bound), 0) for bound in INTEGERS.get(shape.base, (None, None))
     )
     for facet, text in shape.bounds:
         try:
@@ -199,24 +199,26 @@ def interval(shape: Shape) -> tuple[Limit | None, Limit | None]:
             continue
         if not value.is_finite():
             continue
-        limit = _whole(Limit(value, int(facet.endswith("Exclusive"))), up=facet.startswith("min"), shape=shape)
+        limit = _round_to_whole(
+            IntervalEnd(value, int(facet.endswith("Exclusive"))), up=facet.startswith("min"), shape=shape
+        )
         if facet.startswith("min"):
             low = limit if low is None else max(low, limit)
         else:
             high = limit if high is None else min(high, limit, key=lambda end: (end.value, -end.exclusive))
     total = shape.digits[0]
     if total is not None and total < 400:
-        edge = _whole(Limit(Decimal(10) ** total, 1), up=False, shape=shape)
-        low = max(low or Limit(-edge.value, edge.exclusive), Limit(-edge.value, edge.exclusive))
+        edge = _round_to_whole(IntervalEnd(Decimal(10) ** total, 1), up=False, shape=shape)
+        low = max(low or IntervalEnd(-edge.value, edge.exclusive), IntervalEnd(-edge.value, edge.exclusive))
         high = min(high or edge, edge, key=lambda end: (end.value, -end.exclusive))
     return low, high
 
 
-def _whole(limit: Limit, *, up: bool, shape: Shape) -> Limit:
+def _round_to_whole(limit: IntervalEnd, *, up: bool, shape: SimpleTypeShape) -> IntervalEnd:
     """An end of an interval of integers lies on an integer."""
-    if not shape.integral:
+    if not shape.is_integral:
         return limit
     whole = int(limit.value.to_integral_value(rounding="ROUND_CEILING" if up else "ROUND_FLOOR"))
     if limit.exclusive and whole == limit.value:
         whole += 1 if up else -1  # as int: Decimal would round what is longer than its precision
-    return Limit(Decimal(whole), 0)
+    return IntervalEnd(Decimal(whole), 0)

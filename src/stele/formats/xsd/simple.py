@@ -10,12 +10,20 @@ import re
 from decimal import Decimal
 from typing import Any, Final
 
-from stele.formats.xsd.effort import Effort, Proof
-from stele.formats.xsd.language import EXACT, alternatives, anything, language, lexical, literal, normalized
-from stele.formats.xsd.library import accepts
+from stele.formats.xsd.effort import InclusionProof, SimpleTypeBudget
+from stele.formats.xsd.language import (
+    EXACT,
+    any_text,
+    lexical_space,
+    literal_text,
+    normalize_space,
+    pattern_alternatives,
+    text_language,
+)
+from stele.formats.xsd.library import accepts_text
 from stele.formats.xsd.regex import parse_pattern, split_sets
-from stele.formats.xsd.shape import INTEGERS, TEXTUAL, Limit, Shape, interval, shape_of
-from stele.formats.xsd.terms import Algebra, Term, TooMuch, included
+from stele.formats.xsd.shape import INTEGERS, TEXTUAL, IntervalEnd, SimpleTypeShape, shape_of, value_interval
+from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term, find_missing_word
 
 _MAX_VALUES: Final = 1_000
 _MAX_DEPTH: Final = 12
@@ -36,209 +44,236 @@ _FREE: Final = frozenset({"string", "normalizedString", "token"})
 _FLOATS: Final = frozenset({"float", "double"})
 
 
-_YES: Final = Proof(True)
-_NO: Final = Proof(False)
+_YES: Final = InclusionProof(True)
+_NO: Final = InclusionProof(False)
 
 
-def compare(
-    writer: Any, reader: Any, effort: Effort, *, steps: frozenset[tuple[str, ...]] = frozenset(), depth: int = 0
-) -> Proof:
+def compare_simple_types(
+    writer: Any,
+    reader: Any,
+    effort: SimpleTypeBudget,
+    *,
+    steps: frozenset[tuple[str, ...]] = frozenset(),
+    depth: int = 0,
+) -> InclusionProof:
     """Whether the writer's simple type is proved to lie inside the reader's.
 
     steps are pattern facets of enclosing unions that hold for the writer's texts too.
     """
-    if depth > _MAX_DEPTH or not effort.spend(1):
+    if depth > _MAX_DEPTH or not effort.try_spend(1):
         return _NO
     key = (id(writer), id(reader), steps)
     if key not in effort.known:
-        effort.known[key] = _compare(writer, reader, effort, steps, depth)
+        effort.known[key] = _compare_shapes(writer, reader, effort, steps, depth)
     return effort.known[key]
 
 
-def _compare(writer: Any, reader: Any, effort: Effort, steps: frozenset[tuple[str, ...]], depth: int) -> Proof:
+def _compare_shapes(
+    writer: Any, reader: Any, effort: SimpleTypeBudget, steps: frozenset[tuple[str, ...]], depth: int
+) -> InclusionProof:
     mine, theirs = shape_of(writer), shape_of(reader)
     if theirs.variety == "any":
         return _YES
     steps |= frozenset(mine.patterns)
-    if mine.enumeration is not None and not any(accepts(writer, text) for text in mine.enumeration[:_MAX_VALUES]):
+    if mine.enumeration is not None and not any(accepts_text(writer, text) for text in mine.enumeration[:_MAX_VALUES]):
         return _NO if len(mine.enumeration) > _MAX_VALUES else _YES  # nothing is allowed at all
-    texts = values(writer)
+    texts = listed_texts(writer)
     if texts is not None:
-        listed = _listed(theirs)
+        listed = _enumerated_texts(theirs)
         if listed is None:
-            wrong = tuple(text for text in texts if not effort.accepts(reader, text))
+            wrong = tuple(text for text in texts if not effort.accepts_text(reader, text))
         else:
-            wrong = tuple(text for text in texts if normalized(text, theirs.white) not in listed)
+            wrong = tuple(text for text in texts if normalize_space(text, theirs.white) not in listed)
         if effort.left <= 0:
             return _NO
-        if wrong or not _padding_matters(mine, theirs):
-            return Proof(not wrong, wrong)
+        if wrong or not _is_padding_significant(mine, theirs):
+            return InclusionProof(not wrong, wrong)
         if theirs.variety != "union":
-            return Proof(False, tuple(f" {text} " for text in texts[:3]))
+            return InclusionProof(False, tuple(f" {text} " for text in texts[:3]))
     if mine.variety == "union":
-        return _every(compare(part, reader, effort, steps=steps, depth=depth + 1) for part in mine.parts)
+        return _combine_proofs(
+            compare_simple_types(part, reader, effort, steps=steps, depth=depth + 1) for part in mine.parts
+        )
     if theirs.variety == "union":
-        if not _facets_known(mine, theirs, steps):
+        if not _has_known_facets(mine, theirs, steps):
             return _NO
-        proofs = [compare(writer, part, effort, steps=steps, depth=depth + 1) for part in theirs.parts]
-        return _YES if any(proof.holds for proof in proofs) else _every(iter(proofs))
+        proofs = [compare_simple_types(writer, part, effort, steps=steps, depth=depth + 1) for part in theirs.parts]
+        return _YES if any(proof.holds for proof in proofs) else _combine_proofs(iter(proofs))
     if theirs.variety == "list":
-        return _into_list(writer, mine, theirs, effort, steps, depth)
+        return _compare_with_list(writer, mine, theirs, effort, steps, depth)
     if mine.variety == "list":
-        return Proof(theirs.base in _FREE and theirs.plain)
-    return _atomic(mine, theirs, effort, steps)
+        return InclusionProof(theirs.base in _FREE and theirs.is_plain)
+    return _compare_atomic(mine, theirs, effort, steps)
 
 
-def _every(proofs: Any) -> Proof:
+def _combine_proofs(proofs: Any) -> InclusionProof:
     hints: dict[str, None] = {}
     holds = True
     for proof in proofs:
         holds = holds and proof.holds
         hints.update(dict.fromkeys(proof.hints[:_MAX_VALUES]))
-    return Proof(holds, () if holds else tuple(hints))
+    return InclusionProof(holds, () if holds else tuple(hints))
 
 
-def values(kind: Any) -> tuple[str, ...] | None:
+def listed_texts(kind: Any) -> tuple[str, ...] | None:
     """All texts of a type that has few, exactly; None otherwise (a decimal 1 can be written in many ways)."""
     shape = shape_of(kind)
-    if shape.enumeration is not None and shape.textual:
-        only = _only_listed(shape)
-        return tuple(normalized(text, shape.white) for text in shape.enumeration if only or accepts(kind, text))
-    return ("true", "false", "0", "1") if shape.base == "boolean" and shape.plain else None
+    if shape.enumeration is not None and shape.is_textual:
+        only = _has_only_enumeration(shape)
+        return tuple(
+            normalize_space(text, shape.white) for text in shape.enumeration if only or accepts_text(kind, text)
+        )
+    return ("true", "false", "0", "1") if shape.base == "boolean" and shape.is_plain else None
 
 
-def _listed(shape: Shape) -> frozenset[str] | None:
+def _enumerated_texts(shape: SimpleTypeShape) -> frozenset[str] | None:
     """All (normalized) texts of a type that nothing but a list of them restricts; None for other types."""
-    if shape.enumeration is None or not shape.textual or not _only_listed(shape):
+    if shape.enumeration is None or not shape.is_textual or not _has_only_enumeration(shape):
         return None
-    return frozenset(normalized(text, shape.white) for text in shape.enumeration)
+    return frozenset(normalize_space(text, shape.white) for text in shape.enumeration)
 
 
-def _only_listed(shape: Shape) -> bool:
+def _has_only_enumeration(shape: SimpleTypeShape) -> bool:
     return not shape.patterns and shape.lengths == (None, None) and not shape.tests
 
 
-def _padding_matters(writer: Shape, reader: Shape) -> bool:
+def _is_padding_significant(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
     """Whether white space the writer's type ignores is seen by facets of the reader's."""
     if reader.variety == "union":
-        return any(_padding_matters(writer, shape_of(part)) for part in reader.parts)
-    return _ORDER[writer.white] > _ORDER[reader.white] and not (reader.plain and reader.variety == "atomic")
+        return any(_is_padding_significant(writer, shape_of(part)) for part in reader.parts)
+    return _ORDER[writer.white] > _ORDER[reader.white] and not (reader.is_plain and reader.variety == "atomic")
 
 
-def _facets_known(writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> bool:
+def _has_known_facets(writer: SimpleTypeShape, reader: SimpleTypeShape, steps: frozenset[tuple[str, ...]]) -> bool:
     """Whether facets of a list or union hold for the writer because it has the very same."""
     return reader.enumeration is None and set(reader.patterns) <= steps and reader.tests <= writer.tests
 
 
-def _into_list(
-    writer: Any, mine: Shape, theirs: Shape, effort: Effort, steps: frozenset[tuple[str, ...]], depth: int
-) -> Proof:
-    if not _facets_known(mine, theirs, steps):
+def _compare_with_list(
+    writer: Any,
+    mine: SimpleTypeShape,
+    theirs: SimpleTypeShape,
+    effort: SimpleTypeBudget,
+    steps: frozenset[tuple[str, ...]],
+    depth: int,
+) -> InclusionProof:
+    if not _has_known_facets(mine, theirs, steps):
         return _NO
     least, most = theirs.lengths
     item = shape_of(theirs.parts[0])
-    if theirs.lengths == (None, None) and item.base in _FREE and item.plain:
+    if theirs.lengths == (None, None) and item.base in _FREE and item.is_plain:
         return _YES  # every text is a list of texts
     if mine.variety == "list":
-        if not _within(mine.lengths, theirs.lengths):
+        if not _is_within(mine.lengths, theirs.lengths):
             return _NO
-        return compare(mine.parts[0], theirs.parts[0], effort, depth=depth + 1)
+        return compare_simple_types(mine.parts[0], theirs.parts[0], effort, depth=depth + 1)
     single = mine.variety == "atomic" and mine.base not in _FREE | {"anyURI", "hexBinary", "base64Binary"}
     if not single or (least or 0) > 1 or (most is not None and most < 1):
         return _NO
-    return compare(writer, theirs.parts[0], effort, depth=depth + 1)
+    return compare_simple_types(writer, theirs.parts[0], effort, depth=depth + 1)
 
 
-def _within(inner: tuple[int | None, int | None], outer: tuple[int | None, int | None]) -> bool:
+def _is_within(inner: tuple[int | None, int | None], outer: tuple[int | None, int | None]) -> bool:
     low = outer[0] is None or (inner[0] or 0) >= outer[0]
     return low and (outer[1] is None or (inner[1] is not None and inner[1] <= outer[1]))
 
 
-def _atomic(writer: Shape, reader: Shape, effort: Effort, steps: frozenset[tuple[str, ...]]) -> Proof:
+def _compare_atomic(
+    writer: SimpleTypeShape, reader: SimpleTypeShape, effort: SimpleTypeBudget, steps: frozenset[tuple[str, ...]]
+) -> InclusionProof:
     if writer.variety == "any":
-        return Proof(reader.base == "string" and reader.plain)
+        return InclusionProof(reader.base == "string" and reader.is_plain)
     try:
-        with effort.algebra() as algebra:
-            proof = _texts(algebra, writer, reader, steps)
-    except TooMuch:
+        with effort.paid_algebra() as algebra:
+            proof = _compare_lexically(algebra, writer, reader, steps)
+    except BudgetExceeded:
         proof = _NO
     if not proof.holds:
         return proof
-    return Proof(_values_fit(writer, reader) or _spelled_small(writer, reader, effort))
+    return InclusionProof(_is_value_subset(writer, reader) or _has_small_integers(writer, reader, effort))
 
 
-def _spelled_small(writer: Shape, reader: Shape, effort: Effort) -> bool:
+def _has_small_integers(writer: SimpleTypeShape, reader: SimpleTypeShape, effort: SimpleTypeBudget) -> bool:
     """Whether texts are integers of so few digits that each lies in the reader's range."""
-    if not writer.textual or not reader.integral or reader.enumeration is not None or reader.digits[0] is not None:
+    if (
+        not writer.is_textual
+        or not reader.is_integral
+        or reader.enumeration is not None
+        or reader.digits[0] is not None
+    ):
         return False
-    low, high = interval(reader)
+    low, high = value_interval(reader)
     if reader.tests or any(end is not None and len(str(abs(end.value))) > _MAX_DIGITS for end in (low, high)):
         return False
     try:
-        with effort.algebra() as algebra:
+        with effort.paid_algebra() as algebra:
             small = _small_integers(algebra, low, high)
-            return included(algebra, language(algebra, writer), small, split_sets) is None
-    except TooMuch:
+            return find_missing_word(algebra, text_language(algebra, writer), small, split_sets) is None
+    except BudgetExceeded:
         return False
 
 
-def _small_integers(algebra: Algebra, low: Limit | None, high: Limit | None) -> Term:
+def _small_integers(algebra: Algebra, low: IntervalEnd | None, high: IntervalEnd | None) -> Term:
     """Spellings of integers of fewer digits than both ends have."""
     spelled = []
-    for sign, end in (("\\+?", high), ("-", None if low is None else Limit(-low.value, 0))):
+    for sign, end in (("\\+?", high), ("-", None if low is None else IntervalEnd(-low.value, 0))):
         digits = "[0-9]+" if end is None else f"0*[0-9]{{1,{len(str(end.value + 1)) - 1}}}"
         other = low if sign != "-" else high
         reaches_zero = other is None or (other.value <= 0 if sign != "-" else other.value >= 0)
         if reaches_zero and (end is None or end.value >= 9):
             spelled.append(parse_pattern(algebra, sign + digits))
-    return algebra.choice(spelled)
+    return algebra.make_choice(spelled)
 
 
 # --- as texts -------------------------------------------------------------------------------------------------------
 
 
-def _texts(algebra: Algebra, writer: Shape, reader: Shape, steps: frozenset[tuple[str, ...]]) -> Proof:
+def _compare_lexically(
+    algebra: Algebra, writer: SimpleTypeShape, reader: SimpleTypeShape, steps: frozenset[tuple[str, ...]]
+) -> InclusionProof:
     """Whether the reader's lexical space, patterns and (for texts) lengths and enumeration let every text pass."""
     wanted: list[Term] = []
-    if not _lexically_below(writer.base, reader.base):
+    if not _is_lexically_below(writer.base, reader.base):
         if reader.base not in EXACT:
             return _NO
-        wanted.append(lexical(algebra, reader.base))
+        wanted.append(lexical_space(algebra, reader.base))
     unknown = [step for step in reader.patterns if step not in steps or reader.version != writer.version]
-    wanted += [alternatives(algebra, step, reader.version) for step in unknown]
-    if reader.textual or reader.base == "anyURI":
+    wanted += [pattern_alternatives(algebra, step, reader.version) for step in unknown]
+    if reader.is_textual or reader.base == "anyURI":
         if reader.enumeration is not None:
-            texts = (normalized(text, reader.white) for text in reader.enumeration)
-            wanted.append(algebra.choice(literal(algebra, text) for text in texts))
-        known = writer.lengths if writer.textual or writer.base == reader.base else (None, None)
-        if not _within(known, reader.lengths):
-            wanted.append(anything(algebra, reader.lengths[0] or 0, reader.lengths[1]))
-    if not wanted and (reader.plain or _ORDER[writer.white] == _ORDER[reader.white]):
+            texts = (normalize_space(text, reader.white) for text in reader.enumeration)
+            wanted.append(algebra.make_choice(literal_text(algebra, text) for text in texts))
+        known = writer.lengths if writer.is_textual or writer.base == reader.base else (None, None)
+        if not _is_within(known, reader.lengths):
+            wanted.append(any_text(algebra, reader.lengths[0] or 0, reader.lengths[1]))
+    if not wanted and (reader.is_plain or _ORDER[writer.white] == _ORDER[reader.white]):
         return _YES
-    return _as_languages(algebra, writer, reader, wanted)
+    return _compare_languages(algebra, writer, reader, wanted)
 
 
-def _as_languages(algebra: Algebra, writer: Shape, reader: Shape, wanted: list[Term]) -> Proof:
+def _compare_languages(
+    algebra: Algebra, writer: SimpleTypeShape, reader: SimpleTypeShape, wanted: list[Term]
+) -> InclusionProof:
     if _ORDER[writer.white] > _ORDER[reader.white]:
-        return Proof(False, tuple(f" {text}" for text in (writer.enumeration or ("a", "1"))[:3]))
+        return InclusionProof(False, tuple(f" {text}" for text in (writer.enumeration or ("a", "1"))[:3]))
     if _ORDER[writer.white] < _ORDER[reader.white]:
         fixed = r"(\S+( \S+)*)?" if reader.white == "collapse" else r"[^\t\n\r]*"
         wanted.append(parse_pattern(algebra, fixed))
-    mine = language(algebra, writer)
+    mine = text_language(algebra, writer)
     for term in wanted:
-        miss = included(algebra, mine, term, split_sets)
+        miss = find_missing_word(algebra, mine, term, split_sets)
         if miss is not None:
-            word = "".join(symbol.sample() for _, symbol in miss.word)
-            return Proof(False, (word + _completion(algebra, miss.rest),))
+            word = "".join(symbol.sample_char() for _, symbol in miss.word)
+            return InclusionProof(False, (word + _shortest_completion(algebra, miss.rest),))
     return _YES
 
 
-def _completion(algebra: Algebra, term: Term) -> str:
-    miss = included(algebra, term, algebra.never, lambda label, _: [(label, [label])])
-    return "" if miss is None else "".join(symbol.sample() for _, symbol in miss.word)
+def _shortest_completion(algebra: Algebra, term: Term) -> str:
+    miss = find_missing_word(algebra, term, algebra.never, lambda label, _: [(label, [label])])
+    return "" if miss is None else "".join(symbol.sample_char() for _, symbol in miss.word)
 
 
-def _lexically_below(writer: str, reader: str) -> bool:
+def _is_lexically_below(writer: str, reader: str) -> bool:
     """Whether every lexical form of one built-in type is one of the other's by definition."""
     if writer == reader or reader in _FREE or writer in _BELOW.get(reader, frozenset()):
         return True
@@ -252,24 +287,24 @@ def _lexically_below(writer: str, reader: str) -> bool:
 # --- as values ------------------------------------------------------------------------------------------------------
 
 
-def _values_fit(writer: Shape, reader: Shape) -> bool:
+def _is_value_subset(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
     """Whether ranges, digits, enumerations of values and tests of the reader hold for every value of the writer."""
     if not reader.tests <= writer.tests:
         return False
-    if reader.base == "decimal" or reader.integral or reader.base in _FLOATS:
-        return _numbers_fit(writer, reader)
-    if reader.textual or reader.base == "anyURI":
+    if reader.base == "decimal" or reader.is_integral or reader.base in _FLOATS:
+        return _is_number_subset(writer, reader)
+    if reader.is_textual or reader.base == "anyURI":
         return not reader.bounds
-    if not _enumerations_fit(writer, reader):
+    if not _is_enumeration_subset(writer, reader):
         return False
-    if reader.base in ("hexBinary", "base64Binary") and not _within(writer.lengths, reader.lengths):
+    if reader.base in ("hexBinary", "base64Binary") and not _is_within(writer.lengths, reader.lengths):
         return False
     if set(reader.bounds) <= set(writer.bounds):
         return True
-    return writer.base == reader.base and all(_end_implied(writer, *bound) for bound in reader.bounds)
+    return writer.base == reader.base and all(_is_end_implied(writer, *bound) for bound in reader.bounds)
 
 
-def _end_implied(writer: Shape, facet: str, text: str) -> bool:
+def _is_end_implied(writer: SimpleTypeShape, facet: str, text: str) -> bool:
     """Whether an end of an interval of times or durations follows from one of the writer's.
 
     The order is partial, but transitive; ends with and without a time zone are not compared.
@@ -277,7 +312,7 @@ def _end_implied(writer: Shape, facet: str, text: str) -> bool:
     decode = writer.parts[0].decode
     end = decode(text)
     for other, spelling in writer.bounds:
-        if other[:3] != facet[:3] or _zoned(text) != _zoned(spelling):
+        if other[:3] != facet[:3] or _has_zone(text) != _has_zone(spelling):
             continue
         mine = decode(spelling)
         tighter = mine > end if facet.startswith("min") else mine < end
@@ -286,11 +321,11 @@ def _end_implied(writer: Shape, facet: str, text: str) -> bool:
     return False
 
 
-def _zoned(text: str) -> bool:
+def _has_zone(text: str) -> bool:
     return text.endswith("Z") or bool(_OFFSET.search(text))
 
 
-def _enumerations_fit(writer: Shape, reader: Shape) -> bool:
+def _is_enumeration_subset(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
     """Of values that are no texts: the same spelling is the same value in the same built-in type."""
     if reader.enumeration is None:
         return True
@@ -299,25 +334,25 @@ def _enumerations_fit(writer: Shape, reader: Shape) -> bool:
     return {text.strip() for text in writer.enumeration} <= {text.strip() for text in reader.enumeration}
 
 
-def _numbers_fit(writer: Shape, reader: Shape) -> bool:
-    free = interval(reader) == (None, None) and not reader.bounds and reader.enumeration is None
-    if free and reader.digits[0] is None and (reader.digits[1] is None or reader.integral):
+def _is_number_subset(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
+    free = value_interval(reader) == (None, None) and not reader.bounds and reader.enumeration is None
+    if free and reader.digits[0] is None and (reader.digits[1] is None or reader.is_integral):
         return True
-    if not (writer.base == "decimal" or writer.integral or writer.base in _FLOATS):
+    if not (writer.base == "decimal" or writer.is_integral or writer.base in _FLOATS):
         return False
-    if reader.enumeration is not None and not _numbers_listed(writer, reader):
+    if reader.enumeration is not None and not _is_number_listed(writer, reader):
         return False
     if writer.enumeration is not None and not reader.patterns:
-        return all(_number_fits(Decimal(text.strip()), reader) for text in writer.enumeration if _finite(text))
-    return _range_fits(writer, reader) and _digits_fit(writer, reader)
+        return all(_is_number_allowed(Decimal(text.strip()), reader) for text in writer.enumeration if _is_finite(text))
+    return _is_range_within(writer, reader) and _has_fewer_digits(writer, reader)
 
 
-def _finite(text: str) -> bool:
+def _is_finite(text: str) -> bool:
     return text.strip().lstrip("+-") not in ("INF", "NaN")
 
 
-def _number_fits(number: Decimal, reader: Shape) -> bool:
-    low, high = interval(reader)
+def _is_number_allowed(number: Decimal, reader: SimpleTypeShape) -> bool:
+    low, high = value_interval(reader)
     if low is not None and (number < low.value or (low.exclusive and number == low.value)):
         return False
     if high is not None and (number > high.value or (high.exclusive and number == high.value)):
@@ -330,47 +365,47 @@ def _number_fits(number: Decimal, reader: Shape) -> bool:
     )
 
 
-def _numbers_listed(writer: Shape, reader: Shape) -> bool:
+def _is_number_listed(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
     assert reader.enumeration is not None
     if writer.base in _FLOATS or reader.base in _FLOATS:
-        return _enumerations_fit(writer, reader)
+        return _is_enumeration_subset(writer, reader)
     allowed = {Decimal(text.strip()) for text in reader.enumeration}
     if writer.enumeration is not None:
         return {Decimal(text.strip()) for text in writer.enumeration} <= allowed
-    low, high = interval(writer)
-    if not writer.integral or low is None or high is None or high.value - low.value > _MAX_VALUES:
+    low, high = value_interval(writer)
+    if not writer.is_integral or low is None or high is None or high.value - low.value > _MAX_VALUES:
         return False
     return all(Decimal(number) in allowed for number in range(int(low.value), int(high.value) + 1))
 
 
-def _range_fits(writer: Shape, reader: Shape) -> bool:
-    if writer.base in _FLOATS and (reader.base != writer.base or _odd_bounds(reader)):
+def _is_range_within(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
+    if writer.base in _FLOATS and (reader.base != writer.base or _has_odd_bounds(reader)):
         return not reader.bounds and reader.base in _FLOATS
-    low, high = interval(reader)
-    mine_low, mine_high = interval(writer)
+    low, high = value_interval(reader)
+    mine_low, mine_high = value_interval(writer)
     excluded = any(end is not None and end.exclusive for end in (low, high))
     if reader.base in _FLOATS and writer.base not in _FLOATS and excluded:
         return False  # rounding to a double may reach an excluded end
     if low is not None and (mine_low is None or mine_low < low):
         return False
-    return high is None or (mine_high is not None and _below(mine_high, high))
+    return high is None or (mine_high is not None and _is_not_above(mine_high, high))
 
 
-def _odd_bounds(shape: Shape) -> bool:
-    return any(not _finite(text) for _, text in shape.bounds)
+def _has_odd_bounds(shape: SimpleTypeShape) -> bool:
+    return any(not _is_finite(text) for _, text in shape.bounds)
 
 
-def _below(one: Limit, other: Limit) -> bool:
+def _is_not_above(one: IntervalEnd, other: IntervalEnd) -> bool:
     return (one.value, -one.exclusive) <= (other.value, -other.exclusive)
 
 
-def _digits_fit(writer: Shape, reader: Shape) -> bool:
+def _has_fewer_digits(writer: SimpleTypeShape, reader: SimpleTypeShape) -> bool:
     total, fraction = reader.digits
-    if fraction is not None and not writer.integral and (writer.digits[1] is None or writer.digits[1] > fraction):
+    if fraction is not None and not writer.is_integral and (writer.digits[1] is None or writer.digits[1] > fraction):
         return False
     if total is None or (writer.digits[0] is not None and writer.digits[0] <= total):
         return True
-    low, high = interval(writer)
-    if not writer.integral or low is None or high is None:
+    low, high = value_interval(writer)
+    if not writer.is_integral or low is None or high is None:
         return False
     return max(abs(low.value), abs(high.value)) < Decimal(10) ** total

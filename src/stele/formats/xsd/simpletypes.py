@@ -32,53 +32,53 @@ from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
-    Declared,
     Duration,
     Enumeration,
+    EnumSymbol,
     Fixed,
-    Kind,
     Loss,
-    Named,
-    Option,
+    NamedType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
-from stele.formats.xsd.shape import INTEGERS, TEXTUAL, Shape, interval, shape_of
-from stele.formats.xsd.witness import local
+from stele.formats.xsd.shape import INTEGERS, TEXTUAL, SimpleTypeShape, shape_of, value_interval
+from stele.formats.xsd.witness import local_name
 
 MAX_DEPTH: Final = 16
 """Lists and unions inside each other; what lies deeper is text."""
 
 _WIDTHS: Final = {
-    "byte": Kind.INT8,
-    "short": Kind.INT16,
-    "int": Kind.INT32,
-    "long": Kind.INT64,
-    "unsignedByte": Kind.UINT8,
-    "unsignedShort": Kind.UINT16,
-    "unsignedInt": Kind.UINT32,
-    "unsignedLong": Kind.UINT64,
+    "byte": ScalarKind.INT8,
+    "short": ScalarKind.INT16,
+    "int": ScalarKind.INT32,
+    "long": ScalarKind.INT64,
+    "unsignedByte": ScalarKind.UINT8,
+    "unsignedShort": ScalarKind.UINT16,
+    "unsignedInt": ScalarKind.UINT32,
+    "unsignedLong": ScalarKind.UINT64,
 }
 _PLAIN: Final = {
-    "boolean": Kind.BOOLEAN,
-    "float": Kind.FLOAT32,
-    "double": Kind.FLOAT64,
-    "hexBinary": Kind.BYTES,
-    "base64Binary": Kind.BYTES,
-    "date": Kind.DATE,
+    "boolean": ScalarKind.BOOLEAN,
+    "float": ScalarKind.FLOAT32,
+    "double": ScalarKind.FLOAT64,
+    "hexBinary": ScalarKind.BYTES,
+    "base64Binary": ScalarKind.BYTES,
+    "date": ScalarKind.DATE,
 }
 _TIMES: Final[dict[str, Type]] = {
-    "time": Time(Unit.MICRO),
-    "dateTime": Timestamp(Unit.MICRO, utc=False),
-    "dateTimeStamp": Timestamp(Unit.MICRO),
-    "duration": Duration(Unit.MILLI, calendar=True),
-    "yearMonthDuration": Duration(Unit.MILLI, calendar=True),
-    "dayTimeDuration": Duration(Unit.MICRO),
+    "time": Time(TimeUnit.MICRO),
+    "dateTime": Timestamp(TimeUnit.MICRO, utc=False),
+    "dateTimeStamp": Timestamp(TimeUnit.MICRO),
+    "duration": Duration(TimeUnit.MILLI, calendar=True),
+    "yearMonthDuration": Duration(TimeUnit.MILLI, calendar=True),
+    "dayTimeDuration": Duration(TimeUnit.MICRO),
 }
 _BINARY: Final = frozenset({"hexBinary", "base64Binary"})
 _BIGGEST: Final = 400
@@ -87,33 +87,33 @@ _FOREIGN: Final = re.compile(r"\\[iIcCpP]|-\[|[\^$]")
 """What a pattern says in words, or with a meaning, that the regular expressions of JSON Schema do not share."""
 
 
-class SimpleTypes:
+class SimpleTypeConverter:
     """Turns simple types into types; enumerations and fixed types are declared under a name that free makes unique."""
 
-    def __init__(self, losses: list[Loss], types: dict[str, Declared], free: Callable[[str], str]) -> None:
+    def __init__(self, losses: list[Loss], types: dict[str, NamedType], free: Callable[[str], str]) -> None:
         self._losses = losses
         self._types = types
         self._free = free
         self._known: dict[int, str] = {}
 
-    def type(self, kind: Any, path: str, name: str, depth: int = 0) -> Type:
+    def convert_type(self, kind: Any, path: str, name: str, depth: int = 0) -> Type:
         """The type of a simple type; name is the one it wants if it has to be declared."""
         shape = shape_of(kind)
         if shape.variety == "any" or depth > MAX_DEPTH:
-            self._lose(path, "ANY", "Any text may stand here.")
-            return Scalar(Kind.STRING)
+            self._add_loss(path, "ANY", "Any text may stand here.")
+            return Scalar(ScalarKind.STRING)
         if shape.variety == "list":
-            return Array(self.type(shape.parts[0], f"{path}[]", f"{name}Item", depth + 1))
+            return Array(self.convert_type(shape.parts[0], f"{path}[]", f"{name}Item", depth + 1))
         if shape.variety == "union":
-            return self._union(shape, path, name, depth)
-        self._checks(shape, path)
-        named = self._named(kind, shape, name)
-        return named or self._atomic(shape, path)
+            return self._union_type(shape, path, name, depth)
+        self._report_unchecked_facets(shape, path)
+        named = self._named_type(kind, shape, name)
+        return named or self._atomic_type(shape, path)
 
-    def _lose(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+    def _add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
         self._losses.append(Loss(path, what, why, data))
 
-    def _named(self, kind: Any, shape: Shape, name: str) -> Type | None:
+    def _named_type(self, kind: Any, shape: SimpleTypeShape, name: str) -> Type | None:
         """An enumeration of texts, or bytes of one length."""
         low, high = shape.lengths
         listed = shape.enumeration if shape.base in TEXTUAL else None
@@ -125,69 +125,69 @@ class SimpleTypes:
             known = self._known[id(kind)] = self._free(name)
             if listed:
                 texts = dict.fromkeys(text if shape.white == "preserve" else " ".join(text.split()) for text in listed)
-                self._types[known] = Enumeration(known, tuple(Symbol(text) for text in texts))
+                self._types[known] = Enumeration(known, tuple(EnumSymbol(text) for text in texts))
             else:
                 self._types[known] = Fixed(known, low or 0)
-        return Named(known)
+        return TypeReference(known)
 
-    def _union(self, shape: Shape, path: str, name: str, depth: int) -> Type:
-        options: dict[str, Option] = {}
+    def _union_type(self, shape: SimpleTypeShape, path: str, name: str, depth: int) -> Type:
+        options: dict[str, UnionOption] = {}
         for index, member in enumerate(shape.parts, 1):
-            kind = self.type(member, path, f"{name}Member{index}", depth + 1)
-            word = local(member.name) if member.name else ""
-            for option in kind.options if isinstance(kind, Union) else (Option(kind, word),):
+            kind = self.convert_type(member, path, f"{name}Member{index}", depth + 1)
+            word = local_name(member.name) if member.name else ""
+            for option in kind.options if isinstance(kind, Union) else (UnionOption(kind, word),):
                 options.setdefault(repr(option.type), option)
-        self._lose(path, "UNION", "The first member that takes a text decides its type; a union does not say so.")
+        self._add_loss(path, "UNION", "The first member that takes a text decides its type; a union does not say so.")
         if shape.enumeration or shape.patterns:
-            self._lose(path, "CONSTRAINT", "Facets of a union are not checked.")
+            self._add_loss(path, "CONSTRAINT", "Facets of a union are not checked.")
         if len(options) == 1:
             return next(iter(options.values())).type
         return Union(tuple(options.values()))
 
-    def _atomic(self, shape: Shape, path: str) -> Type:
+    def _atomic_type(self, shape: SimpleTypeShape, path: str) -> Type:
         base = shape.base
         if base in _WIDTHS:
             return Scalar(_WIDTHS[base])
-        if shape.integral:
-            low, high = interval(shape)
+        if shape.is_integral:
+            low, high = value_interval(shape)
             for kind, least, most in (
-                (Kind.INT32, *INTEGERS["int"]),
-                (Kind.INT64, *INTEGERS["long"]),
-                (Kind.UINT64, *INTEGERS["unsignedLong"]),
+                (ScalarKind.INT32, *INTEGERS["int"]),
+                (ScalarKind.INT64, *INTEGERS["long"]),
+                (ScalarKind.UINT64, *INTEGERS["unsignedLong"]),
             ):
                 assert least is not None
                 assert most is not None
                 if low is not None and high is not None and least <= low.value and high.value <= most:
                     return Scalar(kind)
-            return Scalar(Kind.INTEGER)
+            return Scalar(ScalarKind.INTEGER)
         if base == "decimal":
             total, fraction = shape.digits
             return Decimal(None if fraction is None else total, fraction or 0)
         if base in _TIMES:
-            self._on_time(base, path)
+            self._report_time_losses(base, path)
             zoned = base == "dateTime" and "timezone required" in shape.tests
-            return Timestamp(Unit.MICRO) if zoned else _TIMES[base]
+            return Timestamp(TimeUnit.MICRO) if zoned else _TIMES[base]
         if base == "date":
-            self._lose(path, "ZONE", "A time zone behind the date has no place.", data=True)
+            self._add_loss(path, "ZONE", "A time zone behind the date has no place.", data=True)
         if base in {"ID", "IDREF", "ENTITY", "NOTATION"}:
-            self._lose(path, "IDENTITY", f"That the text is an {base}, unique or referring, is not checked.")
-        return Scalar(_PLAIN.get(base, Kind.STRING))
+            self._add_loss(path, "IDENTITY", f"That the text is an {base}, unique or referring, is not checked.")
+        return Scalar(_PLAIN.get(base, ScalarKind.STRING))
 
-    def _on_time(self, base: str, path: str) -> None:
+    def _report_time_losses(self, base: str, path: str) -> None:
         if base in {"time", "dateTime"}:
             why = "A time zone, which may be there or not, and digits below a microsecond have no place."
-            self._lose(path, "ZONE", why, data=True)
+            self._add_loss(path, "ZONE", why, data=True)
         elif base in {"duration", "dayTimeDuration"}:
             unit = "millisecond" if base == "duration" else "microsecond"
-            self._lose(path, "PRECISION", f"Digits below a {unit} have no place.", data=True)
+            self._add_loss(path, "PRECISION", f"Digits below a {unit} have no place.", data=True)
 
     # --- facets -----------------------------------------------------------------------------------------------------
 
-    def _checks(self, shape: Shape, path: str) -> None:
+    def _report_unchecked_facets(self, shape: SimpleTypeShape, path: str) -> None:
         """Report the facets that `constraints` has no word for."""
         lost = [f"the assertion {test[:60]!r}" for test in sorted(shape.tests) if not test.startswith("timezone")]
         patterns = [text for step in shape.patterns for text in step]
-        if patterns and _pattern(shape) is None:
+        if patterns and _json_pattern(shape) is None:
             lost.append(f"the pattern {patterns[0][:60]!r}")
         total, fraction = shape.digits
         if shape.base == "decimal" and total is not None and fraction is None:
@@ -199,9 +199,9 @@ class SimpleTypes:
         if shape.enumeration is not None and shape.base not in {*TEXTUAL, "float", "double", "decimal", *INTEGERS}:
             lost.append("the list of values")
         if lost:
-            self._lose(path, "CONSTRAINT", f"Nothing checks {', '.join(lost[:5])}.")
+            self._add_loss(path, "CONSTRAINT", f"Nothing checks {', '.join(lost[:5])}.")
 
-    def constraints(self, kind: Any) -> dict[str, Any]:
+    def json_constraints(self, kind: Any) -> dict[str, Any]:
         """The facets of a simple type that JSON Schema has a word for."""
         shape = shape_of(kind)
         made: dict[str, Any] = {}
@@ -209,25 +209,25 @@ class SimpleTypes:
         if shape.variety == "list":
             made = {"minItems": low, "maxItems": high}
         elif shape.variety == "atomic" and shape.base in TEXTUAL and not shape.enumeration:
-            made = {"minLength": low, "maxLength": high, "pattern": _pattern(shape)}
+            made = {"minLength": low, "maxLength": high, "pattern": _json_pattern(shape)}
         elif shape.base == "anyURI":
             made = {"minLength": low, "maxLength": high, "format": "uri-reference"}
-        elif shape.integral or shape.base in {"decimal", "float", "double"}:
-            made = _bounds(shape)
-            listed = [self.value(kind, text) for text in shape.enumeration or ()]
+        elif shape.is_integral or shape.base in {"decimal", "float", "double"}:
+            made = _bound_constraints(shape)
+            listed = [self.json_value(kind, text) for text in shape.enumeration or ()]
             made["enum"] = None if ABSENT in listed else listed or None
         return {word: value for word, value in made.items() if value is not None}
 
-    def value(self, kind: Any, text: str) -> Any:
+    def json_value(self, kind: Any, text: str) -> Any:
         """A text of a simple type as a JSON value; ABSENT where it has none."""
         shape = shape_of(kind)
         text = text if shape.white == "preserve" else " ".join(text.split())
         try:
             if shape.variety == "list":
-                return [self.value(shape.parts[0], part) for part in text.split()]
+                return [self.json_value(shape.parts[0], part) for part in text.split()]
             if shape.variety == "union":
-                return next((self.value(part, text) for part in shape.parts if part.is_valid(text)), ABSENT)
-            if shape.integral:
+                return next((self.json_value(part, text) for part in shape.parts if part.is_valid(text)), ABSENT)
+            if shape.is_integral:
                 return int(text) if len(text) <= _BIGGEST else ABSENT
             if shape.base in {"float", "double"}:
                 number = float(text)
@@ -241,22 +241,22 @@ class SimpleTypes:
         return text
 
 
-def _bounds(shape: Shape) -> dict[str, Any]:
+def _bound_constraints(shape: SimpleTypeShape) -> dict[str, Any]:
     """Least and greatest value, beyond what the width of the type says."""
     made: dict[str, Any] = {}
     own = INTEGERS.get(shape.base, (None, None))
-    ends = interval(shape._replace(digits=(None, None)) if shape.base == "decimal" else shape)
+    ends = value_interval(shape._replace(digits=(None, None)) if shape.base == "decimal" else shape)
     for end, word, width in zip(ends, ("Minimum", "Maximum"), own, strict=True):
         if end is None or abs(end.value) >= Number(10) ** _BIGGEST:
             continue
-        value = _number(end.value)
+        value = _json_number(end.value)
         if value is None or (shape.base in _WIDTHS and not end.exclusive and value == width):
             continue
         made[f"exclusive{word}" if end.exclusive else word.lower()] = value
     return made
 
 
-def _number(value: Number) -> int | float | None:
+def _json_number(value: Number) -> int | float | None:
     """A bound as JSON; None when no JSON number is equal to it."""
     try:
         if value == value.to_integral_value():
@@ -267,7 +267,7 @@ def _number(value: Number) -> int | float | None:
     return number if math.isfinite(number) else None
 
 
-def _pattern(shape: Shape) -> str | None:
+def _json_pattern(shape: SimpleTypeShape) -> str | None:
     """One pattern in the dialect of JSON Schema; None where there is none, or it cannot be told the same way."""
     if len(shape.patterns) != 1 or any(_FOREIGN.search(text) for text in shape.patterns[0]):
         return None

@@ -14,11 +14,11 @@ Steps = tuple[tuple[Any, "Term"], ...]
 """Labels a term can start with, each with the rest."""
 
 
-class TooMuch(Exception):
+class BudgetExceeded(Exception):
     """A comparison needs more steps than its budget has."""
 
 
-class Budget:
+class StepBudget:
     """Steps left for one piece of work; `spend` raises `TooMuch` when there are none."""
 
     __slots__ = ("left",)
@@ -26,11 +26,11 @@ class Budget:
     def __init__(self, steps: int) -> None:
         self.left = steps
 
-    def spend(self, steps: int = 1) -> None:
+    def spend_steps(self, steps: int = 1) -> None:
         """Take steps away. Raises `TooMuch`."""
         self.left -= steps
         if self.left < 0:
-            raise TooMuch
+            raise BudgetExceeded
 
 
 class Term:
@@ -73,25 +73,25 @@ class Algebra:
         self._steps: dict[Term, Steps] = {}
         self._met: dict[Term, int] = {}
         self._meet = meet
-        self.budget = Budget(steps)
+        self.budget = StepBudget(steps)
         self.never: Final = Term("never")
         self.empty: Final = Term("empty", nullable=True)
 
-    def _intern(self, key: Hashable, term: Term) -> Term:
+    def _intern_term(self, key: Hashable, term: Term) -> Term:
         return self._table.setdefault(key, term)
 
-    def leaf(self, label: Hashable) -> Term:
+    def make_leaf(self, label: Hashable) -> Term:
         """Exactly one symbol that label matches."""
-        return self._intern(("leaf", label), Term("leaf", label))
+        return self._intern_term(("leaf", label), Term("leaf", label))
 
-    def seq(self, *items: Term) -> Term:
+    def make_sequence(self, *items: Term) -> Term:
         """One after the other."""
         result = self.empty
         for item in reversed(items):
-            result = self._pair(item, result)
+            result = self._sequence_of_two(item, result)
         return result
 
-    def _pair(self, head: Term, tail: Term) -> Term:
+    def _sequence_of_two(self, head: Term, tail: Term) -> Term:
         if head is self.never or tail is self.never:
             return self.never
         if head is self.empty:
@@ -106,10 +106,10 @@ class Algebra:
                 tail = item
             else:
                 term = Term("seq", parts=(item, tail), nullable=item.nullable and tail.nullable)
-                tail = self._intern(("seq", item, tail), term)
+                tail = self._intern_term(("seq", item, tail), term)
         return tail
 
-    def choice(self, items: Iterable[Term]) -> Term:
+    def make_choice(self, items: Iterable[Term]) -> Term:
         """One of them; none at all matches nothing."""
         flat: dict[Term, None] = {}
         for item in items:
@@ -119,9 +119,11 @@ class Algebra:
         if len(flat) <= 1:
             return next(iter(flat), self.never)
         parts = tuple(flat)
-        return self._intern(("choice", parts), Term("choice", parts=parts, nullable=any(p.nullable for p in parts)))
+        return self._intern_term(
+            ("choice", parts), Term("choice", parts=parts, nullable=any(p.nullable for p in parts))
+        )
 
-    def repeat(self, body: Term, low: int, high: int | None) -> Term:
+    def make_repeat(self, body: Term, low: int, high: int | None) -> Term:
         """Between low and high times in a row."""
         if high == 0 or body is self.empty:
             return self.empty
@@ -134,16 +136,16 @@ class Algebra:
         if body.kind == "repeat" and body.bounds[0] == (0, None):
             return body
         term = Term("repeat", parts=(body,), bounds=((low, high),), nullable=low == 0)
-        return self._intern(("repeat", body, low, high), term)
+        return self._intern_term(("repeat", body, low, high), term)
 
-    def all(self, members: Iterable[tuple[Term, int, int | None]]) -> Term:
+    def make_all(self, members: Iterable[tuple[Term, int, int | None]]) -> Term:
         """Each member as often as it may, in any order."""
         kept = [(part, 0 if part.nullable else low, high) for part, low, high in members if high != 0]
         kept = [member for member in kept if member[0] is not self.empty]
         if any(part is self.never and low for part, low, _ in kept):
             return self.never
         if len(kept) <= 1:
-            return self.repeat(*kept[0]) if kept else self.empty
+            return self.make_repeat(*kept[0]) if kept else self.empty
         # One order for one set of members, and the same one every time: members stand as they were first met.
         kept.sort(key=lambda member: self._met.setdefault(member[0], len(self._met)))
         term = Term(
@@ -152,30 +154,30 @@ class Algebra:
             bounds=tuple((low, high) for _, low, high in kept),
             nullable=all(low == 0 for _, low, _ in kept),
         )
-        return self._intern(("all", tuple(kept)), term)
+        return self._intern_term(("all", tuple(kept)), term)
 
-    def open(self, body: Term, between: Term) -> Term:
+    def make_open(self, body: Term, between: Term) -> Term:
         """Body with any number of the leaf between anywhere in it (open content of XSD 1.1)."""
         if body is self.never:
             return body
-        return self._intern(("open", body, between), Term("open", parts=(body, between), nullable=body.nullable))
+        return self._intern_term(("open", body, between), Term("open", parts=(body, between), nullable=body.nullable))
 
-    def both(self, one: Term, other: Term) -> Term:
+    def make_intersection(self, one: Term, other: Term) -> Term:
         """What both match; needs meet."""
         if one is self.never or other is self.never:
             return self.never
         if one is other:
             return one
-        return self._intern(
+        return self._intern_term(
             ("both", one, other), Term("both", parts=(one, other), nullable=one.nullable and other.nullable)
         )
 
-    def steps(self, term: Term) -> Steps:
+    def first_steps(self, term: Term) -> Steps:
         """The linear form. Raises `TooMuch`."""
         known = self._steps.get(term)
         if known is None:
             found = dict.fromkeys(self._find_steps(term))
-            self.budget.spend(len(found) + 1)
+            self.budget.spend_steps(len(found) + 1)
             known = self._steps[term] = tuple(found)
         return known
 
@@ -187,17 +189,17 @@ class Algebra:
                 yield from self._sequence_steps(term)
             case "choice":
                 for part in term.parts:
-                    yield from self.steps(part)
+                    yield from self.first_steps(part)
             case "repeat":
-                again = self.repeat(term.parts[0], *_one_less(*term.bounds[0]))
-                for label, rest in self.steps(term.parts[0]):
-                    yield label, self._pair(rest, again)
+                again = self.make_repeat(term.parts[0], *_one_less(*term.bounds[0]))
+                for label, rest in self.first_steps(term.parts[0]):
+                    yield label, self._sequence_of_two(rest, again)
             case "all":
                 yield from self._all_steps(term)
             case "open":
                 body, between = term.parts
-                for label, rest in self.steps(body):
-                    yield label, self.open(rest, between)
+                for label, rest in self.first_steps(body):
+                    yield label, self.make_open(rest, between)
                 yield between.label, term
             case "both":
                 yield from self._both_steps(*term.parts)
@@ -205,33 +207,33 @@ class Algebra:
     def _sequence_steps(self, term: Term) -> Iterator[tuple[Any, Term]]:
         while term.kind == "seq":
             head, tail = term.parts
-            for label, rest in self.steps(head):
-                yield label, self._pair(rest, tail)
+            for label, rest in self.first_steps(head):
+                yield label, self._sequence_of_two(rest, tail)
             if not head.nullable:
                 return
-            self.budget.spend()
+            self.budget.spend_steps()
             term = tail
-        yield from self.steps(term)
+        yield from self.first_steps(term)
 
     def _all_steps(self, term: Term) -> Iterator[tuple[Any, Term]]:
         members = [(part, *bounds) for part, bounds in zip(term.parts, term.bounds, strict=True)]
         for index, (part, low, high) in enumerate(members):
             others = [*members[:index], *members[index + 1 :], (part, *_one_less(low, high))]
-            for label, rest in self.steps(part):
-                yield label, self._pair(rest, self.all(others))
-            self.budget.spend(len(members))
+            for label, rest in self.first_steps(part):
+                yield label, self._sequence_of_two(rest, self.make_all(others))
+            self.budget.spend_steps(len(members))
 
     def _both_steps(self, one: Term, other: Term) -> Iterator[tuple[Any, Term]]:
         assert self._meet is not None
-        for label, rest in self.steps(one):
-            for label2, rest2 in self.steps(other):
-                self.budget.spend()
+        for label, rest in self.first_steps(one):
+            for label2, rest2 in self.first_steps(other):
+                self.budget.spend_steps()
                 common = self._meet(label, label2)
                 if common is not None:
-                    yield common, self.both(rest, rest2)
+                    yield common, self.make_intersection(rest, rest2)
 
 
-def sequence(term: Term) -> Iterator[Term]:
+def sequence_items(term: Term) -> Iterator[Term]:
     """The items of a seq, or the one other term."""
     while term.kind == "seq":
         yield term.parts[0]
@@ -239,7 +241,7 @@ def sequence(term: Term) -> Iterator[Term]:
     yield term
 
 
-class Miss(NamedTuple):
+class MissingWord(NamedTuple):
     """A word of the writer's term that the reader's has not.
 
     word    labels and symbols so far, the last being what does not fit unless the word only stops too soon
@@ -258,7 +260,7 @@ Split = Callable[[Any, Sequence[Any]], Iterable[tuple[Any, Sequence[Any]]]]
 """From a writer's label and the reader's labels: symbols of the first, each with those of the second that match it."""
 
 
-def included(
+def find_missing_word(
     algebra: Algebra,
     writer: Term,
     reader: Term,
@@ -266,7 +268,7 @@ def included(
     *,
     met: Callable[[Any, Any, Any], None] = lambda _label, _symbol, _other: None,
     covered: Callable[[Term, Term], bool] = lambda _reader, _writer: False,
-) -> Miss | None:
+) -> MissingWord | None:
     """A shortest word of writer that is none of reader, or None: writer is contained.
 
     met(writer's label, symbol, reader's label) hears which labels meet. covered(reader, writer) may end a branch when
@@ -278,19 +280,19 @@ def included(
     while layer:
         following = []
         for (term, others), trail in layer:
-            algebra.budget.spend()
+            algebra.budget.spend_steps()
             if any(covered(other, term) for other in others):
                 continue
-            options = [step for other in others for step in algebra.steps(other)]
+            options = [step for other in others for step in algebra.first_steps(other)]
             wanted = tuple(dict.fromkeys(label for label, _ in options))
             if term.nullable and not any(other.nullable for other in others):
-                return Miss(_word(trail), algebra.empty, True, wanted)
-            for label, rest in algebra.steps(term):
+                return MissingWord(_word_of_trail(trail), algebra.empty, True, wanted)
+            for label, rest in algebra.first_steps(term):
                 for symbol, matching in split(label, wanted):
-                    algebra.budget.spend(len(options))
+                    algebra.budget.spend_steps(len(options))
                     step = (trail, label, symbol)
                     if not matching:
-                        return Miss(_word(step), rest, False, wanted)
+                        return MissingWord(_word_of_trail(step), rest, False, wanted)
                     for other in matching:
                         met(label, symbol, other)
                     state = (rest, frozenset(after for other, after in options if other in matching))
@@ -301,7 +303,7 @@ def included(
     return None
 
 
-def _word(trail: Any) -> tuple[tuple[Any, Any], ...]:
+def _word_of_trail(trail: Any) -> tuple[tuple[Any, Any], ...]:
     word = []
     while trail is not None:
         trail, label, symbol = trail

@@ -24,7 +24,7 @@ MAX_ATTRIBUTES: Final = 500
 """Most attributes of an element, declarations of namespaces included."""
 
 
-class NotXml(ValueError):
+class MalformedXml(ValueError):
     """The bytes are no XML document, or none that is read here; line and column count from 1, None when nowhere."""
 
     def __init__(self, why: str, line: int | None = None, column: int | None = None) -> None:
@@ -34,14 +34,14 @@ class NotXml(ValueError):
         self.column = column
 
 
-class _Scan:
+class _SafetyScan:
     """One pass of expat, which has places for everything and opens nothing: refuses before a tree is built."""
 
     def __init__(self, text: bytes, *, stop: int | None = None) -> None:
         self._parser = expat.ParserCreate()
-        self._parser.StartDoctypeDeclHandler = self._doctype
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
+        self._parser.StartDoctypeDeclHandler = self._on_doctype
+        self._parser.StartElementHandler = self._on_start
+        self._parser.EndElementHandler = self._on_end
         self._depth = 0
         self._open: list[str] = []
         self._stop = stop
@@ -50,11 +50,11 @@ class _Scan:
         try:
             self._parser.Parse(text, True)
         except expat.ExpatError as error:
-            raise NotXml(self._explained(error.code), error.lineno, error.offset + 1) from None
+            raise MalformedXml(self._explain_error(error.code), error.lineno, error.offset + 1) from None
         except (ValueError, LookupError) as error:
-            raise error if isinstance(error, NotXml) else NotXml(f"not readable: {error}", 1, 1) from None
+            raise error if isinstance(error, MalformedXml) else MalformedXml(f"not readable: {error}", 1, 1) from None
 
-    def _explained(self, code: int) -> str:
+    def _explain_error(self, code: int) -> str:
         """What is wrong, and in which element."""
         reason = expat.ErrorString(code).removeprefix("not well-formed ").strip("()")
         inside = f" inside <{self._open[-1][:100]}>" if self._open else ""
@@ -66,42 +66,42 @@ class _Scan:
             return f"not well-formed: the document ends{inside}" if inside else "there is no XML element"
         return f"not well-formed: {reason}{inside}"
 
-    def _refuse(self, why: str) -> NotXml:
-        return NotXml(why, self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
+    def _build_refusal(self, why: str) -> MalformedXml:
+        return MalformedXml(why, self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
 
-    def _doctype(self, *_declaration: object) -> None:
-        raise self._refuse("a document type declaration (DTD) is not allowed: it could define entities")
+    def _on_doctype(self, *_declaration: object) -> None:
+        raise self._build_refusal("a document type declaration (DTD) is not allowed: it could define entities")
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
+    def _on_start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         self._open.append(name)
         if self._count == self._stop:
             self.place = (self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
         self._count += 1
         if self._depth > MAX_DEPTH:
-            raise self._refuse(f"elements are nested deeper than {MAX_DEPTH} levels")
+            raise self._build_refusal(f"elements are nested deeper than {MAX_DEPTH} levels")
         if self._count > MAX_ELEMENTS:
-            raise self._refuse(f"the document has more than {MAX_ELEMENTS} elements")
+            raise self._build_refusal(f"the document has more than {MAX_ELEMENTS} elements")
         if len(attributes) > MAX_ATTRIBUTES:
-            raise self._refuse(f"an element has more than {MAX_ATTRIBUTES} attributes")
+            raise self._build_refusal(f"an element has more than {MAX_ATTRIBUTES} attributes")
 
-    def _end(self, _name: str) -> None:
+    def _on_end(self, _name: str) -> None:
         self._depth -= 1
         self._open.pop()
 
 
-def read(text: bytes) -> etree._Element:
+def read_document(text: bytes) -> etree._Element:
     """The root element of a document, with comments. Raises `NotXml`, `NotInstalled`."""
     try:
         from lxml import etree
     except ImportError:
         raise NotInstalled("lxml", "xsd") from None
     if len(text) > MAX_BYTES:
-        raise NotXml(f"the document has {len(text)} bytes; {MAX_BYTES} are the most that is parsed")
+        raise MalformedXml(f"the document has {len(text)} bytes; {MAX_BYTES} are the most that is parsed")
     if not text.strip():
-        raise NotXml("the document is empty", 1, 1)
-    text = _started(text)
-    _Scan(text)
+        raise MalformedXml("the document is empty", 1, 1)
+    text = _strip_leading_blanks(text)
+    _SafetyScan(text)
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False, remove_pis=True
     )
@@ -109,12 +109,12 @@ def read(text: bytes) -> etree._Element:
         return etree.fromstring(text, parser)
     except etree.XMLSyntaxError as error:
         line, column = error.position
-        raise NotXml(f"not well-formed: {error.msg}", line, column) from None
+        raise MalformedXml(f"not well-formed: {error.msg}", line, column) from None
     except (ValueError, LookupError) as error:
-        raise NotXml(f"not readable: {error}") from None
+        raise MalformedXml(f"not readable: {error}") from None
 
 
-def _started(text: bytes) -> bytes:
+def _strip_leading_blanks(text: bytes) -> bytes:
     """The text without blanks before its XML declaration, which pasted documents often have."""
     bare = text.lstrip(b" \t\r\n")
     return bare if bare.startswith(b"<?xml") else text
@@ -123,32 +123,32 @@ def _started(text: bytes) -> bytes:
 def read_schema(text: bytes) -> etree._Element:
     """The root of a schema document. Raises `MalformedSchema` with line and column."""
     try:
-        root = read(text)
-    except NotXml as error:
+        root = read_document(text)
+    except MalformedXml as error:
         raise MalformedSchema(error.why, line=error.line, column=error.column) from None
     if root.tag != "{http://www.w3.org/2001/XMLSchema}schema":
         raise MalformedSchema(
             f"the root element is {root.tag[:100]!r}",
-            line=_line(root),
+            line=_source_line(root),
             column=1,
             expected="schema of the namespace http://www.w3.org/2001/XMLSchema",
         )
     return root
 
 
-def _line(element: etree._Element) -> int | None:
+def _source_line(element: etree._Element) -> int | None:
     line: Any = element.sourceline
     return line if isinstance(line, int) else None
 
 
-class Places:
+class SourcePositions:
     """Where elements of several documents start, found only when somebody asks."""
 
     def __init__(self, documents: Iterable[tuple[etree._Element, bytes]]) -> None:
         self._texts = {id(root): text for root, text in documents}
         self._roots: dict[str, etree._Element] = {}
 
-    def text(self, root: etree._Element) -> str:
+    def document_text(self, root: etree._Element) -> str:
         """A document as the library reads it: its own trees do not mix with lxml's."""
         from lxml import etree
 
@@ -159,7 +159,7 @@ class Places:
         self._roots[text] = root
         return text
 
-    def twin(self, resource: Any, element: Any) -> etree._Element | None:
+    def find_twin(self, resource: Any, element: Any) -> etree._Element | None:
         """The element of ours for one of the library's resource."""
         root = self._roots.get(resource.source) if isinstance(getattr(resource, "source", None), str) else None
         if root is None:
@@ -168,7 +168,7 @@ class Places:
         theirs = (one for one in resource.root.iter() if isinstance(one.tag, str))
         return next((one for one, other in zip(mine, theirs, strict=False) if other is element), None)
 
-    def of(self, element: etree._Element) -> tuple[int | None, int | None]:
+    def find_position(self, element: etree._Element) -> tuple[int | None, int | None]:
         """Line and column, from 1; None for an element of no known document."""
         root = element.getroottree().getroot()
         text = self._texts.get(id(root))
@@ -176,17 +176,17 @@ class Places:
             return None, None
         for index, other in enumerate(root.iter("*")):
             if other is element:
-                return _Scan(_started(text), stop=index).place or (_line(element), None)
-        return _line(element), None
+                return _SafetyScan(_strip_leading_blanks(text), stop=index).place or (_source_line(element), None)
+        return _source_line(element), None
 
-    def fault(self, element: etree._Element, why: str, expected: str | None = None) -> MalformedSchema:
+    def build_fault(self, element: etree._Element, why: str, expected: str | None = None) -> MalformedSchema:
         """The refusal of an element."""
-        line, column = self.of(element)
+        line, column = self.find_position(element)
         path = element.getroottree().getpath(element)
         return MalformedSchema(why, line=line, column=column, path=path, expected=expected)
 
-    def unresolved(self, element: etree._Element, why: str) -> UnresolvedReference:
+    def build_unresolved(self, element: etree._Element, why: str) -> UnresolvedReference:
         """The refusal of a reference that leads nowhere."""
-        line, column = self.of(element)
+        line, column = self.find_position(element)
         expected = "a reference named by that schemaLocation or by its namespace"
         return UnresolvedReference(why, line=line, column=column, expected=expected)

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from stele.formats.xsd.effort import Effort
-from stele.formats.xsd.instances import Content
-from stele.formats.xsd.library import accepts
-from stele.formats.xsd.samples import samples, valid_samples
+from stele.formats.xsd.effort import SimpleTypeBudget
+from stele.formats.xsd.instances import ElementContent
+from stele.formats.xsd.library import accepts_text
+from stele.formats.xsd.samples import list_samples, valid_samples
 from stele.formats.xsd.shape import shape_of
-from stele.formats.xsd.simple import compare, values
-from stele.formats.xsd.witness import Court, Node, local, words
+from stele.formats.xsd.simple import compare_simple_types, listed_texts
+from stele.formats.xsd.witness import ElementPair, FindingCollector, local_name, type_name
 
 _TRIED: Final = 6
-_SAMPLES_EFFORT: Final = 100
-_SAMPLE_EFFORT: Final = 4
+_SAMPLES_UNITS: Final = 100
+_SAMPLE_UNITS: Final = 4
 
 
-class Texts:
+class ValueConstraintChecker:
     """Compares what texts two places allow; remembers what matters elsewhere.
 
     retyped   a value compares differently for the reader, so identity constraints may come out differently
@@ -27,9 +27,9 @@ class Texts:
     refers    references to identifiers meet such
     """
 
-    def __init__(self, court: Court) -> None:
+    def __init__(self, court: FindingCollector) -> None:
         self._court = court
-        self._effort = Effort()
+        self._effort = SimpleTypeBudget()
         self._known: dict[tuple[int, int], tuple[bool, tuple[str, ...]]] = {}
         self.retyped = False
         self.ids_gone = False
@@ -40,28 +40,31 @@ class Texts:
         """Whether an empty element takes a value from its declaration."""
         return declaration is not None and (declaration.default is not None or declaration.fixed is not None)
 
-    def compare(self, node: Node, mine: Any, theirs: Any) -> None:
+    def compare_text(self, node: ElementPair, mine: Any, theirs: Any) -> None:
         """Compare the text of two elements of simple content."""
 
-        def documents(texts: Iterator[str]) -> Iterator[Any]:
-            return self._court.with_content(node, (Content(text=text) for text in texts))
+        def make_documents(texts: Iterator[str]) -> Iterator[Any]:
+            return self._court.documents_with_content(node, (ElementContent(text=text) for text in texts))
 
-        self.places(node, "", node.mine, mine, node.theirs, theirs, documents)
-        if self.has_default(node.mine) and not self.has_default(node.theirs) and not accepts(theirs, ""):
-            self._court.report(
+        self.compare_values(node, "", node.mine, mine, node.theirs, theirs, make_documents)
+        if self.has_default(node.mine) and not self.has_default(node.theirs) and not accepts_text(theirs, ""):
+            self._court.report_finding(
                 "DEFAULT_REMOVED",
                 node,
-                documents(iter([""])),
+                make_documents(iter([""])),
                 exact=True,
-                reader=words(theirs),
+                reader=type_name(theirs),
                 writer=str(node.mine.default if node.mine is not None else ""),
-                why=f"An empty {local(node.name)!r} takes the writer's default; the reader has none and refuses it.",
+                why=(
+                    f"An empty {local_name(node.name)!r} takes the writer's default; "
+                    "the reader has none and refuses it."
+                ),
                 fix="Keep the default.",
             )
 
-    def places(
+    def compare_values(
         self,
-        node: Node,
+        node: ElementPair,
         path: str,
         mine: Any | None,
         writer: Any,
@@ -70,96 +73,99 @@ class Texts:
         documents: Callable[[Iterator[str]], Iterator[Any]],
     ) -> None:
         """Compare two places that hold a text; mine and theirs are the declarations with their fixed values."""
-        self._remember(writer, reader)
+        self._note_retyping(writer, reader)
         fixed = None if mine is None else mine.fixed
-        holds, found = self.inside(writer, reader)
+        holds, found = self.prove_inclusion(writer, reader)
         if not holds and fixed is not None:
             holds, found = self._fixed_inside(fixed, writer, reader)
         if not holds:
             exact = bool(found)
-            self._court.report(
+            self._court.report_finding(
                 "VALUE_NOT_ALLOWED",
                 node,
-                documents(iter(found[:_TRIED])) if exact else self._court.in_styles(node.root),
+                documents(iter(found[:_TRIED])) if exact else self._court.documents_in_styles(node.root),
                 exact=exact,
                 path=path,
-                reader=_describe(reader),
-                writer=_describe(writer),
-                why=_why(found, writer, reader),
+                reader=_describe_type(reader),
+                writer=_describe_type(writer),
+                why=_explain_refusal(found, writer, reader),
                 fix="Allow every value that was allowed before.",
             )
         wanted = None if theirs is None else theirs.fixed
-        if wanted is not None and not _only(fixed, writer, wanted, reader):
+        if wanted is not None and not _has_only_value(fixed, writer, wanted, reader):
             others = [text for text in islice(valid_samples(writer), 20) if text.strip() != wanted.strip()]
-            self._court.report(
+            self._court.report_finding(
                 "FIXED_VALUE",
                 node,
                 documents(iter(([fixed] if fixed is not None else others)[:_TRIED])),
                 exact=False,
                 path=path,
                 reader=wanted,
-                writer=fixed or _describe(writer),
+                writer=fixed or _describe_type(writer),
                 why=f"The reader takes the value {wanted!r} only.",
                 fix="Leave the value free, or fixed to what it was.",
             )
 
-    def inside(self, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
+    def prove_inclusion(self, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
         """Whether inclusion is proved, else texts that only the writer's type allows."""
         key = (id(writer), id(reader))
         if key not in self._known:
-            proof = compare(writer, reader, self._effort)
-            found = () if proof.holds else tuple(islice(_refused(writer, reader, proof.hints, self._effort), _TRIED))
+            proof = compare_simple_types(writer, reader, self._effort)
+            found = (
+                () if proof.holds else tuple(islice(_refused_texts(writer, reader, proof.hints, self._effort), _TRIED))
+            )
             self._known[key] = proof.holds, found
         return self._known[key]
 
     @staticmethod
     def _fixed_inside(fixed: str, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
-        if not accepts(reader, fixed):
+        if not accepts_text(reader, fixed):
             return False, (fixed,)
         mine, theirs = shape_of(writer), shape_of(reader)
-        return (mine.textual and mine.white == theirs.white) or (not theirs.textual and not theirs.patterns), ()
+        return (mine.is_textual and mine.white == theirs.white) or (not theirs.is_textual and not theirs.patterns), ()
 
-    def _remember(self, writer: Any, reader: Any) -> None:
+    def _note_retyping(self, writer: Any, reader: Any) -> None:
         mine, theirs = shape_of(writer), shape_of(reader)
         if mine.variety != theirs.variety or mine.white != theirs.white:
             self.retyped = True
-        elif mine.base != theirs.base and not (mine.textual and theirs.textual):
-            exact = (mine.base == "decimal" or mine.integral) and (theirs.base == "decimal" or theirs.integral)
+        elif mine.base != theirs.base and not (mine.is_textual and theirs.is_textual):
+            exact = (mine.base == "decimal" or mine.is_integral) and (theirs.base == "decimal" or theirs.is_integral)
             self.retyped = self.retyped or not exact
         self.ids_gone = self.ids_gone or (mine.base == "ID" and theirs.base != "ID")
         inner = [shape_of(part).base for part in theirs.parts] if theirs.variety == "list" else [theirs.base]
         self.refers = self.refers or "IDREF" in inner
 
 
-def _refused(writer: Any, reader: Any, hints: tuple[str, ...], effort: Effort) -> Iterator[str]:
+def _refused_texts(writer: Any, reader: Any, hints: tuple[str, ...], effort: SimpleTypeBudget) -> Iterator[str]:
     """Texts that only the writer's type allows, as far as the effort goes."""
-    if not effort.spend(_SAMPLES_EFFORT):
+    if not effort.try_spend(_SAMPLES_UNITS):
         return
     collapsed = shape_of(writer).white == "collapse" and shape_of(reader).white != "collapse"
-    for text in [*samples(writer, hints=hints), *samples(reader)]:
+    for text in [*list_samples(writer, hints=hints), *list_samples(reader)]:
         for spelling in (text, f" {text} ", f"{text}{' ' * 300}") if collapsed else (text,):
-            if not effort.spend(_SAMPLE_EFFORT):
+            if not effort.try_spend(_SAMPLE_UNITS):
                 return
-            if accepts(writer, spelling) and not accepts(reader, spelling):
+            if accepts_text(writer, spelling) and not accepts_text(reader, spelling):
                 yield spelling
 
 
-def _only(fixed: str | None, writer: Any, wanted: str, reader: Any) -> bool:
+def _has_only_value(fixed: str | None, writer: Any, wanted: str, reader: Any) -> bool:
     """Whether the writer's values are all equal to the one the reader wants."""
-    texts = (fixed,) if fixed is not None else values(writer)
-    if texts is None or not accepts(reader, wanted):
+    texts = (fixed,) if fixed is not None else listed_texts(writer)
+    if texts is None or not accepts_text(reader, wanted):
         return False
     value = reader.decode(wanted)
-    return all(accepts(reader, text) and reader.decode(text) == value for text in texts)
+    return all(accepts_text(reader, text) and reader.decode(text) == value for text in texts)
 
 
-def _why(found: tuple[str, ...], writer: Any, reader: Any) -> str:
+def _explain_refusal(found: tuple[str, ...], writer: Any, reader: Any) -> str:
     if found:
-        return f"{found[0][:60]!r} is {_describe(writer)} for the writer, not {_describe(reader)} for the reader."
-    return f"Not every value of {_describe(writer)} is sure to be one of {_describe(reader)}."
+        text = repr(found[0][:60])
+        return f"{text} is {_describe_type(writer)} for the writer, not {_describe_type(reader)} for the reader."
+    return f"Not every value of {_describe_type(writer)} is sure to be one of {_describe_type(reader)}."
 
 
-def _describe(kind: Any) -> str:
+def _describe_type(kind: Any) -> str:
     """A simple type in a few words."""
     shape = shape_of(kind)
     base = shape.base or shape.variety

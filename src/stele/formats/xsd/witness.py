@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from lxml import etree
 
-from stele.core.findings import Finding, Level
-from stele.formats.xsd.content import Leaf, Side
-from stele.formats.xsd.instances import MINIMAL, Builder, Content, NoInstance, Style
+from stele.core.findings import Finding, Severity
+from stele.formats.xsd.content import Leaf, SchemaSide
+from stele.formats.xsd.instances import MINIMAL, DocumentBuilder, ElementContent, InstanceStyle, NoDocument
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.validate import is_valid
 
@@ -20,7 +20,7 @@ MAX_FINDINGS: Final = 100
 """Findings of one check."""
 
 
-class Node:
+class ElementPair:
     """A pair of elements to compare, and how a document gets there.
 
     name         of the element
@@ -40,7 +40,7 @@ class Node:
         writer: Any,
         theirs: Any | None,
         reader: Any,
-        parent: Node | None,
+        parent: ElementPair | None,
         leaf: Leaf | None,
         *,
         free: bool = False,
@@ -53,10 +53,10 @@ class Node:
         self.parent = parent
         self.leaf = leaf
         self.free = free
-        self.path: str = f"{parent.path if parent else ''}/{local(name)}"
+        self.path: str = f"{parent.path if parent else ''}/{local_name(name)}"
 
     @property
-    def root(self) -> Node:
+    def root(self) -> ElementPair:
         """The pair the document starts with."""
         node = self
         while node.parent is not None:
@@ -69,38 +69,38 @@ class Node:
         return id(self.mine), id(self.writer), id(self.theirs), id(self.reader), self.free
 
 
-def local(name: str) -> str:
+def local_name(name: str) -> str:
     """A name without its namespace."""
     return name.rpartition("}")[2]
 
 
-def words(kind: Any) -> str:
+def type_name(kind: Any) -> str:
     """A type in a word."""
     if kind is None:
         return ""
-    return local(kind.name) if kind.name else "anonymous type"
+    return local_name(kind.name) if kind.name else "anonymous type"
 
 
-class Court:
+class FindingCollector:
     """Collects findings and tries documents as their proofs."""
 
-    def __init__(self, writer: ParsedXsd, reader: ParsedXsd, mine: Side) -> None:
+    def __init__(self, writer: ParsedXsd, reader: ParsedXsd, mine: SchemaSide) -> None:
         self._writer = writer
         self._reader = reader
         self._mine = mine
         self._tried = 0
-        self.builder = Builder(mine)
+        self.builder = DocumentBuilder(mine)
         self.findings: dict[tuple[str, str, str], Finding] = {}
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether more findings would not be kept."""
         return len(self.findings) >= MAX_FINDINGS
 
-    def report(
+    def report_finding(
         self,
         rule: str,
-        node: Node,
+        node: ElementPair,
         documents: Iterator[etree._Element],
         *,
         exact: bool,
@@ -117,21 +117,21 @@ class Court:
         """
         where = node.path + path
         key = (rule, where, writer)
-        if key in self.findings or self.full:
+        if key in self.findings or self.is_full:
             return True
-        if not self.builder.inhabited(node.writer):
+        if not self.builder.is_inhabited(node.writer):
             return False
         try:
-            witness, accepted = self._prove(documents)
-        except NoInstance:
+            witness, accepted = self._find_witness(documents)
+        except NoDocument:
             witness, accepted = None, False
-        level = Level.ERROR if witness is not None or (exact and not accepted) else Level.UNKNOWN
-        if level is Level.UNKNOWN:
+        level = Severity.ERROR if witness is not None or (exact and not accepted) else Severity.UNKNOWN
+        if level is Severity.UNKNOWN:
             why += " No document that proves it was found, nor could it be shown that there is none."
         self.findings[key] = Finding(rule, where or "/", reader, writer, why, fix, witness, level=level)
-        return level is Level.ERROR
+        return level is Severity.ERROR
 
-    def _prove(self, documents: Iterator[etree._Element]) -> tuple[str | None, bool]:
+    def _find_witness(self, documents: Iterator[etree._Element]) -> tuple[str | None, bool]:
         """The first document that only the writer's schema allows; else whether both allowed one."""
         accepted = False
         for document in documents:
@@ -147,37 +147,50 @@ class Court:
 
     # --- documents ----------------------------------------------------------------------------------------------------
 
-    def whole(self, node: Node, element: etree._Element) -> etree._Element:
+    def build_document(self, node: ElementPair, element: etree._Element) -> etree._Element:
         """A document around an element for a node. Raises `NoInstance`."""
         while node.parent is not None:
             assert node.leaf is not None
-            before, after = self.builder.through(node.parent.writer, node.leaf)
-            children = [self.builder.child(leaf) for leaf in before]
-            children += [element, *(self.builder.child(leaf) for leaf in after)]
+            before, after = self.builder.particles_around(node.parent.writer, node.leaf)
+            children = [self.builder.build_child(leaf) for leaf in before]
+            children += [element, *(self.builder.build_child(leaf) for leaf in after)]
             node = node.parent
-            element = self.builder.element(node.name, node.mine, node.writer, Content(children=children))
+            element = self.builder.build_element(node.name, node.mine, node.writer, ElementContent(children=children))
         return element
 
-    def with_content(self, node: Node, contents: Iterable[Content]) -> Iterator[etree._Element]:
+    def documents_with_content(self, node: ElementPair, contents: Iterable[ElementContent]) -> Iterator[etree._Element]:
         """Documents in which the node's element has some content."""
         for content in contents:
-            yield self.whole(node, self.builder.element(node.name, node.mine, node.writer, content))
+            yield self.build_document(node, self.builder.build_element(node.name, node.mine, node.writer, content))
 
-    def in_styles(self, node: Node) -> Iterator[etree._Element]:
+    def documents_in_styles(self, node: ElementPair) -> Iterator[etree._Element]:
         """Documents in which the node's element is poor or rich."""
-        for style in (MINIMAL, Style(0, True), Style(1, True), Style(2, True), Style(2, False), Style(1, False)):
-            yield self.whole(node, self.builder.element(node.name, node.mine, node.writer, Content(), style))
+        for style in (
+            MINIMAL,
+            InstanceStyle(0, True),
+            InstanceStyle(1, True),
+            InstanceStyle(2, True),
+            InstanceStyle(2, False),
+            InstanceStyle(1, False),
+        ):
+            yield self.build_document(
+                node, self.builder.build_element(node.name, node.mine, node.writer, ElementContent(), style)
+            )
 
-    def with_children(self, node: Node, word: Iterable[tuple[Leaf, str]], rest: Any) -> Iterator[etree._Element]:
+    def documents_with_children(
+        self, node: ElementPair, word: Iterable[tuple[Leaf, str]], rest: Any
+    ) -> Iterator[etree._Element]:
         """Documents in which the node's element has children of those names, then a short rest."""
         children = []
         for leaf, name in word:
             if leaf.name is not None:
-                children.append(self.builder.child(leaf))
+                children.append(self.builder.build_child(leaf))
                 continue
-            declaration = self._mine.declared(name)
+            declaration = self._mine.find_element(name)
             plain = declaration is None or leaf.declaration.process_contents == "skip"
             one = Leaf(name, declaration, leaf.group)
-            children.append(etree.Element(name) if plain else self.builder.child(one))
-        children += [self.builder.child(leaf) for leaf in self.builder.rest(rest)]
-        yield self.whole(node, self.builder.element(node.name, node.mine, node.writer, Content(children=children)))
+            children.append(etree.Element(name) if plain else self.builder.build_child(one))
+        children += [self.builder.build_child(leaf) for leaf in self.builder.shortest_rest(rest)]
+        yield self.build_document(
+            node, self.builder.build_element(node.name, node.mine, node.writer, ElementContent(children=children))
+        )

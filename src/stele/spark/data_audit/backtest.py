@@ -139,7 +139,7 @@ def backtest(
         raise Invalid("a schema is proposed for a subject: name it")
     proposed = pin_schemas(asked.frame.registry, asked.frame.subject, schema, patience=patience).reader
     fmt = ready(proposed).format
-    rules = rulesets.newest(fmt, ruleset) if ruleset or fmt.rulesets else ""
+    rules = rulesets.newest_ruleset(fmt, ruleset) if ruleset or fmt.rulesets else ""
     question = Trials(asked.frame, proposed, examples)
     records = Records(df, column, headers, position=tuple(position))
     tried = gathered(records, question, sample=sample, seed=seed)
@@ -189,9 +189,9 @@ def _compared(
         reader, writer = ready(proposed), ready(schema)
     except Invalid as error:
         return Comparison(name, places, records, "unknown", note=str(error))
-    found = rulesets.check(reader.format, reader.parsed, writer.parsed, ruleset) if ruleset else []
-    findings = undecided.weigh(found)
-    return Comparison(name, places, records, Verdict.of(findings).value, findings)
+    found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, ruleset) if ruleset else []
+    findings = undecided.weigh_findings(found)
+    return Comparison(name, places, records, Verdict.from_findings(findings).value, findings)
 
 
 def _report(found: Backtest) -> Report:

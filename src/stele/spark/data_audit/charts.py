@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Final
 
 import msgspec
+
+from stele.templates import render_template
 
 COLOURS: Final = ("#3b6fb6", "#e0812c", "#4c9f70", "#b8475c", "#7b5ea7", "#8c6d4f", "#d1699f", "#7f7f7f", "#b3a82c")
 """Told apart in light and dark; the last ones are used again."""
@@ -23,29 +24,59 @@ class Stack(msgspec.Struct, frozen=True):
     buckets: tuple[tuple[str, dict[str, int]], ...]
 
 
-def bars(label: str, values: Mapping[str, int]) -> str:
-    """Horizontal bars, the greatest first; of many names only the first ones."""
+class Label(msgspec.Struct, frozen=True):
+    """A text in a plot, in pixels; it begins at x, or ends there."""
+
+    text: str
+    x: float
+    y: float
+    ends_at_x: bool = False
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A rectangle of a plot, in pixels, with the texts that belong to it; an empty tip is none."""
+
+    tip: str
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: str
+    texts: tuple[Label, ...] = ()
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """A plot ready to be drawn: its size in pixels, its rectangles and its other texts."""
+
+    label: str
+    width: int
+    height: int
+    marks: tuple[Mark, ...]
+    texts: tuple[Label, ...] = ()
+
+
+def layout_bars(label: str, values: Mapping[str, int]) -> Chart:
+    """Place horizontal bars, the greatest first; of many names only the first `MOST_BARS`."""
     ranked = sorted(values.items(), key=lambda item: -item[1])[:MOST_BARS]
     most = max((count for _, count in ranked), default=0) or 1
     room = _WIDTH - _LABEL - 90
-    parts = []
+    marks = []
     for row, (name, count) in enumerate(ranked):
         y, width = row * _BAR, max(1, round(room * count / most))
-        parts.append(
-            f"<g><title>{escape(name)}: {count:,}</title>"
-            f'<text x="{_LABEL - 8}" y="{y + 15}" text-anchor="end">{escape(_short(name))}</text>'
-            f'<rect x="{_LABEL}" y="{y + 3}" width="{width}" height="{_BAR - 6}" fill="{COLOURS[0]}"/>'
-            f'<text x="{_LABEL + width + 6}" y="{y + 15}">{count:,}</text></g>'
+        texts = (
+            Label(_shorten(name), _LABEL - 8, y + 15, ends_at_x=True),
+            Label(f"{count:,}", _LABEL + width + 6, y + 15),
         )
-    return _drawn(label, _WIDTH, len(ranked) * _BAR, "".join(parts))
+        marks.append(Mark(f"{name}: {count:,}", _LABEL, y + 3, width, _BAR - 6, COLOURS[0], texts))
+    return Chart(label, _WIDTH, len(ranked) * _BAR, tuple(marks))
 
 
-def columns(stack: Stack) -> str:
-    """Stacked columns with the names below."""
+def layout_columns(stack: Stack) -> Chart:
+    """Place stacked columns with the names below them; the stack has at least one bucket."""
     sums = [sum(counts.values()) for _, counts in stack.buckets]
     most, step = max(sums, default=0) or 1, _WIDTH / max(len(sums), 1)
     colours = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(stack.names)}
-    parts = []
+    marks = []
     for at, (start, counts) in enumerate(stack.buckets):
         y = float(_HEIGHT)
         for name in stack.names:
@@ -53,39 +84,31 @@ def columns(stack: Stack) -> str:
             if not height:
                 continue
             y -= height
-            parts.append(
-                f'<rect x="{at * step:.1f}" y="{y:.1f}" width="{max(step - 1, 1):.1f}" height="{height:.1f}" '
-                f'fill="{colours[name]}"><title>{escape(start)}, {escape(name)}: {counts[name]:,}</title></rect>'
-            )
+            tip = f"{start}, {name}: {counts[name]:,}"
+            marks.append(Mark(tip, at * step, y, max(step - 1, 1), height, colours[name]))
     starts = [start for start, _ in stack.buckets]
-    parts.append(f'<text x="0" y="{_HEIGHT + 16}">{escape(starts[0])}</text>')
+    texts = [Label(starts[0], 0, _HEIGHT + 16)]
     if len(starts) > 1:
-        parts.append(f'<text x="{_WIDTH}" y="{_HEIGHT + 16}" text-anchor="end">{escape(starts[-1])}</text>')
-    legend, rows = _legend(stack.names, colours)
+        texts.append(Label(starts[-1], _WIDTH, _HEIGHT + 16, ends_at_x=True))
+    legend = _layout_legend(stack.names[:MOST_BARS], colours)
+    height = _HEIGHT + _FOOT + -(-len(legend) // 4) * _BAR
     label = f"{stack.label}; the highest column is {most:,}"
-    return _drawn(label, _WIDTH, _HEIGHT + _FOOT + rows * _BAR, "".join([*parts, legend]))
+    return Chart(label, _WIDTH, height, (*marks, *legend), tuple(texts))
 
 
-def _legend(names: tuple[str, ...], colours: Mapping[str, str]) -> tuple[str, int]:
-    """Four names a row; how many rows."""
-    shown = names[:MOST_BARS]
-    parts = []
-    for at, name in enumerate(shown):
+def draw_chart(chart: Chart) -> str:
+    """Return a plot as a `figure` element."""
+    return render_template("stele.spark.data_audit", "chart.html.j2", chart=chart)
+
+
+def _layout_legend(names: tuple[str, ...], colours: Mapping[str, str]) -> list[Mark]:
+    """Place a square and a name for each series, four in a row."""
+    marks = []
+    for at, name in enumerate(names):
         x, y = at % 4 * (_WIDTH // 4), _HEIGHT + _FOOT + at // 4 * _BAR
-        parts.append(
-            f'<rect x="{x}" y="{y + 5}" width="12" height="12" fill="{colours[name]}"/>'
-            f'<text x="{x + 18}" y="{y + 15}">{escape(_short(name))}</text>'
-        )
-    return "".join(parts), -(-len(shown) // 4)
+        marks.append(Mark("", x, y + 5, 12, 12, colours[name], (Label(_shorten(name), x + 18, y + 15),)))
+    return marks
 
 
-def _drawn(label: str, width: int, height: int, body: str) -> str:
-    return (
-        f'<figure style="margin:0"><figcaption>{escape(label)}</figcaption>'
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{escape(label)}">'
-        f"{body}</svg></figure>"
-    )
-
-
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= 24 else f"{name[:23]}…"

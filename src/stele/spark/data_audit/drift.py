@@ -14,8 +14,8 @@ import msgspec
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import ready
 from stele.errors import Invalid
-from stele.formats.abilities import Readable
-from stele.formats.conversion.model import Array, Enumeration, Map, Model, Named, Record, Type
+from stele.formats.capabilities import ToModel
+from stele.formats.conversion.model import Array, Enumeration, Map, Model, RecordType, Type, TypeReference
 from stele.spark.data_audit.gathering import Records, gathered
 from stele.spark.data_audit.known import Known, SubjectLike, known
 from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
@@ -229,7 +229,7 @@ def enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
     """The symbols of each field that is an enumeration, by path; empty for formats that cannot tell."""
     try:
         parsed = ready(schema)
-        if not isinstance(parsed.format, Readable):
+        if not isinstance(parsed.format, ToModel):
             return {}
         model, _ = parsed.format.to_model(parsed.parsed)
     except Invalid:
@@ -252,11 +252,11 @@ def _within(
             yield kind.items, f"{path}[]", inside
         case Map():
             yield kind.values, f"{path}{{}}", inside
-        case Named() if kind.name not in inside:
+        case TypeReference() if kind.name not in inside:
             declared = model.types.get(kind.name)
             if isinstance(declared, Enumeration):
                 found[path] = tuple(symbol.name for symbol in declared.symbols)
-            elif isinstance(declared, Record):
+            elif isinstance(declared, RecordType):
                 for field in declared.fields:
                     yield field.type, f"{path}.{field.name}" if path else field.name, inside | {kind.name}
 

@@ -13,10 +13,10 @@ import msgspec
 
 from stele.client import ResolvedSchema
 from stele.errors import Invalid, InvalidRequest
-from stele.formats import catalogue
-from stele.formats.conversion.convert import write
+from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Loss
+from stele.formats.registry import get_format
 from stele.spark.data_audit.gathering import asked_of, spark_failures
 from stele.spark.data_audit.inferring.offering import Offer, notes_of, offered
 from stele.spark.data_audit.inferring.proposal import Proposed, model_from, refined, told, with_notes
@@ -105,7 +105,7 @@ def infer(
     `NotInstalled`.
     """
     need_spark()
-    target = catalogue.get(to)
+    target = get_format(to)
     if df.isStreaming:
         raise Invalid("data at rest are a batch DataFrame, this one is a stream")
     if not 0 < sample <= 1:
@@ -122,7 +122,7 @@ def infer(
         typed, losses = from_spark(chosen.schema, name=name)
         model = refined(typed, seen.evidence, enumerations)
     fields = told(seen.evidence, model, parsed=parse)
-    written = write(with_notes(model, _docs(fields)) if notes else model, target)
+    written = write_model(with_notes(model, _docs(fields)) if notes else model, target)
     return Inference(
         format=target.name,
         schema=written.text.decode(),

@@ -14,7 +14,7 @@ from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import ready
 from stele.errors import DecodeError, Invalid, SubjectNotFound
 from stele.formats import rulesets
-from stele.formats.conversion.convert import convert
+from stele.formats.conversion.convert import convert_schema
 from stele.formats.conversion.model import Loss
 from stele.spark.data_audit.gathering import bounded, spark_failures
 from stele.spark.data_audit.reencoding.answer import Migration, MovedId
@@ -181,7 +181,7 @@ def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]
     reader, writer = ready(new), ready(old)
     if not reader.format.rulesets:
         return ()
-    found = rulesets.check(reader.format, reader.parsed, writer.parsed, rulesets.newest(reader.format))
+    found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, rulesets.newest_ruleset(reader.format))
     return tuple(Loss(it.path, it.rule, it.why, data=it.breaks) for it in found)
 
 
@@ -192,7 +192,7 @@ def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_m
 
     _, losses = by_name(model_of(old, message), model_of(new, to_message))
     reader, writer = ready(old), ready(new)
-    said = convert(reader.format, reader.parsed, writer.format).losses if not message else []
+    said = convert_schema(reader.format, reader.parsed, writer.format).losses if not message else []
     return (*losses, *(loss for loss in said if loss.data))
 
 

@@ -1,18 +1,18 @@
 """One model for every report, and the three ways it is shown: text for terminals, JSON for programs, a page with plots.
 
-JSON is the typed answer itself; text and page are made of its `Report`. All that comes from data or schemas is escaped.
+JSON is the typed answer itself; text and page are made of its `Report`. The page's template escapes whatever it shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from stele.spark.data_audit.charts import Stack, bars, columns
+from stele.spark.data_audit.charts import Chart, Stack, layout_bars, layout_columns
+from stele.templates import render_template
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,44 +106,46 @@ def print_text(answer: Reported, console: Console) -> None:
             console.print(Text(_rest(section)))
 
 
+class _ShownSection(msgspec.Struct, frozen=True):
+    """A section as the template of the page takes it: cells are texts."""
+
+    title: str
+    note: str
+    charts: list[Chart]
+    columns: tuple[str, ...]
+    numeric: list[bool]
+    rows: list[list[str]]
+    left_out: str
+    folded: bool
+
+
 def to_html(answer: Reported) -> str:
     """The report as one HTML page that needs nothing else: styles and plots are in it."""
     report = answer.report()
-    facts = "".join(f"<div><dt>{escape(it.name)}</dt><dd>{escape(_shown(it.value))}</dd></div>" for it in report.facts)
-    body = "".join(_section(section) for section in report.sections if not section.empty)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(report.title)}</title><style>{_STYLE}</style></head><body><main>"
-        f"<h1>{escape(report.title)}</h1>"
-        f'<p class="{"good" if report.good else "bad"}" role="status">{escape(report.verdict)}</p>'
-        f"<dl>{facts}</dl>{body}</main></body></html>\n"
+    return render_template(
+        "stele.spark.data_audit",
+        "report.html.j2",
+        report=report,
+        facts=[(fact.name, _shown(fact.value)) for fact in report.facts],
+        sections=[_prepare_section(section) for section in report.sections if not section.empty],
     )
 
 
-def _section(section: Section) -> str:
-    parts = [f"<section><h2>{escape(section.title)}</h2>"]
-    if section.note:
-        parts.append(f"<p>{escape(section.note)}</p>")
+def _prepare_section(section: Section) -> _ShownSection:
+    charts = []
     if section.bars and section.bars.values:
-        parts.append(bars(section.bars.label, section.bars.values))
+        charts.append(layout_bars(section.bars.label, section.bars.values))
     if section.chart and section.chart.buckets:
-        parts.append(columns(section.chart))
-    if section.rows:
-        numeric = _numeric(section)
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.columns)
-        rows = "".join(f"<tr>{_cells(row, numeric)}</tr>" for row in section.rows[:MOST_ROWS])
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        parts.append(f"<details><summary>Figures</summary>{table}</details>" if section.folded else table)
-    if len(section.rows) > MOST_ROWS:
-        parts.append(f"<p>{escape(_rest(section))}</p>")
-    return "".join([*parts, "</section>"])
-
-
-def _cells(row: Sequence[Cell], numeric: Sequence[bool]) -> str:
-    return "".join(
-        f"<td class='{'n' if right else 't'}'>{escape(_shown(cell))}</td>"
-        for cell, right in zip(row, numeric, strict=True)
+        charts.append(layout_columns(section.chart))
+    return _ShownSection(
+        title=section.title,
+        note=section.note,
+        charts=charts,
+        columns=section.columns,
+        numeric=_numeric(section),
+        rows=[[_shown(cell) for cell in row] for row in section.rows[:MOST_ROWS]],
+        left_out=_rest(section) if len(section.rows) > MOST_ROWS else "",
+        folded=section.folded,
     )
 
 
@@ -197,18 +199,6 @@ def spread(days: Mapping[str, Mapping[str, int]], names: Iterable[str], most: in
     label = "records by day" if width == 1 else f"records by {width} days"
     starts = [str(first + timedelta(days=width * at)) for at in range(len(sums))]
     return Stack(label, order, tuple(zip(starts, sums, strict=True)))
-
-
-_STYLE: Final = (
-    ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;margin:0}main{max-width:72rem;margin:auto;"
-    "padding:1.5rem}h1{margin:0 0 .5rem}h2{margin:2rem 0 .5rem;font-size:1.15rem}dl{display:flex;flex-wrap:wrap;"
-    "gap:1.5rem;margin:1rem 0}dt{opacity:.7;font-size:.85rem}dd{margin:0;font-size:1.3rem}table{border-collapse:"
-    "collapse;width:100%}th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #8884;"
-    "vertical-align:top;overflow-wrap:anywhere}th{font-size:.85rem;opacity:.7}td.n{text-align:right;"
-    "font-variant-numeric:tabular-nums}.good,.bad{border-left:.3rem solid;padding:.4rem .8rem}.good{border-color:"
-    "#1a7f37;background:#1a7f3718}.bad{border-color:#c62828;background:#c6282818}svg{max-width:100%;height:auto}"
-    "svg text{font:12px system-ui,sans-serif;fill:currentColor}"
-)
 
 
 def shown(answer: Any) -> str:

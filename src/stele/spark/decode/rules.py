@@ -66,11 +66,11 @@ def first_rule(schema: ResolvedSchema, modes: Sequence[Mode]) -> str:
         for rule in phase.rules_of(schema.rule_set):
             alone = msgspec.structs.replace(schema, rule_set=_only(schema, phase, rule.name))
             if any(engine.has_rules(phase, mode, alone) for mode in modes):
-                return rule.name
+                return rule.name or ""
     return ""
 
 
-def _only(schema: ResolvedSchema, phase: Phase, name: str) -> Any:
+def _only(schema: ResolvedSchema, phase: Phase, name: str | None) -> Any:
     rules = [rule for rule in phase.rules_of(schema.rule_set) if rule.name == name]
     return msgspec.structs.replace(schema.rule_set, **{f"{phase.value}_rules": rules})  # type: ignore[type-var]  # not None
 

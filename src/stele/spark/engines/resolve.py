@@ -3,6 +3,8 @@
 More lenient than the specification in one point: outside unions the names of records, enums and fixed need not agree,
 as in Java's decoder; their content decides. Stricter in one: decimals of different scale never match, their digits
 would change value.
+
+Source: docs/protocols/avro.md#schema-resolution.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from stele.client.serdes.schemas import ready
 from stele.errors import Conflict, DataError, Invalid
-from stele.formats import catalogue
-from stele.formats.abilities import Node, Outlined
+from stele.formats.capabilities import HasOutline, OutlineNode
+from stele.formats.registry import get_format
 from stele.spark.pipeline.changes import Names, TablePlan, planned
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.judging import Group, Route, letter_columns, letters
@@ -114,11 +114,11 @@ def former_names(pinned: PinnedSchemas, message: str = "") -> dict[Names, Names]
     return dict(_Former(newest, earlier).walk(message))
 
 
-def _outline(schema: Any) -> list[Node] | None:
+def _outline(schema: Any) -> list[OutlineNode] | None:
     """What a schema declares; None for a format, or a text, that does not say."""
     try:
-        format_: Any = catalogue.get(schema.schema_type.lower())
-        return format_.outline(ready(schema).parsed) if isinstance(format_, Outlined) else None
+        format_: Any = get_format(schema.schema_type.lower())
+        return format_.outline(ready(schema).parsed) if isinstance(format_, HasOutline) else None
     except (DataError, Invalid):
         return None
 
@@ -126,9 +126,9 @@ def _outline(schema: Any) -> list[Node] | None:
 class _Former:
     """A walk from the root type through the types its fields use."""
 
-    def __init__(self, newest: list[Node], earlier: list[list[Node]]) -> None:
+    def __init__(self, newest: list[OutlineNode], earlier: list[list[OutlineNode]]) -> None:
         self._nodes = {node.path: node for node in newest}
-        self._fields: dict[str, list[Node]] = {}
+        self._fields: dict[str, list[OutlineNode]] = {}
         for node in newest:
             if node.kind == "field" and node.parent is not None:
                 self._fields.setdefault(node.parent, []).append(node)

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
+
+from stele.templates import render_template
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,15 +50,9 @@ def grid(found: Rows) -> str:
 
 def html(found: Rows) -> str:
     """The same as an HTML table, everything in it escaped."""
-    head = "".join(f"<th>{escape(_cell(name))}</th>" for name in found.columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(_cell(_text(each)))}</td>' for each in row)}</tr>" for row in found.rows
-    )
-    return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(_count(found))}</p>"
-        if found.columns
-        else "<p>done</p>"
-    )
+    rows = [[_cell(_text(each)) for each in row] for row in found.rows]
+    columns = [_cell(name) for name in found.columns]
+    return render_template("stele.spark.stream_sql", "rows.html.j2", columns=columns, rows=rows, count=_count(found))
 
 
 def json_lines(found: Rows) -> Iterator[str]:

@@ -25,9 +25,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from stele.errors import CannotConvert
-from stele.formats import catalogue
-from stele.formats.abilities import Readable, Writable
+from stele.formats.capabilities import FromModel, ToModel
 from stele.formats.conversion.model import Loss, Model
+from stele.formats.registry import get_format
 from stele.spark.session import need_spark
 from stele.spark.types.from_model import Shaper
 from stele.spark.types.to_model import Reader
@@ -70,8 +70,8 @@ def spark_schema(
     format is the name of an installed format; references map reference names to documents. Raises `UnknownFormat`,
     `MalformedSchema`, `UnresolvedReference`, and what `to_spark` raises.
     """
-    found = catalogue.get(format)
-    if not isinstance(found, Readable):
+    found = get_format(format)
+    if not isinstance(found, ToModel):
         raise CannotConvert(f"schemas of the format {found.name!r} cannot be converted")
     given = {label: _bytes(document) for label, document in (references or {}).items()}
     parsed: Any = found.parse(_bytes(text), given)
@@ -90,8 +90,8 @@ def schema_for(
 
     Raises `UnknownFormat`, and what `from_spark` and the format's `from_model` raise.
     """
-    found = catalogue.get(format)
-    if not isinstance(found, Writable):
+    found = get_format(format)
+    if not isinstance(found, FromModel):
         raise CannotConvert(f"nothing can be converted into the format {found.name!r}")
     model, losses = from_spark(struct, name=name)
     text, more = found.from_model(model)

@@ -9,15 +9,15 @@ from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Enumeration,
-    Field,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    RecordField,
+    RecordType,
+    ScalarKind,
     Type,
+    TypeReference,
     Union,
 )
 from stele.spark.types.metadata import enum_note, fixed_note, metadata_of, note_of, record_note
@@ -52,8 +52,8 @@ class Shaper:
 
     def root(self) -> StructType:
         """The columns of the root; of one that is no record, the column `value`."""
-        declared = self._model.types.get(self._model.root.name) if isinstance(self._model.root, Named) else None
-        if isinstance(declared, Record):
+        declared = self._model.types.get(self._model.root.name) if isinstance(self._model.root, TypeReference) else None
+        if isinstance(declared, RecordType):
             if self._model.nullable:
                 self._lose("", "NULLABLE", "A row is never null.", data=True)
             if self._model.constraints:
@@ -62,10 +62,10 @@ class Shaper:
                 self._lose("", "DOC", "The documentation and earlier names of the root have no place in a schema.")
             return self._struct(declared, "", ())
         self._lose("", "ROOT", "Rows have columns: the value is the only one, `value`.")
-        only = Field("value", self._model.root, self._model.nullable, constraints=self._model.constraints)
-        return self._struct(Record("Value", (only,)), "", ())
+        only = RecordField("value", self._model.root, self._model.nullable, constraints=self._model.constraints)
+        return self._struct(RecordType("Value", (only,)), "", ())
 
-    def _struct(self, record: Record, path: str, above: tuple[str, ...]) -> StructType:
+    def _struct(self, record: RecordType, path: str, above: tuple[str, ...]) -> StructType:
         from pyspark.sql.types import StructType
 
         self._left -= len(record.fields)
@@ -89,7 +89,7 @@ class Shaper:
             self._lose(path, "ONEOF", f"That a row has at most one of {group or 'a group'!r} is not checked.")
         return StructType(fields)
 
-    def _field(self, field: Field, owner: str, path: str, above: tuple[str, ...], group: str) -> StructField:
+    def _field(self, field: RecordField, owner: str, path: str, above: tuple[str, ...], group: str) -> StructField:
         from pyspark.sql.types import StructField
 
         kind, note = self._type(field.type, usual_name(owner, field.name), path, above)
@@ -136,7 +136,7 @@ class Shaper:
                 return t.ArrayType(item, kind.nullable), None if note is None else {"items": note}
             case Map():
                 return self._map(kind, usual, path, above)
-            case Named():
+            case TypeReference():
                 return self._named(kind.name, usual, path, above)
             case Union():
                 return self._union(kind, usual, path, above)
@@ -150,10 +150,10 @@ class Shaper:
 
         value, note = self._type(kind.values, usual, f"{path}{{}}", above)
         key, key_note = self._type(kind.keys, usual, f"{path}{{}}.key", above)
-        if kind.keys.kind in {Kind.ANY, Kind.NULL}:
+        if kind.keys.kind in {ScalarKind.ANY, ScalarKind.NULL}:
             self._lose(path, "MAP", "No map has such keys: the column is a list of entries.")
             entry = [
-                t.StructField("key", key, kind.keys.kind is Kind.NULL),
+                t.StructField("key", key, kind.keys.kind is ScalarKind.NULL),
                 t.StructField("value", value, kind.nullable),
             ]
             return t.ArrayType(t.StructType(entry), False), None

@@ -23,17 +23,17 @@ from stele.formats.conversion.model import (
     Decimal,
     Duration,
     Enumeration,
+    EnumSymbol,
     Fixed,
-    Kind,
-    Record,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
-    Unit,
 )
-from stele.formats.text import decode_json
+from stele.formats.json_reader import decode_json
 
 COMMENT: Final = "comment"
 """Metadata entry with the documentation."""
@@ -84,15 +84,15 @@ def type_in(note: Any) -> Type | None:
     try:
         match note:
             case str():
-                return Scalar(Kind(note))
+                return Scalar(ScalarKind(note))
             case {"decimal": [int() | None as precision, int(scale)]}:
                 return Decimal(precision, scale)
             case {"time": str(unit)}:
-                return Time(Unit(unit))
+                return Time(TimeUnit(unit))
             case {"timestamp": str(unit), "utc": bool(utc)}:
-                return Timestamp(Unit(unit), utc)
+                return Timestamp(TimeUnit(unit), utc)
             case {"duration": str(unit), "calendar": bool(calendar)}:
-                return Duration(Unit(unit), calendar)
+                return Duration(TimeUnit(unit), calendar)
     except ValueError:
         return None
     return None
@@ -111,11 +111,11 @@ def enum_in(note: Any) -> Enumeration | None:
             pass
         case _:
             return None
-    made: list[Symbol] = []
+    made: list[EnumSymbol] = []
     for each in symbols:
         match each:
             case [str(text), int() | None as number, str(doc)]:
-                made.append(Symbol(text, number, doc))
+                made.append(EnumSymbol(text, number, doc))
             case _:
                 return None
     doc, aliases = head_in(rest)
@@ -136,7 +136,7 @@ def fixed_in(note: Any) -> Fixed | None:
     return None
 
 
-def record_note(item: Record, usual: str) -> dict[str, Any] | None:
+def record_note(item: RecordType, usual: str) -> dict[str, Any] | None:
     """The note for a struct; None where the record has its usual name and nothing else to say."""
     said = _head(item)
     if item.name != usual:
@@ -146,7 +146,7 @@ def record_note(item: Record, usual: str) -> dict[str, Any] | None:
     return {"record": said} if said else None
 
 
-def _head(item: Record | Enumeration | Fixed) -> dict[str, Any]:
+def _head(item: RecordType | Enumeration | Fixed) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if item.doc:
         said["doc"] = item.doc

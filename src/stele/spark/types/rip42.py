@@ -14,7 +14,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import CannotConvert, NotInstalled
-from stele.formats.conversion.model import Kind, Model, Named, Record, Scalar, Timestamp, Type, Unit
+from stele.formats.conversion.model import (
+    Model,
+    RecordType,
+    Scalar,
+    ScalarKind,
+    Timestamp,
+    TimeUnit,
+    Type,
+    TypeReference,
+)
 from stele.spark.types import from_spark, to_spark
 
 if TYPE_CHECKING:
@@ -22,16 +31,16 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 PRIMITIVES: Final[dict[str, Type]] = {
-    "BOOLEAN": Scalar(Kind.BOOLEAN),
-    "INT8": Scalar(Kind.INT8),
-    "INT16": Scalar(Kind.INT16),
-    "INT32": Scalar(Kind.INT32),
-    "INT64": Scalar(Kind.INT64),
-    "FLOAT": Scalar(Kind.FLOAT32),
-    "DOUBLE": Scalar(Kind.FLOAT64),
-    "BYTES": Scalar(Kind.BYTES),
-    "STRING": Scalar(Kind.STRING),
-    "TIMESTAMP": Timestamp(Unit.MILLI),
+    "BOOLEAN": Scalar(ScalarKind.BOOLEAN),
+    "INT8": Scalar(ScalarKind.INT8),
+    "INT16": Scalar(ScalarKind.INT16),
+    "INT32": Scalar(ScalarKind.INT32),
+    "INT64": Scalar(ScalarKind.INT64),
+    "FLOAT": Scalar(ScalarKind.FLOAT32),
+    "DOUBLE": Scalar(ScalarKind.FLOAT64),
+    "BYTES": Scalar(ScalarKind.BYTES),
+    "STRING": Scalar(ScalarKind.STRING),
+    "TIMESTAMP": Timestamp(TimeUnit.MILLI),
 }
 """The types by name, in neutral words. RIP-42 spells FLOAT with an E at its end, which is understood, too."""
 
@@ -58,8 +67,8 @@ def from_spark_type(kind: DataType) -> str:
     from pyspark.sql.types import StructField, StructType
 
     model, _ = from_spark(StructType([StructField("value", kind, nullable=False)]))
-    record = model.types[model.root.name] if isinstance(model.root, Named) else None
-    found = record.fields[0].type if isinstance(record, Record) else model.root
+    record = model.types[model.root.name] if isinstance(model.root, TypeReference) else None
+    found = record.fields[0].type if isinstance(record, RecordType) else model.root
     if isinstance(found, Timestamp) and found.utc:
         return "TIMESTAMP"
     if found not in _NAMES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from stele.formats.conversion.model import Decimal, Duration, Kind, Loss, Scalar, Time, Timestamp, Type, Unit
+from stele.formats.conversion.model import Decimal, Duration, Loss, Scalar, ScalarKind, Time, Timestamp, TimeUnit, Type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
@@ -13,35 +13,35 @@ MAX_PRECISION: Final = 38
 """Most digits of a decimal of Spark."""
 
 _NAMES: Final = {
-    Kind.ANY: "VariantType",
-    Kind.NULL: "NullType",
-    Kind.BOOLEAN: "BooleanType",
-    Kind.INT8: "ByteType",
-    Kind.INT16: "ShortType",
-    Kind.INT32: "IntegerType",
-    Kind.INT64: "LongType",
-    Kind.UINT8: "ShortType",
-    Kind.UINT16: "IntegerType",
-    Kind.UINT32: "LongType",
-    Kind.FLOAT32: "FloatType",
-    Kind.FLOAT64: "DoubleType",
-    Kind.NUMBER: "DoubleType",
-    Kind.STRING: "StringType",
-    Kind.UUID: "StringType",
-    Kind.BYTES: "BinaryType",
-    Kind.DATE: "DateType",
+    ScalarKind.ANY: "VariantType",
+    ScalarKind.NULL: "NullType",
+    ScalarKind.BOOLEAN: "BooleanType",
+    ScalarKind.INT8: "ByteType",
+    ScalarKind.INT16: "ShortType",
+    ScalarKind.INT32: "IntegerType",
+    ScalarKind.INT64: "LongType",
+    ScalarKind.UINT8: "ShortType",
+    ScalarKind.UINT16: "IntegerType",
+    ScalarKind.UINT32: "LongType",
+    ScalarKind.FLOAT32: "FloatType",
+    ScalarKind.FLOAT64: "DoubleType",
+    ScalarKind.NUMBER: "DoubleType",
+    ScalarKind.STRING: "StringType",
+    ScalarKind.UUID: "StringType",
+    ScalarKind.BYTES: "BinaryType",
+    ScalarKind.DATE: "DateType",
 }
-_DIGITS: Final = {Unit.SECOND: 0, Unit.MILLI: 3, Unit.MICRO: 6}
+_DIGITS: Final = {TimeUnit.SECOND: 0, TimeUnit.MILLI: 3, TimeUnit.MICRO: 6}
 _LOST: Final = {
-    Kind.UINT8: ("RANGE", "Negative numbers and greater ones than 255 fit the column too.", False),
-    Kind.UINT16: ("RANGE", "Negative numbers and greater ones than 16 bits fit the column too.", False),
-    Kind.UINT32: ("RANGE", "Negative numbers and greater ones than 32 bits fit the column too.", False),
-    Kind.UINT64: ("RANGE", "Negative numbers and greater ones than 64 bits fit the column too.", False),
-    Kind.INTEGER: ("RANGE", "Integers of more than 38 digits cannot be written.", True),
-    Kind.NUMBER: ("PRECISION", "Numbers are doubles here: digits beyond 15 may change.", True),
-    Kind.UUID: ("FORMAT", "Any text fits the column where a UUID was demanded.", False),
+    ScalarKind.UINT8: ("RANGE", "Negative numbers and greater ones than 255 fit the column too.", False),
+    ScalarKind.UINT16: ("RANGE", "Negative numbers and greater ones than 16 bits fit the column too.", False),
+    ScalarKind.UINT32: ("RANGE", "Negative numbers and greater ones than 32 bits fit the column too.", False),
+    ScalarKind.UINT64: ("RANGE", "Negative numbers and greater ones than 64 bits fit the column too.", False),
+    ScalarKind.INTEGER: ("RANGE", "Integers of more than 38 digits cannot be written.", True),
+    ScalarKind.NUMBER: ("PRECISION", "Numbers are doubles here: digits beyond 15 may change.", True),
+    ScalarKind.UUID: ("FORMAT", "Any text fits the column where a UUID was demanded.", False),
 }
-_WHOLE: Final = {Kind.UINT64: 20, Kind.INTEGER: MAX_PRECISION}
+_WHOLE: Final = {ScalarKind.UINT64: 20, ScalarKind.INTEGER: MAX_PRECISION}
 
 
 def spark_of(kind: Type, path: str) -> tuple[DataType, list[Loss]]:
@@ -83,9 +83,9 @@ def _decimal(kind: Decimal, path: str) -> tuple[DataType, list[Loss]]:
     return t.DecimalType(precision, scale), []
 
 
-def _below_micro(unit: Unit, path: str) -> list[Loss]:
+def _below_micro(unit: TimeUnit, path: str) -> list[Loss]:
     why = "Digits below a microsecond cannot be written."
-    return [Loss(path, "PRECISION", why, data=True)] if unit is Unit.NANO else []
+    return [Loss(path, "PRECISION", why, data=True)] if unit is TimeUnit.NANO else []
 
 
 def model_of(kind: DataType, path: str) -> tuple[Type, dict[str, Any], list[Loss]] | None:
@@ -96,26 +96,26 @@ def model_of(kind: DataType, path: str) -> tuple[Type, dict[str, Any], list[Loss
         case t.DecimalType():
             return Decimal(kind.precision, kind.scale), {}, []
         case t.VarcharType():
-            return Scalar(Kind.STRING), {"maxLength": kind.length}, [_char(path, f"varchar({kind.length})")]
+            return Scalar(ScalarKind.STRING), {"maxLength": kind.length}, [_char(path, f"varchar({kind.length})")]
         case t.CharType():
             bounds = {"minLength": kind.length, "maxLength": kind.length}
-            return Scalar(Kind.STRING), bounds, [_char(path, f"char({kind.length})")]
+            return Scalar(ScalarKind.STRING), bounds, [_char(path, f"char({kind.length})")]
         case t.StringType():
             why = "How texts are compared and sorted (the collation) is left out."
-            return Scalar(Kind.STRING), {}, [] if kind == t.StringType() else [Loss(path, "COLLATION", why)]
+            return Scalar(ScalarKind.STRING), {}, [] if kind == t.StringType() else [Loss(path, "COLLATION", why)]
         case t.TimestampType():
-            return Timestamp(Unit.MICRO), {}, []
+            return Timestamp(TimeUnit.MICRO), {}, []
         case t.TimestampNTZType():
-            return Timestamp(Unit.MICRO, utc=False), {}, []
+            return Timestamp(TimeUnit.MICRO, utc=False), {}, []
         case t.CalendarIntervalType():
-            return Duration(Unit.MICRO, calendar=True), {}, []
+            return Duration(TimeUnit.MICRO, calendar=True), {}, []
         case t.YearMonthIntervalType():
             why = "That the span is of years and months alone is not said."
-            return Duration(Unit.MICRO, calendar=True), {}, [Loss(path, "INTERVAL", why)]
+            return Duration(TimeUnit.MICRO, calendar=True), {}, [Loss(path, "INTERVAL", why)]
         case t.DayTimeIntervalType():
             why = "That only some fields of the span are kept is not said."
             whole = (kind.startField, kind.endField) == (0, 3)
-            return Duration(Unit.MICRO), {}, [] if whole else [Loss(path, "INTERVAL", why)]
+            return Duration(TimeUnit.MICRO), {}, [] if whole else [Loss(path, "INTERVAL", why)]
     if type(kind).__name__ == "TimeType":
         return _time(kind, path)
     name = type(kind).__name__
@@ -128,7 +128,7 @@ def _time(kind: Any, path: str) -> tuple[Type, dict[str, Any], list[Loss]]:
     if unit is not None:
         return Time(unit), {}, []
     why = f"That a second has {kind.precision} digits is not said."
-    return Time(Unit.MICRO), {}, [Loss(path, "PRECISION", why, data=kind.precision > 6)]
+    return Time(TimeUnit.MICRO), {}, [Loss(path, "PRECISION", why, data=kind.precision > 6)]
 
 
 def _char(path: str, word: str) -> Loss:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import CannotConvert, DataError, Invalid
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 from stele.spark.functions import to_spark_types
 from stele.spark.types import schema_for, spark_schema
 
@@ -143,7 +143,7 @@ def writing() -> Iterator[Written]:
             except CannotConvert as error:
                 yield Written(kind.simpleString(), format_name, "", (str(error),))
                 continue
-            found = catalogue.get(format_name)
+            found = get_format(format_name)
             fields = found.fields(found.parse(text.encode(), {}))
             said = next((field.type for field in fields if field.path.rpartition(".")[2] == "x"), "")
             yield Written(kind.simpleString(), format_name, said, tuple(dict.fromkeys(loss.what for loss in losses)))

@@ -10,19 +10,19 @@ from stele.errors import CannotConvert, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
-    Declared,
     Enumeration,
-    Field,
     Fixed,
     Loss,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
     Type,
+    TypeReference,
     Union,
+    UnionOption,
 )
 from stele.spark.types.from_model import MAX_COLUMNS, MAX_DEPTH, usual_name
 from stele.spark.types.metadata import COMMENT, NOTES, enum_in, fixed_in, head_in, notes_in, strings_in, type_in
@@ -39,27 +39,27 @@ class Reader:
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
-        self._types: dict[str, Declared] = {}
+        self._types: dict[str, NamedType] = {}
         self._left = MAX_COLUMNS
         self._depth = 0
 
     def model(self, struct: StructType, name: str) -> Model:
         """A record with that name, and what it uses."""
-        self._types[name] = Record(name, ())  # the name is taken, and a column may say that it holds another one
+        self._types[name] = RecordType(name, ())  # the name is taken, and a column may say that it holds another one
         self._types[name] = self._record(struct, name, {}, "")
-        return Model(Named(name), self._types)
+        return Model(TypeReference(name), self._types)
 
     def _lose(self, path: str, what: str, why: str, *, data: bool = False) -> None:
         self.losses.append(Loss(path, what, why, data))
 
-    def _record(self, struct: StructType, name: str, said: Mapping[str, Any], path: str) -> Record:
+    def _record(self, struct: StructType, name: str, said: Mapping[str, Any], path: str) -> RecordType:
         self._left -= len(struct.fields)
         if self._left < 0:
             raise TooLarge(f"the schema has more than {MAX_COLUMNS} columns")
         double = [each for each, count in Counter(field.name for field in struct.fields).items() if count > 1]
         if double:
             raise CannotConvert(f"{path or name} has two columns named {double[0]!r}: rename one of them")
-        fields: list[Field] = []
+        fields: list[RecordField] = []
         groups: dict[str, tuple[str, ...]] = {}
         for column in struct.fields:
             notes = notes_in(column.metadata or {})
@@ -69,11 +69,11 @@ class Reader:
                 groups[group] = (*groups.get(group, ()), column.name)
         doc, aliases = head_in(said)
         is_open = said.get("open")
-        return Record(
+        return RecordType(
             name, tuple(fields), doc, aliases, is_open if isinstance(is_open, bool) else None, at_most_one=groups
         )
 
-    def _field(self, column: StructField, notes: Mapping[str, Any], owner: str, path: str) -> Field:
+    def _field(self, column: StructField, notes: Mapping[str, Any], owner: str, path: str) -> RecordField:
         metadata = column.metadata or {}
         comment = metadata.get(COMMENT)
         other = [key for key in metadata if key != NOTES and not (key == COMMENT and isinstance(comment, str))]
@@ -83,7 +83,7 @@ class Reader:
         constraints = notes.get("constraints")
         number = notes.get("number")
         nullable = notes.get("nullable")
-        return Field(
+        return RecordField(
             column.name,
             kind,
             nullable=nullable if isinstance(nullable, bool) and column.nullable else column.nullable,
@@ -143,8 +143,8 @@ class Reader:
         if isinstance(key, Scalar):
             return Map(value, key, kind.valueContainsNull)
         self._lose(path, "MAP", "The keys are no scalars: the map is a list of entries, in which a key may repeat.")
-        entries = (Field("key", key), Field("value", value, nullable=kind.valueContainsNull))
-        return Array(self._declare(Record(f"{usual}Entry", entries)))
+        entries = (RecordField("key", key), RecordField("value", value, nullable=kind.valueContainsNull))
+        return Array(self._declare(RecordType(f"{usual}Entry", entries)))
 
     def _noted(self, kind: DataType, note: Any) -> Type | None:
         """The type that the note names, provided that it makes this very column."""
@@ -154,8 +154,8 @@ class Reader:
         if item is not None:
             return self._declare(item)
         match note:
-            case {"recursive": str(name)} if kind == t.VariantType() and isinstance(self._types.get(name), Record):
-                return Named(name)
+            case {"recursive": str(name)} if kind == t.VariantType() and isinstance(self._types.get(name), RecordType):
+                return TypeReference(name)
         named = type_in(note)
         return named if named is not None and spark_of(named, "")[0] == kind else None
 
@@ -169,25 +169,25 @@ class Reader:
         wanted = wanted if isinstance(wanted, str) else usual
         reserved = wanted not in self._types
         if reserved:
-            self._types[wanted] = Record(wanted, ())
+            self._types[wanted] = RecordType(wanted, ())
         made = self._record(kind, wanted, said, path)
         if reserved:
             self._types[wanted] = made
-            return Named(wanted)
+            return TypeReference(wanted)
         return self._declare(made, path)
 
     def _union(self, kind: StructType, names: list[str], usual: str, path: str) -> Type:
         options = []
         for index, (name, column) in enumerate(zip(names, kind.fields, strict=True), 1):
             note = notes_in(column.metadata or {}).get("type")
-            options.append(Option(self._inside(column.dataType, note, f"{usual}{index}", path), name))
+            options.append(UnionOption(self._inside(column.dataType, note, f"{usual}{index}", path), name))
         return Union(tuple(options))
 
-    def _declare(self, item: Enumeration | Fixed | Record, path: str = "") -> Named:
+    def _declare(self, item: Enumeration | Fixed | RecordType, path: str = "") -> TypeReference:
         """The name of a type: its own, or a new one when another type has it."""
         known = self._types.get(item.name)
         if known == item:
-            return Named(item.name)
+            return TypeReference(item.name)
         name, count = item.name, 1
         while name in self._types:
             count += 1
@@ -196,4 +196,4 @@ class Reader:
             self._lose(path, "NAME", f"There are two types {item.name!r}; one is called {name!r}.")
         values = {each: getattr(item, each) for each in item.__struct_fields__}
         self._types[name] = type(item)(**(values | {"name": name}))
-        return Named(name)
+        return TypeReference(name)

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from stele.core.ports import Entry
+from stele.core.ports import LogEntry
 from stele.errors import StoreError
 from stele.storage.sqlite.file import connect, lock_path, prepare, resolve, store_error, transaction
 from stele.storage.sqlite.turn import FileTurn
@@ -79,7 +79,7 @@ class SqliteLog:
         self._live()
         return await self._writer.run(_append, expected, records)
 
-    async def tail(self, after: int, limit: int) -> Sequence[Entry]:
+    async def tail(self, after: int, limit: int) -> Sequence[LogEntry]:
         """At most limit entries with seq > after, in order, dense. Raises `StoreError` when records are missing."""
         after, limit = max(after, 0), max(limit, 0)
         expected = min(self._ask(_HEAD) - after, limit)
@@ -199,8 +199,8 @@ def _head(connection: sqlite3.Connection) -> int:
     return head
 
 
-def _tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) -> list[Entry]:
-    entries = [Entry(*row) for row in connection.execute(_TAIL, (after, limit)).fetchall()]
+def _tail(connection: sqlite3.Connection, path: Path, after: int, limit: int) -> list[LogEntry]:
+    entries = [LogEntry(*row) for row in connection.execute(_TAIL, (after, limit)).fetchall()]
     # seq ascends strictly, so the two ends prove that all between is there.
     if entries and (entries[0].seq != after + 1 or entries[-1].seq != after + len(entries)):
         raise StoreError(f"The log {path} has lost records after {after}; restore it from a backup")

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from stele.apis.schema_repo import SchemaRepoOptions
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 from stele.service.registry import Registry
 
 from .conftest import World
@@ -166,7 +166,7 @@ EXPECTED = {
     "sequential": ["1", "2"],
     "md5": [hashlib.md5(schema.encode()).hexdigest() for schema in (PERSON, TALLER)],
     "crc-64-avro": [
-        catalogue.get("avro").fingerprints(catalogue.get("avro").parse(schema.encode(), {}))["rabin"].hex()
+        get_format("avro").fingerprints(get_format("avro").parse(schema.encode(), {}))["rabin"].hex()
         for schema in (PERSON, TALLER)
     ],
 }
@@ -254,7 +254,7 @@ class Table:
         if schema not in self._ids:
             self.calls += 1
             self._ids[schema] = await registered(self._client, "table", schema)
-        avro = catalogue.get("avro")
+        avro = get_format("avro")
         self.rows[key] = (self._ids[schema], avro.codec(avro.parse(schema.encode(), {})).encode(record))
 
     async def get(self, key: str) -> Any:
@@ -263,7 +263,7 @@ class Table:
         if name not in self._texts:
             self.calls += 1
             self._texts[name] = await text(self._client, f"/table/{name}")
-        avro = catalogue.get("avro")
+        avro = get_format("avro")
         return avro.codec(avro.parse(self._texts[name].encode(), {})).decode(data)
 
 

@@ -12,9 +12,9 @@ import pytest
 from stele.apis.schema_repo.translate import policy_of
 from stele.core import events as ev
 from stele.core import queries
-from stele.core.commands import ChangeSettings, CreateSubject, Register, SubjectDefaults
-from stele.core.model import Document, Level, Scope, SubjectKey
-from stele.core.policy import ALL, ALLOW_ANY, BACKWARD, LATEST, Extent, Policy, Reach
+from stele.core.commands import ChangeSettings, CreateSubject, RegisterSchema, SubjectDefaults
+from stele.core.model import ComparisonScope, SchemaDocument, SettingsLevel, SubjectKey
+from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, BACKWARD, LATEST_VERSION, Policy, RangeKind, VersionRange
 from stele.service.registry import Registry
 
 from .conftest import TEXT, World
@@ -84,7 +84,7 @@ async def test_the_default_of_a_new_subject_is_written_down(client: httpx.AsyncC
         ("s", ALLOW_ANY, "never_reuse"),
         ("t", policy_of(["full"], {}), "never_reuse"),
     ]
-    told = [(row.stamp.via, type(row.events[-1]).__name__) for _, row in await node.journal(0, 99)]
+    told = [(row.metadata.via, type(row.events[-1]).__name__) for _, row in await node.journal(0, 99)]
     assert told[-2:] == [("avro1124", "Registered"), ("schema-repo", "SubjectCreated")]
 
 
@@ -143,11 +143,19 @@ async def test_subjects_of_the_other_dialect_are_shown_with_their_policy(
 @pytest.mark.parametrize(
     ("policy", "words", "exact"),
     [
-        (Policy(backward=Extent(Reach.SINCE, 2)), "backward_transitive", "backward since 2"),
-        (Policy(backward=LATEST, forward=ALL), "backward,forward_transitive", None),
-        (Policy(backward=Extent(Reach.SINCE, 2), forward=ALL), "full_transitive", "backward since 2, forward all"),
-        (Policy(backward=ALL, checkers=("lint",)), "backward_transitive,lint", None),
-        (Policy(forward=Extent(Reach.SINCE, 1), checkers=("lint",)), "forward_transitive,lint", "forward since 1"),
+        (Policy(backward=VersionRange(RangeKind.SINCE, 2)), "backward_transitive", "backward since 2"),
+        (Policy(backward=LATEST_VERSION, forward=ALL_VERSIONS), "backward,forward_transitive", None),
+        (
+            Policy(backward=VersionRange(RangeKind.SINCE, 2), forward=ALL_VERSIONS),
+            "full_transitive",
+            "backward since 2, forward all",
+        ),
+        (Policy(backward=ALL_VERSIONS, validators=("lint",)), "backward_transitive,lint", None),
+        (
+            Policy(forward=VersionRange(RangeKind.SINCE, 1), validators=("lint",)),
+            "forward_transitive,lint",
+            "forward since 1",
+        ),
     ],
 )
 async def test_what_has_no_words_is_shown_as_something_stricter(
@@ -156,9 +164,9 @@ async def test_what_has_no_words_is_shown_as_something_stricter(
     """The nearest stricter words, and an extension that tells the exact policy; the exact one is what is enforced."""
     await put_subject(node, policy)
     assert await config(client) == [f"repo.validators={words}", *([f"stele.policy={exact}"] if exact else [])]
-    await node.execute(ChangeSettings(Level(*S), {"policy": ALLOW_ANY}))
+    await node.execute(ChangeSettings(SettingsLevel(*S), {"policy": ALLOW_ANY}))
     await post(client, INT)
-    await node.execute(ChangeSettings(Level(*S), {"policy": policy}))
+    await node.execute(ChangeSettings(SettingsLevel(*S), {"policy": policy}))
     headers = (await client.get("/avro1124/schemas/s")).headers
     assert (headers["x-compatibility-model"], headers.get("x-stele-policy")) == (words, exact)
 
@@ -249,14 +257,16 @@ async def test_schemas_are_found_in_whichever_dialect_they_came(
 
 async def test_a_language_nobody_knows_stays_what_it_is(client: httpx.AsyncClient, node: Registry) -> None:
     """A subject of another dialect with a language of its own gets versions of that, bytes as they are."""
-    first = Document(b"\xffodd", hashlib.sha256(b"\xffodd").digest(), "opaque", variety="cobol")
-    await node.execute(Register(S, first, defaults=SubjectDefaults(scope=Scope.ONE_TYPE, policy=ALLOW_ANY)))
+    first = SchemaDocument(b"\xffodd", hashlib.sha256(b"\xffodd").digest(), "opaque", custom_format="cobol")
+    await node.execute(
+        RegisterSchema(S, first, defaults=SubjectDefaults(comparison_scope=ComparisonScope.ONE_TYPE, policy=ALLOW_ANY))
+    )
     assert (await put(client, INT)).text == "1"
-    newest = queries.latest((await node.current()).subject(S))
+    newest = queries.latest_version((await node.current()).find_subject(S))
     assert newest is not None
-    assert (newest.lane.format, newest.lane.variety) == ("opaque", "cobol")
+    assert (newest.kind.format, newest.kind.custom_format) == ("opaque", "cobol")
     assert (await client.get("/schema-repo/s/id/0")).content == b"\xffodd"
     assert (await client.get("/avro1124/schemas/s/1")).content == b"\xffodd"
     assert (await client.get("/schema-repo/s/all")).text == '1\t"int"\n0\t\ufffdodd\n'
-    await node.execute(ChangeSettings(Level(*S), {"policy": Policy(checkers=("ünknown",))}))
+    await node.execute(ChangeSettings(SettingsLevel(*S), {"policy": Policy(validators=("ünknown",))}))
     assert await model(client) == "\\xfcnknown"

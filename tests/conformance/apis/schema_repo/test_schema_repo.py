@@ -9,10 +9,11 @@ import re
 
 import httpx
 import pytest
+from markupsafe import escape
 
 from stele.apis.schema_repo import SchemaRepoOptions
 from stele.core.commands import SetMode
-from stele.core.model import Level, Mode
+from stele.core.model import Mode, SettingsLevel
 from stele.errors import UnknownPolicy
 from stele.service.registry import Registry
 
@@ -265,7 +266,9 @@ async def test_25_the_browser_escapes_and_links(prefix: str, client: httpx.Async
         seen |= links
     assert f"{root}/a%2Fb/id/0" in seen
     assert len(seen) == 1 + 3 * 3 + 2 * 2
-    assert html.escape(evil) in (await client.get(f"{root}/a%2Fb/id/0")).text
+    page = (await client.get(f"{root}/a%2Fb/id/0")).text
+    assert escape(evil) in page
+    assert html.unescape(page.partition("<pre>")[2].partition("</pre>")[0]).removeprefix("\n") == evil
     assert "no schema" in (await client.get(f"{root}/empty/all")).text
     assert (await client.get(f"{root}/nobody/all")).status_code == 404
 
@@ -311,7 +314,7 @@ async def test_28_read_only_repositories_are_read(world: World, node: Registry, 
     still = await world.repo(node, SchemaRepoOptions(read_only=True))
     for refusing in (still, client):
         if refusing is client:
-            await node.execute(SetMode(Level(), Mode.READONLY))
+            await node.execute(SetMode(SettingsLevel(), Mode.READONLY))
         for method, path, kind in WRITES:
             sent = {"content": LONG, "headers": TEXT} if kind == "text" else {"data": {"schema": LONG}}
             answer = await refusing.request(method, path, **sent)  # type: ignore[arg-type]  # test shorthand

@@ -58,7 +58,7 @@ def test_errors_of_the_framework(error: Exception, status: int) -> None:
         (err.SubjectNotFound("s"), "The schema 's' does not exist."),
         (err.InUse("s", 2), "Other schemas refer to version 2 of the schema 's'."),
         (err.ReadOnly("", subject="s"), "The schema 's' is in read-only mode."),
-        (err.ReadOnly("", space="default"), "The group 'default~' is in read-only mode."),
+        (err.ReadOnly("", namespace="default"), "The group 'default~' is in read-only mode."),
         (err.ReadOnly("everything is closed"), "everything is closed"),
         (err.Incompatible("s", ()), "The document is not compatible with an earlier version of the schema 's'."),
         (

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from stele.apis.cncf import entities as api
 from stele.apis.cncf import languages, names, translate
 from stele.apis.cncf.languages import Language
-from stele.core.model import Lane
+from stele.core.model import SchemaKind
 from stele.core.policy import ALLOW_ANY, POLICIES
-from stele.core.policy_form import PolicyForm
+from stele.core.policy_json import PolicyJson
 from stele.errors import InvalidName, InvalidRequest, UnknownPolicy, VersionNotFound
 
 INSTALLED = ("avro", "json", "opaque", "protobuf", "thrift", "xsd")
@@ -113,15 +113,20 @@ def test_content_types_that_name_a_format(content_type: str, language: Language 
 @pytest.mark.parametrize(
     ("lane", "text", "cncf", "azure"),
     [
-        (Lane("avro", "R"), b"{}", "application/json;format=avro", "application/json; serialization=Avro"),
-        (Lane("json", ""), b"{}", "application/schema+json", "application/json; serialization=Json"),
-        (Lane("protobuf", "M"), b"message M {}", "text/plain;charset=utf-8;format=protobuf", "text/vnd.ms.protobuf"),
-        (Lane("protobuf", "M"), b"\n\x01", "application/octet-stream;format=protobuf", "text/vnd.ms.protobuf"),
-        (Lane("xsd", ""), b"<a/>", "application/xml;format=xsd", "text/plain; charset=utf-8"),
-        (Lane("opaque", "", "x"), b"a", "application/octet-stream", "text/plain; charset=utf-8"),
+        (SchemaKind("avro", "R"), b"{}", "application/json;format=avro", "application/json; serialization=Avro"),
+        (SchemaKind("json", ""), b"{}", "application/schema+json", "application/json; serialization=Json"),
+        (
+            SchemaKind("protobuf", "M"),
+            b"message M {}",
+            "text/plain;charset=utf-8;format=protobuf",
+            "text/vnd.ms.protobuf",
+        ),
+        (SchemaKind("protobuf", "M"), b"\n\x01", "application/octet-stream;format=protobuf", "text/vnd.ms.protobuf"),
+        (SchemaKind("xsd", ""), b"<a/>", "application/xml;format=xsd", "text/plain; charset=utf-8"),
+        (SchemaKind("opaque", "", "x"), b"a", "application/octet-stream", "text/plain; charset=utf-8"),
     ],
 )
-def test_types_of_documents_nobody_gave_one(lane: Lane, text: bytes, cncf: str, azure: str) -> None:
+def test_types_of_documents_nobody_gave_one(lane: SchemaKind, text: bytes, cncf: str, azure: str) -> None:
     """What another dialect registered gets a type from its format, one that names the format again where it can."""
     assert languages.content_type_of(lane, text) == cncf
     assert languages.azure_type_of(lane, "") == azure
@@ -131,7 +136,7 @@ def test_types_of_documents_nobody_gave_one(lane: Lane, text: bytes, cncf: str, 
 
 def test_azure_keeps_its_own_spelling() -> None:
     """A type the Azure flavour has is told as it was sent, any other as the flavour calls it."""
-    lane = Lane("avro", "R")
+    lane = SchemaKind("avro", "R")
     assert languages.azure_type_of(lane, "application/json;serialization=avro") == "application/json;serialization=avro"
     assert languages.azure_type_of(lane, "text/plain; charset=utf-8") == "application/json; serialization=Avro"
 
@@ -183,6 +188,6 @@ def test_what_is_no_azure_group() -> None:
     with pytest.raises(UnknownPolicy):
         translate.azure_group_in(api.AzureGroupAttributes("Avro", "Sideways"), INSTALLED)
     wish = translate.azure_group_in(
-        api.AzureGroupAttributes("Avro", "Full", exactly=PolicyForm("allow_any")), INSTALLED
+        api.AzureGroupAttributes("Avro", "Full", exactly=PolicyJson("allow_any")), INSTALLED
     )
     assert wish.policy == ALLOW_ANY

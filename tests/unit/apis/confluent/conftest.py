@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from stele.core.commands import Check, Register, Registration
+from stele.core.commands import CompatibilityCheck, RegisterSchema, Registration
 from stele.core.decide.register import document_of
-from stele.core.governance import Metadata, RuleSet
+from stele.core.metadata import Metadata, RuleSet
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -37,13 +37,13 @@ def put(registry: Registry) -> Put:
         rule_set: RuleSet | None = None,
     ) -> Registration:
         space, _, subject = name.rpartition(":")
-        command = Register(
+        command = RegisterSchema(
             key=SubjectKey(space, subject),
             document=document_of(text.encode(), "avro"),
             references=references,
             metadata=metadata,
             rule_set=rule_set,
-            check=Check.SKIP,
+            check=CompatibilityCheck.SKIP,
         )
         outcome = await registry.execute(command)
         assert isinstance(outcome, Registration)

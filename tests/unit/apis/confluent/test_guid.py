@@ -5,8 +5,8 @@ import struct
 from uuid import UUID
 
 from stele.apis.confluent.guid import GuidIndex, guid_of
-from stele.core.commands import DeleteSubject, Removal
-from stele.core.governance import Metadata, Rule, RuleSet
+from stele.core.commands import DeleteMode, DeleteSubject
+from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry
 from stele.storage import open_log
@@ -21,7 +21,7 @@ def uuid_of(*pieces: bytes) -> UUID:
 
 async def guid(registry: Registry, gid: int, space: str = "") -> UUID:
     """The GUID of a registered schema."""
-    return guid_of(registry.state, registry.state.spaces[space].gids[gid])
+    return guid_of(registry.state, registry.state.namespaces[space].schema_entries[gid])
 
 
 async def test_plain_text(registry: Registry, put: Put) -> None:
@@ -76,13 +76,13 @@ async def test_index_follows_registrations_and_purges(registry: Registry, put: P
         await put("a", '"int"')
         await put("b:a", '"int"')
         await put("c", '"string"')
-        assert [row.space for row in index.find(registry.state, integer)] == ["", "b"]
+        assert [row.namespace for row in index.find(registry.state, integer)] == ["", "b"]
         assert len(index.find(registry.state, text)) == 1
-        for removal in (Removal.RETIRE, Removal.PURGE):
+        for removal in (DeleteMode.SOFT, DeleteMode.HARD):
             await registry.execute(DeleteSubject(SubjectKey("", "a"), removal))
         if round_ % 2:
             await put("d", '"long"')
-        assert [row.space for row in index.find(registry.state, integer)] == ["b"]
+        assert [row.namespace for row in index.find(registry.state, integer)] == ["b"]
         assert len(index.find(registry.state, text)) == 1
 
 

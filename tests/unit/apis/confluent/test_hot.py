@@ -3,7 +3,7 @@
 import httpx
 
 from stele.apis.confluent import ConfluentOptions, HotSchemas, application
-from stele.core.commands import DeleteSubject, Removal
+from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.model import SubjectKey
 from stele.service.registry import Registry
 
@@ -55,7 +55,7 @@ async def test_purged_ids_are_forgotten(registry: Registry, put: Put) -> None:
     await put("a", '"int"')
     await registry.current()
     assert hot.get("/schemas/ids/1") is not None
-    for removal in (Removal.RETIRE, Removal.PURGE):
+    for removal in (DeleteMode.SOFT, DeleteMode.HARD):
         await registry.execute(DeleteSubject(SubjectKey("", "a"), removal))
     await registry.current()
     assert hot.get("/schemas/ids/1") is None

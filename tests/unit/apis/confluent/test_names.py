@@ -22,7 +22,7 @@ from stele.apis.confluent.names import (
     writable_key,
     writable_level,
 )
-from stele.core.model import REGISTRY, Level, SubjectKey
+from stele.core.model import REGISTRY_LEVEL, SettingsLevel, SubjectKey
 from stele.errors import InvalidName, InvalidVersion
 
 texts = st.text(st.characters(exclude_characters="\ue000", exclude_categories=["Cs"]))
@@ -39,8 +39,12 @@ def test_every_subject_can_be_named(space: str, name: str) -> None:
 @given(spaces, texts)
 def test_every_level_can_be_named(space: str, name: str) -> None:
     """What a level with settings is shown by leads back to it."""
-    for level in (REGISTRY, Level(space), Level(space, name) if name and space != "__GLOBAL" else REGISTRY):
-        if level.space != "__GLOBAL":
+    for level in (
+        REGISTRY_LEVEL,
+        SettingsLevel(space),
+        SettingsLevel(space, name) if name and space != "__GLOBAL" else REGISTRY_LEVEL,
+    ):
+        if level.namespace != "__GLOBAL":
             assert level_of(level_name(level)) == level
 
 
@@ -83,16 +87,16 @@ def test_context_with_other_colons_is_refused(context: str) -> None:
 @pytest.mark.parametrize(
     ("text", "context", "level"),
     [
-        ("", "", Level("")),
-        ("", ".c", Level("c")),
-        ("a", "", Level("", "a")),
-        ("a", ".c", Level("c", "a")),
-        (":.c:", "", Level("c")),
-        (":.:", "", Level("")),
-        (":.__GLOBAL:", "", REGISTRY),
+        ("", "", SettingsLevel("")),
+        ("", ".c", SettingsLevel("c")),
+        ("a", "", SettingsLevel("", "a")),
+        ("a", ".c", SettingsLevel("c", "a")),
+        (":.c:", "", SettingsLevel("c")),
+        (":.:", "", SettingsLevel("")),
+        (":.__GLOBAL:", "", REGISTRY_LEVEL),
     ],
 )
-def test_level_of(text: str, context: str, level: Level) -> None:
+def test_level_of(text: str, context: str, level: SettingsLevel) -> None:
     """Settings belong to a subject, a context, or the registry."""
     assert level_of(text, context) == level
 
@@ -100,7 +104,7 @@ def test_level_of(text: str, context: str, level: Level) -> None:
 @pytest.mark.parametrize("name", ["__GLOBAL", "__EMPTY", "a\0", "\n", "\x7f", "\x9f", "\ufffd"])
 def test_names_nobody_may_create(name: str) -> None:
     """Reserved names, control characters and broken UTF-8 are refused for subjects and levels."""
-    for check in (lambda: writable_key(SubjectKey("", name)), lambda: writable_level(Level("c", name))):
+    for check in (lambda: writable_key(SubjectKey("", name)), lambda: writable_level(SettingsLevel("c", name))):
         with pytest.raises(InvalidName):
             check()
 
@@ -108,7 +112,7 @@ def test_names_nobody_may_create(name: str) -> None:
 def test_names_anybody_may_create() -> None:
     """Everything else is a name; the registry is a level, though not a context."""
     assert writable_key(SubjectKey("", "")) == ("", "")
-    assert writable_level(REGISTRY) == REGISTRY
+    assert writable_level(REGISTRY_LEVEL) == REGISTRY_LEVEL
     with pytest.raises(InvalidName):
         writable_key(SubjectKey("__GLOBAL", "a"))
 

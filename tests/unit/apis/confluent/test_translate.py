@@ -16,10 +16,20 @@ from stele.apis.confluent.translate import (
     tags_out,
 )
 from stele.apis.web import WrongShape
-from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.model import PLAIN, Attachments, Mode, Reference, Settings
-from stele.core.policy import ALL, ALLOW_ANY, DENY_ALL, LATEST, NOTHING, POLICIES, Extent, Policy, Reach
-from stele.core.policy_form import PolicyForm
+from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.model import NO_ATTACHMENTS, Attachments, Mode, Reference, Settings
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    NO_VERSIONS,
+    POLICIES,
+    Policy,
+    RangeKind,
+    VersionRange,
+)
+from stele.core.policy_json import PolicyJson
 from stele.core.ports import Field
 from stele.errors import InvalidRuleSet, UnknownMode, UnknownPolicy
 
@@ -49,14 +59,16 @@ def test_rule_sets_come_back(rule_set: RuleSet) -> None:
     assert rule_set_in(rule_set_out(rule_set)) == rule_set
 
 
-extents = st.sampled_from([NOTHING, LATEST, ALL]) | st.integers(1, 9).map(lambda number: Extent(Reach.SINCE, number))
+extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 9).map(
+    lambda number: VersionRange(RangeKind.SINCE, number)
+)
 bare = st.sampled_from([ALLOW_ANY, DENY_ALL]) | st.builds(Policy, backward=extents, forward=extents).filter(
     lambda policy: policy != Policy()
 )
 checked = st.lists(st.sampled_from(["lint", "lint:DOC_REQUIRED", "repo.reject"]), unique=True, max_size=2).map(tuple)
 settings = st.builds(
     Settings,
-    policy=st.none() | st.sampled_from(list(POLICIES.values())) | st.builds(replace, bare, checkers=checked),
+    policy=st.none() | st.sampled_from(list(POLICIES.values())) | st.builds(replace, bare, validators=checked),
     ruleset=st.sampled_from([None, "confluent", "confluent-lenient", "confluent-logical"]),
     normalize=st.none() | st.booleans(),
     alias=optional,
@@ -66,7 +78,7 @@ settings = st.builds(
     validate_rules=st.none() | st.booleans(),
     default_rule_set=st.none() | rule_sets,
     override_rule_set=st.none() | rule_sets,
-    ext=st.none() | st.fixed_dictionaries({"confluent": st.fixed_dictionaries({"aliasForDeks": names})}),
+    dialect_data=st.none() | st.fixed_dictionaries({"confluent": st.fixed_dictionaries({"aliasForDeks": names})}),
 )
 
 
@@ -79,10 +91,10 @@ def test_settings_come_back(stored: Settings) -> None:
 
 def test_config_shows_the_nearest_stricter_level() -> None:
     """A policy without a name of its own is never shown as a laxer one, and exactly beside it."""
-    odd = Policy(backward=Extent(Reach.SINCE, 3), forward=LATEST)
+    odd = Policy(backward=VersionRange(RangeKind.SINCE, 3), forward=LATEST_VERSION)
     assert config_out(Settings(), odd).compatibility_level == "FULL_TRANSITIVE"
     assert config_out(Settings(), DENY_ALL).compatibility_level == "FULL_TRANSITIVE"
-    assert config_out(Settings(), odd).stele_compatibility == PolicyForm(backward="since:3", forward="latest")
+    assert config_out(Settings(), odd).stele_compatibility == PolicyJson(backward="since:3", forward="latest")
     assert [config_out(Settings(), policy).stele_compatibility for policy in POLICIES.values()] == [None] * 7
     assert config_out(Settings(ruleset="buf:WIRE"), None) == api.Config()
     assert config_out(Settings(ruleset="confluent@1"), None) == api.Config(compatibility_policy="STRICT")
@@ -95,7 +107,7 @@ def test_settings_nobody_knows() -> None:
     with pytest.raises(WrongShape):
         changes_in(api.ConfigUpdateRequest(compatibility_policy="UP"))
     with pytest.raises(WrongShape, match="must be FULL_TRANSITIVE"):
-        changes_in(api.ConfigUpdateRequest(compatibility="FULL", stele_compatibility=PolicyForm("deny_all")))
+        changes_in(api.ConfigUpdateRequest(compatibility="FULL", stele_compatibility=PolicyJson("deny_all")))
     for mode in (api.ModeUpdateRequest("UP"), api.ModeUpdateRequest()):
         with pytest.raises(UnknownMode):
             mode_in(mode)
@@ -159,7 +171,7 @@ def test_rules_are_merged_and_removed() -> None:
     ).rule_set
     assert merged == RuleSet(domain_rules=(Rule("a", type="X"), Rule("b", type="Y")))
     assert changed(before, api.TagSchemaRequest()).rule_set == old
-    assert changed(PLAIN, api.TagSchemaRequest(rules_to_remove=["a"])).rule_set is None
+    assert changed(NO_ATTACHMENTS, api.TagSchemaRequest(rules_to_remove=["a"])).rule_set is None
     with pytest.raises(InvalidRuleSet):
         changed(before, api.TagSchemaRequest(rule_set=api.RuleSet(), rules_to_remove=["a"]))
 
@@ -172,4 +184,4 @@ def test_reserved_fields() -> None:
         ("FIELD_NAME_INTERNAL", "$$a"),
         ("FIELD_NAME_RESERVED", "b"),
     ]
-    assert field_findings(fields[1:], PLAIN, None) == []
+    assert field_findings(fields[1:], NO_ATTACHMENTS, None) == []

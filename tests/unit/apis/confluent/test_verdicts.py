@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stele.apis.confluent.verdicts import messages
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.model import SubjectKey
 from stele.formats.avro import AVRO
 from stele.service.registry import Registry
@@ -42,7 +42,7 @@ async def test_a_long_old_schema_is_cut_and_marked(registry: Registry, put: Put)
 
 async def test_doubt_is_told_apart_from_a_break(registry: Registry) -> None:
     """What no rule could decide is refused with those words; a proven break goes without."""
-    findings = [Finding("R", "/a", why="It may break.", level=level) for level in (Level.ERROR, Level.UNKNOWN)]
+    findings = [Finding("R", "/a", why="It may break.", level=level) for level in (Severity.ERROR, Severity.UNKNOWN)]
     proven, doubtful, _ = messages(registry.state, SubjectKey("", "a"), findings, None)
     assert "description:'It may break, at path '/a''" in proven
     assert "description:'Not decided, hence refused: It may break, at path '/a''" in doubtful

@@ -14,8 +14,8 @@ import pytest_asyncio
 from tests.conformance.apis.in_process import client_of
 
 from stele.core import events as ev
-from stele.core.governance import Metadata, Rule, RuleSet
-from stele.core.model import Binding, Level, Reference, Settings, SubjectKey
+from stele.core.metadata import Metadata, Rule, RuleSet
+from stele.core.model import Binding, Reference, Settings, SettingsLevel, SubjectKey
 from stele.core.policy import BACKWARD
 from stele.server.dialects import build_front
 from stele.server.metrics import Metrics
@@ -29,15 +29,15 @@ SECRET = "s3cr3t"
 KEY = SubjectKey("team", "orders")
 SHA = hashlib.sha256(b"x").digest()
 RULES = RuleSet(domain_rules=(Rule(name="r", params={"token": SECRET}, expr=SECRET),))
-FREE: dict[str, Any] = {"description": SECRET, "labels": {"a": SECRET}, "ext": {"a": SECRET}}
+FREE: dict[str, Any] = {"description": SECRET, "labels": {"a": SECRET}, "dialect_data": {"a": SECRET}}
 EVENTS: list[ev.Event] = [
-    ev.SpaceCreated("team", **FREE),
-    ev.SpaceChanged("team", **FREE),
-    ev.SpaceDeleted("team"),
+    ev.NamespaceCreated("team", **FREE),
+    ev.NamespaceChanged("team", **FREE),
+    ev.NamespaceDeleted("team"),
     ev.SubjectCreated(KEY, b"u" * 16, 1, 1, format="avro", **FREE),
     ev.SubjectChanged(KEY, **FREE),
-    ev.SubjectClosed(KEY),
-    ev.Registered(
+    ev.IncarnationEnded(KEY),
+    ev.VersionRegistered(
         KEY,
         b"u" * 16,
         3,
@@ -53,14 +53,16 @@ EVENTS: list[ev.Event] = [
         origin_uri=f"https://user:{SECRET}@host/",
         **FREE,
     ),
-    ev.VersionsRetired(KEY, (1, 2)),
+    ev.VersionsSoftDeleted(KEY, (1, 2)),
     ev.VersionsPurged(KEY, ()),
-    ev.SettingsChanged(Level("team", "orders"), Settings(policy=BACKWARD, default_rule_set=RULES, ext={"a": SECRET})),
-    ev.ModeChanged(Level()),
+    ev.SettingsChanged(
+        SettingsLevel("team", "orders"), Settings(policy=BACKWARD, default_rule_set=RULES, dialect_data={"a": SECRET})
+    ),
+    ev.ModeChanged(SettingsLevel()),
     ev.CodecAdded(KEY, "gzip", {"password": SECRET}),
     ev.EncodingAssigned(KEY, 1, b"u" * 16, "gzip"),
-    ev.Bound(Binding("c", "topic", "orders", "value", KEY, 2)),
-    ev.Unbound(("c", "topic", "orders", "value")),
+    ev.BindingAdded(Binding("c", "topic", "orders", "value", KEY, 2)),
+    ev.BindingRemoved(("c", "topic", "orders", "value")),
     ev.ItemsChanged("keys", ((("kek", "main"), SECRET.encode()), (("kek", "old"), None))),
     ev.RulesetAdopted("avro", "confluent", 2),
 ]
@@ -110,14 +112,14 @@ async def test_every_event_can_be_read() -> None:
     """The list of this test has each kind of event there is, and each gives one row or more."""
     assert {type(event) for event in EVENTS} == set(get_args(ev.Event))
     for event in EVENTS:
-        rows = journal.entries_of(5, ev.Record(ev.Stamp(b"u" * 16, 9, "ada", "native"), (event,)))
+        rows = journal.entries_of(5, ev.LogRecord(ev.EventMetadata(b"u" * 16, 9, "ada", "native"), (event,)))
         assert rows
         assert [(row.seq, row.at, row.actor, row.via) for row in rows] == [(5, 9, "ada", "native")] * len(rows)
 
 
 async def test_nothing_secret_is_told() -> None:
     """Texts, free words, properties, rules, documents and addresses of any event stay out of the rows."""
-    rows = journal.entries_of(1, ev.Record(ev.Stamp(b"u" * 16, 1), tuple(EVENTS)))
+    rows = journal.entries_of(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), tuple(EVENTS)))
     told = msgspec.json.encode(rows)
     assert SECRET.encode() not in told
     assert base64.b64encode(SECRET.encode()) not in told
@@ -126,7 +128,7 @@ async def test_nothing_secret_is_told() -> None:
 
 async def test_one_row_for_each_version() -> None:
     """Retired, purged and replaced versions have a row each; a subject that goes without versions has one, too."""
-    rows = journal.entries_of(1, ev.Record(ev.Stamp(b"u" * 16, 1), (EVENTS[6], EVENTS[7], EVENTS[8])))
+    rows = journal.entries_of(1, ev.LogRecord(ev.EventMetadata(b"u" * 16, 1), (EVENTS[6], EVENTS[7], EVENTS[8])))
     assert [(row.kind, row.version, row.gid) for row in rows] == [
         ("registered", 3, 7),
         ("purged", 1, None),

@@ -11,7 +11,7 @@ from stele.apis.openschema import translate
 from stele.apis.openschema.entities import SchemaIn
 from stele.apis.openschema.places import asked_space, place_of, schema_id, schema_id_in, space_of
 from stele.apis.web import WrongShape
-from stele.core.model import Lane
+from stele.core.model import SchemaKind
 from stele.errors import ContentNotFound, InvalidName, InvalidVersion
 
 names = (st.text(max_size=8) | st.sampled_from(["", "default", "default~", "default~~", "a/b"])).filter(
@@ -80,9 +80,9 @@ def raw(text: str) -> msgspec.Raw:
         ('{"a": 1}', "AVRO", None, ("avro", "", b'{"a": 1}', True)),
         ('"{}"', "avro", None, ("avro", "", b"{}", False)),
         (" [1, 2] ", None, None, ("avro", "", b"[1, 2]", True)),
-        ('"x"', None, Lane("protobuf", "M"), ("protobuf", "", b"x", False)),
-        ('"x"', "", Lane("opaque", "", "MINE"), ("opaque", "MINE", b"x", False)),
-        ('"x"', "JSON", Lane("protobuf", "M"), ("json", "", b"x", False)),
+        ('"x"', None, SchemaKind("protobuf", "M"), ("protobuf", "", b"x", False)),
+        ('"x"', "", SchemaKind("opaque", "", "MINE"), ("opaque", "MINE", b"x", False)),
+        ('"x"', "JSON", SchemaKind("protobuf", "M"), ("json", "", b"x", False)),
         ('"x"', "pb", None, ("protobuf", "", b"x", False)),
         ('[{"name": "id"}]', "PB", None, ("opaque", "PB", b'[{"name": "id"}]', True)),
         ('"x"', "Hessian", None, ("opaque", "HESSIAN", b"x", False)),
@@ -91,7 +91,7 @@ def raw(text: str) -> msgspec.Raw:
     ],
 )  # fmt: skip
 def test_definitions(
-    definition: str, serialization: str | None, newest: Lane | None, draft: tuple[str, str, bytes, bool]
+    definition: str, serialization: str | None, newest: SchemaKind | None, draft: tuple[str, str, bytes, bool]
 ) -> None:
     """The language is the one named, else that of the subject, else Avro; JSON stays as it was written."""
     assert translate.draft_of(SchemaIn(raw(definition), serialization), newest) == draft
@@ -103,7 +103,7 @@ def test_a_definition_that_is_missing() -> None:
         for given_ in (SchemaIn(serialization=serialization), SchemaIn(raw(" null "), serialization)):
             with pytest.raises(WrongShape):
                 translate.draft_of(given_, None)
-    assert translate.draft_of(SchemaIn(serialization="string"), None).variety == "STRING"
+    assert translate.draft_of(SchemaIn(serialization="string"), None).custom_format == "STRING"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,10 @@ def test_what_is_tried(sent: str, definition: str) -> None:
 
 def test_kinds() -> None:
     """A kind is told as its author calls it, else by the language."""
-    told = {lane: translate.format_out(lane) for lane in (Lane("avro", ""), Lane("protobuf", "M"), Lane("xsd", ""))}
+    told = {
+        lane: translate.format_out(lane)
+        for lane in (SchemaKind("avro", ""), SchemaKind("protobuf", "M"), SchemaKind("xsd", ""))
+    }
     assert list(told.values()) == ["AVRO", "PB", "XSD"]
-    assert translate.format_out(Lane("opaque", "")) == "USER-DEFINED"
-    assert translate.format_out(Lane("opaque", "", "HESSIAN")) == "HESSIAN"
+    assert translate.format_out(SchemaKind("opaque", "")) == "USER-DEFINED"
+    assert translate.format_out(SchemaKind("opaque", "", "HESSIAN")) == "HESSIAN"

@@ -16,14 +16,26 @@ from stele.apis.pravega import access, faults, translate
 from stele.apis.pravega import entities as api
 from stele.apis.pravega.parameters import limit_of, name_in, number_of, token_of
 from stele.core.findings import Finding
-from stele.core.model import Scope, Subject, SubjectKey
-from stele.core.policy import ALL, ALLOW_ANY, DENY_ALL, LATEST, NOTHING, Extent, Kind, Policy, Reach
+from stele.core.model import ComparisonScope, Subject, SubjectKey
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    NO_VERSIONS,
+    Policy,
+    PolicyKind,
+    RangeKind,
+    VersionRange,
+)
 
 SUBJECT = Subject(SubjectKey("", "g"), uid=1, serial=1, incarnation=1, at=0)
-extents = st.sampled_from([NOTHING, LATEST, ALL]) | st.integers(1, 9).map(lambda since: Extent(Reach.SINCE, since))
+extents = st.sampled_from([NO_VERSIONS, LATEST_VERSION, ALL_VERSIONS]) | st.integers(1, 9).map(
+    lambda since: VersionRange(RangeKind.SINCE, since)
+)
 checkers = st.lists(st.sampled_from(["lint", "repo.reject"]), max_size=2).map(tuple)
 policies = st.builds(
-    Policy, st.just(Kind.DIRECTIONAL), backward=extents, forward=extents, checkers=checkers
+    Policy, st.just(PolicyKind.DIRECTIONAL), backward=extents, forward=extents, validators=checkers
 ) | st.sampled_from([ALLOW_ANY, DENY_ALL])
 
 
@@ -37,8 +49,8 @@ def sent(shown: Any) -> Any:
 def test_every_policy_survives_the_way_out_and_in(policy: Policy) -> None:
     """What is shown of a policy means that policy; one that asks for nothing means to allow everything."""
     back = translate.compatibility_in(sent(translate.compatibility_out(policy, SUBJECT)))
-    assert back == policy or (not translate.directional(policy) and back.kind is Kind.ALLOW_ANY)
-    assert back.checkers == policy.checkers
+    assert back == policy or (not translate.directional(policy) and back.kind is PolicyKind.ALLOW_ANY)
+    assert back.validators == policy.validators
 
 
 def test_what_was_sent_is_shown_while_it_is_in_force() -> None:
@@ -110,7 +122,10 @@ def test_a_type_is_completed_or_refused() -> None:
 
 def test_scopes() -> None:
     """One type or several."""
-    assert (translate.scope_in(True), translate.scope_in(False)) == (Scope.LANE, Scope.ONE_TYPE)
+    assert (translate.scope_in(True), translate.scope_in(False)) == (
+        ComparisonScope.SCHEMA_KIND,
+        ComparisonScope.ONE_TYPE,
+    )
 
 
 @given(st.text())

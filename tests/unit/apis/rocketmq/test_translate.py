@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stele.apis.rocketmq import translate
-from stele.core.model import Lane, SubjectKey
+from stele.core.model import SchemaKind, SubjectKey
 from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
 
 spaces = st.text(max_size=12) | st.sampled_from(["", "default", "default~", "default~~", "default~x", "~", "Default"])
@@ -43,7 +43,7 @@ def test_types(word: str | None, language: tuple[str, str]) -> None:
     """Every type has a format, and is shown as itself again."""
     found = translate.language_in(word)
     assert found == language
-    shown = translate.type_out(Lane(found.format, "", found.variety))
+    shown = translate.type_out(SchemaKind(found.format, "", found.custom_format))
     assert shown == ((word or "").strip().upper() or "AVRO")
 
 
@@ -52,7 +52,7 @@ def test_types_clients_do_not_know() -> None:
     for wrong in ("XML", "AVR0", "\0"):
         with pytest.raises(UnknownFormat):
             translate.language_in(wrong)
-    for lane in (Lane("xsd", ""), Lane("opaque", ""), Lane("opaque", "", "mine")):
+    for lane in (SchemaKind("xsd", ""), SchemaKind("opaque", ""), SchemaKind("opaque", "", "mine")):
         assert translate.type_out(lane) == "TEXT"
 
 

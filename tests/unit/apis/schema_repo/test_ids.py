@@ -18,24 +18,24 @@ from stele.apis.schema_repo.strategies import SEQUENTIAL, installed, strategy
 from stele.core import commands as cmd
 from stele.core import queries
 from stele.core.decide.register import document_of
-from stele.core.model import Document
+from stele.core.model import SchemaDocument
 from stele.errors import InvalidRequest, SteleError
 
 
-def avro(text: str) -> Document:
+def avro(text: str) -> SchemaDocument:
     """A document whose fingerprint depends on its letters alone."""
     raw = text.encode()
     letters = "".join(filter(str.isalpha, text)).encode()
-    return Document(raw, hashlib.sha256(raw).digest(), "avro", "", {"rabin": hashlib.md5(letters).digest()[:8]})
+    return SchemaDocument(raw, hashlib.sha256(raw).digest(), "avro", "", {"rabin": hashlib.md5(letters).digest()[:8]})
 
 
 def test_ids_of_a_document_are_those_of_its_version() -> None:
     """What a document would be called is what it is called once registered; numbers are not known before."""
     box = Box()
     for document in (avro("a b 1"), document_of(b"no avro", "opaque")):
-        outcome = box.do(cmd.Register(S, document, check=cmd.Check.SKIP))
+        outcome = box.do(cmd.RegisterSchema(S, document, check=cmd.CompatibilityCheck.SKIP))
         assert isinstance(outcome, cmd.Registration)
-        row = queries.version(box.state, S, outcome.ordinal)
+        row = queries.get_version(box.state, S, outcome.version_number)
         assert new_id(SEQUENTIAL, document) is None
         for kind in ("md5", "crc-64-avro"):
             assert new_id(kind, document) == id_of(kind, 0, box.state, row)
@@ -47,15 +47,17 @@ def test_ids_of_a_document_are_those_of_its_version() -> None:
 steps = st.lists(
     st.one_of(
         st.sampled_from(["a", "a ", "a1", "b", "b1", "c"]).map(
-            lambda text: cmd.Register(S, avro(text), equality=cmd.Equality.TEXT, check=cmd.Check.SKIP)
+            lambda text: cmd.RegisterSchema(
+                S, avro(text), equality=cmd.Equality.TEXT, check=cmd.CompatibilityCheck.SKIP
+            )
         ),
         st.builds(
             cmd.DeleteVersion,
             st.just(S),
             st.integers(1, 6),
-            st.sampled_from([cmd.Removal.RETIRE, cmd.Removal.PURGE]),
+            st.sampled_from([cmd.DeleteMode.SOFT, cmd.DeleteMode.HARD]),
         ),
-        st.builds(cmd.DeleteSubject, st.just(S), st.sampled_from(list(cmd.Removal))),
+        st.builds(cmd.DeleteSubject, st.just(S), st.sampled_from(list(cmd.DeleteMode))),
     ),
     max_size=25,
 )
@@ -71,14 +73,14 @@ def test_an_id_means_the_first_live_version_of_it(drawn: list[cmd.Command]) -> N
             box.do(command)
         except SteleError:
             continue
-        subject = box.state.subject(S)
+        subject = box.state.find_subject(S)
         if subject is None:
             continue
-        live = queries.versions(subject)
+        live = queries.list_versions(subject)
         for kind in installed():
             told = list(named_once(kind, 1, box.state, live))
             assert dict(told) == {id_of(kind, 1, box.state, row): row for row in reversed(live)}
-            assert [row.ordinal for _, row in told] == sorted(row.ordinal for _, row in told)
+            assert [row.version_number for _, row in told] == sorted(row.version_number for _, row in told)
             for name, row in told:
                 assert index.find(box.state, subject, name, 1) is row
         for unknown in ("0", "99", "x", "", "0" * 16, "0" * 32, "-1", "1.0", "٣"):
@@ -110,10 +112,10 @@ def test_a_strategy_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, __name__, SimpleNamespace(sha1=sha1))
     strategies._derived.cache_clear()
     box, index = Box(), IdIndex("sha1")
-    box.do(cmd.Register(S, avro("a"), check=cmd.Check.SKIP))
-    subject = box.state.subject(S)
+    box.do(cmd.RegisterSchema(S, avro("a"), check=cmd.CompatibilityCheck.SKIP))
+    subject = box.state.find_subject(S)
     assert subject is not None
-    (row,) = queries.versions(subject)
+    (row,) = queries.list_versions(subject)
     assert id_of("sha1", 0, box.state, row) == new_id("sha1", avro("a")) == f"sha1-{hashlib.sha1(b'a').hexdigest()}"
     for asked in ("1", id_of("sha1", 0, box.state, row), id_of("md5", 0, box.state, row)):
         assert index.find(box.state, subject, asked, 1) is row

@@ -9,28 +9,44 @@ from hypothesis import strategies as st
 from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
 from stele.apis.schema_repo.renderings import entries, entries_json, properties
 from stele.apis.schema_repo.translate import config_in, exact_words, policy_of, words_of
-from stele.core.policy import ALL, ALLOW_ANY, DENY_ALL, LATEST, POLICIES, Extent, Kind, Policy, Reach
+from stele.core.policy import (
+    ALL_VERSIONS,
+    ALLOW_ANY,
+    DENY_ALL,
+    LATEST_VERSION,
+    POLICIES,
+    Policy,
+    PolicyKind,
+    RangeKind,
+    VersionRange,
+)
 from stele.errors import InvalidRequest, UnknownPolicy
 
 CHECKERS = ("lint", "lint:NAMING", "ruleset:avro", "repo.reject")
-extents = st.sampled_from([Extent(), LATEST, ALL, Extent(Reach.SINCE, 2), Extent(Reach.SINCE, 5)])
+extents = st.sampled_from(
+    [VersionRange(), LATEST_VERSION, ALL_VERSIONS, VersionRange(RangeKind.SINCE, 2), VersionRange(RangeKind.SINCE, 5)]
+)
 policies = st.builds(
     Policy,
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(PolicyKind),
     backward=extents,
     forward=extents,
-    checkers=st.lists(st.sampled_from(CHECKERS), unique=True, max_size=3).map(tuple),
-).map(lambda row: row if row.kind is Kind.DIRECTIONAL else Policy(row.kind, checkers=row.checkers))
+    validators=st.lists(st.sampled_from(CHECKERS), unique=True, max_size=3).map(tuple),
+).map(lambda row: row if row.kind is PolicyKind.DIRECTIONAL else Policy(row.kind, validators=row.validators))
 words = st.lists(st.sampled_from([*(name.lower() for name in POLICIES), "deny", "noop", *CHECKERS]), max_size=4)
 
 
 def at_least(strict: Policy, lax: Policy) -> bool:
     """Whether a policy refuses all that another refuses."""
-    if not set(lax.checkers) <= set(strict.checkers):
+    if not set(lax.validators) <= set(strict.validators):
         return False
-    if strict.kind is Kind.DENY_ALL or lax.kind is Kind.ALLOW_ANY:
+    if strict.kind is PolicyKind.DENY_ALL or lax.kind is PolicyKind.ALLOW_ANY:
         return True
-    return lax.kind is not Kind.DENY_ALL and strict.backward.covers(lax.backward) and strict.forward.covers(lax.forward)
+    return (
+        lax.kind is not PolicyKind.DENY_ALL
+        and strict.backward.covers(lax.backward)
+        and strict.forward.covers(lax.forward)
+    )
 
 
 @given(words)
@@ -59,8 +75,8 @@ def test_no_policy_is_shown_as_a_laxer_one(policy: Policy) -> None:
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        (Policy(backward=Extent(Reach.SINCE, 3)), "backward since 3"),
-        (Policy(backward=LATEST, forward=Extent(Reach.SINCE, 7)), "backward latest, forward since 7"),
+        (Policy(backward=VersionRange(RangeKind.SINCE, 3)), "backward since 3"),
+        (Policy(backward=LATEST_VERSION, forward=VersionRange(RangeKind.SINCE, 7)), "backward latest, forward since 7"),
         (Policy(), None),
         (DENY_ALL, None),
         (ALLOW_ANY, None),
@@ -80,7 +96,7 @@ def test_words_of_the_operators_own() -> None:
         "all": ("backward_transitive", "forward_transitive"),
     }
     assert policy_of(["db", "repo.reject"], models) == Policy(
-        backward=LATEST, forward=LATEST, checkers=("lint", "repo.reject")
+        backward=LATEST_VERSION, forward=LATEST_VERSION, validators=("lint", "repo.reject")
     )
     assert policy_of(["all"], models) == POLICIES["FULL_TRANSITIVE"]
     for wrong in ("db", "=full", "a,b=full"):
@@ -100,7 +116,7 @@ def test_configs_have_one_reserved_key() -> None:
     options = SchemaRepoOptions(default_validators=("full",))
     assert config_in({"owner": "ann"}, options) == POLICIES["FULL"]
     assert config_in({"repo.validators": " , "}, options) == ALLOW_ANY
-    assert config_in({"repo.validators": "noop, lint,"}, options) == Policy(Kind.ALLOW_ANY, checkers=("lint",))
+    assert config_in({"repo.validators": "noop, lint,"}, options) == Policy(PolicyKind.ALLOW_ANY, validators=("lint",))
     with pytest.raises(InvalidRequest, match=r"repo\.owner"):
         config_in({"repo.owner": "ann"}, options)
     assert words_in(" a,,b ") == ("a", "b")

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import Message
 from tests.unit.client.rules.registry import RuledRegistry
 
-from stele.client import ResolvedSchema
+from stele.client import Metadata, ResolvedSchema, Rule, RuleSet
 from stele.client.serdes import (
     AvroSerializer,
     JsonDeserializer,
@@ -23,8 +23,7 @@ from stele.client.serdes import (
     Rules,
 )
 from stele.client.serdes.rules import Mode, Record, RuleContext, cel, cel_functions, cel_values, json_fields
-from stele.client.types import Metadata, Rule, RuleSet
-from stele.formats import catalogue
+from stele.formats.registry import get_format
 
 PROTO = """
 syntax = "proto3";
@@ -85,7 +84,7 @@ def condition(expr: str, kind: str = "CEL", **more: Any) -> Rule:
 
 def proto(value: dict[str, Any], *rules: Rule) -> Any:
     """The message rules make of a dict."""
-    parsed = catalogue.get("protobuf").parse(PROTO.encode(), {})
+    parsed = get_format("protobuf").parse(PROTO.encode(), {})
     message = parsed.message_class("shop.Order")()
     message.ParseFromString(run(PROTO, "PROTOBUF", value, *rules))
     return message
@@ -197,7 +196,7 @@ def avro(*rules: Rule, metadata: Metadata | None = None, **fields: Any) -> Any:
     """What rules make of an Avro record."""
     value = {"s": "x", "i": 1, "u": None, "l": ["A"], "b": b"b", **fields}
     data = run(AVRO, "AVRO", value, *rules, metadata=metadata)
-    return catalogue.get("avro").codec(catalogue.get("avro").parse(AVRO.encode(), {})).decode(data)
+    return get_format("avro").codec(get_format("avro").parse(AVRO.encode(), {})).decode(data)
 
 
 def test_fields_of_avro_records() -> None:
@@ -301,7 +300,7 @@ def test_schemas_that_multiply_end(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = {f"S{at}": {"allOf": [{"$ref": f"#/definitions/S{at + 1}"}] * 2} for at in range(40)}
     definitions = {**twice, "S40": {"type": "object", "properties": {"a": {"type": "string"}}}}
     text = json.dumps({"$ref": "#/definitions/S0", "definitions": definitions})
-    parsed = catalogue.get("json").parse(text.encode(), {}, strict=False)  # as serdes read what registries have
+    parsed = get_format("json").parse(text.encode(), {}, strict=False)  # as serdes read what registries have
     context = RuleContext(Rule("r"), Mode.WRITE, (), 0, Record("s"), ResolvedSchema("{}"))
     with pytest.raises(RuleFailed, match="more than 20000 times"):
         json_fields.json_walk(parsed)(context, lambda _, value: value, {"a": "x"})

@@ -14,10 +14,9 @@ from tests.unit.client.rules.registry import RuledRegistry
 from tink import aead, core, daead
 from tink.proto import tink_pb2
 
-from stele.client import SchemaSnapshot
+from stele.client import Rule, RuleSet, SchemaSnapshot
 from stele.client.serdes import AvroDeserializer, AvroSerializer, RuleFailed, Rules
 from stele.client.serdes.rules import ciphers, encrypt
-from stele.client.types import Rule, RuleSet
 from stele.errors import DecodeError
 from stele.wire import kms
 

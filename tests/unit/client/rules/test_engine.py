@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from tests.unit.client.rules.registry import RuledRegistry
 
+from stele.client import Rule, RuleSet
 from stele.client.serdes import AvroDeserializer, AvroSerializer, DeadLetter, Deserializer, Override, RuleFailed, Rules
 from stele.client.serdes.rules import RuleAction, RuleContext, RuleExecutor, engine
-from stele.client.types import Rule, RuleSet
 from stele.errors import NotInstalled
 
 SCHEMA = '{"type":"record","name":"R","fields":[{"name":"s","type":"string","confluent:tags":["PII"]}]}'

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from tests.unit.client.rules.registry import RuledRegistry
 
+from stele.client import Metadata, Rule, RuleSet
 from stele.client.serdes import AvroDeserializer, AvroSerializer, Deserializer, JsonDeserializer, RuleFailed, Rules
 from stele.client.serdes.rules import jsonata
-from stele.client.types import Metadata, Rule, RuleSet
 
 NAMES = ("a", "b", "c", "d")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.formats.avro import AVRO
 from stele.formats.avro.fingerprint import rabin
 from stele.formats.avro.javajson import double, dumps
@@ -35,9 +35,10 @@ CANONICAL = '{"name":"n.R","type":"record","fields":[{"name":"a","type":"bytes"}
 
 
 @pytest.mark.parametrize(
-    ("form", "expected"), [(Form.PRINTED, PRINTED), (Form.NORMALIZED, NORMALIZED), (Form.CANONICAL, CANONICAL)]
+    ("form", "expected"),
+    [(TextForm.PRINTED, PRINTED), (TextForm.NORMALIZED, NORMALIZED), (TextForm.CANONICAL, CANONICAL)],
 )
-def test_three_forms(form: Form, expected: str) -> None:
+def test_three_forms(form: TextForm, expected: str) -> None:
     """What each form keeps, drops and sorts."""
     assert AVRO.canonical(AVRO.parse(TEXT, {}), form).decode() == expected
 
@@ -52,7 +53,7 @@ def test_null_namespace_inside_another() -> None:
     """`"namespace": ""` is honoured in the canonical form, where one Python library loses it."""
     inner = b'{"type":"fixed","name":"In","namespace":"","size":1}'
     text = b'{"type":"record","name":"o.X","fields":[{"name":"a","type":%s}]}' % inner
-    assert b'"name":"In"' in AVRO.canonical(AVRO.parse(text, {}), Form.CANONICAL)
+    assert b'"name":"In"' in AVRO.canonical(AVRO.parse(text, {}), TextForm.CANONICAL)
 
 
 @pytest.mark.parametrize(

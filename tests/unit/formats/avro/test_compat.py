@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.errors import UnknownRuleset
 from stele.formats.avro import AVRO
 
@@ -62,7 +62,7 @@ def fixed(size: int, **more: Any) -> dict[str, Any]:
 def test_each_rule(reader: Any, writer: Any, rule: str, path: str) -> None:
     """Each rule is found once, at Java's path, with both sides, a reason and advice."""
     (finding,) = check(reader, writer)
-    assert (finding.rule, finding.path, finding.level) == (rule, path, Level.ERROR)
+    assert (finding.rule, finding.path, finding.level) == (rule, path, Severity.ERROR)
     assert finding.reader
     assert finding.writer
     assert finding.why.endswith(".")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import CannotConvert, TooLarge
 from stele.formats.avro import AVRO
 from stele.formats.conversion.model import (
@@ -15,26 +15,26 @@ from stele.formats.conversion.model import (
     Decimal,
     Duration,
     Enumeration,
-    Field,
+    EnumSymbol,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
 
-LONG = Scalar(Kind.INT64)
-TEXT = Scalar(Kind.STRING)
+LONG = Scalar(ScalarKind.INT64)
+TEXT = Scalar(ScalarKind.STRING)
 
 
 def read(schema: Any) -> tuple[Model, list[Loss]]:
@@ -49,17 +49,17 @@ def written(model: Model) -> tuple[Any, list[Loss]]:
     return json.loads(text), losses
 
 
-def record(*fields: Field, **rest: Any) -> Model:
+def record(*fields: RecordField, **rest: Any) -> Model:
     """A model that is one record R."""
-    return Model(Named("R"), {"R": Record("R", fields, **rest)})
+    return Model(TypeReference("R"), {"R": RecordType("R", fields, **rest)})
 
 
-def field(schema: Any, default: Any = ..., **rest: Any) -> tuple[Field, list[Loss]]:
+def field(schema: Any, default: Any = ..., **rest: Any) -> tuple[RecordField, list[Loss]]:
     """The only field of a record, and the losses."""
     given = {} if default is ... else {"default": default}
     model, losses = read({"type": "record", "name": "R", "fields": [{"name": "a", "type": schema, **given, **rest}]})
     found = model.types["R"]
-    assert isinstance(found, Record)
+    assert isinstance(found, RecordType)
     return found.fields[0], losses
 
 
@@ -69,25 +69,25 @@ def whats(losses: list[Loss]) -> set[tuple[str, str, bool]]:
 
 
 SAME: list[tuple[Any, Type]] = [
-    ("boolean", Scalar(Kind.BOOLEAN)),
-    ("int", Scalar(Kind.INT32)),
+    ("boolean", Scalar(ScalarKind.BOOLEAN)),
+    ("int", Scalar(ScalarKind.INT32)),
     ("long", LONG),
-    ("float", Scalar(Kind.FLOAT32)),
-    ("double", Scalar(Kind.FLOAT64)),
-    ("bytes", Scalar(Kind.BYTES)),
+    ("float", Scalar(ScalarKind.FLOAT32)),
+    ("double", Scalar(ScalarKind.FLOAT64)),
+    ("bytes", Scalar(ScalarKind.BYTES)),
     ("string", TEXT),
-    ({"type": "string", "logicalType": "uuid"}, Scalar(Kind.UUID)),
-    ({"type": "int", "logicalType": "date"}, Scalar(Kind.DATE)),
-    ({"type": "int", "logicalType": "time-millis"}, Time(Unit.MILLI)),
-    ({"type": "long", "logicalType": "time-micros"}, Time(Unit.MICRO)),
-    ({"type": "long", "logicalType": "timestamp-millis"}, Timestamp(Unit.MILLI)),
-    ({"type": "long", "logicalType": "timestamp-micros"}, Timestamp(Unit.MICRO)),
-    ({"type": "long", "logicalType": "local-timestamp-millis"}, Timestamp(Unit.MILLI, utc=False)),
-    ({"type": "long", "logicalType": "local-timestamp-micros"}, Timestamp(Unit.MICRO, utc=False)),
+    ({"type": "string", "logicalType": "uuid"}, Scalar(ScalarKind.UUID)),
+    ({"type": "int", "logicalType": "date"}, Scalar(ScalarKind.DATE)),
+    ({"type": "int", "logicalType": "time-millis"}, Time(TimeUnit.MILLI)),
+    ({"type": "long", "logicalType": "time-micros"}, Time(TimeUnit.MICRO)),
+    ({"type": "long", "logicalType": "timestamp-millis"}, Timestamp(TimeUnit.MILLI)),
+    ({"type": "long", "logicalType": "timestamp-micros"}, Timestamp(TimeUnit.MICRO)),
+    ({"type": "long", "logicalType": "local-timestamp-millis"}, Timestamp(TimeUnit.MILLI, utc=False)),
+    ({"type": "long", "logicalType": "local-timestamp-micros"}, Timestamp(TimeUnit.MICRO, utc=False)),
     ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, Decimal(9, 2)),
     ({"type": "array", "items": "long"}, Array(LONG)),
     ({"type": "map", "values": ["null", "string"]}, Map(TEXT, nullable=True)),
-    (["long", "string"], Union((Option(LONG, "long"), Option(TEXT, "string")))),
+    (["long", "string"], Union((UnionOption(LONG, "long"), UnionOption(TEXT, "string")))),
 ]
 
 
@@ -103,7 +103,7 @@ def test_nanoseconds(name: str) -> None:
     """Nanoseconds are kept; that 64 bits of them do not reach far is said, for other languages reach further."""
     schema = {"type": "long", "logicalType": name}
     model, losses = read(schema)
-    assert (model.root, losses) == (Timestamp(Unit.NANO, utc=name[0] == "t"), [])
+    assert (model.root, losses) == (Timestamp(TimeUnit.NANO, utc=name[0] == "t"), [])
     again, losses = written(model)
     assert again == schema
     assert whats(losses) == {("", "RANGE", True)}
@@ -112,11 +112,11 @@ def test_nanoseconds(name: str) -> None:
 def test_duration() -> None:
     """A duration is one, whatever its fixed type was called; the name is lost."""
     model, losses = read({"type": "fixed", "name": "Span", "size": 12, "logicalType": "duration"})
-    assert model == Model(Duration(Unit.MILLI, calendar=True))
+    assert model == Model(Duration(TimeUnit.MILLI, calendar=True))
     assert whats(losses) == {("", "FIXED", False)}
     again = {"type": "fixed", "name": "duration", "size": 12, "logicalType": "duration"}
     assert written(model) == (again, [])
-    twice = record(Field("a", model.root), Field("b", model.root))
+    twice = record(RecordField("a", model.root), RecordField("b", model.root))
     assert written(twice)[0]["fields"][1]["type"] == "duration"
 
 
@@ -125,14 +125,14 @@ def test_logical_types_on_fixed(size: int) -> None:
     """A uuid or decimal on a fixed type is a uuid or decimal; that it was fixed is lost."""
     logical = {"logicalType": "uuid"} if size == 16 else {"logicalType": "decimal", "precision": 5}
     model, losses = read({"type": "fixed", "name": "F", "size": size, **logical})
-    assert model.root == (Scalar(Kind.UUID) if size == 16 else Decimal(5, 0))
+    assert model.root == (Scalar(ScalarKind.UUID) if size == 16 else Decimal(5, 0))
     assert whats(losses) == {("", "FIXED", False)}
 
 
 def test_logical_types_without_a_place() -> None:
     """A logical type the model does not have is carried as its raw value."""
     model, losses = read({"type": "bytes", "logicalType": "big-decimal"})
-    assert model.root == Scalar(Kind.BYTES)
+    assert model.root == Scalar(ScalarKind.BYTES)
     assert whats(losses) == {("", "LOGICAL_TYPE", False)}
 
 
@@ -167,8 +167,8 @@ def test_order_of_null(schema: Any) -> None:
 def test_odd_unions() -> None:
     """A union of one type is that type, one of null alone is null."""
     assert whats(read(["int"])[1]) == {("", "UNION", False)}
-    assert read(["null"])[0] == Model(Scalar(Kind.NULL), nullable=True)
-    assert written(Model(Scalar(Kind.NULL), nullable=True)) == ("null", [])
+    assert read(["null"])[0] == Model(Scalar(ScalarKind.NULL), nullable=True)
+    assert written(Model(Scalar(ScalarKind.NULL), nullable=True)) == ("null", [])
 
 
 def test_named_types_docs_and_aliases() -> None:
@@ -189,21 +189,28 @@ def test_named_types_docs_and_aliases() -> None:
     parsed = AVRO.parse(json.dumps(schema).encode(), {})
     model, losses = AVRO.to_model(parsed)
     assert losses == []
-    assert model.types["com.acme.K"] == Enumeration("com.acme.K", (Symbol("A"), Symbol("B")), "B")
+    assert model.types["com.acme.K"] == Enumeration("com.acme.K", (EnumSymbol("A"), EnumSymbol("B")), "B")
     assert model.types["Md5"] == Fixed("Md5", 16)
     text, losses = AVRO.from_model(model)
     assert losses == []
-    assert AVRO.canonical(AVRO.parse(text, {}), Form.NORMALIZED) == AVRO.canonical(parsed, Form.NORMALIZED)
+    assert AVRO.canonical(AVRO.parse(text, {}), TextForm.NORMALIZED) == AVRO.canonical(parsed, TextForm.NORMALIZED)
 
 
 def test_names_without_namespace_are_found() -> None:
     """A type without namespace is named so that one of the same name in the namespace in force does not hide it."""
     types = {
-        "a.R": Record("a.R", (Field("x", Named("a.T")), Field("y", Named("T")), Field("z", Named("T")))),
+        "a.R": RecordType(
+            "a.R",
+            (
+                RecordField("x", TypeReference("a.T")),
+                RecordField("y", TypeReference("T")),
+                RecordField("z", TypeReference("T")),
+            ),
+        ),
         "a.T": Fixed("a.T", 1),
         "T": Fixed("T", 2),
     }
-    text, _ = AVRO.from_model(Model(Named("a.R"), types))
+    text, _ = AVRO.from_model(Model(TypeReference("a.R"), types))
     assert AVRO.to_model(AVRO.parse(text, {}))[0].types == types
 
 
@@ -236,8 +243,8 @@ def test_defaults_there_and_back(schema: Any, raw: Any, plain: Any) -> None:
 
 def test_the_branch_of_the_default_leads() -> None:
     """The option a default belongs to is written first, where readers of old look for it."""
-    kind = Union((Option(LONG), Option(TEXT)))
-    assert written(record(Field("a", kind, default="x")))[0]["fields"][0]["type"] == ["string", "long"]
+    kind = Union((UnionOption(LONG), UnionOption(TEXT)))
+    assert written(record(RecordField("a", kind, default="x")))[0]["fields"][0]["type"] == ["string", "long"]
     found, losses = field(["long", "string"], "x")
     assert found.default == "x"
     assert whats(losses) == {("a", "UNION_ORDER", False)}
@@ -246,12 +253,12 @@ def test_the_branch_of_the_default_leads() -> None:
 @pytest.mark.parametrize(
     ("given", "path"),
     [
-        (Field("a", LONG, default="x"), "a"),
-        (Field("a", LONG, default=None), "a"),
-        (Field("a", LONG, default=2**63), "a"),
+        (RecordField("a", LONG, default="x"), "a"),
+        (RecordField("a", LONG, default=None), "a"),
+        (RecordField("a", LONG, default=2**63), "a"),
     ],
 )
-def test_defaults_that_do_not_fit(given: Field, path: str) -> None:
+def test_defaults_that_do_not_fit(given: RecordField, path: str) -> None:
     """A default that is none of the type is left out."""
     out, losses = written(record(given))
     assert "default" not in out["fields"][0]
@@ -268,20 +275,20 @@ def test_what_avro_has_and_the_model_has_not() -> None:
 @pytest.mark.parametrize(
     ("kind", "schema", "loss"),
     [
-        (Scalar(Kind.INT8), "int", ("", "WIDTH", False)),
-        (Scalar(Kind.UINT16), "int", ("", "WIDTH", False)),
-        (Scalar(Kind.UINT32), "long", ("", "WIDTH", False)),
-        (Scalar(Kind.INTEGER), "long", ("", "RANGE", True)),
-        (Scalar(Kind.NUMBER), "double", ("", "PRECISION", True)),
-        (Scalar(Kind.ANY), "string", ("", "ANY", True)),
+        (Scalar(ScalarKind.INT8), "int", ("", "WIDTH", False)),
+        (Scalar(ScalarKind.UINT16), "int", ("", "WIDTH", False)),
+        (Scalar(ScalarKind.UINT32), "long", ("", "WIDTH", False)),
+        (Scalar(ScalarKind.INTEGER), "long", ("", "RANGE", True)),
+        (Scalar(ScalarKind.NUMBER), "double", ("", "PRECISION", True)),
+        (Scalar(ScalarKind.ANY), "string", ("", "ANY", True)),
         (Decimal(None), "string", ("", "DECIMAL", False)),
-        (Duration(Unit.NANO), "long", ("", "DURATION", True)),
-        (Time(Unit.SECOND), {"type": "int", "logicalType": "time-millis"}, ("", "UNIT", False)),
-        (Time(Unit.NANO), {"type": "long", "logicalType": "time-micros"}, ("", "UNIT", True)),
-        (Timestamp(Unit.SECOND), {"type": "long", "logicalType": "timestamp-millis"}, ("", "UNIT", False)),
-        (Map(LONG, Scalar(Kind.INT32)), {"type": "map", "values": "long"}, ("", "MAP_KEY", True)),
+        (Duration(TimeUnit.NANO), "long", ("", "DURATION", True)),
+        (Time(TimeUnit.SECOND), {"type": "int", "logicalType": "time-millis"}, ("", "UNIT", False)),
+        (Time(TimeUnit.NANO), {"type": "long", "logicalType": "time-micros"}, ("", "UNIT", True)),
+        (Timestamp(TimeUnit.SECOND), {"type": "long", "logicalType": "timestamp-millis"}, ("", "UNIT", False)),
+        (Map(LONG, Scalar(ScalarKind.INT32)), {"type": "map", "values": "long"}, ("", "MAP_KEY", True)),
         (
-            Scalar(Kind.UINT64),
+            Scalar(ScalarKind.UINT64),
             {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0},
             ("", "UNSIGNED", True),
         ),
@@ -297,10 +304,13 @@ def test_types_avro_does_not_have(kind: Type, schema: Any, loss: tuple[str, str,
 def test_names_avro_does_not_allow() -> None:
     """Bent names are distinct and come back from their attributes; fields and symbols are data, types are not."""
     model = Model(
-        Named("1st thing"),
+        TypeReference("1st thing"),
         {
-            "1st thing": Record("1st thing", (Field("a-b", LONG), Field("a_b", LONG), Field("e", Named("int")))),
-            "int": Enumeration("int", (Symbol("ü"), Symbol("_"), Symbol("")), "ü"),
+            "1st thing": RecordType(
+                "1st thing",
+                (RecordField("a-b", LONG), RecordField("a_b", LONG), RecordField("e", TypeReference("int"))),
+            ),
+            "int": Enumeration("int", (EnumSymbol("ü"), EnumSymbol("_"), EnumSymbol("")), "ü"),
         },
     )
     out, losses = written(model)
@@ -319,10 +329,10 @@ def test_names_avro_does_not_allow() -> None:
 def test_numbers_are_kept() -> None:
     """Numbers of fields and symbols are attributes, and come back."""
     model = Model(
-        Named("R"),
+        TypeReference("R"),
         {
-            "R": Record("R", (Field("a", LONG, number=4), Field("e", Named("E"), number=2))),
-            "E": Enumeration("E", (Symbol("A", 1), Symbol("B", 5))),
+            "R": RecordType("R", (RecordField("a", LONG, number=4), RecordField("e", TypeReference("E"), number=2))),
+            "E": Enumeration("E", (EnumSymbol("A", 1), EnumSymbol("B", 5))),
         },
     )
     assert read(written(model)[0]) == (model, [])
@@ -332,11 +342,11 @@ def test_members_that_may_be_missing() -> None:
     """A member that is missing is its default then, else null; where null says something else the two are mixed up."""
     out, losses = written(
         record(
-            Field("a", LONG, required=False),
-            Field("b", LONG, required=False, default=3),
-            Field("c", LONG, nullable=True, required=False),
-            Field("d", LONG, nullable=True, required=False, default=None),
-            Field("e", LONG, required=False, default="no number"),
+            RecordField("a", LONG, required=False),
+            RecordField("b", LONG, required=False, default=3),
+            RecordField("c", LONG, nullable=True, required=False),
+            RecordField("d", LONG, nullable=True, required=False, default=None),
+            RecordField("e", LONG, required=False, default="no number"),
         )
     )
     assert out["fields"] == [
@@ -355,19 +365,19 @@ def test_members_that_may_be_missing() -> None:
 def test_what_the_model_has_and_avro_has_not() -> None:
     """Open records, groups, constraints, docs of symbols and names of options are reported."""
     model = Model(
-        Named("R"),
+        TypeReference("R"),
         {
-            "R": Record(
+            "R": RecordType(
                 "R",
                 (
-                    Field("a", TEXT, required=False, constraints={"maxLength": 3}, aliases=("x.y",)),
-                    Field("e", Named("E")),
-                    Field("u", Union((Option(LONG, "left"), Option(TEXT, "string")))),
+                    RecordField("a", TEXT, required=False, constraints={"maxLength": 3}, aliases=("x.y",)),
+                    RecordField("e", TypeReference("E")),
+                    RecordField("u", Union((UnionOption(LONG, "left"), UnionOption(TEXT, "string")))),
                 ),
                 open=True,
                 at_most_one={"g": ("a",)},
             ),
-            "E": Enumeration("E", (Symbol("A", doc="the first"),)),
+            "E": Enumeration("E", (EnumSymbol("A", doc="the first"),)),
         },
     )
     assert whats(written(model)[1]) == {
@@ -383,11 +393,13 @@ def test_what_the_model_has_and_avro_has_not() -> None:
 
 def test_unions_avro_does_not_allow() -> None:
     """Options of one Avro type are one branch when they are the same, else sit in records of their own."""
-    text = Union((Option(TEXT), Option(Scalar(Kind.UUID))))
+    text = Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.UUID))))
     out, losses = written(Model(text))
     assert out == "string"
     assert whats(losses) == {("", "UNION", False)}
-    lists = Union((Option(Array(LONG)), Option(Array(TEXT)), Option(Union((Option(LONG), Option(TEXT))))))
+    lists = Union(
+        (UnionOption(Array(LONG)), UnionOption(Array(TEXT)), UnionOption(Union((UnionOption(LONG), UnionOption(TEXT)))))
+    )
     out, losses = written(Model(lists))
     assert [branch if isinstance(branch, str) else branch["type"] for branch in out] == [
         *("array", "record", "long", "string")
@@ -398,9 +410,9 @@ def test_unions_avro_does_not_allow() -> None:
 def test_models_without_a_schema() -> None:
     """An enumeration without symbols, a type that is not declared and null inside a union have no schema."""
     for model in (
-        Model(Named("E"), {"E": Enumeration("E", ())}),
-        Model(Named("E")),
-        Model(Union((Option(Scalar(Kind.NULL)), Option(LONG)))),
+        Model(TypeReference("E"), {"E": Enumeration("E", ())}),
+        Model(TypeReference("E")),
+        Model(Union((UnionOption(Scalar(ScalarKind.NULL)), UnionOption(LONG)))),
     ):
         with pytest.raises(CannotConvert):
             AVRO.from_model(model)
@@ -418,6 +430,6 @@ def test_hostile_nesting() -> None:
         kind = Array(kind)
     with pytest.raises(TooLarge, match="levels deep"):
         AVRO.from_model(Model(kind))
-    chain = {f"R{i}": Record(f"R{i}", (Field("next", Named(f"R{i + 1}")),)) for i in range(500)}
+    chain = {f"R{i}": RecordType(f"R{i}", (RecordField("next", TypeReference(f"R{i + 1}")),)) for i in range(500)}
     with pytest.raises(TooLarge, match="levels deep"):
-        AVRO.from_model(Model(Named("R0"), {**chain, "R500": Record("R500", ())}))
+        AVRO.from_model(Model(TypeReference("R0"), {**chain, "R500": RecordType("R500", ())}))

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from stele.core.findings import Level
-from stele.core.ports import Form
+from stele.core.findings import Severity
+from stele.core.ports import TextForm
 from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema
-from stele.formats import text as texts
+from stele.formats import json_reader as texts
 from stele.formats.avro import AVRO, AvroSchema
 
 SECONDS = 20.0
@@ -58,7 +58,7 @@ def test_nested_records_at_the_limit() -> None:
     for index in range(60):
         node = {"type": "record", "name": f"R{index}", "fields": [{"name": "f", "type": ["null", node]}]}
     schema = parse(node)
-    for form in Form:
+    for form in TextForm:
         assert AVRO.canonical(schema, form)
     assert AVRO.check(schema, parse(node)) == []
     assert len(AVRO.fields(schema)) == 60
@@ -132,7 +132,7 @@ def cycle(period: int, prefix: str) -> Any:
 def test_cycles_of_coprime_periods() -> None:
     """Recursive types whose pairs nest beyond any stack end with a finding of level UNKNOWN."""
     findings = AVRO.check(parse(cycle(61, "a")), parse(cycle(59, "b")))
-    assert [finding.level for finding in findings] == [Level.UNKNOWN]
+    assert [finding.level for finding in findings] == [Severity.UNKNOWN]
     assert AVRO.check(parse(cycle(5, "a")), parse(cycle(7, "b"))) == []
 
 
@@ -143,11 +143,11 @@ def test_references_that_nest_together() -> None:
         body = {"type": "record", "name": f"R{index}", "fields": [{"name": "f", "type": f"R{index - 1}"}]}
         references[f"R{index}"] = json.dumps(body).encode()
     schema = AVRO.parse(b'{"type":"array","items":"R1999"}', references)
-    assert AVRO.canonical(schema, Form.PRINTED) == b'{"type":"array","items":"R1999"}'
+    assert AVRO.canonical(schema, TextForm.PRINTED) == b'{"type":"array","items":"R1999"}'
     with pytest.raises(MalformedSchema, match="deeper"):
         AVRO.fingerprints(schema)
     other = AVRO.parse(b'{"type":"array","items":"R1999"}', references)
-    assert [finding.level for finding in AVRO.check(schema, other)] == [Level.UNKNOWN]
+    assert [finding.level for finding in AVRO.check(schema, other)] == [Severity.UNKNOWN]
     with pytest.raises(Invalid):
         AVRO.arrow_schema(schema)
     with pytest.raises(MalformedSchema, match="deep"):
@@ -208,7 +208,7 @@ def test_wide_unions_cost_their_width() -> None:
     started = time.process_time()
     assert AVRO.check(parse(wide("long", 1000)), parse(wide("int", 1000))) == []
     found = AVRO.check(parse(wide("string", 1000)), parse(wide("int", 1000)))
-    assert {(finding.rule, finding.level) for finding in found} == {("MISSING_UNION_BRANCH", Level.ERROR)}
+    assert {(finding.rule, finding.level) for finding in found} == {("MISSING_UNION_BRANCH", Severity.ERROR)}
     assert len(found) == 1000
     assert time.process_time() - started < 20
 

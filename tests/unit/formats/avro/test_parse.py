@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.avro import AVRO
 from stele.formats.avro.model import Fixed, Primitive, Record, Union
@@ -139,8 +139,8 @@ def test_lenient_reading(text: bytes) -> None:
     with pytest.raises(MalformedSchema):
         AVRO.parse(text, {})
     parsed = AVRO.parse(text, {}, strict=False)
-    printed = AVRO.canonical(parsed, Form.PRINTED)
-    assert AVRO.canonical(AVRO.parse(printed, {}, strict=False), Form.PRINTED) == printed
+    printed = AVRO.canonical(parsed, TextForm.PRINTED)
+    assert AVRO.canonical(AVRO.parse(printed, {}, strict=False), TextForm.PRINTED) == printed
 
 
 @pytest.mark.parametrize(
@@ -203,11 +203,11 @@ def test_references() -> None:
     """References make names known in order; printing names them, `resolved` and CANONICAL write them out."""
     text = record({"name": "home", "type": "n.Address"}, {"name": "work", "type": "Address"})
     schema = AVRO.parse(text, {"n.Country": COUNTRY, "n.Address": ADDRESS})
-    assert AVRO.canonical(schema, Form.PRINTED) == (
+    assert AVRO.canonical(schema, TextForm.PRINTED) == (
         b'{"type":"record","name":"R","namespace":"n","fields":'
         b'[{"name":"home","type":"Address"},{"name":"work","type":"Address"}]}'
     )
-    assert b"symbols" not in AVRO.canonical(schema, Form.NORMALIZED)
+    assert b"symbols" not in AVRO.canonical(schema, TextForm.NORMALIZED)
     alone = AVRO.parse((AVRO.render(schema, "resolved") or "").encode(), {})
     assert AVRO.fingerprints(alone) == AVRO.fingerprints(schema)
     assert AVRO.render(schema, "serialized") is None

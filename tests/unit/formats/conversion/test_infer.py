@@ -10,64 +10,64 @@ from uuid import UUID
 import pytest
 
 from stele.errors import Invalid, InvalidRequest, TooLarge
-from stele.formats.conversion.infer import MIN_KEYS, InferOptions, Samples, infer
+from stele.formats.conversion.infer import MIN_KEYS, InferOptions, Samples, infer_model
 from stele.formats.conversion.model import (
     Array,
     Decimal,
     Duration,
     Enumeration,
-    Field,
-    Kind,
+    EnumSymbol,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
-from stele.formats.conversion.shape import MAX_MEMBERS
+from stele.formats.conversion.sample_shape import MAX_MEMBERS
 
-LONG = Scalar(Kind.INT64)
-TEXT = Scalar(Kind.STRING)
+LONG = Scalar(ScalarKind.INT64)
+TEXT = Scalar(ScalarKind.STRING)
 ID = "123e4567-e89b-42d3-a456-426614174000"
 
 
 def kind(*values: Any, **options: Any) -> Type:
     """The type of values at the top."""
-    return infer(values, options=InferOptions(**options)).root
+    return infer_model(values, options=InferOptions(**options)).root
 
 
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        ([True], Scalar(Kind.BOOLEAN)),
+        ([True], Scalar(ScalarKind.BOOLEAN)),
         ([1, -(2**63)], LONG),
-        ([1, 2**63], Scalar(Kind.INTEGER)),
-        ([1, 2.5], Scalar(Kind.FLOAT64)),
-        ([2**53 + 1, 2.5], Scalar(Kind.NUMBER)),
-        ([2**60, 2.5], Scalar(Kind.FLOAT64)),
+        ([1, 2**63], Scalar(ScalarKind.INTEGER)),
+        ([1, 2.5], Scalar(ScalarKind.FLOAT64)),
+        ([2**53 + 1, 2.5], Scalar(ScalarKind.NUMBER)),
+        ([2**60, 2.5], Scalar(ScalarKind.FLOAT64)),
         ([Number("1.25"), Number("100.5"), 12], Decimal(5, 2)),
         ([Number("0.001")], Decimal(3, 3)),
         ([Number(0)], Decimal(1, 0)),
-        ([Number("1.5"), 2.5], Scalar(Kind.NUMBER)),
-        ([Number("1E+5000")], Scalar(Kind.NUMBER)),
+        ([Number("1.5"), 2.5], Scalar(ScalarKind.NUMBER)),
+        ([Number("1E+5000")], Scalar(ScalarKind.NUMBER)),
         (["x"], TEXT),
-        ([b"x"], Scalar(Kind.BYTES)),
-        ([UUID(ID)], Scalar(Kind.UUID)),
-        ([date(2024, 1, 31)], Scalar(Kind.DATE)),
-        ([time(1)], Time(Unit.MICRO)),
-        ([datetime(2024, 1, 31, tzinfo=UTC)], Timestamp(Unit.MICRO)),
-        ([timedelta(1)], Duration(Unit.MICRO)),
-        ([[]], Array(Scalar(Kind.ANY), nullable=True)),
+        ([b"x"], Scalar(ScalarKind.BYTES)),
+        ([UUID(ID)], Scalar(ScalarKind.UUID)),
+        ([date(2024, 1, 31)], Scalar(ScalarKind.DATE)),
+        ([time(1)], Time(TimeUnit.MICRO)),
+        ([datetime(2024, 1, 31, tzinfo=UTC)], Timestamp(TimeUnit.MICRO)),
+        ([timedelta(1)], Duration(TimeUnit.MICRO)),
+        ([[]], Array(Scalar(ScalarKind.ANY), nullable=True)),
         ([[1], [None]], Array(LONG, nullable=True)),
-        ([1, "x"], Union((Option(TEXT), Option(LONG)))),
-        ([True, 1], Union((Option(Scalar(Kind.BOOLEAN)), Option(LONG)))),
+        ([1, "x"], Union((UnionOption(TEXT), UnionOption(LONG)))),
+        ([True, 1], Union((UnionOption(Scalar(ScalarKind.BOOLEAN)), UnionOption(LONG)))),
     ],
 )
 def test_types(values: list[Any], found: Type) -> None:
@@ -78,15 +78,15 @@ def test_types(values: list[Any], found: Type) -> None:
 @pytest.mark.parametrize(
     ("texts", "found"),
     [
-        (["2024-01-31", "1999-12-01"], Scalar(Kind.DATE)),
+        (["2024-01-31", "1999-12-01"], Scalar(ScalarKind.DATE)),
         (["2024-01-31", "2024-02-30"], TEXT),
         (["2024-01-31", "x"], TEXT),
-        ([ID, ID.upper()], Scalar(Kind.UUID)),
+        ([ID, ID.upper()], Scalar(ScalarKind.UUID)),
         ([ID, "2024-01-31"], TEXT),
-        (["2024-01-31T12:00:00Z", "2024-01-31T12:00:00.5+02:00"], Timestamp(Unit.MILLI)),
-        (["2024-01-31T12:00:00.123456Z"], Timestamp(Unit.MICRO)),
-        (["2024-01-31T12:00:00.1234567Z"], Timestamp(Unit.NANO)),
-        (["2024-01-31T12:00:00"], Timestamp(Unit.MILLI, utc=False)),
+        (["2024-01-31T12:00:00Z", "2024-01-31T12:00:00.5+02:00"], Timestamp(TimeUnit.MILLI)),
+        (["2024-01-31T12:00:00.123456Z"], Timestamp(TimeUnit.MICRO)),
+        (["2024-01-31T12:00:00.1234567Z"], Timestamp(TimeUnit.NANO)),
+        (["2024-01-31T12:00:00"], Timestamp(TimeUnit.MILLI, utc=False)),
         (["2024-01-31T12:00:00", "2024-01-31T12:00:00Z"], TEXT),
         (["2024-01-31T25:00:00Z"], TEXT),
     ],
@@ -103,36 +103,36 @@ def test_records() -> None:
         {"id": 1, "ship-to": {"city": "x"}, "lines": [{"sku": "a"}, {"sku": None}]},
         {"id": 2, "note": None, "lines": []},
     ]
-    assert infer(samples, name="com.acme.Order") == Model(
-        Named("com.acme.Order"),
+    assert infer_model(samples, name="com.acme.Order") == Model(
+        TypeReference("com.acme.Order"),
         {
-            "com.acme.Order": Record(
+            "com.acme.Order": RecordType(
                 "com.acme.Order",
                 (
-                    Field("id", LONG),
-                    Field("note", Scalar(Kind.NULL), nullable=True, required=False),
-                    Field("ship-to", Named("com.acme.OrderShipTo"), required=False),
-                    Field("lines", Array(Named("com.acme.OrderLines"))),
+                    RecordField("id", LONG),
+                    RecordField("note", Scalar(ScalarKind.NULL), nullable=True, required=False),
+                    RecordField("ship-to", TypeReference("com.acme.OrderShipTo"), required=False),
+                    RecordField("lines", Array(TypeReference("com.acme.OrderLines"))),
                 ),
             ),
-            "com.acme.OrderShipTo": Record("com.acme.OrderShipTo", (Field("city", TEXT),)),
-            "com.acme.OrderLines": Record("com.acme.OrderLines", (Field("sku", TEXT, nullable=True),)),
+            "com.acme.OrderShipTo": RecordType("com.acme.OrderShipTo", (RecordField("city", TEXT),)),
+            "com.acme.OrderLines": RecordType("com.acme.OrderLines", (RecordField("sku", TEXT, nullable=True),)),
         },
     )
 
 
 def test_names_of_records_are_distinct() -> None:
     """Two places whose names would be one get two."""
-    assert set(infer([{"a b": {}, "a-b": {}}]).types) == {"Record", "RecordAB", "RecordAB2"}
+    assert set(infer_model([{"a b": {}, "a-b": {}}]).types) == {"Record", "RecordAB", "RecordAB2"}
 
 
 def test_maps() -> None:
     """Many objects with names of their own and one kind of value are a map; anything less is a record."""
     counts = [{f"key{at}": at} for at in range(MIN_KEYS)]
     assert kind(*counts) == Map(LONG)
-    assert kind(*counts[1:]) == Named("Record")
-    assert kind(*counts, *({"key0": 1} for _ in range(MIN_KEYS))) == Named("Record")
-    assert kind(*counts, {"key": "text"}) == Named("Record")
+    assert kind(*counts[1:]) == TypeReference("Record")
+    assert kind(*counts, *({"key0": 1} for _ in range(MIN_KEYS))) == TypeReference("Record")
+    assert kind(*counts, {"key": "text"}) == TypeReference("Record")
 
 
 def test_more_members_than_a_record_has() -> None:
@@ -143,8 +143,8 @@ def test_more_members_than_a_record_has() -> None:
 
 def test_enumerations_on_request() -> None:
     """Strings that repeat are an enumeration when asked for, up to the number of symbols asked for."""
-    model = infer([{"s": text} for text in "aba"], options=InferOptions(enumerations=2))
-    assert model.types["RecordS"] == Enumeration("RecordS", (Symbol("a"), Symbol("b")))
+    model = infer_model([{"s": text} for text in "aba"], options=InferOptions(enumerations=2))
+    assert model.types["RecordS"] == Enumeration("RecordS", (EnumSymbol("a"), EnumSymbol("b")))
     for texts, limit in (("aba", 0), ("aba", 1), ("ab", 2)):
         assert kind(*texts, enumerations=limit) == TEXT
 
@@ -154,23 +154,23 @@ def test_merging_is_adding() -> None:
     samples = [{"a": 1}, {"a": "x", "b": [1.5]}, {"b": [None]}, 5]
     parts = Samples(), Samples()
     for at, sample in enumerate(samples):
-        parts[at % 2].add(sample)
+        parts[at % 2].add_sample(sample)
     parts[1].merge(parts[0])
-    assert parts[1].model() == infer(samples)
+    assert parts[1].build_model() == infer_model(samples)
     assert parts[1].count == 4
 
 
 def test_no_samples() -> None:
     """Nothing can be inferred from nothing."""
     with pytest.raises(InvalidRequest):
-        infer([])
+        infer_model([])
 
 
 @pytest.mark.parametrize("sample", [object(), {1: 2}, {"a": {3}}])
 def test_types_no_schema_has(sample: Any) -> None:
     """A sample that is no data is refused."""
     with pytest.raises(Invalid):
-        infer([sample])
+        infer_model([sample])
 
 
 def test_hostile_samples() -> None:
@@ -179,7 +179,7 @@ def test_hostile_samples() -> None:
     for _ in range(5000):
         deep = [deep]
     with pytest.raises(TooLarge, match="deeper"):
-        infer([deep])
+        infer_model([deep])
     with pytest.raises(TooLarge, match="places"):
-        infer({f"k{at}": {f"q{inner}": 1 for inner in range(900)}} for at in range(900))
-    assert kind(10**5000, 1.5) == kind(10**5000, Number("1.5")) == Scalar(Kind.NUMBER)
+        infer_model({f"k{at}": {f"q{inner}": 1 for inner in range(900)}} for at in range(900))
+    assert kind(10**5000, 1.5) == kind(10**5000, Number("1.5")) == Scalar(ScalarKind.NUMBER)

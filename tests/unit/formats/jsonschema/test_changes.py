@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from stele.formats.jsonschema import JSON_SCHEMA, changes
+from stele.formats.jsonschema import JSON_SCHEMA, list_changes
 from stele.formats.jsonschema.confluent import ALL, LENIENT, STRICT
 from stele.formats.jsonschema.confluent.changes import BREAKING
 from stele.formats.jsonschema.confluent.combined import maximum_matching
-from stele.formats.jsonschema.confluent.explain import advice
+from stele.formats.jsonschema.confluent.explain import change_advice
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 
@@ -20,7 +20,7 @@ def diff(writer: Any, reader: Any, ruleset: str = "confluent") -> list[str]:
     """Changes as `TYPE path`."""
     allowed = LENIENT if ruleset == "confluent-lenient" else STRICT
     old, new = (JSON_SCHEMA.parse(json.dumps(text).encode(), {}) for text in (writer, reader))
-    return [f"{change.type} {change.path}" for change in changes(new, old, allowed=allowed)]
+    return [f"{change.type} {change.path}" for change in list_changes(new, old, allowed=allowed)]
 
 
 def compatible(writer: Any, reader: Any, ruleset: str = "confluent") -> bool:
@@ -315,7 +315,7 @@ def test_the_tables_divide_the_vocabulary() -> None:
     assert STRICT < LENIENT
     assert not LENIENT & BREAKING
     for change in ALL - STRICT:
-        why, fix = advice(change)
+        why, fix = change_advice(change)
         assert why.endswith(".")
         assert fix.endswith(".")
 

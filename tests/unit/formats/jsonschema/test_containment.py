@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.core.ports import Format
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
-from stele.formats.jsonschema.containment.document import Document, document
+from stele.formats.jsonschema.containment.document import BundledDocument, build_document
 from stele.formats.jsonschema.containment.prover import Prover
-from stele.formats.jsonschema.containment.search import PASSES, Budget, Search
-from stele.formats.jsonschema.containment.strings import samples
-from stele.formats.jsonschema.containment.structure import Structure
-from stele.formats.jsonschema.containment.view import View
+from stele.formats.jsonschema.containment.search import PASSES, Search, SearchBudget
+from stele.formats.jsonschema.containment.strings import sample_pattern
+from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.view import DocumentView
 from stele.formats.jsonschema.drafts import Draft
 
 DRAFT4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
@@ -83,7 +83,7 @@ REFUTED: list[tuple[Any, Any, str, str, str]] = [
 def test_a_document_refutes(writer: Any, reader: Any, rule: str, path: str, witness: str) -> None:
     """One finding names the keyword, its place in the reader's schema, and a small document that proves it."""
     (finding,) = check(writer, reader)
-    assert (finding.rule, finding.path, finding.level) == (rule, path, Level.ERROR)
+    assert (finding.rule, finding.path, finding.level) == (rule, path, Severity.ERROR)
     assert finding.witness is not None
     assert not witness or finding.witness == witness
     document = json.loads(finding.witness)
@@ -123,10 +123,10 @@ def test_what_is_proved_is_compatible(writer: Any, reader: Any) -> None:
 def test_what_nobody_can_decide_is_refused_unless_a_ruleset_lets_it_pass() -> None:
     """Neither proof nor counter-example: UNKNOWN, which breaks; a warning of that name under the lenient ruleset."""
     (finding,) = check(*NEITHER)
-    assert (finding.rule, finding.level, finding.witness) == ("CONTAINMENT_UNDECIDED", Level.UNKNOWN, None)
+    assert (finding.rule, finding.level, finding.witness) == ("CONTAINMENT_UNDECIDED", Severity.UNKNOWN, None)
     assert finding.breaks
     (lenient,) = check(*NEITHER, "containment-lenient")
-    assert (lenient.rule, lenient.level) == ("CONTAINMENT_UNDECIDED", Level.WARNING)
+    assert (lenient.rule, lenient.level) == ("CONTAINMENT_UNDECIDED", Severity.WARNING)
     assert not lenient.breaks
 
 
@@ -158,7 +158,7 @@ def test_a_malformed_schema_of_old_is_in_doubt() -> None:
     """A text only strict=False lets in has no validator: the answer is UNKNOWN, with the reason."""
     old = JSON_SCHEMA.parse(b'{"type": "strange"}', {}, strict=False)
     (finding,) = JSON_SCHEMA.check(parse({}), old, "containment")
-    assert finding.level is Level.UNKNOWN
+    assert finding.level is Severity.UNKNOWN
     assert "malformed" in finding.why
 
 
@@ -242,9 +242,9 @@ def test_a_changed_type_among_types_that_hold_each_other_is_found() -> None:
 def test_what_is_plain_to_see_is_seen_at_a_glance(writer: Any, reader: Any) -> None:
     """The first pass, a tenth of the steps before a proof, finds a place that was open and is no more."""
     old, new = (JSON_SCHEMA.parse(json.dumps(schema).encode(), {}) for schema in (writer, reader))
-    reads, wrote = (View(document(each, Draft.DRAFT2020, formats=False)) for each in (new, old))
-    search = Search(reads, wrote, Structure(reads, wrote), Budget(100, time.monotonic() + 60), PASSES[0])
-    found = search.witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
+    reads, wrote = (DocumentView(build_document(each, Draft.DRAFT2020, formats=False)) for each in (new, old))
+    search = Search(reads, wrote, StructuralProver(reads, wrote), SearchBudget(100, time.monotonic() + 60), PASSES[0])
+    found = search.find_witness(lambda value: old.validator.is_valid(value) and not new.validator.is_valid(value))
     assert found is not None
 
 
@@ -260,17 +260,17 @@ def test_one_changed_property_of_thousands_is_found() -> None:
 def test_a_proof_that_takes_too_long_is_given_up_and_the_next_one_is_not_harmed() -> None:
     """The proving process is stopped at its deadline and replaced."""
     prover = Prover(deadline=0.3)
-    slow = [Document(_choices(6, kind), exact=True) for kind in ("integer", "null")]
+    slow = [BundledDocument(_choices(6, kind), exact=True) for kind in ("integer", "null")]
     started = time.monotonic()
-    assert not prover.covers(slow[0], slow[1], Draft.DRAFT7, formats=False)
+    assert not prover.can_prove(slow[0], slow[1], Draft.DRAFT7, formats=False)
     assert time.monotonic() - started < 30
-    quick = Document({"type": "integer"}, exact=True), Document({"const": 1}, exact=True)
+    quick = BundledDocument({"type": "integer"}, exact=True), BundledDocument({"const": 1}, exact=True)
     patient = Prover(deadline=30)
-    assert patient.covers(*quick, Draft.DRAFT7, formats=False)
-    assert not patient.covers(quick[1], quick[0], Draft.DRAFT7, formats=False)
-    assert not patient.covers(quick[0]._replace(exact=False), quick[1], Draft.DRAFT7, formats=False)
+    assert patient.can_prove(*quick, Draft.DRAFT7, formats=False)
+    assert not patient.can_prove(quick[1], quick[0], Draft.DRAFT7, formats=False)
+    assert not patient.can_prove(quick[0]._replace(exact=False), quick[1], Draft.DRAFT7, formats=False)
     patient.close()
-    assert patient.covers(*quick, Draft.DRAFT7, formats=False)
+    assert patient.can_prove(*quick, Draft.DRAFT7, formats=False)
     prover.close()
     patient.close()
 
@@ -282,7 +282,7 @@ def test_a_proof_that_takes_too_long_is_given_up_and_the_next_one_is_not_harmed(
 def test_samples_match_their_pattern(pattern: str) -> None:
     """Every sample of an ordinary pattern matches it, and there is one at least."""
     validator = parse({"type": "string", "pattern": pattern}).validator
-    found = samples(pattern)
+    found = sample_pattern(pattern)
     assert found
     assert all(validator.is_valid(text) for text in found)
 
@@ -290,7 +290,7 @@ def test_samples_match_their_pattern(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["(", "[", "a{", "(" * 100 + ")" * 100, "a{99999}", "a" * 600, "\\", "\\u00"])
 def test_patterns_beyond_the_sampler_have_no_samples(pattern: str) -> None:
     """A broken, deep, long or endless pattern gives no samples instead of an error."""
-    assert samples(pattern) == ()
+    assert sample_pattern(pattern) == ()
 
 
 def test_the_ruleset_comes_in_by_the_port() -> None:

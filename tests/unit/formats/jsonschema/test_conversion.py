@@ -14,30 +14,30 @@ from stele.formats.conversion.model import (
     Decimal,
     Duration,
     Enumeration,
-    Field,
+    EnumSymbol,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
 from stele.formats.jsonschema import JSON_SCHEMA
 
 LATEST = "https://json-schema.org/draft/2020-12/schema"
-ANY = Scalar(Kind.ANY)
-NULL = Scalar(Kind.NULL)
-TEXT = Scalar(Kind.STRING)
-WHOLE = Scalar(Kind.INTEGER)
+ANY = Scalar(ScalarKind.ANY)
+NULL = Scalar(ScalarKind.NULL)
+TEXT = Scalar(ScalarKind.STRING)
+WHOLE = Scalar(ScalarKind.INTEGER)
 
 
 def read(schema: Any, draft: str = LATEST, **references: Any) -> tuple[Model, list[Loss]]:
@@ -56,10 +56,10 @@ def written(model: Model) -> tuple[Any, list[Loss]]:
     return schema, losses
 
 
-def field(schema: Any) -> Field:
+def field(schema: Any) -> RecordField:
     """The field a property becomes."""
     found = read({"title": "R", "type": "object", "properties": {"a": schema}})[0].types["R"]
-    assert isinstance(found, Record)
+    assert isinstance(found, RecordType)
     return found.fields[0]
 
 
@@ -69,21 +69,24 @@ def whats(losses: list[Loss]) -> set[tuple[str, str, bool]]:
 
 
 SAME: list[tuple[Any, Type]] = [
-    ({"type": "boolean"}, Scalar(Kind.BOOLEAN)),
+    ({"type": "boolean"}, Scalar(ScalarKind.BOOLEAN)),
     ({"type": "integer"}, WHOLE),
-    ({"type": "integer", "minimum": -128, "maximum": 127}, Scalar(Kind.INT8)),
-    ({"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}, Scalar(Kind.INT32)),
-    ({"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}, Scalar(Kind.INT64)),
-    ({"type": "integer", "minimum": 0, "maximum": 2**64 - 1}, Scalar(Kind.UINT64)),
-    ({"type": "number"}, Scalar(Kind.NUMBER)),
+    ({"type": "integer", "minimum": -128, "maximum": 127}, Scalar(ScalarKind.INT8)),
+    ({"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}, Scalar(ScalarKind.INT32)),
+    ({"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}, Scalar(ScalarKind.INT64)),
+    ({"type": "integer", "minimum": 0, "maximum": 2**64 - 1}, Scalar(ScalarKind.UINT64)),
+    ({"type": "number"}, Scalar(ScalarKind.NUMBER)),
     ({"type": "string"}, TEXT),
     ({"type": "string", "format": "decimal", "pattern": r"^-?(0|[1-9][0-9]{0,6})(\.[0-9]{1,2})?$"}, Decimal(9, 2)),
     ({"type": "string", "format": "decimal", "pattern": r"^-?(0|[1-9][0-9]{0,4})$"}, Decimal(5, 0)),
     ({"type": "string", "format": "decimal", "pattern": r"^-?0(\.[0-9]{1,3})?$"}, Decimal(3, 3)),
     ({"type": "array", "items": {"type": "string"}}, Array(TEXT)),
     ({"type": "array", "items": {"type": ["string", "null"]}}, Array(TEXT, nullable=True)),
-    ({"type": "object", "additionalProperties": {"type": "boolean"}}, Map(Scalar(Kind.BOOLEAN))),
-    ({"anyOf": [{"type": "boolean"}, {"type": "string"}]}, Union((Option(Scalar(Kind.BOOLEAN)), Option(TEXT)))),
+    ({"type": "object", "additionalProperties": {"type": "boolean"}}, Map(Scalar(ScalarKind.BOOLEAN))),
+    (
+        {"anyOf": [{"type": "boolean"}, {"type": "string"}]},
+        Union((UnionOption(Scalar(ScalarKind.BOOLEAN)), UnionOption(TEXT))),
+    ),
 ]
 
 
@@ -97,13 +100,13 @@ def test_types_there_and_back(schema: Any, kind: Type) -> None:
 @pytest.mark.parametrize(
     ("schema", "kind"),
     [
-        ({"type": "string", "format": "date"}, Scalar(Kind.DATE)),
-        ({"type": "string", "format": "uuid"}, Scalar(Kind.UUID)),
-        ({"type": "string", "format": "date-time"}, Timestamp(Unit.MICRO)),
-        ({"type": "string", "format": "date-time-local"}, Timestamp(Unit.MICRO, utc=False)),
-        ({"type": "string", "format": "time-local"}, Time(Unit.MICRO)),
-        ({"type": "string", "format": "duration"}, Duration(Unit.MILLI, calendar=True)),
-        ({"type": "string", "contentEncoding": "base64"}, Scalar(Kind.BYTES)),
+        ({"type": "string", "format": "date"}, Scalar(ScalarKind.DATE)),
+        ({"type": "string", "format": "uuid"}, Scalar(ScalarKind.UUID)),
+        ({"type": "string", "format": "date-time"}, Timestamp(TimeUnit.MICRO)),
+        ({"type": "string", "format": "date-time-local"}, Timestamp(TimeUnit.MICRO, utc=False)),
+        ({"type": "string", "format": "time-local"}, Time(TimeUnit.MICRO)),
+        ({"type": "string", "format": "duration"}, Duration(TimeUnit.MILLI, calendar=True)),
+        ({"type": "string", "contentEncoding": "base64"}, Scalar(ScalarKind.BYTES)),
     ],
 )
 def test_formats_assert_nothing(schema: Any, kind: Type) -> None:
@@ -120,16 +123,16 @@ def test_formats_assert_nothing(schema: Any, kind: Type) -> None:
 def test_floats() -> None:
     """Floats are numbers of a format; NaN has no place in JSON, larger numbers have none in a float."""
     schema = {"type": "number", "format": "double"}
-    assert read(schema)[0] == Model(Scalar(Kind.FLOAT64))
+    assert read(schema)[0] == Model(Scalar(ScalarKind.FLOAT64))
     assert whats(read(schema)[1]) == {("", "FORMAT", True)}
-    assert written(Model(Scalar(Kind.FLOAT64)))[0] == schema
-    assert whats(written(Model(Scalar(Kind.FLOAT32)))[1]) == {("", "NOT_A_NUMBER", True)}
+    assert written(Model(Scalar(ScalarKind.FLOAT64)))[0] == schema
+    assert whats(written(Model(Scalar(ScalarKind.FLOAT32)))[1]) == {("", "NOT_A_NUMBER", True)}
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 16])
 def test_fixed(size: int) -> None:
     """A fixed size is a pattern of the base64 text, read back as that size, and holds for that many bytes only."""
-    model = Model(Named("F"), {"F": Fixed("F", size)})
+    model = Model(TypeReference("F"), {"F": Fixed("F", size)})
     schema, losses = written(model)
     assert losses == []
     assert read(schema) == (model, [])
@@ -142,17 +145,17 @@ def test_fixed(size: int) -> None:
 @pytest.mark.parametrize(
     ("schema", "kind", "constraints"),
     [
-        ({"minimum": 0, "maximum": 100}, Kind.INT32, {"minimum": 0, "maximum": 100}),
-        ({"minimum": 0, "maximum": 2**40}, Kind.INT64, {"minimum": 0, "maximum": 2**40}),
-        ({"minimum": 0, "maximum": 2**63}, Kind.UINT64, {"minimum": 0, "maximum": 2**63}),
-        ({"exclusiveMinimum": -1, "exclusiveMaximum": 256}, Kind.UINT8, {}),
-        ({"minimum": 0}, Kind.INTEGER, {"minimum": 0}),
-        ({"minimum": 0.5, "maximum": 9.5}, Kind.INT32, {"minimum": 0.5, "maximum": 9.5}),
-        ({"minimum": 0, "maximum": 1e99}, Kind.INTEGER, {"minimum": 0, "maximum": 10**99}),
-        ({"multipleOf": 5}, Kind.INTEGER, {"multipleOf": 5}),
+        ({"minimum": 0, "maximum": 100}, ScalarKind.INT32, {"minimum": 0, "maximum": 100}),
+        ({"minimum": 0, "maximum": 2**40}, ScalarKind.INT64, {"minimum": 0, "maximum": 2**40}),
+        ({"minimum": 0, "maximum": 2**63}, ScalarKind.UINT64, {"minimum": 0, "maximum": 2**63}),
+        ({"exclusiveMinimum": -1, "exclusiveMaximum": 256}, ScalarKind.UINT8, {}),
+        ({"minimum": 0}, ScalarKind.INTEGER, {"minimum": 0}),
+        ({"minimum": 0.5, "maximum": 9.5}, ScalarKind.INT32, {"minimum": 0.5, "maximum": 9.5}),
+        ({"minimum": 0, "maximum": 1e99}, ScalarKind.INTEGER, {"minimum": 0, "maximum": 10**99}),
+        ({"multipleOf": 5}, ScalarKind.INTEGER, {"multipleOf": 5}),
     ],
 )
-def test_widths_of_integers(schema: Any, kind: Kind, constraints: Any) -> None:
+def test_widths_of_integers(schema: Any, kind: ScalarKind, constraints: Any) -> None:
     """The bounds of a width are that width; other bounds choose one that holds them, and stay."""
     found = field({"type": "integer", **schema})
     assert (found.type, found.constraints) == (Scalar(kind), constraints)
@@ -175,14 +178,14 @@ def test_records() -> None:
         "$defs": {"Place": {"type": "object", "properties": {"x": {}}, "additionalProperties": True}},
     }
     fields = (
-        Field("id", TEXT, default="x", doc="its id", constraints={"minLength": 1}),
-        Field("from", Named("Place")),
-        Field("to", Named("Place"), required=False, doc="where to"),
-        Field("parent", Named("com.acme.Order"), nullable=True, required=False),
+        RecordField("id", TEXT, default="x", doc="its id", constraints={"minLength": 1}),
+        RecordField("from", TypeReference("Place")),
+        RecordField("to", TypeReference("Place"), required=False, doc="where to"),
+        RecordField("parent", TypeReference("com.acme.Order"), nullable=True, required=False),
     )
     model, losses = read(schema)
     assert losses == []
-    assert model.types["com.acme.Order"] == Record("com.acme.Order", fields, "An order", open=False)
+    assert model.types["com.acme.Order"] == RecordType("com.acme.Order", fields, "An order", open=False)
     assert written(model) == (schema, [])
 
 
@@ -201,15 +204,15 @@ def test_records() -> None:
 def test_openness(rest: Any, is_open: bool) -> None:
     """A record is closed only when nothing else can be in its data."""
     found = read({"title": "R", "type": "object", "properties": {"a": {}}, **rest})[0].types["R"]
-    assert isinstance(found, Record)
+    assert isinstance(found, RecordType)
     assert found.open is is_open
 
 
 def test_members_that_are_required_and_not_described() -> None:
     """They may be anything."""
     found = read({"title": "R", "type": "object", "properties": {"a": {}}, "required": ["b"]})[0].types["R"]
-    assert isinstance(found, Record)
-    assert found.fields[1] == Field("b", ANY, nullable=True)
+    assert isinstance(found, RecordType)
+    assert found.fields[1] == RecordField("b", ANY, nullable=True)
 
 
 @pytest.mark.parametrize(
@@ -237,8 +240,8 @@ def test_maps(schema: Any, kind: Type, losses: Any) -> None:
     ("schema", "kind", "nullable"),
     [
         ({"type": ["string", "null"]}, TEXT, True),
-        ({"type": ["string", "boolean"]}, Union((Option(TEXT), Option(Scalar(Kind.BOOLEAN)))), False),
-        ({"type": ["integer", "number"]}, Scalar(Kind.NUMBER), False),
+        ({"type": ["string", "boolean"]}, Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.BOOLEAN)))), False),
+        ({"type": ["integer", "number"]}, Scalar(ScalarKind.NUMBER), False),
         ({"type": "null"}, NULL, True),
         ({"oneOf": [{"type": "null"}, {"type": "string"}]}, TEXT, True),
         ({"anyOf": [{"type": "null"}, {"type": "string"}, {"type": "boolean"}]}, ..., True),
@@ -247,7 +250,7 @@ def test_maps(schema: Any, kind: Type, losses: Any) -> None:
         ({"anyOf": [{"anyOf": [{"type": "string"}, {"type": "boolean"}]}, {"type": "string"}]}, ..., False),
         ({"const": "x"}, TEXT, False),
         ({"enum": [1, 2]}, WHOLE, False),
-        ({"enum": [1, "a", None]}, Union((Option(TEXT), Option(WHOLE))), True),
+        ({"enum": [1, "a", None]}, Union((UnionOption(TEXT), UnionOption(WHOLE))), True),
         ({}, ANY, True),
         (True, ANY, True),
     ],
@@ -255,7 +258,7 @@ def test_maps(schema: Any, kind: Type, losses: Any) -> None:
 def test_alternatives(schema: Any, kind: Any, nullable: bool) -> None:
     """Lists of types, `oneOf`, `anyOf`, `enum` and `const` come to one type, a union or any value."""
     found = field(schema)
-    both = Union((Option(TEXT), Option(Scalar(Kind.BOOLEAN))))
+    both = Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.BOOLEAN))))
     assert (found.type, found.nullable) == (both if kind is ... else kind, nullable)
 
 
@@ -268,12 +271,12 @@ def test_constraints_of_values() -> None:
 @pytest.mark.parametrize(
     ("schema", "symbols", "nullable"),
     [
-        ({"enum": ["a", "b"]}, (Symbol("a"), Symbol("b")), False),
-        ({"type": ["string", "null"], "enum": ["a", None]}, (Symbol("a"),), True),
-        ({"type": "string", "enum": ["a", None]}, (Symbol("a"),), False),
+        ({"enum": ["a", "b"]}, (EnumSymbol("a"), EnumSymbol("b")), False),
+        ({"type": ["string", "null"], "enum": ["a", None]}, (EnumSymbol("a"),), True),
+        ({"type": "string", "enum": ["a", None]}, (EnumSymbol("a"),), False),
         (
             {"oneOf": [{"const": "a", "description": "first"}, {"const": "b", "title": "second"}]},
-            (Symbol("a", doc="first"), Symbol("b", doc="second")),
+            (EnumSymbol("a", doc="first"), EnumSymbol("b", doc="second")),
             False,
         ),
     ],
@@ -284,7 +287,7 @@ def test_enumerations(schema: Any, symbols: Any, nullable: bool) -> None:
     assert losses == []
     assert model.types["RTheKind"] == Enumeration("RTheKind", symbols)
     record = model.types["R"]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     assert record.fields[0].nullable is nullable
 
 
@@ -298,14 +301,14 @@ def test_all_of_adds_up() -> None:
     }
     model, losses = read(schema)
     fields = (
-        Field("b", Scalar(Kind.INT32), constraints={"minimum": 2, "maximum": 9}),
-        Field("a", TEXT),
+        RecordField("b", Scalar(ScalarKind.INT32), constraints={"minimum": 2, "maximum": 9}),
+        RecordField("a", TEXT),
     )
-    assert model.types == {"R": Record("R", fields, open=True)}
+    assert model.types == {"R": RecordType("R", fields, open=True)}
     assert losses == []
     base = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
     closed = read({"title": "R", "allOf": [base, {"properties": {"b": {"type": "string"}}}]})[0]
-    assert closed.types == {"R": Record("R", (Field("a", TEXT, required=False),), open=False)}
+    assert closed.types == {"R": RecordType("R", (RecordField("a", TEXT, required=False),), open=False)}
 
 
 def test_all_of_that_does_not_add_up() -> None:
@@ -344,14 +347,18 @@ def test_a_nullable_record_is_nullable_wherever_it_is_used() -> None:
     model, _ = read(schema)
     for name in ("R", "N"):
         found = model.types[name]
-        assert isinstance(found, Record)
-        assert all(inner.nullable and inner.type == Named("N") for inner in found.fields)
+        assert isinstance(found, RecordType)
+        assert all(inner.nullable and inner.type == TypeReference("N") for inner in found.fields)
 
 
 @pytest.mark.parametrize(
     ("schema", "draft", "kind"),
     [
-        ({"type": "integer", "minimum": 0, "maximum": 256, "exclusiveMaximum": True}, "draft-04", Scalar(Kind.UINT8)),
+        (
+            {"type": "integer", "minimum": 0, "maximum": 256, "exclusiveMaximum": True},
+            "draft-04",
+            Scalar(ScalarKind.UINT8),
+        ),
         ({"type": "array", "items": [{"type": "string"}], "additionalItems": False}, "draft-04", Array(TEXT)),
         ({"type": "array", "items": [{"type": "string"}], "additionalItems": False}, "draft-06", Array(TEXT)),
         (
@@ -370,7 +377,7 @@ def test_tuples() -> None:
     """A tuple is an array of what may stand in it."""
     closed = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False}
     model, losses = read(closed)
-    assert model.root == Array(Union((Option(TEXT), Option(Scalar(Kind.BOOLEAN)))))
+    assert model.root == Array(Union((UnionOption(TEXT), UnionOption(Scalar(ScalarKind.BOOLEAN)))))
     assert whats(losses) == {("", "TUPLE", False)}
     assert read({**closed, "items": True})[0].root == Array(ANY, nullable=True)
 
@@ -408,7 +415,7 @@ def test_array_conditions_that_are_left_out() -> None:
 def test_types_that_are_only_implied() -> None:
     """Without `type`, values of other types are valid: they have no place in a record."""
     model, losses = read({"title": "R", "properties": {"a": {"minLength": 1}}})
-    assert model.root == Named("R")
+    assert model.root == TypeReference("R")
     assert whats(losses) == {("", "IMPLIED_TYPE", True), ("a", "IMPLIED_TYPE", True)}
 
 
@@ -417,15 +424,15 @@ def test_nothing_fits() -> None:
     with pytest.raises(CannotConvert):
         read(False)
     found = read({"title": "R", "type": "object", "properties": {"a": False, "b": {}}})[0].types["R"]
-    assert isinstance(found, Record)
+    assert isinstance(found, RecordType)
     assert [inner.name for inner in found.fields] == ["b"]
 
 
 def test_groups_of_members() -> None:
     """Members of which there is one at most are a condition JSON Schema can state, and one that is read back."""
-    fields = tuple(Field(name, TEXT, required=False) for name in "abcd")
+    fields = tuple(RecordField(name, TEXT, required=False) for name in "abcd")
     groups = {"oneOf1": ("a", "b"), "oneOf2": ("c", "d")}
-    model = Model(Named("R"), {"R": Record("R", fields, open=False, at_most_one=groups)})
+    model = Model(TypeReference("R"), {"R": RecordType("R", fields, open=False, at_most_one=groups)})
     schema, losses = written(model)
     assert losses == []
     assert read(schema) == (model, [])
@@ -437,22 +444,22 @@ def test_groups_of_members() -> None:
 def test_what_the_model_has_and_json_schema_has_not() -> None:
     """Numbers, aliases, enum defaults, docs of symbols, types of keys and resolutions are reported."""
     model = Model(
-        Named("R"),
+        TypeReference("R"),
         {
-            "R": Record(
+            "R": RecordType(
                 "R",
                 (
-                    Field("a", TEXT, number=1, aliases=("b",), constraints={"unknown": 1}),
-                    Field("e", Named("E"), nullable=True, constraints={"const": "A"}),
-                    Field("m", Map(TEXT, Scalar(Kind.INT32))),
-                    Field("t", Timestamp(Unit.MILLI)),
-                    Field("d", Duration(Unit.NANO)),
-                    Field("n", TEXT, nullable=True),
+                    RecordField("a", TEXT, number=1, aliases=("b",), constraints={"unknown": 1}),
+                    RecordField("e", TypeReference("E"), nullable=True, constraints={"const": "A"}),
+                    RecordField("m", Map(TEXT, Scalar(ScalarKind.INT32))),
+                    RecordField("t", Timestamp(TimeUnit.MILLI)),
+                    RecordField("d", Duration(TimeUnit.NANO)),
+                    RecordField("n", TEXT, nullable=True),
                 ),
                 aliases=("Q",),
                 at_most_one={"g": ("a", "n")},
             ),
-            "E": Enumeration("E", (Symbol("A", 1, "first"),), "A"),
+            "E": Enumeration("E", (EnumSymbol("A", 1, "first"),), "A"),
         },
     )
     schema, losses = written(model)
@@ -471,27 +478,27 @@ def test_what_the_model_has_and_json_schema_has_not() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "loss"),
     [
-        (TEXT, Scalar(Kind.BYTES), {("", "UNION", True)}),
-        (Scalar(Kind.INT32), Scalar(Kind.NUMBER), {("", "UNION", False)}),
+        (TEXT, Scalar(ScalarKind.BYTES), {("", "UNION", True)}),
+        (Scalar(ScalarKind.INT32), Scalar(ScalarKind.NUMBER), {("", "UNION", False)}),
         (Array(TEXT), Array(WHOLE), {("", "UNION", True)}),
-        (Named("A"), Map(TEXT), {("", "UNION", True)}),
-        (Named("A"), Named("A2"), {("", "UNION", True)}),
-        (Named("A"), Named("B"), set()),
-        (Named("E"), Named("G"), set()),
-        (Named("E"), TEXT, {("", "UNION", True)}),
-        (TEXT, Scalar(Kind.BOOLEAN), set()),
+        (TypeReference("A"), Map(TEXT), {("", "UNION", True)}),
+        (TypeReference("A"), TypeReference("A2"), {("", "UNION", True)}),
+        (TypeReference("A"), TypeReference("B"), set()),
+        (TypeReference("E"), TypeReference("G"), set()),
+        (TypeReference("E"), TEXT, {("", "UNION", True)}),
+        (TEXT, Scalar(ScalarKind.BOOLEAN), set()),
     ],
 )
 def test_options_that_look_alike(one: Type, other: Type, loss: Any) -> None:
     """A union whose options a JSON value cannot tell apart loses which one it was."""
     types = {
-        "A": Record("A", (Field("a", TEXT),)),
-        "A2": Record("A2", (Field("a", WHOLE),)),
-        "B": Record("B", (Field("a", TEXT), Field("b", TEXT))),
-        "E": Enumeration("E", (Symbol("X"),)),
-        "G": Enumeration("G", (Symbol("Y"),)),
+        "A": RecordType("A", (RecordField("a", TEXT),)),
+        "A2": RecordType("A2", (RecordField("a", WHOLE),)),
+        "B": RecordType("B", (RecordField("a", TEXT), RecordField("b", TEXT))),
+        "E": Enumeration("E", (EnumSymbol("X"),)),
+        "G": Enumeration("G", (EnumSymbol("Y"),)),
     }
-    assert whats(written(Model(Union((Option(one), Option(other))), types))[1]) == loss
+    assert whats(written(Model(Union((UnionOption(one), UnionOption(other))), types))[1]) == loss
 
 
 def test_defaults_and_docs_of_fields() -> None:
@@ -532,4 +539,4 @@ def test_hostile_schemas() -> None:
     with pytest.raises(TooLarge):
         JSON_SCHEMA.from_model(Model(kind))
     with pytest.raises(CannotConvert):
-        JSON_SCHEMA.from_model(Model(Named("missing")))
+        JSON_SCHEMA.from_model(Model(TypeReference("missing")))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stele.core.findings import Level
+from stele.core.findings import Severity
 from stele.errors import CannotConvert
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
@@ -54,7 +54,7 @@ def test_sums_of_many_branches(keyword: str, ruleset: str) -> None:
     after = parse({keyword: [{"properties": {f"a{n}": {"type": "string"}}} for n in range(800)]})
     (finding,) = JSON_SCHEMA.check(after, before, ruleset)
     assert finding.rule == "TOO_COMPLEX"
-    assert finding.level is Level.UNKNOWN
+    assert finding.level is Severity.UNKNOWN
     assert JSON_SCHEMA.check(after, after, ruleset) == []
 
 

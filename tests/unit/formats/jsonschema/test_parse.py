@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema, SteleError, TooLarge, UnknownRuleset, UnresolvedReference
-from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, changes
+from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, list_changes
 from stele.formats.jsonschema.confluent import engine
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.jsonschema.resolve import join
+from stele.formats.jsonschema.resolve import join_uri
 
 
 def parse(schema: Any, references: dict[str, Any] | None = None, **options: Any) -> ParsedJsonSchema:
@@ -103,17 +103,19 @@ def test_old_texts_keep_their_place() -> None:
 def test_numbers_strings_and_order_survive_printing() -> None:
     """Numbers keep their spelling, members their order, text its characters."""
     text = '{"z":1.0,"a":[1e400,-0,12345678901234567890123,0.1000,1E+2],"s":"é\\u2028\\ud83d\\ude00/\\""}'
-    printed = JSON_SCHEMA.canonical(parse(text.encode()), Form.PRINTED).decode()
+    printed = JSON_SCHEMA.canonical(parse(text.encode()), TextForm.PRINTED).decode()
     assert printed == '{"z":1.0,"a":[1e400,-0,12345678901234567890123,0.1000,1E+2],"s":"é\u2028\U0001f600/\\""}'
 
 
 def test_the_three_forms() -> None:
     """NORMALIZED sorts members; CANONICAL drops annotations of schemas but no property of such a name."""
     parsed = parse(b'{ "title": "T", "properties": {"title": {"type": "string", "description": "d"}}, "enum": [2, 1] }')
-    assert JSON_SCHEMA.canonical(parsed, Form.NORMALIZED) == (
+    assert JSON_SCHEMA.canonical(parsed, TextForm.NORMALIZED) == (
         b'{"enum":[2,1],"properties":{"title":{"description":"d","type":"string"}},"title":"T"}'
     )
-    assert JSON_SCHEMA.canonical(parsed, Form.CANONICAL) == b'{"enum":[2,1],"properties":{"title":{"type":"string"}}}'
+    assert (
+        JSON_SCHEMA.canonical(parsed, TextForm.CANONICAL) == b'{"enum":[2,1],"properties":{"title":{"type":"string"}}}'
+    )
     assert {kind: len(digest) for kind, digest in JSON_SCHEMA.fingerprints(parsed).items()} == {"md5": 16, "sha256": 32}
     assert parsed.type_name == "T"
 
@@ -149,7 +151,7 @@ def test_references_lead_into_the_texts_handed_in(schema: Any, references: dict[
     assert [field.path for field in JSON_SCHEMA.fields(parsed)] == ["at", "at.zip"]
     alone = parse(str(JSON_SCHEMA.render(parsed, "resolved")).encode())
     assert JSON_SCHEMA.codec(alone).validate({"at": {"zip": 1}}) == ['#/at/zip: 1 is not of type "string"']
-    assert not [change for change in changes(alone, parsed) if change.type != "ID_CHANGED"]
+    assert not [change for change in list_changes(alone, parsed) if change.type != "ID_CHANGED"]
     assert JSON_SCHEMA.render(parsed, "serialized") is None
 
 
@@ -179,9 +181,9 @@ def test_uri_references_resolve_as_in_rfc_3986() -> None:
     base = "http://a/b/c/d;p?q"
     table = {"g": "http://a/b/c/g", "../g": "http://a/b/g", "../../../g": "http://a/g", "?y": "http://a/b/c/d;p?y"}
     table |= {"#s": "http://a/b/c/d;p?q#s", "//g": "http://g", "mailto:x": "mailto:x", ".": "http://a/b/c/"}
-    assert {reference: join(base, reference) for reference in table} == table
-    assert join("urn:a:b", "#c") == "urn:a:b#c"
-    assert join("mem://a/b", "c") == "mem://a/c"
+    assert {reference: join_uri(base, reference) for reference in table} == table
+    assert join_uri("urn:a:b", "#c") == "urn:a:b#c"
+    assert join_uri("mem://a/b", "c") == "mem://a/c"
 
 
 def nested(opening: str, closing: str, depth: int) -> bytes:
@@ -231,9 +233,9 @@ def test_deep_but_legal_schemas_pass_every_function() -> None:
     """At the depth limit nothing recurses too far."""
     parsed = parse(nested('{"not":', "}", 199))
     again = parse(nested(' {"not":', "}", 199))
-    assert [change.type for change in changes(parsed, again)] == ["NOT_TYPE_NARROWED"]
+    assert [change.type for change in list_changes(parsed, again)] == ["NOT_TYPE_NARROWED"]
     assert JSON_SCHEMA.fields(parsed) == []
-    assert JSON_SCHEMA.canonical(parsed, Form.CANONICAL) == parsed.printed
+    assert JSON_SCHEMA.canonical(parsed, TextForm.CANONICAL) == parsed.printed
     assert str(JSON_SCHEMA.arrow_schema(parsed)) == "value: string"
     JSON_SCHEMA.codec(parsed).validate(1)
 
@@ -254,7 +256,7 @@ def test_deep_but_legal_schemas_pass_every_function() -> None:
 def test_reference_cycles_end(schema: Any) -> None:
     """A schema that refers to itself passes through every function."""
     parsed, again = parse(schema), parse(schema)
-    assert changes(parsed, again) == []
+    assert list_changes(parsed, again) == []
     JSON_SCHEMA.fields(parsed)
     JSON_SCHEMA.arrow_schema(parsed)
     assert JSON_SCHEMA.render(parsed, "resolved")
@@ -287,9 +289,9 @@ def test_combinations_beyond_measure_are_given_up(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(engine, "MAX_EVALUATIONS", 10_000)
     old = parse({"oneOf": [{"type": "string", "maxLength": i + 1} for i in range(1000)]})
     new = parse({"oneOf": [{"type": "integer", "maximum": i + 1} for i in range(1000)]})
-    assert not changes(old, parse({"oneOf": [{"type": "string", "maxLength": i} for i in range(1000, 0, -1)]}))
+    assert not list_changes(old, parse({"oneOf": [{"type": "string", "maxLength": i} for i in range(1000, 0, -1)]}))
     with pytest.raises(TooLarge):
-        changes(new, old)
+        list_changes(new, old)
 
 
 def test_slow_patterns_count_as_not_matching() -> None:

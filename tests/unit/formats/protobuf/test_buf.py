@@ -16,7 +16,7 @@ from stele.errors import UnknownRuleset
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, check_modules
 from stele.formats.protobuf.buf import deletions, enums, fields, files, messages, services
 from stele.formats.protobuf.buf.categories import CATEGORIES, CATEGORIES_OF
-from stele.formats.protobuf.buf.ranges import Ranges, shown
+from stele.formats.protobuf.buf.ranges import Ranges, format_ranges
 
 P2 = 'syntax = "proto2";\n'
 P3 = 'syntax = "proto3";\n'
@@ -303,7 +303,7 @@ def numbers(spans: list[tuple[int, int]]) -> set[int]:
 @given(SPANS, SPANS)
 def test_ranges_are_sets(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> None:
     """Difference and membership are those of the sets of numbers."""
-    left = Ranges(one).minus(Ranges(two))
+    left = Ranges(one).difference(Ranges(two))
     assert numbers(left) == numbers(one) - numbers(two)
     assert all(before[1] < after[0] for before, after in pairwise(left))
     assert {number for number in range(-20, 60) if number in Ranges(one)} == numbers(one)
@@ -311,8 +311,8 @@ def test_ranges_are_sets(one: list[tuple[int, int]], two: list[tuple[int, int]])
 
 def test_ranges_as_text() -> None:
     """Ranges read as in the language, and many of them are cut short."""
-    assert shown([(1, 1), (4, 6), (9, 99)], 99) == "1, 4 to 6, 9 to max"
-    assert shown([(n, n) for n in range(0, 20, 2)], 99) == "0, 2, 4, 6, 8 and 5 more"
+    assert format_ranges([(1, 1), (4, 6), (9, 99)], 99) == "1, 4 to 6, 9 to max"
+    assert format_ranges([(n, n) for n in range(0, 20, 2)], 99) == "0, 2, 4, 6, 8 and 5 more"
 
 
 # --- time -----------------------------------------------------------------------------------------------------------

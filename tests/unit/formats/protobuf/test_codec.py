@@ -248,7 +248,7 @@ def test_examples_fit() -> None:
     codec = PROTOBUF.codec(schema())
     example = codec.example()
     assert codec.validate(example) == []
-    assert set(example) == {f.name for f in schema().message().fields} - {"y"}
+    assert set(example) == {f.name for f in schema().get_message().fields} - {"y"}
     required = schema("message A { required B b = 1; optional A a = 2; } message B { required C c = 1; } message C {}")
     assert PROTOBUF.codec(required).validate(PROTOBUF.codec(required).example()) == []
 

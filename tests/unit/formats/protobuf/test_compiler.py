@@ -22,8 +22,8 @@ def test_a_crash_is_survived() -> None:
     """Input that kills the compiler process answers None, and the next job runs in a new process."""
     pool = Compiler(1)
     try:
-        assert pool.run("a", [("a", CRASH)]) is None
-        outcome = pool.run("a", [("a", GOOD)])
+        assert pool.compile_file("a", [("a", CRASH)]) is None
+        outcome = pool.compile_file("a", [("a", GOOD)])
         assert outcome is not None
         assert outcome.ok
     finally:
@@ -35,8 +35,8 @@ def test_the_deadline_ends_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "DEADLINE", 1.0)
     pool = Compiler(1)
     try:
-        assert pool.run("a", [("a", SLOW)]) is None
-        assert pool.run("a", [("a", GOOD)]) is not None
+        assert pool.compile_file("a", [("a", SLOW)]) is None
+        assert pool.compile_file("a", [("a", GOOD)]) is not None
     finally:
         pool.close()
 
@@ -47,7 +47,9 @@ def test_messages_are_kept_apart_between_jobs_and_threads() -> None:
 
     def job(number: int) -> bool:
         bad = number % 2
-        outcome = pool.run("a", [("a", b"message A%d { optional %s x = 1; }" % (number, b"Nope" if bad else b"int32"))])
+        outcome = pool.compile_file(
+            "a", [("a", b"message A%d { optional %s x = 1; }" % (number, b"Nope" if bad else b"int32"))]
+        )
         assert outcome is not None
         return outcome.ok != bool(bad) and ("Nope" in outcome.messages) == bool(bad)
 
@@ -62,7 +64,7 @@ def test_compiler_messages_do_not_reach_the_server(capfd: pytest.CaptureFixture[
     """Nothing the compiler prints appears on the standard streams of this process."""
     pool = Compiler(1)
     try:
-        outcome = pool.run("a", [("a", b"rubbish")])
+        outcome = pool.compile_file("a", [("a", b"rubbish")])
     finally:
         pool.close()
     assert outcome is not None
@@ -77,14 +79,14 @@ def test_a_forked_child_uses_processes_of_its_own() -> None:
     """After a fork the child starts its own compiler, and the parent's keeps working."""
     pool = Compiler(1)
     try:
-        assert pool.run("a", [("a", GOOD)]) is not None
+        assert pool.compile_file("a", [("a", GOOD)]) is not None
         child = os.fork()
         if child == 0:
-            outcome = pool.run("a", [("a", GOOD)])
+            outcome = pool.compile_file("a", [("a", GOOD)])
             pool.close()
             os._exit(0 if outcome is not None and outcome.ok else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        outcome = pool.run("a", [("a", GOOD)])
+        outcome = pool.compile_file("a", [("a", GOOD)])
         assert outcome is not None
         assert outcome.ok
     finally:

@@ -7,35 +7,35 @@ from typing import Any
 import pytest
 
 from stele.errors import CannotConvert, InvalidRequest, TooLarge
-from stele.formats.abilities import Readable, Writable
+from stele.formats.capabilities import FromModel, ToModel
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
     Duration,
     Enumeration,
-    Field,
+    EnumSymbol,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
 from stele.formats.protobuf import PROTOBUF, ProtobufFormat
 
 FORMAT = ProtobufFormat()
-STRING = Scalar(Kind.STRING)
-INT = Scalar(Kind.INT32)
+STRING = Scalar(ScalarKind.STRING)
+INT = Scalar(ScalarKind.INT32)
 
 
 def read(body: str, head: str = 'syntax = "proto3"; package a;', message: str = "") -> tuple[Model, list[Loss]]:
@@ -43,37 +43,52 @@ def read(body: str, head: str = 'syntax = "proto3"; package a;', message: str = 
     return FORMAT.to_model(PROTOBUF.parse(f"{head} {body}".encode(), {}), message)
 
 
-def fields_of(model: Model, name: str = "") -> dict[str, Field]:
+def fields_of(model: Model, name: str = "") -> dict[str, RecordField]:
     """The fields of a record, the root by default."""
-    assert isinstance(model.root, Named)
+    assert isinstance(model.root, TypeReference)
     record = model.types[name or model.root.name]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     return {field.name: field for field in record.fields}
 
 
-def write(*fields: Field, **types: Any) -> tuple[str, set[str]]:
+def write(*fields: RecordField, **types: Any) -> tuple[str, set[str]]:
     """The text of a record `a.R` with these fields, known to compile, and the words of its losses."""
-    record = Record("a.R", fields)
-    text, losses = FORMAT.from_model(Model(Named("a.R"), {"a.R": record, **types}))
+    record = RecordType("a.R", fields)
+    text, losses = FORMAT.from_model(Model(TypeReference("a.R"), {"a.R": record, **types}))
     PROTOBUF.parse(text, {})
     return text.decode(), {loss.what for loss in losses}
 
 
 def test_the_format_has_both_abilities() -> None:
     """Callers find the abilities by the protocols."""
-    assert isinstance(PROTOBUF, Readable)
-    assert isinstance(PROTOBUF, Writable)
+    assert isinstance(PROTOBUF, ToModel)
+    assert isinstance(PROTOBUF, FromModel)
 
 
 @pytest.mark.parametrize(
     ("word", "kind"),
     [
-        *(("int32", Kind.INT32), ("int64", Kind.INT64), ("uint32", Kind.UINT32), ("uint64", Kind.UINT64)),
-        *(("sint32", Kind.INT32), ("fixed64", Kind.UINT64), ("sfixed64", Kind.INT64), ("float", Kind.FLOAT32)),
-        *(("double", Kind.FLOAT64), ("bool", Kind.BOOLEAN), ("string", Kind.STRING), ("bytes", Kind.BYTES)),
+        *(
+            ("int32", ScalarKind.INT32),
+            ("int64", ScalarKind.INT64),
+            ("uint32", ScalarKind.UINT32),
+            ("uint64", ScalarKind.UINT64),
+        ),
+        *(
+            ("sint32", ScalarKind.INT32),
+            ("fixed64", ScalarKind.UINT64),
+            ("sfixed64", ScalarKind.INT64),
+            ("float", ScalarKind.FLOAT32),
+        ),
+        *(
+            ("double", ScalarKind.FLOAT64),
+            ("bool", ScalarKind.BOOLEAN),
+            ("string", ScalarKind.STRING),
+            ("bytes", ScalarKind.BYTES),
+        ),
     ],
 )
-def test_every_scalar_has_its_kind(word: str, kind: Kind) -> None:
+def test_every_scalar_has_its_kind(word: str, kind: ScalarKind) -> None:
     """Scalars keep their width; how they are written on the wire is a loss when it is not the usual way."""
     model, losses = read(f"message M {{ {word} x = 7; }}")
     assert fields_of(model)["x"].type == Scalar(kind)
@@ -120,7 +135,7 @@ def test_editions_say_presence_by_feature() -> None:
 def test_groups_are_messages_of_another_encoding() -> None:
     """A group becomes a record and is reported."""
     model, losses = read("message M { optional group G = 1 { optional int32 x = 2; } }", 'syntax = "proto2";')
-    assert fields_of(model)["g"].type == Named("M.G")
+    assert fields_of(model)["g"].type == TypeReference("M.G")
     assert [loss.what for loss in losses] == ["ENCODING"]
 
 
@@ -128,7 +143,7 @@ def test_oneofs_are_groups_and_optional_is_none() -> None:
     """Members of a oneof are nullable and in a group; the oneof that `optional` implies is none."""
     model, _ = read("message M { oneof pick { int32 a = 1; string b = 2; } optional int32 c = 3; }")
     record = model.types["a.M"]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     assert record.at_most_one == {"pick": ("a", "b")}
     assert all(field.nullable for field in record.fields)
 
@@ -143,15 +158,15 @@ def test_enums_keep_numbers_and_are_open() -> None:
 
 
 WELL_KNOWN: list[tuple[str, str, Type, set[str]]] = [
-    ("google/protobuf/timestamp.proto", "google.protobuf.Timestamp", Timestamp(Unit.NANO), set()),
-    ("google/protobuf/duration.proto", "google.protobuf.Duration", Duration(Unit.NANO), set()),
-    ("google/protobuf/wrappers.proto", "google.protobuf.UInt64Value", Scalar(Kind.UINT64), {"ENCODING"}),
-    ("google/protobuf/struct.proto", "google.protobuf.Value", Scalar(Kind.ANY), set()),
-    ("google/protobuf/struct.proto", "google.protobuf.Struct", Scalar(Kind.ANY), {"CONSTRAINT"}),
-    ("google/protobuf/struct.proto", "google.protobuf.NullValue", Scalar(Kind.NULL), set()),
-    ("google/type/date.proto", "google.type.Date", Scalar(Kind.DATE), {"PARTIAL"}),
-    ("google/type/timeofday.proto", "google.type.TimeOfDay", Time(Unit.NANO), {"PARTIAL"}),
-    ("google/type/datetime.proto", "google.type.DateTime", Timestamp(Unit.NANO, utc=False), {"ZONE"}),
+    ("google/protobuf/timestamp.proto", "google.protobuf.Timestamp", Timestamp(TimeUnit.NANO), set()),
+    ("google/protobuf/duration.proto", "google.protobuf.Duration", Duration(TimeUnit.NANO), set()),
+    ("google/protobuf/wrappers.proto", "google.protobuf.UInt64Value", Scalar(ScalarKind.UINT64), {"ENCODING"}),
+    ("google/protobuf/struct.proto", "google.protobuf.Value", Scalar(ScalarKind.ANY), set()),
+    ("google/protobuf/struct.proto", "google.protobuf.Struct", Scalar(ScalarKind.ANY), {"CONSTRAINT"}),
+    ("google/protobuf/struct.proto", "google.protobuf.NullValue", Scalar(ScalarKind.NULL), set()),
+    ("google/type/date.proto", "google.type.Date", Scalar(ScalarKind.DATE), {"PARTIAL"}),
+    ("google/type/timeofday.proto", "google.type.TimeOfDay", Time(TimeUnit.NANO), {"PARTIAL"}),
+    ("google/type/datetime.proto", "google.type.DateTime", Timestamp(TimeUnit.NANO, utc=False), {"ZONE"}),
     ("google/type/decimal.proto", "google.type.Decimal", Decimal(None), {"ENCODING"}),
     ("confluent/type/decimal.proto", "confluent.type.Decimal", Decimal(None), set()),
 ]
@@ -185,7 +200,7 @@ def test_what_is_no_data_is_a_loss() -> None:
 def test_a_message_is_chosen_by_name() -> None:
     """The first message is the default; a name that nothing has, and a file without messages, are refused."""
     body = "message M {} message N { message O { N n = 1; } }"
-    assert read(body)[0].root == Named("a.M")
+    assert read(body)[0].root == TypeReference("a.M")
     assert list(read(body, message="a.N.O")[0].types) == ["a.N.O", "a.N"]
     with pytest.raises(InvalidRequest):
         read(body, message="a.X")
@@ -210,13 +225,13 @@ def test_comments_are_documentation() -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
-        (Scalar(Kind.INT8), "int32 x = 1;", {"RANGE"}),
-        (Scalar(Kind.UINT64), "uint64 x = 1;", set()),
-        (Scalar(Kind.INTEGER), "int64 x = 1;", {"RANGE"}),
-        (Scalar(Kind.NUMBER), "double x = 1;", {"PRECISION"}),
-        (Scalar(Kind.UUID), "string x = 1;", {"FORMAT"}),
-        (Scalar(Kind.ANY), "google.protobuf.Value x = 1;", {"PRECISION", "REQUIRED"}),
-        (Scalar(Kind.DATE), "google.type.Date x = 1;", {"REQUIRED"}),
+        (Scalar(ScalarKind.INT8), "int32 x = 1;", {"RANGE"}),
+        (Scalar(ScalarKind.UINT64), "uint64 x = 1;", set()),
+        (Scalar(ScalarKind.INTEGER), "int64 x = 1;", {"RANGE"}),
+        (Scalar(ScalarKind.NUMBER), "double x = 1;", {"PRECISION"}),
+        (Scalar(ScalarKind.UUID), "string x = 1;", {"FORMAT"}),
+        (Scalar(ScalarKind.ANY), "google.protobuf.Value x = 1;", {"PRECISION", "REQUIRED"}),
+        (Scalar(ScalarKind.DATE), "google.type.Date x = 1;", {"REQUIRED"}),
         (Time(), "google.type.TimeOfDay x = 1;", {"REQUIRED"}),
         (Timestamp(), "google.protobuf.Timestamp x = 1;", {"REQUIRED"}),
         (Timestamp(utc=False), "google.type.DateTime x = 1;", {"REQUIRED"}),
@@ -229,33 +244,33 @@ def test_comments_are_documentation() -> None:
         (Array(Array(INT)), "repeated XItemList x = 1;", set()),
         (Array(Map(INT)), "repeated XItemMap x = 1;", set()),
         (Map(Array(INT)), "map<string, XValueList> x = 1;", set()),
-        (Map(INT, Scalar(Kind.FLOAT64)), "repeated XPair x = 1;", {"MAP"}),
-        (Union((Option(INT), Option(STRING))), "oneof kind {", {"REQUIRED"}),
+        (Map(INT, Scalar(ScalarKind.FLOAT64)), "repeated XPair x = 1;", {"MAP"}),
+        (Union((UnionOption(INT), UnionOption(STRING))), "oneof kind {", {"REQUIRED"}),
     ],
     ids=str,
 )
 def test_every_type_has_a_place(kind: Type, text: str, words: set[str]) -> None:
     """Each type of the model becomes the type that the table names, with the losses it has."""
-    found, lost = write(Field("x", kind))
+    found, lost = write(RecordField("x", kind))
     assert text in found
     assert lost == words
 
 
 def test_decimals_keep_precision_and_scale_as_an_option() -> None:
     """A decimal comes back with its digits."""
-    text, _ = write(Field("x", Decimal(10, 2)))
+    text, _ = write(RecordField("x", Decimal(10, 2)))
     assert fields_of(FORMAT.to_model(PROTOBUF.parse(text.encode(), {}))[0])["x"].type == Decimal(10, 2)
 
 
 def test_null_absence_and_defaults_choose_the_label() -> None:
     """Only what is always there or reads as zero goes without `optional`."""
     text, lost = write(
-        Field("a", INT),
-        Field("b", INT, nullable=True),
-        Field("c", INT, required=False),
-        Field("d", INT, required=False, default=0),
-        Field("e", INT, required=False, default=5),
-        Field("f", Scalar(Kind.BOOLEAN), required=False, default=0),
+        RecordField("a", INT),
+        RecordField("b", INT, nullable=True),
+        RecordField("c", INT, required=False),
+        RecordField("d", INT, required=False, default=0),
+        RecordField("e", INT, required=False, default=5),
+        RecordField("f", Scalar(ScalarKind.BOOLEAN), required=False, default=0),
     )
     lines = [line.strip() for line in text.splitlines() if " = " in line and ";" in line][1:]
     assert [line.startswith("optional") for line in lines] == [False, True, True, False, True, True]
@@ -264,13 +279,15 @@ def test_null_absence_and_defaults_choose_the_label() -> None:
 
 def test_lists_that_may_be_null_lose_data() -> None:
     """Null and empty lists cannot be told apart; lists that are left out neither, which costs no value."""
-    assert write(Field("x", Array(INT), nullable=True))[1] == {"NULLABLE"}
-    assert write(Field("x", Array(INT), required=False))[1] == {"PRESENCE"}
+    assert write(RecordField("x", Array(INT), nullable=True))[1] == {"NULLABLE"}
+    assert write(RecordField("x", Array(INT), required=False))[1] == {"PRESENCE"}
 
 
 def test_numbers_are_kept_when_they_can_be() -> None:
     """Given numbers stay, others get the next free one, and none is in the range that implementations keep."""
-    text, lost = write(*(Field(f"f{at}", INT, number=n) for at, n in enumerate((3, -1, 19_500, 3))), Field("free", INT))
+    text, lost = write(
+        *(RecordField(f"f{at}", INT, number=n) for at, n in enumerate((3, -1, 19_500, 3))), RecordField("free", INT)
+    )
     assert [line.split(" = ")[1] for line in text.splitlines() if line.startswith("  int32")] == [
         *("3;", "1;", "2;", "4;", "5;")
     ]
@@ -279,9 +296,13 @@ def test_numbers_are_kept_when_they_can_be() -> None:
 
 def test_enums_get_a_zero_and_names_nobody_has() -> None:
     """A missing zero is added, symbols that clash carry the name of their enum."""
-    first = Enumeration("a.Suit", (Symbol("SPADES"), Symbol("HEARTS")))
-    second = Enumeration("a.Tool", (Symbol("SPADES", 4), Symbol("option", 0)))
-    text, lost = write(Field("x", Named("a.Suit")), Field("y", Named("a.Tool")), **{"a.Suit": first, "a.Tool": second})
+    first = Enumeration("a.Suit", (EnumSymbol("SPADES"), EnumSymbol("HEARTS")))
+    second = Enumeration("a.Tool", (EnumSymbol("SPADES", 4), EnumSymbol("option", 0)))
+    text, lost = write(
+        RecordField("x", TypeReference("a.Suit")),
+        RecordField("y", TypeReference("a.Tool")),
+        **{"a.Suit": first, "a.Tool": second},
+    )
     assert "SUIT_UNSPECIFIED = 0;\n  SPADES = 1;\n  HEARTS = 2;" in text
     assert "TOOL_option_ = 0;\n  TOOL_SPADES = 4;" in text
     assert lost == {"NAME"}
@@ -289,7 +310,7 @@ def test_enums_get_a_zero_and_names_nobody_has() -> None:
 
 def test_odd_names_keep_themselves_in_json() -> None:
     """A name that no field may have is replaced, and stays as the JSON name."""
-    text, lost = write(Field("first-name", STRING), Field("aB", STRING), Field("a_b", STRING))
+    text, lost = write(RecordField("first-name", STRING), RecordField("aB", STRING), RecordField("a_b", STRING))
     assert 'string first_name = 1 [json_name = "first-name"];' in text
     assert 'string a_b_2 = 3 [json_name = "a_b"];' in text
     assert lost == {"NAME"}
@@ -297,8 +318,13 @@ def test_odd_names_keep_themselves_in_json() -> None:
 
 def test_types_of_other_packages_move_in() -> None:
     """A file has one package: a type of another one is declared beside the root, and reported."""
-    other = {"b.c.X": Record("b.c.X", ()), "a.R.In": Fixed("a.R.In", 4), "a.R.Deep": Record("a.R.Deep", ())}
-    text, lost = write(Field("x", Named("b.c.X")), Field("y", Named("a.R.In")), Field("z", Named("a.R.Deep")), **other)
+    other = {"b.c.X": RecordType("b.c.X", ()), "a.R.In": Fixed("a.R.In", 4), "a.R.Deep": RecordType("a.R.Deep", ())}
+    text, lost = write(
+        RecordField("x", TypeReference("b.c.X")),
+        RecordField("y", TypeReference("a.R.In")),
+        RecordField("z", TypeReference("a.R.Deep")),
+        **other,
+    )
     assert "message X {}" in text.splitlines()
     assert "  message Deep {}" in text.splitlines()
     assert lost >= {"NAMESPACE", "FIXED"}
@@ -313,8 +339,10 @@ def test_a_root_that_is_no_record_is_wrapped() -> None:
 
 def test_checks_names_and_openness_are_losses() -> None:
     """What proto3 has no word for is reported."""
-    record = Record("R", (Field("x", INT, aliases=("y",), constraints={"minimum": 1}),), aliases=("Q",), open=True)
-    losses = FORMAT.from_model(Model(Named("R"), {"R": record}, nullable=True))[1]
+    record = RecordType(
+        "R", (RecordField("x", INT, aliases=("y",), constraints={"minimum": 1}),), aliases=("Q",), open=True
+    )
+    losses = FORMAT.from_model(Model(TypeReference("R"), {"R": record}, nullable=True))[1]
     assert {(loss.what, loss.data) for loss in losses} == {
         *(("ALIAS", False), ("CONSTRAINT", False), ("OPEN", True), ("NULLABLE", True))
     }
@@ -329,16 +357,19 @@ def test_types_nested_without_end_are_refused() -> None:
     for _ in range(10_000):
         kind = Array(kind)
     with pytest.raises(TooLarge, match="nested"):
-        FORMAT.from_model(Model(Named("R"), {"R": Record("R", (Field("x", kind),))}))
+        FORMAT.from_model(Model(TypeReference("R"), {"R": RecordType("R", (RecordField("x", kind),))}))
     with pytest.raises(TooLarge, match="nested"):
         FORMAT.from_model(Model(kind))
 
 
 def test_long_chains_and_wide_messages_are_no_problem() -> None:
     """Two thousand fields, and two thousand messages in a chain that ends where it began, compile."""
-    wide = {"R": Record("R", tuple(Field(f"f {n}", INT) for n in range(2_000)))}
-    chain = {f"C{n}": Record(f"C{n}", (Field("x", Named(f"C{(n + 1) % 2_000}"), nullable=True),)) for n in range(2_000)}
-    for model in (Model(Named("R"), wide), Model(Named("C0"), chain)):
+    wide = {"R": RecordType("R", tuple(RecordField(f"f {n}", INT) for n in range(2_000)))}
+    chain = {
+        f"C{n}": RecordType(f"C{n}", (RecordField("x", TypeReference(f"C{(n + 1) % 2_000}"), nullable=True),))
+        for n in range(2_000)
+    }
+    for model in (Model(TypeReference("R"), wide), Model(TypeReference("C0"), chain)):
         schema = PROTOBUF.parse(FORMAT.from_model(model)[0], {})
         again, _ = FORMAT.to_model(schema)
         assert len(again.types) == len(model.types)
@@ -347,17 +378,19 @@ def test_long_chains_and_wide_messages_are_no_problem() -> None:
 def test_names_inside_names_do_not_nest_without_end() -> None:
     """A type whose name has hundreds of parts, each a type, is declared flat beyond the depth compilers take."""
     names = [".".join(["A"] * n) for n in range(1, 200)]
-    types = {name: Record(name, (Field("x", Named(f"{name}.A"), nullable=True),)) for name in names[:-1]}
-    types[names[-1]] = Record(names[-1], ())
-    PROTOBUF.parse(FORMAT.from_model(Model(Named("A"), types))[0], {})
+    types = {
+        name: RecordType(name, (RecordField("x", TypeReference(f"{name}.A"), nullable=True),)) for name in names[:-1]
+    }
+    types[names[-1]] = RecordType(names[-1], ())
+    PROTOBUF.parse(FORMAT.from_model(Model(TypeReference("A"), types))[0], {})
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        Model(Named("X")),
-        Model(Named("R"), {"R": Record("R", (Field("x", INT), Field("x", INT)))}),
-        Model(Named("a" * 600), {"a" * 600: Record("a" * 600, ())}),
+        Model(TypeReference("X")),
+        Model(TypeReference("R"), {"R": RecordType("R", (RecordField("x", INT), RecordField("x", INT)))}),
+        Model(TypeReference("a" * 600), {"a" * 600: RecordType("a" * 600, ())}),
     ],
 )
 def test_unsound_models_are_refused(model: Model) -> None:
@@ -370,18 +403,19 @@ def test_unsound_models_are_refused(model: Model) -> None:
 def test_too_many_fields_are_refused(records: int, fields: int) -> None:
     """One message has a limit, and so have all together."""
     types = {
-        f"R{at}": Record(
-            f"R{at}", tuple(Field(f"f{n}", Named(f"R{(at + 1) % records}"), nullable=True) for n in range(fields))
+        f"R{at}": RecordType(
+            f"R{at}",
+            tuple(RecordField(f"f{n}", TypeReference(f"R{(at + 1) % records}"), nullable=True) for n in range(fields)),
         )
         for at in range(records)
     }
     with pytest.raises(TooLarge):
-        FORMAT.from_model(Model(Named("R0"), types))
+        FORMAT.from_model(Model(TypeReference("R0"), types))
 
 
 def test_the_widest_message_compiles() -> None:
     """As many fields as one message may have, each in a oneof of its own, which takes the most room."""
-    fields = tuple(Field(f"f{n}", STRING, nullable=True) for n in range(3_000))
+    fields = tuple(RecordField(f"f{n}", STRING, nullable=True) for n in range(3_000))
     groups = {f"g{n}": (f"f{n}",) for n in range(3_000)}
-    text, _ = FORMAT.from_model(Model(Named("R"), {"R": Record("R", fields, at_most_one=groups)}))
-    assert len(PROTOBUF.parse(text, {}).message("R").fields) == 3_000
+    text, _ = FORMAT.from_model(Model(TypeReference("R"), {"R": RecordType("R", fields, at_most_one=groups)}))
+    assert len(PROTOBUF.parse(text, {}).get_message("R").fields) == 3_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF
 from stele.formats.protobuf.parse import MAX_DECLARATIONS, _Cache
@@ -14,7 +14,7 @@ def test_comments_that_are_no_text() -> None:
     """A comment that is not UTF-8 is shown with replacement characters."""
     schema = PROTOBUF.parse(b'syntax="proto3"; message M { string o = 3; // caf\xe9\n}', {})
     assert [field.doc for field in PROTOBUF.fields(schema)] == ["caf\N{REPLACEMENT CHARACTER}"]
-    for form in Form:
+    for form in TextForm:
         assert PROTOBUF.canonical(schema, form)
 
 
@@ -69,6 +69,6 @@ def test_what_keeps_the_compiler_busy(body: str) -> None:
 def test_reserved_names_that_are_no_text() -> None:
     """A string of a descriptor that is not UTF-8 is printed with escapes, and read again as the same bytes."""
     schema = PROTOBUF.parse(b'syntax="proto3"; message M { string e = 1; reserved "\xf6"; }', {})
-    printed = PROTOBUF.canonical(schema, Form.PRINTED)
+    printed = PROTOBUF.canonical(schema, TextForm.PRINTED)
     assert b'reserved "\\366";' in printed
-    assert PROTOBUF.canonical(PROTOBUF.parse(printed, {}), Form.PRINTED) == printed
+    assert PROTOBUF.canonical(PROTOBUF.parse(printed, {}), TextForm.PRINTED) == printed

@@ -8,7 +8,7 @@ import time
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from stele.core.ports import Form, Parsed
+from stele.core.ports import Parsed, TextForm
 from stele.errors import InvalidRequest, MalformedSchema, UnresolvedReference
 from stele.formats.protobuf import PROTOBUF, file_descriptor_set, indexes_of, message_by_indexes, message_class
 from stele.formats.protobuf.builtin import builtin_sources
@@ -54,11 +54,11 @@ def test_equal_sources_are_parsed_once() -> None:
 def test_a_serialized_descriptor_is_a_schema_too() -> None:
     """A FileDescriptorProto or FileDescriptorSet, plain or in base64, gives the schema its text gives."""
     parsed = PROTOBUF.parse(SIMPLE, {})
-    text = PROTOBUF.canonical(parsed, Form.NORMALIZED)
+    text = PROTOBUF.canonical(parsed, TextForm.NORMALIZED)
     file = parsed.proto.SerializeToString()
     whole = file_descriptor_set(parsed).SerializeToString()
     for document in (file, whole, base64.b64encode(file), base64.b64encode(whole), base64.encodebytes(file)):
-        assert PROTOBUF.canonical(PROTOBUF.parse(document, {}), Form.NORMALIZED) == text
+        assert PROTOBUF.canonical(PROTOBUF.parse(document, {}), TextForm.NORMALIZED) == text
 
 
 def test_a_descriptor_set_brings_its_imports() -> None:
@@ -75,12 +75,12 @@ def test_a_descriptor_set_brings_its_imports() -> None:
 def test_rendered_serialized_is_accepted_with_serialized_references() -> None:
     """What clients fetch with format=serialized can be registered again, references included."""
     lib = PROTOBUF.parse(HEAD + b"package l; message X { int32 a = 1; }", {}, name="x.proto")
-    sources = {"x.proto": PROTOBUF.canonical(lib, Form.PRINTED)}
+    sources = {"x.proto": PROTOBUF.canonical(lib, TextForm.PRINTED)}
     main = PROTOBUF.parse(HEAD + b'import "x.proto"; message A { l.X x = 1; }', sources)
     serialized = {"x.proto": (PROTOBUF.render(lib, "serialized") or "").encode()}
     again = PROTOBUF.parse((PROTOBUF.render(main, "serialized") or "").encode(), serialized)
     assert again.proto == main.proto
-    mixed = PROTOBUF.parse(PROTOBUF.canonical(main, Form.PRINTED), serialized)
+    mixed = PROTOBUF.parse(PROTOBUF.canonical(main, TextForm.PRINTED), serialized)
     assert mixed.proto == main.proto
 
 
@@ -101,7 +101,7 @@ def test_references_may_use_each_other() -> None:
 def test_a_reference_name_needs_no_suffix() -> None:
     """Any import path works as a reference name, as registries let people choose them."""
     parsed = PROTOBUF.parse(HEAD + b'import "simple"; message A { S s = 1; }', {"simple": HEAD + b"message S {}"})
-    assert parsed.message("S").full_name == "S"
+    assert parsed.get_message("S").full_name == "S"
 
 
 @pytest.mark.parametrize("path", sorted(builtin_sources()))
@@ -122,7 +122,7 @@ def test_confluent_files_have_the_agreed_numbers() -> None:
     )
     options = parsed.proto.message_type[0].field[0].options.SerializeToString()
     assert options == b"\x82\x44\x0b\x0a\x01x\x12\x06\x0a\x01k\x12\x01v"
-    decimal = parsed.message("confluent.type.Decimal")
+    decimal = parsed.get_message("confluent.type.Decimal")
     assert {field.name: field.number for field in decimal.fields} == {"value": 1, "precision": 2, "scale": 3}
 
 
@@ -133,7 +133,7 @@ def test_a_reference_may_replace_a_built_in_file() -> None:
         HEAD + b'import "google/type/date.proto"; message A { google.type.Date d = 1; }',
         {"google/type/date.proto": own},
     )
-    assert [field.name for field in parsed.message("google.type.Date").fields] == ["text"]
+    assert [field.name for field in parsed.get_message("google.type.Date").fields] == ["text"]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import InvalidRequest
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, file_descriptor_set
 from stele.formats.protobuf.builtin import builtin_sources
-from stele.formats.protobuf.normalize import descriptor_bytes, normalized
-from stele.formats.protobuf.printer import print_schema, usual_json_name
+from stele.formats.protobuf.normalize import descriptor_bytes, normalize_file
+from stele.formats.protobuf.printer import default_json_name, print_schema
 
 HERE = Path(__file__).parent
 P3 = 'syntax = "proto3";\n'
@@ -32,7 +32,7 @@ def google_sources() -> dict[str, bytes]:
 GOOGLE = google_sources()
 
 
-def text(schema: ProtobufSchema, form: Form = Form.PRINTED) -> str:
+def text(schema: ProtobufSchema, form: TextForm = TextForm.PRINTED) -> str:
     """The schema printed."""
     return PROTOBUF.canonical(schema, form).decode()
 
@@ -41,7 +41,7 @@ def meaning(schema: ProtobufSchema) -> bytes:
     """The file in a stable form, options read by its own extensions, which makes spellings of one option equal."""
     data = FileDescriptorSet(file=[schema.proto])
     try:
-        kind = schema.message("google.protobuf.FileDescriptorSet")
+        kind = schema.get_message("google.protobuf.FileDescriptorSet")
     except InvalidRequest:  # no descriptor.proto, no custom options
         return data.SerializeToString(deterministic=True)
     return schema.class_of(kind).FromString(data.SerializeToString()).SerializePartialToString(deterministic=True)
@@ -50,15 +50,15 @@ def meaning(schema: ProtobufSchema) -> bytes:
 def assert_lossless(source: bytes, references: dict[str, bytes], name: str = "") -> None:
     """Both forms compile to the same descriptor, are stable, and do not need the source text."""
     schema = PROTOBUF.parse(source, references, name=name)
-    printed, normal = text(schema), text(schema, Form.NORMALIZED)
+    printed, normal = text(schema), text(schema, TextForm.NORMALIZED)
     again = PROTOBUF.parse(printed.encode(), references, name=name)
     assert meaning(again) == meaning(schema)
     assert text(again) == printed
     sorted_again = PROTOBUF.parse(normal.encode(), references, name=name)
     assert descriptor_bytes(sorted_again) == descriptor_bytes(schema)
-    assert text(sorted_again, Form.NORMALIZED) == text(again, Form.NORMALIZED) == normal
+    assert text(sorted_again, TextForm.NORMALIZED) == text(again, TextForm.NORMALIZED) == normal
     bare = PROTOBUF.parse(file_descriptor_set(schema).SerializeToString(), references, name=name)
-    assert text(bare, Form.NORMALIZED) == normal
+    assert text(bare, TextForm.NORMALIZED) == normal
     assert meaning(PROTOBUF.parse(text(bare).encode(), references, name=name)) == meaning(schema)
     assert PROTOBUF.fingerprints(bare) == PROTOBUF.fingerprints(again) == PROTOBUF.fingerprints(schema)
 
@@ -119,8 +119,8 @@ def test_normalizing_forgets_style_only() -> None:
     )
     left, right = (PROTOBUF.parse(source.encode(), {}) for source in (one, two))
     assert text(left) != text(right)
-    assert text(left, Form.NORMALIZED) == text(right, Form.NORMALIZED)
-    assert text(left, Form.CANONICAL) == text(left, Form.NORMALIZED)
+    assert text(left, TextForm.NORMALIZED) == text(right, TextForm.NORMALIZED)
+    assert text(left, TextForm.CANONICAL) == text(left, TextForm.NORMALIZED)
     assert PROTOBUF.fingerprints(left) == PROTOBUF.fingerprints(right)
     for changed in (one.replace("a = 1", "a = 7"), one.replace("int32 a", "int64 a"), one.replace("'x'", "'z'")):
         other = PROTOBUF.parse(changed.encode(), {})
@@ -139,13 +139,13 @@ def test_normalizing_keeps_the_order_of_messages() -> None:
     one, two = (
         PROTOBUF.parse((P3 + body).encode(), {}) for body in ("message A {} message B {}", "message B {} message A {}")
     )
-    assert text(one, Form.NORMALIZED) != text(two, Form.NORMALIZED)
+    assert text(one, TextForm.NORMALIZED) != text(two, TextForm.NORMALIZED)
 
 
 def test_normalizing_keeps_the_first_enum_value() -> None:
     """The first value is the default of a closed enum; the rest is sorted, aliases keep their order."""
     schema = PROTOBUF.parse(b"enum E { option allow_alias = true; B = 2; Z = 9; A = 1; A2 = 1; B2 = 2; }", {})
-    assert [value.name for value in normalized(schema.proto).enum_type[0].value] == ["B", "B2", "A", "A2", "Z"]
+    assert [value.name for value in normalize_file(schema.proto).enum_type[0].value] == ["B", "B2", "A", "A2", "Z"]
 
 
 def test_imports_count_in_the_descriptor_digest_only() -> None:
@@ -206,7 +206,7 @@ def test_tabs_and_wide_characters_do_not_shift_names() -> None:
 )
 def test_usual_json_names(name: str, json_name: str) -> None:
     """The JSON name a compiler gives is recognised, so that only other ones are printed."""
-    assert usual_json_name(name) == json_name
+    assert default_json_name(name) == json_name
     schema = PROTOBUF.parse((P3 + f"message A {{ int32 {name} = 1; }}").encode(), {})
     assert schema.proto.message_type[0].field[0].json_name == json_name
     assert "json_name" not in text(schema)

@@ -7,7 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from stele.core.ports import Field, Form
+from stele.core.ports import Field, TextForm
 from stele.errors import Invalid, InvalidRequest
 from stele.formats.protobuf import PROTOBUF, ProtobufSchema, arrow_schema
 
@@ -169,5 +169,5 @@ def test_wide_schemas_take_linear_time() -> None:
     assert PROTOBUF.check(new, old) == []
     assert len(PROTOBUF.fields(new)) == 10_000
     assert PROTOBUF.fingerprints(new) != PROTOBUF.fingerprints(old)
-    assert b"M2999 a2999 = 3000;" in PROTOBUF.canonical(new, Form.PRINTED)
+    assert b"M2999 a2999 = 3000;" in PROTOBUF.canonical(new, TextForm.PRINTED)
     assert time.monotonic() - started < 30

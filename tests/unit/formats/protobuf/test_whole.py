@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stele.errors import EncodeError
-from stele.formats.conversion.convert import convert
-from stele.formats.conversion.data import datum, plain
+from stele.formats.conversion.convert import convert_schema
+from stele.formats.conversion.json_values import from_json_value, to_json_value
 from stele.formats.conversion.model import Decimal as DecimalType
-from stele.formats.conversion.model import Kind, Scalar
-from stele.formats.conversion.parts import Nanos, day_parts, number_parts, text_of
+from stele.formats.conversion.model import Scalar, ScalarKind
+from stele.formats.conversion.scalar_parts import Nanos, date_to_parts, decimal_to_parts, text_from_parts
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import ProtobufFormat
 
@@ -61,7 +61,7 @@ FULL = {
 
 def through(value: Any) -> Any:
     """A JSON value, written as bytes and read again."""
-    return plain(MODEL, CODEC.decode(CODEC.encode(datum(MODEL, value))))
+    return to_json_value(MODEL, CODEC.decode(CODEC.encode(from_json_value(MODEL, value))))
 
 
 def test_neutral_text_there_and_back() -> None:
@@ -71,10 +71,10 @@ def test_neutral_text_there_and_back() -> None:
 
 def test_data_are_valid_under_the_converted_schema() -> None:
     """The JSON Schema made from the messages describes their data, as an independent validator sees it."""
-    document = json.loads(convert(FORMAT, SCHEMA, JSON_SCHEMA).text)
+    document = json.loads(convert_schema(FORMAT, SCHEMA, JSON_SCHEMA).text)
     validator = jsonschema.Draft202012Validator(document)
-    for value in (CODEC.decode(CODEC.encode(datum(MODEL, FULL))), CODEC.example()):
-        assert list(validator.iter_errors(plain(MODEL, value))) == []
+    for value in (CODEC.decode(CODEC.encode(from_json_value(MODEL, FULL))), CODEC.example()):
+        assert list(validator.iter_errors(to_json_value(MODEL, value))) == []
 
 
 @FEW
@@ -94,8 +94,8 @@ def test_data_are_valid_under_the_converted_schema() -> None:
 )
 def test_python_types_are_taken(value: dict[str, Any]) -> None:
     """Each of Python's types says the same as its neutral text."""
-    read = plain(MODEL, CODEC.decode(CODEC.encode(value)))
-    assert read == through(plain(MODEL, value))
+    read = to_json_value(MODEL, CODEC.decode(CODEC.encode(value)))
+    assert read == through(to_json_value(MODEL, value))
     assert set(value) == set(read)
 
 
@@ -103,8 +103,8 @@ def test_python_types_are_taken(value: dict[str, Any]) -> None:
 @given(st.decimals(allow_nan=False, allow_infinity=False))
 def test_decimals_in_parts(number: Decimal) -> None:
     """A decimal in parts has the same value, in the fewest bytes, and digits enough for it."""
-    parts = number_parts(number)
-    text = text_of(DecimalType(None), parts)
+    parts = decimal_to_parts(number)
+    text = text_from_parts(DecimalType(None), parts)
     assert text is None or Decimal(text) == number
     raw = parts["value"]
     assert len(raw) == 1 or int.from_bytes(raw[1:], "big", signed=True) != int.from_bytes(raw, "big", signed=True)
@@ -136,5 +136,5 @@ def test_what_no_message_holds(value: dict[str, Any]) -> None:
 def test_partial_dates_stay_in_parts() -> None:
     """A date whose day is unknown is no calendar day: it is shown as it is."""
     value = {"day": {"year": 2024, "month": 2, "day": 0}}
-    assert plain(MODEL, CODEC.decode(CODEC.encode(value)))["day"] == value["day"]
-    assert text_of(Scalar(Kind.DATE), day_parts(0)) == "1970-01-01"
+    assert to_json_value(MODEL, CODEC.decode(CODEC.encode(value)))["day"] == value["day"]
+    assert text_from_parts(Scalar(ScalarKind.DATE), date_to_parts(0)) == "1970-01-01"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.formats.thrift import THRIFT, ThriftSchema
 
 EVERYTHING = b"""
@@ -118,14 +118,14 @@ def parse(text: bytes) -> ThriftSchema:
     return THRIFT.parse(text, REFERENCES)
 
 
-def canonical(text: bytes, form: Form = Form.CANONICAL) -> str:
+def canonical(text: bytes, form: TextForm = TextForm.CANONICAL) -> str:
     """One of the stable texts."""
     return THRIFT.canonical(parse(text), form).decode()
 
 
 def test_printed() -> None:
     """Nothing that was said is lost, and the layout is always the same."""
-    assert canonical(EVERYTHING, Form.PRINTED) == PRINTED
+    assert canonical(EVERYTHING, TextForm.PRINTED) == PRINTED
 
 
 def test_canonical() -> None:
@@ -135,7 +135,7 @@ def test_canonical() -> None:
 
 def test_texts_are_fixed_points() -> None:
     """Each text is its own text, and the canonical text of each text is the same."""
-    for form in Form:
+    for form in TextForm:
         text = canonical(EVERYTHING, form).encode()
         assert canonical(text, form).encode() == text
         assert canonical(text) == CANONICAL
@@ -151,14 +151,14 @@ def test_normalized_sorts_what_has_no_order() -> None:
         b'namespace cpp b;namespace py a\nenum E { A (x = "1", y = "2"), B }\nstruct S { 1: string a; 2: i32 b }\n'
         b"const map<i32, i32> M = {1: 2, 2: 1}\nservice V { void a() void b() }"
     ).replace(b";namespace", b"\nnamespace")
-    assert canonical(one, Form.NORMALIZED) == canonical(two, Form.NORMALIZED)
-    assert canonical(one, Form.PRINTED) != canonical(two, Form.PRINTED)
+    assert canonical(one, TextForm.NORMALIZED) == canonical(two, TextForm.NORMALIZED)
+    assert canonical(one, TextForm.PRINTED) != canonical(two, TextForm.PRINTED)
 
 
 def test_normalized_keeps_the_order_of_definitions() -> None:
     """The last struct is the one that data is of, so the order of definitions says something."""
     one, two = b"struct A {}\nstruct B {}", b"struct B {}\nstruct A {}"
-    assert canonical(one, Form.NORMALIZED) != canonical(two, Form.NORMALIZED)
+    assert canonical(one, TextForm.NORMALIZED) != canonical(two, TextForm.NORMALIZED)
 
 
 def test_counted_fields_stay_in_counting_order() -> None:
@@ -193,7 +193,7 @@ def test_fingerprints() -> None:
 
 def test_empty() -> None:
     """A document without anything prints as nothing."""
-    assert canonical(b"// nothing", Form.PRINTED) == ""
+    assert canonical(b"// nothing", TextForm.PRINTED) == ""
 
 
 def test_no_other_style() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.errors import UnknownRuleset
 from stele.formats.thrift import THRIFT
 
@@ -95,7 +95,7 @@ def test_audit_warnings(new: str, old: str, found: list[tuple[str, str]]) -> Non
     """What the compiler warns of is a warning."""
     findings = check(new, old, "thrift-audit")
     assert rules(findings) == found
-    assert {finding.level for finding in findings} <= {Level.WARNING}
+    assert {finding.level for finding in findings} <= {Severity.WARNING}
 
 
 def test_audit_looks_at_one_file() -> None:
@@ -162,7 +162,7 @@ def test_wire_warnings(reader: str, writer: str, found: list[tuple[str, str]]) -
     """What can be read, but perhaps not as it was meant, is a warning."""
     findings = check(reader, writer, "thrift-wire")
     assert rules(findings) == found
-    assert {finding.level for finding in findings} == {Level.WARNING}
+    assert {finding.level for finding in findings} == {Severity.WARNING}
 
 
 def test_wire_follows_includes() -> None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from stele.errors import CannotConvert, InvalidRequest, MalformedSchema, TooLarge
-from stele.formats.abilities import Readable, Writable
+from stele.formats.capabilities import FromModel, ToModel
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Enumeration,
-    Field,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
+    TypeReference,
 )
 from stele.formats.thrift import THRIFT, ThriftFormat
 
@@ -28,32 +28,43 @@ def read(text: str, struct: str = "", **references: str) -> tuple[Model, list[Lo
     return ThriftFormat().to_model(THRIFT.parse(text.encode(), given), struct)
 
 
-def fields_of(model: Model) -> dict[str, Field]:
+def fields_of(model: Model) -> dict[str, RecordField]:
     """The fields of the root."""
-    assert isinstance(model.root, Named)
+    assert isinstance(model.root, TypeReference)
     record = model.types[model.root.name]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     return {field.name: field for field in record.fields}
 
 
 def test_thrift_is_read_and_not_written() -> None:
     """The conversion goes one way."""
-    assert isinstance(THRIFT, Readable)
-    assert not isinstance(THRIFT, Writable)
+    assert isinstance(THRIFT, ToModel)
+    assert not isinstance(THRIFT, FromModel)
 
 
 @pytest.mark.parametrize(
     ("word", "kind"),
     [
-        *(("bool", Kind.BOOLEAN), ("byte", Kind.INT8), ("i8", Kind.INT8), ("i16", Kind.INT16), ("i32", Kind.INT32)),
-        *(("i64", Kind.INT64), ("double", Kind.FLOAT64), ("string", Kind.STRING), ("binary", Kind.BYTES)),
-        *(("uuid", Kind.UUID), ("slist", Kind.STRING)),
+        *(
+            ("bool", ScalarKind.BOOLEAN),
+            ("byte", ScalarKind.INT8),
+            ("i8", ScalarKind.INT8),
+            ("i16", ScalarKind.INT16),
+            ("i32", ScalarKind.INT32),
+        ),
+        *(
+            ("i64", ScalarKind.INT64),
+            ("double", ScalarKind.FLOAT64),
+            ("string", ScalarKind.STRING),
+            ("binary", ScalarKind.BYTES),
+        ),
+        *(("uuid", ScalarKind.UUID), ("slist", ScalarKind.STRING)),
     ],
 )
-def test_every_base_type_has_its_kind(word: str, kind: Kind) -> None:
+def test_every_base_type_has_its_kind(word: str, kind: ScalarKind) -> None:
     """Built-in types keep their width, fields their number."""
     model, losses = read(f"struct S {{ 4: required {word} x }}")
-    assert fields_of(model) == {"x": Field("x", Scalar(kind), number=4)}
+    assert fields_of(model) == {"x": RecordField("x", Scalar(kind), number=4)}
     assert losses == []
 
 
@@ -81,10 +92,10 @@ def test_containers_have_their_counterparts() -> None:
       struct S { 1: set<i32> a 2: map<i64, K> b 3: map<K, i32> c 4: map<E, i32> d }"""
     model, losses = read(text)
     found = fields_of(model)
-    assert (found["a"].type, found["a"].constraints) == (Array(Scalar(Kind.INT32)), {"uniqueItems": True})
-    assert found["b"].type == Map(Named("K"), Scalar(Kind.INT64))
-    assert found["c"].type == Array(Named("S.CEntry"))
-    assert found["d"].type == Map(Scalar(Kind.INT32))
+    assert (found["a"].type, found["a"].constraints) == (Array(Scalar(ScalarKind.INT32)), {"uniqueItems": True})
+    assert found["b"].type == Map(TypeReference("K"), Scalar(ScalarKind.INT64))
+    assert found["c"].type == Array(TypeReference("S.CEntry"))
+    assert found["d"].type == Map(Scalar(ScalarKind.INT32))
     assert {"MAP", "ENUM"} <= {loss.what for loss in losses}
     assert "CONSTRAINT" in {loss.what for loss in read("struct S { 1: list<set<i32>> a }")[1]}
 
@@ -93,7 +104,7 @@ def test_unions_are_groups() -> None:
     """Of the members of a union a datum has at most one."""
     model, _ = read("union U { 1: i32 a 2: string b }")
     record = model.types["U"]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     assert record.at_most_one == {"value": ("a", "b")}
     assert all(field.nullable and field.default is None for field in record.fields)
 
@@ -104,7 +115,7 @@ def test_names_have_the_namespace_and_circles_are_fine() -> None:
     text = 'include "b.thrift" namespace java x.y namespace py z struct S { 1: b.Color c 2: S s 3: b.S other }'
     model, losses = read(text, b_thrift=shared)
     assert list(model.types) == ["shared.types.Color", "x.y.S", "shared.types.S"]
-    assert fields_of(model)["s"].type == Named("x.y.S")
+    assert fields_of(model)["s"].type == TypeReference("x.y.S")
     color = model.types["shared.types.Color"]
     assert isinstance(color, Enumeration)
     assert color.symbols[0].number == 1
@@ -132,8 +143,8 @@ def test_documentation_is_kept() -> None:
 
 def test_a_struct_is_chosen_by_name() -> None:
     """The codec's choice is the default; unknown names, and documents without structs, are refused."""
-    assert read("struct A {} struct B {}")[0].root == Named("B")
-    assert read("struct A {} struct B {}", "A")[0].root == Named("A")
+    assert read("struct A {} struct B {}")[0].root == TypeReference("B")
+    assert read("struct A {} struct B {}", "A")[0].root == TypeReference("A")
     with pytest.raises(InvalidRequest):
         read("struct A {}", "X")
     with pytest.raises(CannotConvert):

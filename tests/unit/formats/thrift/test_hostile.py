@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stele.core.ports import Form
+from stele.core.ports import TextForm
 from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema
 from stele.formats.thrift import THRIFT, ThriftSchema
 
@@ -30,7 +30,7 @@ def parse(text: str) -> ThriftSchema:
 
 def use_all(schema: ThriftSchema) -> None:
     """Everything that walks a schema."""
-    for form in Form:
+    for form in TextForm:
         THRIFT.canonical(schema, form)
     THRIFT.fields(schema)
     for ruleset in THRIFT.rulesets:

@@ -7,27 +7,27 @@ from typing import Any
 import pytest
 
 from stele.errors import CannotConvert, InvalidRequest
-from stele.formats.abilities import Readable, Writable
+from stele.formats.capabilities import FromModel, ToModel
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
     Duration,
     Enumeration,
-    Field,
     Fixed,
-    Kind,
     Loss,
     Model,
-    Named,
-    Option,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
+    TimeUnit,
     Type,
+    TypeReference,
     Union,
-    Unit,
+    UnionOption,
 )
 from stele.formats.xsd import XSD
 
@@ -45,11 +45,11 @@ def content(inner: str, attributes: str = "", more: str = "", mixed: str = "fals
     return read(f'<xs:element name="r">{kind}</xs:element>{more}')
 
 
-def fields_of(model: Model) -> dict[str, Field]:
+def fields_of(model: Model) -> dict[str, RecordField]:
     """The fields of the root."""
-    assert isinstance(model.root, Named)
+    assert isinstance(model.root, TypeReference)
     record = model.types[model.root.name]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     return {field.name: field for field in record.fields}
 
 
@@ -65,31 +65,31 @@ def restricted(base: str, facets: str) -> str:
 
 def test_xml_schema_is_read_and_not_written() -> None:
     """The conversion goes one way."""
-    assert isinstance(XSD, Readable)
-    assert not isinstance(XSD, Writable)
+    assert isinstance(XSD, ToModel)
+    assert not isinstance(XSD, FromModel)
 
 
 @pytest.mark.parametrize(
     ("word", "kind", "words"),
     [
-        ("boolean", Scalar(Kind.BOOLEAN), set()),
-        ("byte", Scalar(Kind.INT8), set()),
-        ("unsignedLong", Scalar(Kind.UINT64), set()),
-        ("integer", Scalar(Kind.INTEGER), set()),
+        ("boolean", Scalar(ScalarKind.BOOLEAN), set()),
+        ("byte", Scalar(ScalarKind.INT8), set()),
+        ("unsignedLong", Scalar(ScalarKind.UINT64), set()),
+        ("integer", Scalar(ScalarKind.INTEGER), set()),
         ("decimal", Decimal(None), set()),
-        ("float", Scalar(Kind.FLOAT32), set()),
-        ("double", Scalar(Kind.FLOAT64), set()),
-        ("string", Scalar(Kind.STRING), set()),
-        ("base64Binary", Scalar(Kind.BYTES), set()),
-        ("date", Scalar(Kind.DATE), {"ZONE"}),
+        ("float", Scalar(ScalarKind.FLOAT32), set()),
+        ("double", Scalar(ScalarKind.FLOAT64), set()),
+        ("string", Scalar(ScalarKind.STRING), set()),
+        ("base64Binary", Scalar(ScalarKind.BYTES), set()),
+        ("date", Scalar(ScalarKind.DATE), {"ZONE"}),
         ("time", Time(), {"ZONE"}),
         ("dateTime", Timestamp(utc=False), {"ZONE"}),
-        ("duration", Duration(Unit.MILLI, calendar=True), {"PRECISION"}),
-        ("gYear", Scalar(Kind.STRING), set()),
-        ("ID", Scalar(Kind.STRING), {"IDENTITY"}),
-        ("anySimpleType", Scalar(Kind.STRING), {"ANY"}),
-        ("anyType", Scalar(Kind.ANY), {"ANY"}),
-        ("NMTOKENS", Array(Scalar(Kind.STRING)), set()),
+        ("duration", Duration(TimeUnit.MILLI, calendar=True), {"PRECISION"}),
+        ("gYear", Scalar(ScalarKind.STRING), set()),
+        ("ID", Scalar(ScalarKind.STRING), {"IDENTITY"}),
+        ("anySimpleType", Scalar(ScalarKind.STRING), {"ANY"}),
+        ("anyType", Scalar(ScalarKind.ANY), {"ANY"}),
+        ("NMTOKENS", Array(Scalar(ScalarKind.STRING)), set()),
     ],
 )
 def test_built_in_types_have_their_kinds(word: str, kind: Type, words: set[str]) -> None:
@@ -102,8 +102,8 @@ def test_built_in_types_have_their_kinds(word: str, kind: Type, words: set[str])
 @pytest.mark.parametrize(
     ("base", "facets", "kind", "constraints"),
     [
-        ("xs:integer", '<xs:minInclusive value="0"/><xs:maxInclusive value="9"/>', Scalar(Kind.INT32), (0, 9)),
-        ("xs:int", '<xs:minInclusive value="1"/>', Scalar(Kind.INT32), (1, None)),
+        ("xs:integer", '<xs:minInclusive value="0"/><xs:maxInclusive value="9"/>', Scalar(ScalarKind.INT32), (0, 9)),
+        ("xs:int", '<xs:minInclusive value="1"/>', Scalar(ScalarKind.INT32), (1, None)),
         ("xs:decimal", '<xs:totalDigits value="9"/><xs:fractionDigits value="2"/>', Decimal(9, 2), (None, None)),
     ],
 )
@@ -134,7 +134,7 @@ def test_unions_and_lists() -> None:
     """A union has the distinct types of its members, a list is an array."""
     more = '<xs:simpleType name="U"><xs:union memberTypes="xs:int xs:string xs:token"/></xs:simpleType>'
     assert read(element("r", "U") + more)[0].root == Union(
-        (Option(Scalar(Kind.INT32), "int"), Option(Scalar(Kind.STRING), "string"))
+        (UnionOption(Scalar(ScalarKind.INT32), "int"), UnionOption(Scalar(ScalarKind.STRING), "string"))
     )
 
 
@@ -149,7 +149,7 @@ def test_occurrence_decides_about_lists_and_absence() -> None:
         *((True, False, ABSENT), (False, False, ABSENT), (True, False, ABSENT)),
         *((True, True, ABSENT), (True, False, 7), (True, False, 8)),
     ]
-    assert found["c"].type == Array(Scalar(Kind.INT32))
+    assert found["c"].type == Array(Scalar(ScalarKind.INT32))
     assert found["c"].constraints == {"minItems": 2, "maxItems": 3}
     assert found["f"].constraints == {"const": 8}
 
@@ -158,7 +158,7 @@ def test_choices_are_groups_when_they_are_simple() -> None:
     """A choice of elements is a group; of groups, or repeated, it is looser and reported."""
     model, _ = content(f"<xs:choice>{element('a')}{element('b')}</xs:choice>")
     record = model.types["r"]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     assert record.at_most_one == {"choice": ("a", "b")}
     assert not any(field.required for field in record.fields)
     nested = f"<xs:choice>{element('a')}<xs:sequence>{element('b')}{element('c')}</xs:sequence></xs:choice>"
@@ -198,7 +198,7 @@ def test_substitution_groups_are_choices() -> None:
     more = element("h") + element("m", rest='substitutionGroup="h"')
     model, losses = content('<xs:sequence><xs:element ref="h"/></xs:sequence>', more=more)
     record = model.types["r"]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     assert record.at_most_one == {"choice": ("h", "m")}
     assert [loss.what for loss in losses] == ["SUBSTITUTION"]
 
@@ -217,8 +217,8 @@ def test_names_documentation_and_circles() -> None:
 def test_an_element_is_chosen_by_name() -> None:
     """The first global element is the default; unknown names, and schemas without elements, are refused."""
     both = element("a") + element("b", "xs:string")
-    assert read(both)[0].root == Scalar(Kind.INT32)
-    assert read(both, "b")[0].root == Scalar(Kind.STRING)
+    assert read(both)[0].root == Scalar(ScalarKind.INT32)
+    assert read(both, "b")[0].root == Scalar(ScalarKind.STRING)
     with pytest.raises(InvalidRequest):
         read(both, "c")
     with pytest.raises(CannotConvert):

@@ -7,7 +7,7 @@ import time
 import pytest
 from tests.unit.formats.xsd.xsd_schemas import check, root, simple
 
-from stele.core.findings import Level
+from stele.core.findings import Severity
 from stele.errors import UnknownRuleset
 from stele.formats.xsd import XSD
 from stele.formats.xsd.validate import is_valid
@@ -185,7 +185,7 @@ def test_refused_with_proof(case: tuple[str, str, str]) -> None:
     found = check(new, old)
     assert rule in {finding.rule for finding in found}
     for finding in found:
-        assert finding.level is Level.ERROR
+        assert finding.level is Severity.ERROR
         assert finding.witness is not None
         assert finding.path.startswith("/")
         assert finding.why
@@ -196,7 +196,7 @@ def test_undecided_is_said() -> None:
     """What can neither be proved nor refuted is a finding of level UNKNOWN, never silence."""
     test = '<xs:sequence/><xs:attribute name="k" type="xs:int"/><xs:assert test="not(@k = 987654)"/>'
     found = check(root(test), root('<xs:sequence/><xs:attribute name="k" type="xs:int"/>'))
-    assert [(finding.rule, finding.level) for finding in found] == [("ASSERTION_ADDED", Level.UNKNOWN)]
+    assert [(finding.rule, finding.level) for finding in found] == [("ASSERTION_ADDED", Severity.UNKNOWN)]
 
 
 def test_type_without_documents_breaks_nothing() -> None:

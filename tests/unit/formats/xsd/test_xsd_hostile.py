@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from stele.core.findings import Level
+from stele.core.findings import Severity
 from stele.errors import MalformedSchema
 from stele.formats.xsd import XSD
 
@@ -63,7 +63,7 @@ def test_long_code_lists() -> None:
     started = process_time()
     assert XSD.check(large, small) == []
     (finding,) = XSD.check(small, large)
-    assert finding.level is Level.ERROR
+    assert finding.level is Severity.ERROR
     assert ">N<" in (finding.witness or "")
     assert process_time() - started < SECONDS
 

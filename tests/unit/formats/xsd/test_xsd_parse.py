@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.formats.xsd.xsd_schemas import XS, root, schema, simple, text
 
-from stele.core.ports import Form, Format
+from stele.core.ports import Format, TextForm
 from stele.errors import MalformedSchema, SteleError, UnresolvedReference
 from stele.formats.xsd import XSD, ParsedXsd
 
@@ -177,9 +177,9 @@ def test_canonical_forms() -> None:
         "</xs:documentation> </xs:annotation>\n </xs:element>"
     )
     bare = schema('<xs:element id="x" name="r" type="xs:int"/>')
-    assert XSD.canonical(plain, Form.PRINTED) == XSD.canonical(styled, Form.PRINTED)
-    assert b"A <b>b</b>" in XSD.canonical(plain, Form.NORMALIZED)
-    assert XSD.canonical(plain, Form.CANONICAL) == XSD.canonical(bare, Form.CANONICAL)
+    assert XSD.canonical(plain, TextForm.PRINTED) == XSD.canonical(styled, TextForm.PRINTED)
+    assert b"A <b>b</b>" in XSD.canonical(plain, TextForm.NORMALIZED)
+    assert XSD.canonical(plain, TextForm.CANONICAL) == XSD.canonical(bare, TextForm.CANONICAL)
     prints = XSD.fingerprints(plain)
     assert prints == XSD.fingerprints(bare)
     assert {kind: len(value) for kind, value in prints.items()} == {"sha256": 32, "md5": 16}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stele.formats.xsd.regex import Pattern, PatternError, meet, parse_pattern, split_sets
-from stele.formats.xsd.terms import Algebra, included
+from stele.formats.xsd.regex import Pattern, PatternError, intersect_charsets, parse_pattern, split_sets
+from stele.formats.xsd.terms import Algebra, find_missing_word
 
 PIECES = st.sampled_from(["a", "b", "[ab]", "[^a]", ".", "(a|b)", "(ab)", "c", "[a-c-[b]]"])
 COUNTS = st.sampled_from(["", "?", "*", "+", "{2}", "{1,2}", "{0,3}", "{2,}"])
@@ -34,15 +34,15 @@ def test_matches_as_python_does(pattern: str, text: str) -> None:
 @given(ALTERNATIVES, ALTERNATIVES, st.lists(TEXTS, max_size=12))
 def test_inclusion(one: str, other: str, texts: list[str]) -> None:
     """Inclusion holds for every text, and a counterexample is one."""
-    algebra = Algebra(meet)
-    miss = included(algebra, parse_pattern(algebra, one), parse_pattern(algebra, other), split_sets)
+    algebra = Algebra(intersect_charsets)
+    miss = find_missing_word(algebra, parse_pattern(algebra, one), parse_pattern(algebra, other), split_sets)
     if miss is None:
         assert all(Pattern(other).match(text) for text in texts if Pattern(one).match(text))
     else:
-        word = "".join(symbol.sample() for _, symbol in miss.word)
-        more = included(algebra, miss.rest, algebra.never, lambda label, _: [(label, [label])])
+        word = "".join(symbol.sample_char() for _, symbol in miss.word)
+        more = find_missing_word(algebra, miss.rest, algebra.never, lambda label, _: [(label, [label])])
         assert more is not None
-        word += "".join(symbol.sample() for _, symbol in more.word)
+        word += "".join(symbol.sample_char() for _, symbol in more.word)
         assert Pattern(one).match(word)
         assert not Pattern(other).match(word)
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stele.client import ResolvedSchema, SchemaSnapshot
-from stele.formats import catalogue, rulesets
+from stele.formats import rulesets
+from stele.formats.registry import get_format
 from stele.spark.data_audit.backtest import judged
 from stele.spark.data_audit.census import counted_up
 from stele.spark.data_audit.known import Known, known
@@ -67,7 +68,7 @@ def test_rules_and_records_both_have_a_say() -> None:
     found = judged(good, asked(), proposed, "")
     assert found.passed()
     assert [it.verdict for it in found.comparisons] == ["compatible", "compatible"]
-    rules = rulesets.default(catalogue.get("avro"))
+    rules = rulesets.default_ruleset(get_format("avro"))
     by_rule = judged(good, asked(), ResolvedSchema(INT), rules)
     assert (by_rule.incompatible, by_rule.passed()) == (["20"], False)
     broken = judged({"10": Trial(5, 5, broken={"why": 2})}, asked(), proposed, "")

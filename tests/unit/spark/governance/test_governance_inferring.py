@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import types as t
 
 from stele.cli.offline import StoreTransport
-from stele.client import ConfigUpdate, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
+from stele.client import ConfigUpdateRequest, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import Invalid, TooLarge
 from stele.formats.avro import AVRO
-from stele.formats.conversion.convert import write
+from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
-from stele.formats.conversion.model import Enumeration, Map, Named, Record
+from stele.formats.conversion.model import Enumeration, Map, RecordType, TypeReference
 from stele.spark.data_audit.infer import Inference, register_inferred
 from stele.spark.data_audit.inferring.columns import of_rows
 from stele.spark.data_audit.inferring.documents import of_documents
@@ -107,7 +107,7 @@ def test_texts_of_csv_are_what_they_look_like() -> None:
     }
     evidence = of_rows(pa.record_batch(table), most=MOST, parse=True)
     model = model_from(evidence, "R", InferOptions(), parsed=True)
-    text = write(model, AVRO).text.decode()
+    text = write_model(model, AVRO).text.decode()
     types = {field["name"]: field["type"] for field in json.loads(text)["fields"]}
     assert types == {
         "id": "long",
@@ -143,15 +143,15 @@ def test_typed_columns_keep_their_types() -> None:
     evidence = of_rows(pa.RecordBatch.from_pylist(rows, schema), most=MOST, parse=False)
     model = refined(from_spark(struct, name="R")[0], evidence, 3)
     record = model.types["R"]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordType)
     shown = {field.name: field for field in record.fields}
     assert {name: field.nullable for name, field in shown.items()} == dict.fromkeys(schema.names, False)
-    assert isinstance(shown["tags"].type.items, Named)  # type: ignore[union-attr]  # the model says it is an array
+    assert isinstance(shown["tags"].type.items, TypeReference)  # type: ignore[union-attr]  # the model says it is an array
     assert shown["more"].type.nullable  # type: ignore[union-attr]  # likewise a map
     names = [kind.name for kind in model.types.values() if isinstance(kind, Enumeration)]
     assert len(names) == 2
     noted = with_notes(model, {it.path: it.note for it in told(evidence, model)})
-    text = write(noted, AVRO).text.decode()
+    text = write_model(noted, AVRO).text.decode()
     assert '"type": "int",\n      "doc": "always there, in 30 records; whole numbers 0 to 29"' in text
     assert "always null" in text
 
@@ -173,7 +173,7 @@ def inference(*rows: Any) -> Inference:
     evidence = of(*rows)
     model = model_from(evidence, "R", InferOptions())
     fields = told(evidence, model)
-    text = write(with_notes(model, {it.path: it.note for it in fields}), AVRO).text.decode()
+    text = write_model(with_notes(model, {it.path: it.note for it in fields}), AVRO).text.decode()
     return Inference("avro", text, len(rows), 0, {}, 1.0, (), fields)
 
 
@@ -195,7 +195,7 @@ def test_registered_with_notes_once(client: SchemaRegistryClient) -> None:
 def test_what_the_policy_refuses_is_told_and_not_registered(client: SchemaRegistryClient) -> None:
     """A subject with another opinion keeps its versions; the report says why."""
     client.register("s", Schema('{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'))
-    client.set_config(ConfigUpdate(compatibility="FULL"), "s")
+    client.set_config(ConfigUpdateRequest(compatibility="FULL"), "s")
     found = register_inferred(inference({"a": 1}), "s", lambda: client)
     assert found.offer is not None
     assert not found.offer.taken

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from stele.spark.data_audit.charts import MOST_BARS, Stack, bars, columns
+from stele.spark.data_audit.charts import MOST_BARS, Stack, draw_chart, layout_bars, layout_columns
 from stele.spark.data_audit.gathering import added, bounded, cause
 from stele.spark.data_audit.report import (
     MOST_ROWS,
@@ -86,13 +86,13 @@ def test_long_tables_say_what_they_leave_out() -> None:
 
 def test_plots_are_well_formed_whatever_the_names() -> None:
     """Bars and columns are XML, with a tool tip for every figure; of many names the greatest are drawn."""
-    drawn = ET.fromstring(bars(EVIL, {EVIL: 2, "b" * 90: 1}))
+    drawn = ET.fromstring(draw_chart(layout_bars(EVIL, {EVIL: 2, "b" * 90: 1})))
     assert [it.text for it in drawn.iter("title")] == [f"{EVIL}: 2", f"{'b' * 90}: 1"]
-    many = ET.fromstring(bars("x", {str(n): n for n in range(200)}))
+    many = ET.fromstring(draw_chart(layout_bars("x", {str(n): n for n in range(200)})))
     assert len(list(many.iter("rect"))) == MOST_BARS
     stack = Stack("x", (EVIL, "b"), (("2026-01-01", {EVIL: 1}), ("2026-01-02", {"b": 2, EVIL: 2})))
-    assert len(list(ET.fromstring(columns(stack)).iter("title"))) == 3
-    assert ET.fromstring(bars("none", {})) is not None
+    assert len(list(ET.fromstring(draw_chart(layout_columns(stack))).iter("title"))) == 3
+    assert ET.fromstring(draw_chart(layout_bars("none", {}))) is not None
 
 
 def test_days_become_few_columns() -> None:

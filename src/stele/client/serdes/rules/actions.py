@@ -19,8 +19,8 @@ from stele.client.serdes.rules.model import (
     RuleAction,
     RuleContext,
 )
-from stele.client.types import Rule
 from stele.errors import RuleFailed
+from stele.protocol.confluent import Rule
 
 RULE_HEADER: Final = "__rule.name"
 """Header of dead letters with the name of the rule that failed."""
@@ -91,7 +91,7 @@ class DeadLetterAction(RuleAction):
         hiding = [rule for rule in context.rules if rule.type in {name.strip() for name in types}]
         if not hiding or context.walk is None:
             return value
-        tags = sorted({tag for rule in hiding for tag in rule.tags})
+        tags = sorted({tag for rule in hiding for tag in rule.tags or ()})
         hidden = Rule("redact", mode=context.mode.value, type="REDACT", tags=tags)
         return context.walk(replace(context, rule=hidden, rules=(hidden,), index=0), _redact, value)
 
@@ -115,7 +115,7 @@ def _headers(context: RuleContext, failure: RuleFailed | None) -> list[tuple[str
     own = context.record.headers or ()
     headers = list(own.items() if isinstance(own, Mapping) else own)
     headers += [
-        (RULE_HEADER, context.rule.name.encode()),
+        (RULE_HEADER, (context.rule.name or "").encode()),
         ("__rule.mode", context.mode.value.encode()),
         ("__rule.subject", context.record.subject.encode()),
         ("__rule.topic", context.record.topic.encode()),

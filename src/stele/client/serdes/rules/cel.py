@@ -99,7 +99,7 @@ class Programs:
 
     def evaluate(self, context: RuleContext, names: Names, value: Any) -> Any:
         """The result of a rule's expression; of one whose guard does not hold, true or the value itself."""
-        expression = context.rule.expr
+        expression = context.rule.expr or ""
         if not expression.strip():
             raise context.fail("it has no expression")
         guard, semicolon, rest = expression.partition(";")

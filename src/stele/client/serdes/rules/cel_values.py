@@ -1,7 +1,6 @@
 """Python values and Protobuf messages as the Common Expression Language sees them, and what it computes as values.
 
-Source: CEL language definition (values, field selection); for dates and identifiers, which CEL lacks, what Confluent's
-Python client makes of them.
+Source: docs/protocols/data-rules.md#expressions.
 """
 
 from __future__ import annotations

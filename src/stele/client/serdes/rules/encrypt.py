@@ -7,7 +7,7 @@ they are missing; with a KEK that is shared the registry makes and unwraps the d
 Encrypted text stays text, in base64. With `encrypt.dek.expiry.days` data keys are replaced when they are so old, and
 what is encrypted begins with 00 and the number of its key's version, four bytes.
 
-Source: facts about Confluent's clients, checked against confluent-kafka 2.16 (tests/interop).
+Source: docs/protocols/data-rules.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
-from stele.client.keys import Algorithm, Dek, DekVersion, Kek
+from stele.client.keys import Algorithm, DekVersion
 from stele.client.names import split
 from stele.client.serdes.rules.ciphers import Cipher, cipher
 from stele.client.serdes.rules.model import (
@@ -32,6 +32,7 @@ from stele.client.serdes.rules.model import (
 )
 from stele.client.sync import BlockingApi
 from stele.errors import Conflict, DecodeError, NotFound, SteleError
+from stele.protocol.confluent import Dek, Kek
 from stele.wire import kms
 
 KEK_NAME: Final = "encrypt.kek.name"
@@ -234,9 +235,9 @@ class DataKeys:
 
     def _cipher_of(self, context: RuleContext, plan: Plan, dek: Dek) -> Cipher:
         kek = self._kek(context, plan)
-        plain = dek.plain()
+        plain = dek.plain_key()
         if plain is None:
-            wrapped = dek.wrapped()
+            wrapped = dek.wrapped_key()
             if wrapped is None:
                 raise context.fail("the registry has neither a wrapped nor a plain data key")
             settings = {**self._tools.config, **(kek.kms_props or {})}

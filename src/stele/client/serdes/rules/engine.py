@@ -23,8 +23,8 @@ from stele.client.serdes.rules.model import (
     Walk,
     refusal,
 )
-from stele.client.types import Rule
 from stele.errors import NotInstalled, RuleFailed, SteleError
+from stele.protocol.confluent import Rule
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
@@ -79,7 +79,7 @@ class Rules:
 
     def override(self, rule: Rule) -> Override:
         """What holds for a rule."""
-        return self.overrides.get(rule.name) or self.overrides.get(rule.type) or Override()
+        return self.overrides.get(rule.name or "") or self.overrides.get(rule.type or "") or Override()
 
 
 class Engine:
@@ -130,7 +130,7 @@ class Engine:
             if not _is_for(rule, mode) or self._is_disabled(rule, owner) or rule.name == replayed:
                 continue
             context = RuleContext(rule, mode, rules, index, record, target, walk)
-            executor = self._executor(rule.type.upper())
+            executor = self._executor((rule.type or "").upper())
             if executor is None:
                 self._act(context, value, context.fail(f"nothing runs rules of type {rule.type!r}"))
                 return value
@@ -204,13 +204,13 @@ def _told(error: Exception) -> str:
 
 
 def _is_for(rule: Rule, mode: Mode) -> bool:
-    return rule.mode in {mode.value, mode.pair}
+    return (rule.mode or "WRITEREAD") in {mode.value, mode.pair}
 
 
 def _action_name(own: str, context: RuleContext) -> str:
     """`ERROR,NONE` names an action for each direction of a rule that has two."""
     forth, comma, back = own.partition(",")
-    if not comma or context.rule.mode not in {"WRITEREAD", "UPDOWN"}:
+    if not comma or (context.rule.mode or "WRITEREAD") not in {"WRITEREAD", "UPDOWN"}:
         return own.strip()
     return (forth if context.mode.forth else back).strip()
 

@@ -13,7 +13,7 @@ import jsonschema_rs
 from stele.client.serdes.rules.model import FieldPlace, FieldType, RuleContext, Visit, Walk
 from stele.formats.jsonschema import text as jsontext
 from stele.formats.jsonschema.parsed import PATTERN_LIMITS, ParsedJsonSchema
-from stele.formats.jsonschema.resolve import ROOT_BASE, join
+from stele.formats.jsonschema.resolve import ROOT_BASE, join_uri
 
 TAGS = "confluent:tags"
 """Keyword of a member's schema with its tags."""
@@ -98,7 +98,7 @@ class _Walker:
     def _follow(self, node: dict[str, Any], value: Any, at: _At) -> Any:
         target = self.schema.links.targets.get(id(node), True)
         document = str(node["$ref"]).partition("#")[0]
-        return self.value(target, value, at.deeper(join(at.base, document) if document else None))
+        return self.value(target, value, at.deeper(join_uri(at.base, document) if document else None))
 
     def _combined(self, node: dict[str, Any], value: Any, at: _At) -> Any:
         chosen: list[Any] = node.get("allOf") or []
@@ -143,7 +143,7 @@ class _Branches:
 
     def fits(self, part: dict[str, Any], value: Any, base: str) -> bool:
         """Whether a value fits; a part that cannot stand by itself fits nothing."""
-        key = jsontext.write(part), base
+        key = jsontext.write_json(part), base
         if key not in self._validators:
             self._validators[key] = self._compiled(part, base)
         validator = self._validators[key]
@@ -157,11 +157,11 @@ class _Branches:
         documents = {ROOT_BASE: schema.root, **schema.links.documents}
 
         def retrieve(uri: str) -> Any:
-            return jsontext.plain(documents.get(uri.partition("#")[0], True))
+            return jsontext.to_builtin(documents.get(uri.partition("#")[0], True))
 
         try:
             return schema.draft.validator(
-                _absolute(jsontext.plain(part), base),
+                _absolute(jsontext.to_builtin(part), base),
                 validate_formats=False,
                 base_uri=f"{ROOT_BASE}part",
                 retriever=retrieve,
@@ -180,7 +180,7 @@ def _absolute(node: Any, base: str) -> Any:
     copy = {name: _absolute(item, base) for name, item in node.items()}
     reference = node.get("$ref")
     if isinstance(reference, str):
-        copy["$ref"] = base + reference if reference.startswith("#") else join(base, reference)
+        copy["$ref"] = base + reference if reference.startswith("#") else join_uri(base, reference)
     return copy
 
 

@@ -30,7 +30,7 @@ class JsonataExecutor(RuleExecutor):
 
     def run(self, context: RuleContext, value: Any) -> Any:
         """See `RuleExecutor`."""
-        return self._expression(context.rule.expr).evaluate(value)
+        return self._expression(context.rule.expr or "").evaluate(value)
 
 
 class Expression:

@@ -4,7 +4,7 @@ A rule set belongs to a version of a schema. Its domain rules see values (of who
 encoding rules payloads, its migration rules values on their way from one version to another. WRITE and READ are the two
 ways through a serializer and a deserializer, UPGRADE and DOWNGRADE those to a newer and to an older version.
 
-Source: facts about Confluent's clients, checked against confluent-kafka 2.16 (tests/interop).
+Source: docs/protocols/data-rules.md.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from stele.client.serdes.rules.tags import tags_at
-from stele.client.types import Rule, RuleSet
 from stele.errors import RuleFailed
+from stele.protocol.confluent import Rule, RuleSet
 from stele.wire.confluent import RecordField
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ class Phase(Enum):
             return ()
         match self:
             case Phase.DOMAIN:
-                return rule_set.domain_rules
+                return rule_set.domain_rules or ()
             case Phase.ENCODING:
-                return rule_set.encoding_rules
+                return rule_set.encoding_rules or ()
             case Phase.MIGRATION:
-                return rule_set.migration_rules
+                return rule_set.migration_rules or ()
 
 
 class FieldType(Enum):
@@ -164,15 +164,15 @@ class RuleContext:
 
     def parameter(self, name: str) -> str | None:
         """A parameter of the rule, else the property of that name of the schema's metadata, else None."""
-        own = self.rule.params.get(name)
+        own = (self.rule.params or {}).get(name)
         if own is not None or self.target.metadata is None:
             return own
-        return self.target.metadata.properties.get(name)
+        return (self.target.metadata.properties or {}).get(name)
 
     def tags_of(self, full_name: str, inline: Sequence[str]) -> frozenset[str]:
         """All tags of a field, its own and those the metadata gives it."""
         metadata = self.target.metadata
-        return frozenset(inline) | (tags_at(full_name, metadata.tags) if metadata is not None else frozenset())
+        return frozenset(inline) | (tags_at(full_name, metadata.tags or {}) if metadata is not None else frozenset())
 
     def wants(self, tags: frozenset[str]) -> bool:
         """Whether the rule is for fields with these tags: one without tags is for all."""
@@ -180,7 +180,7 @@ class RuleContext:
 
     def fail(self, why: str) -> RuleFailed:
         """The error of this rule."""
-        return RuleFailed(self.rule.name, why)
+        return RuleFailed(self.rule.name or "", why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +270,8 @@ def refusal(rule: Rule) -> str:
 def _repeats(context: RuleContext) -> bool:
     """Whether another rule does the same to the same fields: on the way forth an earlier one, back a later one."""
     rule = context.rule
-    if not rule.tags or rule.kind != "TRANSFORM":
+    if not rule.tags or rule.kind == "CONDITION":
         return False
     others = context.rules[: context.index] if context.mode.forth else context.rules[context.index + 1 :]
-    same = (rule.kind, rule.mode, rule.type, rule.tags)
-    return any((other.kind, other.mode, other.type, other.tags) == same for other in others)
+    same = (rule.mode, rule.type, rule.tags)
+    return any(other.kind != "CONDITION" and (other.mode, other.type, other.tags) == same for other in others)

@@ -25,7 +25,7 @@ _META: Final = "confluent.field_meta"
 
 def protobuf_walk(schema: ProtobufSchema, full_name: str) -> Walk:
     """Visits every field that is set and no message, and each element of lists and maps of such; copies the message."""
-    described = schema.message(full_name)
+    described = schema.get_message(full_name)
     inline = _tag_reader(schema)
 
     def walk(context: RuleContext, visit: Visit, value: Any) -> Any:

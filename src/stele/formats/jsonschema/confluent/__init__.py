@@ -5,10 +5,12 @@ What those rules leave unseen is left unseen here: `patternProperties` as such, 
 all but its bounds, `if`/`then`/`else`, names in `required` that are in no `properties`, the boolean bounds of draft-04.
 Left out are slips that no reader of a change list wants: a default that is an object or array counts as changed there
 whenever it is compared, multiples are compared without their fractions, and a lowered `exclusiveMaximum` may fail.
+
+Source: docs/protocols/json-schema.md#confluents-rules.
 """
 
 from stele.formats.jsonschema.confluent.changes import ALL, LENIENT, STRICT, Change
-from stele.formats.jsonschema.confluent.explain import RULESETS, findings
-from stele.formats.jsonschema.confluent.rules import changes
+from stele.formats.jsonschema.confluent.explain import RULESETS, build_findings
+from stele.formats.jsonschema.confluent.rules import list_changes
 
-__all__ = ["ALL", "LENIENT", "RULESETS", "STRICT", "Change", "changes", "findings"]
+__all__ = ["ALL", "LENIENT", "RULESETS", "STRICT", "Change", "build_findings", "list_changes"]

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stele.formats.jsonschema.confluent.content import Members, Rest, compare_rest, compare_unevaluated, rest
-from stele.formats.jsonschema.confluent.engine import Comparison, Found, Inner
-from stele.formats.jsonschema.confluent.scalars import bound, compare_bounds
+from stele.formats.jsonschema.confluent.content import ContentModel, Rest, compare_rest, compare_unevaluated, parse_rest
+from stele.formats.jsonschema.confluent.engine import Comparison, InnerPair, LocalChange
+from stele.formats.jsonschema.confluent.scalars import compare_bound, compare_limits
 from stele.formats.jsonschema.shapes import Shape
 from stele.formats.jsonschema.text import Json
 
 
-def arrays(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+def compare_arrays(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
     """All that two arrays can differ in; of `contains` only its bounds are looked at."""
-    yield from _every(old, new)
-    before, after = _members(old), _members(new)
-    yield from _tuple(comparison, before, after)
+    yield from _compare_item_schemas(old, new)
+    before, after = _content_model(old), _content_model(new)
+    yield from _compare_positions(comparison, before, after)
     yield from compare_rest(before, after, "additionalItems", "ADDITIONAL_ITEMS")
     yield from compare_unevaluated(before, after, "unevaluatedItems", "UNEVALUATED_ITEMS")
-    yield from bound(old, new, "maxItems", "MAX_ITEMS")
-    yield from bound(old, new, "minItems", "MIN_ITEMS")
+    yield from compare_bound(old, new, "maxItems", "MAX_ITEMS")
+    yield from compare_bound(old, new, "minItems", "MIN_ITEMS")
     unique_before, unique_after = (shape.source.get("uniqueItems") is True for shape in (old, new))
     if unique_before != unique_after:
-        yield Found("UNIQUE_ITEMS_REMOVED" if unique_before else "UNIQUE_ITEMS_ADDED", ("uniqueItems",))
+        yield LocalChange("UNIQUE_ITEMS_REMOVED" if unique_before else "UNIQUE_ITEMS_ADDED", ("uniqueItems",))
     for keyword, stem in (("maxContains", "MAX_CONTAINS"), ("minContains", "MIN_CONTAINS")):
-        yield from compare_bounds(_contains(old, keyword), _contains(new, keyword), keyword, stem)
+        yield from compare_limits(_contains_bound(old, keyword), _contains_bound(new, keyword), keyword, stem)
 
 
-def _contains(shape: Shape, keyword: str) -> Json:
+def _contains_bound(shape: Shape, keyword: str) -> Json:
     """A bound of `contains`: since 2019-09 it needs one beside it, and is one or more when nothing else is said."""
     if not shape.model.later:
         return shape.source.get(keyword) if shape.whole else None
@@ -36,63 +36,65 @@ def _contains(shape: Shape, keyword: str) -> Json:
     return shape.source.get(keyword, 1 if keyword == "minContains" else None)
 
 
-def _every(old: Shape, new: Shape) -> Iterator[Found | Inner]:
+def _compare_item_schemas(old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
     """The schema of all items, where there is one."""
     before, after = _item_schema(old), _item_schema(new)
     if before is not None and after is not None:
-        yield Inner(old.model.shape(before), new.model.shape(after), ("items",))
+        yield InnerPair(old.model.get_shape(before), new.model.get_shape(after), ("items",))
     elif before is not None or after is not None:
-        yield Found("SCHEMA_ADDED" if before is None else "SCHEMA_REMOVED", ("items",))
+        yield LocalChange("SCHEMA_ADDED" if before is None else "SCHEMA_REMOVED", ("items",))
 
 
-def _tuple(comparison: Comparison, old: Members, new: Members) -> Iterator[Found | Inner]:
-    before, after = _positions(old.shape), _positions(new.shape)
+def _compare_positions(
+    comparison: Comparison, old: ContentModel, new: ContentModel
+) -> Iterator[LocalChange | InnerPair]:
+    before, after = _tuple_schemas(old.shape), _tuple_schemas(new.shape)
     for index in range(max(len(before), len(after))):
         path = ("items", str(index))
         if index >= len(after):
-            yield from _removed(comparison, old.shape, before[index], new, path)
+            yield from _find_removed_item(comparison, old.shape, before[index], new, path)
         elif index >= len(before):
-            yield from _added(comparison, old, new.shape, after[index], path)
+            yield from _find_added_item(comparison, old, new.shape, after[index], path)
         else:
-            yield Inner(old.shape.model.shape(before[index]), new.shape.model.shape(after[index]), path)
+            yield InnerPair(old.shape.model.get_shape(before[index]), new.shape.model.get_shape(after[index]), path)
 
 
-def _removed(
-    comparison: Comparison, old: Shape, gone: Json, content: Members, path: tuple[str, ...]
-) -> Iterator[Found | Inner]:
-    if content.open:
-        yield Found("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
+def _find_removed_item(
+    comparison: Comparison, old: Shape, gone: Json, content: ContentModel, path: tuple[str, ...]
+) -> Iterator[LocalChange | InnerPair]:
+    if content.is_open:
+        yield LocalChange("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
         return
-    cover = content.covering("")
+    cover = content.covering_schema("")
     if cover is not None:
-        item = old.model.shape(gone)
-        covered = "IS" if comparison.compatible(item, cover) else "NOT"
-        yield Inner(item, cover, path)
-        yield Found(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        item = old.model.get_shape(gone)
+        covered = "IS" if comparison.is_compatible(item, cover) else "NOT"
+        yield InnerPair(item, cover, path)
+        yield LocalChange(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
     elif gone is False:
-        yield Found("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        yield LocalChange("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
     else:
-        yield Found("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        yield LocalChange("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(
-    comparison: Comparison, content: Members, new: Shape, added: Json, path: tuple[str, ...]
-) -> Iterator[Found | Inner]:
-    if content.open:
-        item = "ITEM_WITH_EMPTY_SCHEMA" if new.model.unbound(added) else "ITEM"
-        yield Found(f"{item}_ADDED_TO_OPEN_CONTENT_MODEL", path)
+def _find_added_item(
+    comparison: Comparison, content: ContentModel, new: Shape, added: Json, path: tuple[str, ...]
+) -> Iterator[LocalChange | InnerPair]:
+    if content.is_open:
+        item = "ITEM_WITH_EMPTY_SCHEMA" if new.model.allows_anything(added) else "ITEM"
+        yield LocalChange(f"{item}_ADDED_TO_OPEN_CONTENT_MODEL", path)
         return
-    cover = content.covering("")
+    cover = content.covering_schema("")
     if cover is None:
-        yield Found("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", path)
+        yield LocalChange("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", path)
         return
-    shape = new.model.shape(added)
-    covered = "IS" if comparison.compatible(cover, shape) else "NOT"
-    yield Inner(cover, shape, path)
-    yield Found(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    shape = new.model.get_shape(added)
+    covered = "IS" if comparison.is_compatible(cover, shape) else "NOT"
+    yield InnerPair(cover, shape, path)
+    yield LocalChange(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
 
 
-def _positions(shape: Shape) -> list[Json]:
+def _tuple_schemas(shape: Shape) -> list[Json]:
     """The schemas of a tuple: `prefixItems`, before 2020-12 a list in `items`."""
     for keyword in ("prefixItems", "items") if shape.model.later else ("items",):
         schemas = shape.source.get(keyword)
@@ -105,22 +107,22 @@ def _item_schema(shape: Shape) -> Json:
     """`items` as one schema for everything; since 2019-09 a boolean there says as little or as much as for the rest."""
     schema = shape.source.get("items")
     if shape.model.later:
-        return schema if isinstance(schema, dict) and not _positions(shape) else None
+        return schema if isinstance(schema, dict) and not _tuple_schemas(shape) else None
     return schema if isinstance(schema, dict | bool) else None
 
 
-def _members(shape: Shape) -> Members:
+def _content_model(shape: Shape) -> ContentModel:
     if not shape.model.later:
-        return Members(shape, (), _additional(shape), None)
+        return ContentModel(shape, (), _additional_items(shape), None)
     items = shape.source.get("items")
     if isinstance(items, list):
         items = shape.source.get("additionalItems")
-    elif isinstance(items, dict) and not _positions(shape):
+    elif isinstance(items, dict) and not _tuple_schemas(shape):
         items = None
-    return Members(shape, (), rest(items), shape.source.get("unevaluatedItems"))
+    return ContentModel(shape, (), parse_rest(items), shape.source.get("unevaluatedItems"))
 
 
-def _additional(shape: Shape) -> Rest:
+def _additional_items(shape: Shape) -> Rest:
     """`additionalItems` up to draft-07: it forbids nothing beside one schema for all items."""
     value = shape.source.get("additionalItems")
-    return rest(None if value is False and _item_schema(shape) is not None else value)
+    return parse_rest(None if value is False and _item_schema(shape) is not None else value)

@@ -5,60 +5,60 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from stele.formats.jsonschema.confluent.engine import Branch, Comparison, Found, Inner
-from stele.formats.jsonschema.shapes import Criterion, Member, Reference, Shape
-from stele.formats.jsonschema.text import write
+from stele.formats.jsonschema.confluent.engine import CombinationBranch, Comparison, InnerPair, LocalChange
+from stele.formats.jsonschema.shapes import Criterion, Member, ReferencePart, Shape
+from stele.formats.jsonschema.text import write_json
 
 
-def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
     """A plain schema became a combination: fine when one branch of a sum, or the only branch, reads it."""
     if len(new.members) > 1 and new.criterion is Criterion.ALL:
         return
     for index in range(len(new.members)):
-        branch = new.member(index)
-        if comparison.compatible(old, branch):
-            yield Inner(old, branch)
+        branch = new.get_member(index)
+        if comparison.is_compatible(old, branch):
+            yield InnerPair(old, branch)
             if len(new.members) > 1:
-                yield Found("SUM_TYPE_EXTENDED")
+                yield LocalChange("SUM_TYPE_EXTENDED")
             return
 
 
-def out_of_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+def out_of_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
     """A combination became a plain schema: fine when that reads one factor of a product, or the only branch."""
     if len(old.members) > 1 and old.criterion is not Criterion.ALL:
         return
     for index in range(len(old.members)):
-        branch = old.member(index)
-        if comparison.compatible(branch, new):
-            yield Inner(branch, new)
+        branch = old.get_member(index)
+        if comparison.is_compatible(branch, new):
+            yield InnerPair(branch, new)
             if len(old.members) > 1:
-                yield Found("PRODUCT_TYPE_NARROWED")
+                yield LocalChange("PRODUCT_TYPE_NARROWED")
             return
 
 
-def combinations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+def compare_combinations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
     """Two combinations: their criteria, their sizes, and as many branches paired off as can be."""
     if old.criterion is not new.criterion:
         if not _criterion_may_change(old, new):
-            yield Found("COMBINED_TYPE_CHANGED")
+            yield LocalChange("COMBINED_TYPE_CHANGED")
             return
-        yield Found("COMBINED_TYPE_EXTENDED")
-    before, after = _distinct(comparison, old), _distinct(comparison, new)
+        yield LocalChange("COMBINED_TYPE_EXTENDED")
+    before, after = _distinct_branches(comparison, old), _distinct_branches(comparison, new)
     if len(before) < len(after):
-        yield Found("PRODUCT_TYPE_EXTENDED" if new.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED")
+        yield LocalChange("PRODUCT_TYPE_EXTENDED" if new.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED")
     elif len(before) > len(after):
-        yield Found("PRODUCT_TYPE_NARROWED" if old.criterion is Criterion.ALL else "SUM_TYPE_NARROWED")
+        yield LocalChange("PRODUCT_TYPE_NARROWED" if old.criterion is Criterion.ALL else "SUM_TYPE_NARROWED")
     matched = _pair_off(comparison, before, after)
     for index, partner in matched:
-        yield Inner(before[index].shape, after[partner].shape, (old.criterion.value, str(index)))
+        yield InnerPair(before[index].shape, after[partner].shape, (old.criterion.value, str(index)))
     if len(matched) < min(len(before), len(after)):
-        yield Found("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
+        yield LocalChange("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
 
 
-def negations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+def compare_negations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
     """`not` turns around: it may only come to forbid less, or (which is not told apart) as much as before."""
-    before, after = old.model.shape(old.source["not"]), new.model.shape(new.source["not"])
-    yield Found("NOT_TYPE_NARROWED" if comparison.compatible(after, before) else "NOT_TYPE_EXTENDED", ("not",))
+    before, after = old.model.get_shape(old.source["not"]), new.model.get_shape(new.source["not"])
+    yield LocalChange("NOT_TYPE_NARROWED" if comparison.is_compatible(after, before) else "NOT_TYPE_EXTENDED", ("not",))
 
 
 def _criterion_may_change(old: Shape, new: Shape) -> bool:
@@ -70,28 +70,30 @@ def _criterion_may_change(old: Shape, new: Shape) -> bool:
     return new.criterion is Criterion.ONE and len(old.members) == 1
 
 
-def _distinct(comparison: Comparison, combination: Shape) -> list[Branch]:
+def _distinct_branches(comparison: Comparison, combination: Shape) -> list[CombinationBranch]:
     """The members without repetitions; the parts of a split schema go by their kind and all its keywords."""
     known = comparison.branches.get(combination)
     if known is None:
         found: dict[bytes, int] = {}
         for index, member in enumerate(combination.members):
-            found.setdefault(_text(member), index)
-        known = [Branch(text, combination.member(index)) for text, index in found.items()]
+            found.setdefault(_member_text(member), index)
+        known = [CombinationBranch(text, combination.get_member(index)) for text, index in found.items()]
         comparison.branches[combination] = known
     return known
 
 
-def _text(member: Member) -> bytes:
+def _member_text(member: Member) -> bytes:
     if isinstance(member, Shape):
         kind = f"{member.kind.value} {member.criterion.value} {member.integer} "
-        return kind.encode() + write(member.source, order="sorted")
-    if isinstance(member, Reference):
-        return b"reference " + write(member.target, order="sorted")
-    return write(member, order="sorted")
+        return kind.encode() + write_json(member.source, order="sorted")
+    if isinstance(member, ReferencePart):
+        return b"reference " + write_json(member.target, order="sorted")
+    return write_json(member, order="sorted")
 
 
-def _pair_off(comparison: Comparison, old: list[Branch], new: list[Branch]) -> list[tuple[int, int]]:
+def _pair_off(
+    comparison: Comparison, old: list[CombinationBranch], new: list[CombinationBranch]
+) -> list[tuple[int, int]]:
     """A maximum matching of old branches with new ones that read them, as (old, new) in order.
 
     Equal branches are paired first, so that long lists with few changes need few comparisons.
@@ -100,13 +102,13 @@ def _pair_off(comparison: Comparison, old: list[Branch], new: list[Branch]) -> l
     pairs: dict[int, int] = {}
     for index, branch in enumerate(old):
         place = places.get(branch.text)
-        if place is not None and comparison.compatible(branch.shape, new[place].shape):
+        if place is not None and comparison.is_compatible(branch.shape, new[place].shape):
             pairs[index] = place
 
-    def readers(index: int) -> list[int]:
-        return [i for i, branch in enumerate(new) if comparison.compatible(old[index].shape, branch.shape)]
+    def list_readers(index: int) -> list[int]:
+        return [i for i, branch in enumerate(new) if comparison.is_compatible(old[index].shape, branch.shape)]
 
-    return maximum_matching(len(old), len(new), readers, pairs)
+    return maximum_matching(len(old), len(new), list_readers, pairs)
 
 
 def maximum_matching(

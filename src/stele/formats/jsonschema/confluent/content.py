@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import jsonschema_rs
 
-from stele.formats.jsonschema.confluent.engine import Found, Inner
+from stele.formats.jsonschema.confluent.engine import InnerPair, LocalChange
 from stele.formats.jsonschema.parsed import PATTERN_LIMITS
 from stele.formats.jsonschema.shapes import Shape
 from stele.formats.jsonschema.text import Json
@@ -30,12 +30,12 @@ class Rest(NamedTuple):
     schema: Json
 
 
-def rest(value: Json) -> Rest:
+def parse_rest(value: Json) -> Rest:
     """Read the value of such a keyword; None stands for an absent one."""
     return Rest(permitted=value is not False, schema=value if isinstance(value, dict) else None)
 
 
-class Members(NamedTuple):
+class ContentModel(NamedTuple):
     """The content model of one object or tuple.
 
     patterns     (pattern, schema) of `patternProperties`
@@ -49,56 +49,63 @@ class Members(NamedTuple):
     unevaluated: Json
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """True when a member nobody named may be anything."""
         if self.patterns or not self.rest.permitted or self.rest.schema is not None:
             return False
-        return self.unevaluated is None or self.shape.model.unbound(self.unevaluated)
+        return self.unevaluated is None or self.shape.model.allows_anything(self.unevaluated)
 
-    def covering(self, name: str) -> Shape | None:
+    def covering_schema(self, name: str) -> Shape | None:
         """The schema that an unnamed member has to meet; None when no schema is there for it."""
         for pattern, schema in self.patterns:
-            if matches(pattern, name):
-                return self.shape.model.shape(schema)
+            if pattern_matches(pattern, name):
+                return self.shape.model.get_shape(schema)
         if self.rest.schema is not None:
-            return self.shape.model.shape(self.rest.schema)
+            return self.shape.model.get_shape(self.rest.schema)
         if not self.rest.permitted or self.unevaluated is None or self.unevaluated is False:
             return None
-        return None if self.shape.model.unbound(self.unevaluated) else self.shape.model.shape(self.unevaluated)
+        return (
+            None if self.shape.model.allows_anything(self.unevaluated) else self.shape.model.get_shape(self.unevaluated)
+        )
 
 
-def compare_rest(old: Members, new: Members, keyword: str, stem: str) -> Iterator[Found | Inner]:
+def compare_rest(old: ContentModel, new: ContentModel, keyword: str, stem: str) -> Iterator[LocalChange | InnerPair]:
     """Changes of `additionalProperties` or its kin."""
     before, after = old.rest, new.rest
     if before.permitted != after.permitted:
-        yield Found(f"{stem}_ADDED" if after.permitted else f"{stem}_REMOVED", (keyword,))
+        yield LocalChange(f"{stem}_ADDED" if after.permitted else f"{stem}_REMOVED", (keyword,))
     elif before.schema is None and after.schema is not None:
-        yield Found(f"{stem}_NARROWED", (keyword,))
+        yield LocalChange(f"{stem}_NARROWED", (keyword,))
     elif before.schema is not None and after.schema is None:
-        yield Found(f"{stem}_EXTENDED", (keyword,))
+        yield LocalChange(f"{stem}_EXTENDED", (keyword,))
     elif before.schema is not None:
-        yield Inner(old.shape.model.shape(before.schema), new.shape.model.shape(after.schema), (keyword,))
+        yield InnerPair(old.shape.model.get_shape(before.schema), new.shape.model.get_shape(after.schema), (keyword,))
 
 
-def compare_unevaluated(old: Members, new: Members, keyword: str, stem: str) -> Iterator[Found | Inner]:
+def compare_unevaluated(
+    old: ContentModel, new: ContentModel, keyword: str, stem: str
+) -> Iterator[LocalChange | InnerPair]:
     """Changes of `unevaluatedProperties` or its kin; to write `true` where nothing was counts as narrowing."""
     before, after = old.unevaluated, new.unevaluated
     if before is None and after is None:
         return
     if (before is False) != (after is False):
-        yield Found(f"{stem}_ADDED" if before is False else f"{stem}_REMOVED", (keyword,))
+        yield LocalChange(f"{stem}_ADDED" if before is False else f"{stem}_REMOVED", (keyword,))
         return
-    loose = before is not None and old.shape.model.unbound(before), after is not None and new.shape.model.unbound(after)
+    loose = (
+        before is not None and old.shape.model.allows_anything(before),
+        after is not None and new.shape.model.allows_anything(after),
+    )
     if before is None or (after is not None and loose == (True, False)):
-        yield Found(f"{stem}_NARROWED", (keyword,))
+        yield LocalChange(f"{stem}_NARROWED", (keyword,))
     elif after is None or loose == (False, True):
-        yield Found(f"{stem}_EXTENDED", (keyword,))
+        yield LocalChange(f"{stem}_EXTENDED", (keyword,))
     else:
-        yield Inner(old.shape.model.shape(before), new.shape.model.shape(after), (keyword,))
+        yield InnerPair(old.shape.model.get_shape(before), new.shape.model.get_shape(after), (keyword,))
 
 
 @lru_cache(maxsize=4096)
-def matches(pattern: str, name: str) -> bool:
+def pattern_matches(pattern: str, name: str) -> bool:
     """Whether an ECMA-262 pattern is found in a name; False for patterns that are wrong, too big or too slow."""
     try:
         return jsonschema_rs.is_valid({"type": "string", "pattern": pattern}, name, pattern_options=PATTERN_LIMITS)

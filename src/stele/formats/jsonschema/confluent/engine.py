@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from stele.errors import TooLarge
 from stele.formats.jsonschema.confluent.changes import Change
 from stele.formats.jsonschema.shapes import Shape
-from stele.formats.jsonschema.text import escape
+from stele.formats.jsonschema.text import escape_token
 
 MAX_EVALUATIONS = 60_000
 """Pairs of schemas looked at before a comparison is given up; a pair of long ones counts several times."""
@@ -29,14 +29,14 @@ MAX_REPORTED = 5_000
 Path: TypeAlias = tuple[str, ...]
 
 
-class Found(NamedTuple):
+class LocalChange(NamedTuple):
     """A change at a path relative to the pair looked at."""
 
     type: str
     path: Path = ()
 
 
-class Inner(NamedTuple):
+class InnerPair(NamedTuple):
     """A pair whose changes count as changes here, at a relative path."""
 
     old: Shape
@@ -44,7 +44,7 @@ class Inner(NamedTuple):
     path: Path = ()
 
 
-class Branch(NamedTuple):
+class CombinationBranch(NamedTuple):
     """A member of a combination with a text to tell it by."""
 
     text: bytes
@@ -52,7 +52,7 @@ class Branch(NamedTuple):
 
 
 Pair: TypeAlias = tuple[Shape, Shape]
-Rule: TypeAlias = Callable[["Comparison", Shape, Shape], Iterator[Found | Inner]]
+Rule: TypeAlias = Callable[["Comparison", Shape, Shape], Iterator[LocalChange | InnerPair]]
 
 
 class Comparison:
@@ -66,7 +66,7 @@ class Comparison:
     def __init__(self, rule: Rule, allowed: frozenset[str]) -> None:
         self._rule = rule
         self._allowed = allowed
-        self.branches: dict[Shape, list[Branch]] = {}
+        self.branches: dict[Shape, list[CombinationBranch]] = {}
         self._verdicts: dict[Pair, bool] = {}
         self._dependents: dict[Pair, set[Pair]] = {}
         self._queue: dict[Pair, None] = {}
@@ -77,13 +77,13 @@ class Comparison:
         self._reported = 0
         self._seen: set[Pair] = set()
 
-    def run(self, old: Shape, new: Shape) -> list[Change]:
+    def list_changes(self, old: Shape, new: Shape) -> list[Change]:
         """All changes from old to new, outer before inner. Raises `TooLarge`."""
-        self.compatible(old, new)
-        self._settle()
-        return list(self._report((old, new)))
+        self.is_compatible(old, new)
+        self._settle_verdicts()
+        return list(self._report_changes((old, new)))
 
-    def compatible(self, old: Shape, new: Shape) -> bool:
+    def is_compatible(self, old: Shape, new: Shape) -> bool:
         """Whether new reads all that old allows, as far as is known; who asked is asked again when that changes."""
         self._questions += 1
         if self._questions > MAX_QUESTIONS:
@@ -99,16 +99,16 @@ class Comparison:
             self._queue[pair] = None
         return verdict
 
-    def _settle(self) -> None:
+    def _settle_verdicts(self) -> None:
         """Evaluate in rounds: what a round asked for comes before what has to be asked again because of it."""
         while self._queue:
             current, self._queue = self._queue, {}
             for pair in current:
-                if self._verdicts[pair] and not self._holds(pair):
+                if self._verdicts[pair] and not self._is_compatible_now(pair):
                     self._verdicts[pair] = False
                     self._queue.update(dict.fromkeys(self._dependents.get(pair, ())))
 
-    def _weight(self, shape: Shape) -> int:
+    def _extra_cost(self, shape: Shape) -> int:
         """What looking at a schema with long lists costs beyond one step."""
         known = self._weights.get(shape)
         if known is None:
@@ -116,23 +116,23 @@ class Comparison:
             known = self._weights[shape] = long // _MEMBERS_PER_STEP
         return known
 
-    def _holds(self, pair: Pair) -> bool:
-        self._evaluations += 1 + self._weight(pair[0]) + self._weight(pair[1])
+    def _is_compatible_now(self, pair: Pair) -> bool:
+        self._evaluations += 1 + self._extra_cost(pair[0]) + self._extra_cost(pair[1])
         if self._evaluations > MAX_EVALUATIONS:
             raise TooLarge(f"comparing the schemas takes more than {MAX_EVALUATIONS} steps")
         self._current = pair
         try:
             for step in self._rule(self, *pair):
-                if isinstance(step, Found):
+                if isinstance(step, LocalChange):
                     if step.type not in self._allowed:
                         return False
-                elif not self.compatible(step.old, step.new):
+                elif not self.is_compatible(step.old, step.new):
                     return False
             return True
         finally:
             self._current = None
 
-    def _report(
+    def _report_changes(
         self, root: Pair, at: Path = (), around: Sequence[Pair] = (), *, again: bool = False
     ) -> Iterator[Change]:
         """Walk the pairs again with every verdict known.
@@ -142,7 +142,7 @@ class Comparison:
         repetition, where a third meeting says nothing.
         """
         open_pairs: set[Pair] = {*around, root}
-        stack: list[tuple[Pair, Path, Iterator[Found | Inner]]] = [(root, at, self._rule(self, *root))]
+        stack: list[tuple[Pair, Path, Iterator[LocalChange | InnerPair]]] = [(root, at, self._rule(self, *root))]
         while stack:
             pair, path, steps = stack[-1]
             step = next(steps, None)
@@ -151,21 +151,21 @@ class Comparison:
                 open_pairs.discard(pair)
                 continue
             here = path + step.path
-            if isinstance(step, Found):
-                yield Change(step.type, "#/" + "/".join(map(escape, here)))
+            if isinstance(step, LocalChange):
+                yield Change(step.type, "#/" + "/".join(map(escape_token, here)))
                 continue
             inner = (step.old, step.new)
             self._reported += 1
             if inner in open_pairs:
                 if not again and not self._verdicts[inner] and self._reported <= MAX_REPORTED:
                     outer = [entry[0] for entry in stack]
-                    yield from self._report(inner, here, outer[: outer.index(inner)], again=True)
+                    yield from self._report_changes(inner, here, outer[: outer.index(inner)], again=True)
                 continue
             if self._reported > MAX_REPORTED and inner in self._seen:
                 continue
             if inner not in self._verdicts:  # a rule stopped early while verdicts were sought
-                self.compatible(*inner)
-                self._settle()
+                self.is_compatible(*inner)
+                self._settle_verdicts()
             self._seen.add(inner)
             open_pairs.add(inner)
             stack.append((inner, here, self._rule(self, *inner)))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from stele.core.findings import Finding
 from stele.formats.jsonschema.confluent.changes import LENIENT, STRICT, Change
-from stele.formats.jsonschema.excerpt import excerpt
+from stele.formats.jsonschema.excerpt import excerpt_at
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 
 
@@ -89,14 +89,14 @@ _BY_ENDING = {
 }
 
 
-def findings(
+def build_findings(
     changes: list[Change], allowed: frozenset[str], reader: ParsedJsonSchema, writer: ParsedJsonSchema
 ) -> list[Finding]:
     """One finding for each change that is not allowed, once for each place."""
-    return [_finding(change, reader, writer) for change in dict.fromkeys(changes) if change.type not in allowed]
+    return [_build_finding(change, reader, writer) for change in dict.fromkeys(changes) if change.type not in allowed]
 
 
-def advice(change: str) -> tuple[str, str]:
+def change_advice(change: str) -> tuple[str, str]:
     """Why a type of change matters and what to do about it: two sentences, empty for types nothing speaks against."""
     if change in STRICT:
         return "", ""
@@ -106,22 +106,22 @@ def advice(change: str) -> tuple[str, str]:
     return found or _EXACT["TYPE_CHANGED"]
 
 
-def _finding(change: Change, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Finding:
-    why, fix = advice(change.type)
+def _build_finding(change: Change, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Finding:
+    why, fix = change_advice(change.type)
     return Finding(
         rule=change.type,
         path=change.path,
-        reader=_at(reader, change.path),
-        writer=_at(writer, change.path),
+        reader=_excerpt_at(reader, change.path),
+        writer=_excerpt_at(writer, change.path),
         why=why,
         fix=fix,
     )
 
 
-def _at(parsed: ParsedJsonSchema, path: str) -> str:
+def _excerpt_at(parsed: ParsedJsonSchema, path: str) -> str:
     """What a schema has at a path of a change; '' where the path is none of the text."""
     tokens = path.removeprefix("#/").split("/") if path != "#/" else ()
-    return excerpt(parsed, (token.replace("~1", "/").replace("~0", "~") for token in tokens))
+    return excerpt_at(parsed, (token.replace("~1", "/").replace("~0", "~") for token in tokens))
 
 
 RULESETS = {"confluent": STRICT, "confluent-lenient": LENIENT}

@@ -6,55 +6,59 @@ from collections.abc import Iterator
 
 from stele.formats.jsonschema.confluent import arrays, combined, objects, scalars
 from stele.formats.jsonschema.confluent.changes import STRICT, Change
-from stele.formats.jsonschema.confluent.engine import Comparison, Found, Inner
+from stele.formats.jsonschema.confluent.engine import Comparison, InnerPair, LocalChange
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.shapes import Kind, Model, Shape
+from stele.formats.jsonschema.shapes import Shape, ShapeKind, ShapeModel
 
 
-def changes(reader: ParsedJsonSchema, writer: ParsedJsonSchema, *, allowed: frozenset[str] = STRICT) -> list[Change]:
+def list_changes(
+    reader: ParsedJsonSchema, writer: ParsedJsonSchema, *, allowed: frozenset[str] = STRICT
+) -> list[Change]:
     """What changed from the writer's schema (the original) to the reader's (the update), harmless changes included.
 
     allowed is the table of compatible types: it decides which branches of combinations belong together.
     Raises `TooLarge` when the schemas are too entangled to compare.
     """
-    return Comparison(compare, allowed).run(Model(writer).shape(writer.root), Model(reader).shape(reader.root))
+    return Comparison(compare_pair, allowed).list_changes(
+        ShapeModel(writer).get_shape(writer.root), ShapeModel(reader).get_shape(reader.root)
+    )
 
 
-def compare(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+def compare_pair(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
     """Changes between one pair, and the pairs inside it."""
-    across: list[Found | Inner] = []
-    if new.kind is Kind.COMBINED and old.kind is not Kind.COMBINED:
+    across: list[LocalChange | InnerPair] = []
+    if new.kind is ShapeKind.COMBINED and old.kind is not ShapeKind.COMBINED:
         across = list(combined.into_combination(comparison, old, new))
-    elif old.kind is Kind.COMBINED and new.kind is not Kind.COMBINED:
+    elif old.kind is ShapeKind.COMBINED and new.kind is not ShapeKind.COMBINED:
         across = list(combined.out_of_combination(comparison, old, new))
     if across:
         yield from across
-    elif old.kind is not new.kind or (old.kind is Kind.EMPTY and old.whole is not new.whole):
-        if old.kind is not Kind.FALSE and new.kind is not Kind.EMPTY and not _both_bytes(old, new):
-            yield Found("TYPE_CHANGED")
+    elif old.kind is not new.kind or (old.kind is ShapeKind.EMPTY and old.whole is not new.whole):
+        if old.kind is not ShapeKind.FALSE and new.kind is not ShapeKind.EMPTY and not _both_bytes(old, new):
+            yield LocalChange("TYPE_CHANGED")
     else:
-        yield from scalars.remarks(old, new)
+        yield from scalars.compare_annotations(old, new)
         yield from _same_kind(comparison, old, new)
 
 
-def _same_kind(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Found | Inner]:
+def _same_kind(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
     match old.kind:
-        case Kind.STRING:
-            yield from scalars.string(old, new)
-        case Kind.NUMBER:
-            yield from scalars.number(old, new)
-        case Kind.ENUM:
-            yield from scalars.enumeration(old, new)
-        case Kind.CONST:
-            yield from scalars.constant(old, new)
-        case Kind.OBJECT:
-            yield from objects.objects(comparison, old, new)
-        case Kind.ARRAY:
-            yield from arrays.arrays(comparison, old, new)
-        case Kind.COMBINED:
-            yield from combined.combinations(comparison, old, new)
-        case Kind.NOT:
-            yield from combined.negations(comparison, old, new)
+        case ShapeKind.STRING:
+            yield from scalars.compare_strings(old, new)
+        case ShapeKind.NUMBER:
+            yield from scalars.compare_numbers(old, new)
+        case ShapeKind.ENUM:
+            yield from scalars.compare_enums(old, new)
+        case ShapeKind.CONST:
+            yield from scalars.compare_constants(old, new)
+        case ShapeKind.OBJECT:
+            yield from objects.compare_objects(comparison, old, new)
+        case ShapeKind.ARRAY:
+            yield from arrays.compare_arrays(comparison, old, new)
+        case ShapeKind.COMBINED:
+            yield from combined.compare_combinations(comparison, old, new)
+        case ShapeKind.NOT:
+            yield from combined.compare_negations(comparison, old, new)
         case _:
             return
 

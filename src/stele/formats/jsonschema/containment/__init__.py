@@ -4,8 +4,10 @@ A pair is compatible when that is proved (by the canonical form of jsonschema-rs
 incompatible when a document is found that the writer's schema allows and the reader's refuses, and the finding shows
 it. What is neither is undecided: an `UNKNOWN` finding, which refuses, under `containment`; a warning, which lets the
 change pass, under `containment-lenient`.
+
+Source: docs/protocols/json-schema.md#containment.
 """
 
-from stele.formats.jsonschema.containment.rules import RULESETS, findings
+from stele.formats.jsonschema.containment.rules import RULESETS, check_containment
 
-__all__ = ["RULESETS", "findings"]
+__all__ = ["RULESETS", "check_containment"]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice, product
 from typing import Any
 
-from stele.formats.jsonschema.containment.strings import samples, whole
-from stele.formats.jsonschema.containment.view import Parts, needs
-from stele.formats.jsonschema.text import Json, frozen
+from stele.formats.jsonschema.containment.strings import sample_pattern, whole_bound
+from stele.formats.jsonschema.containment.view import Parts, required_with
+from stele.formats.jsonschema.text import Json, to_hashable
 
 MAX_SIZE = 1_200
 """Members or items of the largest value made."""
@@ -26,7 +26,7 @@ _LONGEST_NAME = 200
 _FRESH = ("other", "x", "X-1", "", "é")
 
 
-def objects(
+def make_objects(
     own: Parts, everything: Parts, choices: Callable[[str], list[Json]], rank: Callable[[str], int]
 ) -> Iterator[dict[str, Json]]:
     """Objects, small ones first: with what is required, with one member more or less, with all, of border sizes.
@@ -34,27 +34,27 @@ def objects(
     own are the schemas to fit, everything what else is said of the object; choices gives the values of a member, a
     plain one first; rank says how soon to vary it, small ones first.
     """
-    make = _Objects(own, everything, choices)
-    small = make.least()
+    make = _ObjectMaker(own, everything, choices)
+    small = make.make_smallest()
     yield small
     yield {}
     names = sorted(make.names, key=rank)[:MAX_NAMES]
     for name in names:
-        yield from (make.complete({**small, name: value}) for value in choices(name))
+        yield from (make.add_needed({**small, name: value}) for value in choices(name))
         yield {each: value for each, value in small.items() if each != name}
-    large = make.all_of()
+    large = make.make_largest()
     yield large
     for name in names:
         if name in large:
             yield {each: value for each, value in large.items() if each != name}
         yield from ({**large, name: value} for value in choices(name)[:4])
-    for size in _sizes(everything, "minProperties", "maxProperties"):
-        yield make.sized(small, size)
-        yield make.sized(large, size)
-    yield from make.pairs(small, names)
+    for size in _border_sizes(everything, "minProperties", "maxProperties"):
+        yield make.resize(small, size)
+        yield make.resize(large, size)
+    yield from make.make_pairs(small, names)
 
 
-class _Objects:
+class _ObjectMaker:
     """What the objects of one place have in common."""
 
     def __init__(self, own: Parts, everything: Parts, choices: Callable[[str], list[Json]]) -> None:
@@ -63,45 +63,45 @@ class _Objects:
         self._choices = choices
         looks = sum(1 + len(part.get("patternProperties", ())) for part in (*own, *everything))
         self._most = max(_FEWEST_NAMES, MAX_LOOKS // (looks or 1))
-        self.names = self._names()[: self._most]
+        self.names = self._choose_names()[: self._most]
         self._needs: dict[str, list[str]] = {}
         for part in own:
-            for name, wanted in needs(part):
+            for name, wanted in required_with(part):
                 self._needs.setdefault(name, []).extend(wanted)
 
-    def _names(self) -> list[str]:
+    def _choose_names(self) -> list[str]:
         """Names worth a member: those mentioned anywhere, samples of patterns, and some nobody mentions."""
         found: dict[str, None] = {}
         for part in (*self._own, *self._everything):
             found.update(dict.fromkeys(part.get("required", ())))
             found.update(dict.fromkeys(part.get("properties", ())))
-            found.update((name, None) for given, wanted in needs(part) for name in (given, *wanted))
+            found.update((name, None) for given, wanted in required_with(part) for name in (given, *wanted))
             found.update(dict.fromkeys(part.get("dependentSchemas", ())))
         for part in self._everything:
             for pattern in islice(part.get("patternProperties", ()), _MAX_PATTERNS):
-                found.update(dict.fromkeys(samples(pattern)[:3]))
+                found.update(dict.fromkeys(sample_pattern(pattern)[:3]))
             found.update(dict.fromkeys(_names_by_schema(part.get("propertyNames"))))
         found.update(dict.fromkeys(_FRESH))
         return list(found)
 
-    def least(self) -> dict[str, Json]:
+    def make_smallest(self) -> dict[str, Json]:
         """An object with the members it has to have."""
         required = {name: None for part in self._own for name in part.get("required", ())}
         if len(required) > min(self._most, MAX_SIZE):
             return {}
         values = {name: self._choices(name) for name in required}
-        small = self.complete({name: value[0] for name, value in values.items() if value})
-        return self.sized(small, max((whole(part.get("minProperties")) or 0 for part in self._own), default=0))
+        small = self.add_needed({name: value[0] for name, value in values.items() if value})
+        return self.resize(small, max((whole_bound(part.get("minProperties")) or 0 for part in self._own), default=0))
 
-    def all_of(self) -> dict[str, Json]:
+    def make_largest(self) -> dict[str, Json]:
         """An object with as many of the members somebody lists as are allowed."""
-        bounds = (whole(part.get("maxProperties")) for part in self._own)
+        bounds = (whole_bound(part.get("maxProperties")) for part in self._own)
         most = min((bound for bound in bounds if bound is not None), default=MAX_SIZE)
         listed = [name for name in self.names if any(name in part.get("properties", ()) for part in self._everything)]
         values = {name: self._choices(name) for name in listed}
         return {name: value[0] for name, value in list(values.items())[:most] if value}
 
-    def complete(self, value: dict[str, Json]) -> dict[str, Json]:
+    def add_needed(self, value: dict[str, Json]) -> dict[str, Json]:
         """The object with the members its members ask for."""
         if self._needs.keys().isdisjoint(value):
             return value
@@ -114,7 +114,7 @@ class _Objects:
                     pending.append(name)
         return result
 
-    def sized(self, value: dict[str, Json], size: int) -> dict[str, Json]:
+    def resize(self, value: dict[str, Json], size: int) -> dict[str, Json]:
         """The object cut, or filled with members nobody mentions, to a size."""
         result = dict(list(value.items())[:size])
         names = iter([*self.names, *(f"m{index}" for index in range(size))])
@@ -123,16 +123,16 @@ class _Objects:
                 result[name] = found[0]
         return result
 
-    def pairs(self, small: dict[str, Json], names: list[str]) -> Iterator[dict[str, Json]]:
+    def make_pairs(self, small: dict[str, Json], names: list[str]) -> Iterator[dict[str, Json]]:
         """Objects with two or three chosen members: what conditions between members look at."""
         few = list(islice((name for name in names if self._choices(name)), _PAIRED))
         for index, one in enumerate(few):
             for other in few[index + 1 :]:
                 for first, second in product(self._choices(one)[:5], self._choices(other)[:5]):
-                    yield self.complete({**small, one: first, other: second})
+                    yield self.add_needed({**small, one: first, other: second})
 
 
-def arrays(
+def make_arrays(
     own: Parts, everything: Parts, choices: Callable[[int], list[Json]], contained: Callable[[], list[Json]]
 ) -> Iterator[list[Json]]:
     """Arrays of border lengths with plain items, then with one item changed, repeated or added.
@@ -141,11 +141,11 @@ def arrays(
     """
     distinct = any(part.get("uniqueItems") is True for part in own)
     fixed = max((len(part.get("prefixItems", ())) for part in everything), default=0)
-    least = max((whole(part.get("minItems")) or 0 for part in own), default=0)
-    sizes = dict.fromkeys([least, 0, 1, 2, *range(fixed + 2), *_sizes(everything, "minItems", "maxItems")])
-    sizes.update(dict.fromkeys(_sizes(everything, "minContains", "maxContains")))
+    least = max((whole_bound(part.get("minItems")) or 0 for part in own), default=0)
+    sizes = dict.fromkeys([least, 0, 1, 2, *range(fixed + 2), *_border_sizes(everything, "minItems", "maxItems")])
+    sizes.update(dict.fromkeys(_border_sizes(everything, "minContains", "maxContains")))
     for size in sizes:
-        base = _filled(size, choices, distinct=distinct)
+        base = _fill_array(size, choices, distinct=distinct)
         yield base
         for index in dict.fromkeys([*range(min(len(base), fixed + 1)), len(base) - 1]):
             if 0 <= index < len(base):
@@ -153,33 +153,33 @@ def arrays(
                     yield [*base[:index], value, *base[index + 1 :]]
         if len(base) == size and size <= MAX_SIZE:
             yield from ([value] * size for value in choices(fixed)[:6])
-    wanted = max((whole(part.get("minContains", 1)) or 0 for part in own if "contains" in part), default=0)
+    wanted = max((whole_bound(part.get("minContains", 1)) or 0 for part in own if "contains" in part), default=0)
     for value in contained():
         for size in dict.fromkeys([wanted, max(least, wanted), wanted + 1]):
-            yield [*_filled(max(0, size - wanted), choices, distinct=False), *[value] * min(wanted, MAX_SIZE)]
+            yield [*_fill_array(max(0, size - wanted), choices, distinct=False), *[value] * min(wanted, MAX_SIZE)]
     for value in choices(fixed):
-        base = _filled(max(least, fixed), choices, distinct=distinct)
+        base = _fill_array(max(least, fixed), choices, distinct=distinct)
         yield from ([*base, value], [*base, value, value], [value, *base])
 
 
-def _filled(size: int, choices: Callable[[int], list[Json]], *, distinct: bool) -> list[Json]:
+def _fill_array(size: int, choices: Callable[[int], list[Json]], *, distinct: bool) -> list[Json]:
     """An array of plain items; of different ones when distinct."""
     result: list[Any] = []
     seen: set[object] = set()
     for index in range(min(size, MAX_SIZE)):
         options = choices(index)
         if distinct:
-            options = [option for option in options if frozen(option) not in seen]
+            options = [option for option in options if to_hashable(option) not in seen]
         if not options:
             break
         result.append(options[0])
         if distinct:
-            seen.add(frozen(options[0]))
+            seen.add(to_hashable(options[0]))
     return result
 
 
-def _sizes(parts: Parts, *keywords: str) -> list[int]:
-    bounds = {bound for part in parts for word in keywords if (bound := whole(part.get(word))) is not None}
+def _border_sizes(parts: Parts, *keywords: str) -> list[int]:
+    bounds = {bound for part in parts for word in keywords if (bound := whole_bound(part.get(word))) is not None}
     return sorted(size for size in {bound + step for bound in bounds for step in (-1, 0, 1)} if 0 <= size <= MAX_SIZE)
 
 
@@ -191,5 +191,5 @@ def _names_by_schema(schema: Json) -> Iterator[str]:
         if isinstance(value, str):
             yield value
     if isinstance(schema.get("pattern"), str):
-        yield from samples(schema["pattern"])[:3]
-    yield from ("n" * size for size in _sizes([schema], "minLength", "maxLength") if size < _LONGEST_NAME)
+        yield from sample_pattern(schema["pattern"])[:3]
+    yield from ("n" * size for size in _border_sizes([schema], "minLength", "maxLength") if size < _LONGEST_NAME)

@@ -12,10 +12,16 @@ from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from stele.formats.jsonschema.drafts import MANY, NAMED, ONE, Draft, detect
+from stele.formats.jsonschema.drafts import (
+    SCHEMA_KEYWORDS,
+    SCHEMA_LIST_KEYWORDS,
+    SCHEMA_MAP_KEYWORDS,
+    Draft,
+    detect_draft,
+)
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.tangle import has_loops
+from stele.formats.jsonschema.tangle import has_reference_loops
 from stele.formats.jsonschema.text import Json
 
 _SINCE = {
@@ -45,7 +51,7 @@ _BOUNDS = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 
 
 @cache
-def keywords(draft: Draft) -> frozenset[str]:
+def asserting_keywords(draft: Draft) -> frozenset[str]:
     """The keywords that assert something in a draft, references aside, as the validator reads it."""
     known = set(chain.from_iterable(_SINCE[each] for each in _ORDER[: _ORDER.index(draft) + 1]))
     if not draft.ref_hides_siblings:
@@ -55,7 +61,7 @@ def keywords(draft: Draft) -> frozenset[str]:
     return frozenset(known)
 
 
-class Document(NamedTuple):
+class BundledDocument(NamedTuple):
     """A schema that refers to nothing outside itself.
 
     root   the schema: a boolean, or an object whose only keywords are `$ref` and the definitions
@@ -75,13 +81,13 @@ class Document(NamedTuple):
         return found
 
 
-def document(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> Document:
+def build_document(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> BundledDocument:
     """A parsed schema as one document of `draft`, which is its own or a later one; linear in the schema.
 
     formats keeps `format`; a document without it reads it as an annotation. Between drafts an integer is an integer
     however it is spelled: that draft-04 takes 1.0 for none is not carried over.
     """
-    return _Translation(parsed, draft, formats=formats).run()
+    return _Translation(parsed, draft, formats=formats).translate_all()
 
 
 class _Translation:
@@ -91,29 +97,29 @@ class _Translation:
         self._parsed = parsed
         self._draft = draft
         self._keyword = draft.definitions_keyword
-        self._known = keywords(parsed.draft) - (frozenset() if formats else {"format"})
+        self._known = asserting_keywords(parsed.draft) - (frozenset() if formats else {"format"})
         self._names: dict[int, str] = {}
         self._definitions: dict[str, Json] = {}
         self._todo: list[tuple[Any, str | int]] = []
-        self._exact = not parsed.links.missing and not has_loops(parsed.links)
+        self._exact = not parsed.links.missing and not has_reference_loops(parsed.links)
         self._anchors: dict[str, int] = {}
         self._dynamic = False
 
-    def run(self) -> Document:
+    def translate_all(self) -> BundledDocument:
         """Translate all that is reached from the root."""
         if not isinstance(self._parsed.root, dict):
-            return Document(self._parsed.root, exact=True)
-        reference = self._reference(self._parsed.root)
+            return BundledDocument(self._parsed.root, exact=True)
+        reference = self._add_definition(self._parsed.root)
         while self._todo:
             container, place = self._todo.pop()
             schema = container[place]
             if isinstance(schema, dict):
-                container[place] = self._schema(schema)
-        if self._dynamic and self._ambiguous():
+                container[place] = self._translate_schema(schema)
+        if self._dynamic and self._is_ambiguous():
             self._exact = False
-        return Document({"$ref": reference, self._keyword: self._definitions}, self._exact)
+        return BundledDocument({"$ref": reference, self._keyword: self._definitions}, self._exact)
 
-    def _reference(self, target: Json) -> str:
+    def _add_definition(self, target: Json) -> str:
         """A pointer to a target, which becomes a definition when it is met for the first time."""
         name = self._names.get(id(target))
         if name is None:
@@ -122,22 +128,22 @@ class _Translation:
             self._todo.append((self._definitions, name))
         return f"#/{self._keyword}/{name}"
 
-    def _schema(self, schema: dict[str, Json]) -> dict[str, Json]:
-        if isinstance(schema.get("$schema"), str) and detect(schema) is not self._parsed.draft:
+    def _translate_schema(self, schema: dict[str, Json]) -> dict[str, Json]:
+        if isinstance(schema.get("$schema"), str) and detect_draft(schema) is not self._parsed.draft:
             self._exact = False
         out: dict[str, Json] = {}
         if id(schema) in self._parsed.links.targets:
-            out.update(self._link(schema))
+            out.update(self._translate_reference(schema))
             if self._parsed.draft.ref_hides_siblings:
                 return out
         out.update((name, value) for name, value in schema.items() if name in self._known)
         _drop_lone_exclusives(out)
         if self._draft is not self._parsed.draft:
-            self._upward(out)
-        self._enter(out)
+            self._translate_upward(out)
+        self._queue_subschemas(out)
         return out
 
-    def _link(self, schema: dict[str, Json]) -> dict[str, Json]:
+    def _translate_reference(self, schema: dict[str, Json]) -> dict[str, Json]:
         written = [keyword for keyword in REF_KEYWORDS if isinstance(schema.get(keyword), str)]
         ambiguous = len(written) > 1 or not _REFERENCES[self._parsed.draft].issuperset(written)
         if ambiguous or any(draft.value in schema[keyword] for keyword in written for draft in Draft):
@@ -149,9 +155,9 @@ class _Translation:
         if target is False:
             self._definitions["false"] = False
             return {"$ref": f"#/{self._keyword}/false"}
-        return {"$ref": self._reference(target)}
+        return {"$ref": self._add_definition(target)}
 
-    def _ambiguous(self) -> bool:
+    def _is_ambiguous(self) -> bool:
         """Whether a dynamic reference could lead to several places: anchors count in all texts, reached or not."""
         texts = [self._parsed.root, *(self._parsed.references[label] for label in self._parsed.links.used)]
         count = 0
@@ -164,7 +170,7 @@ class _Translation:
                 texts.extend(value)
         return count > 1
 
-    def _upward(self, out: dict[str, Json]) -> None:
+    def _translate_upward(self, out: dict[str, Json]) -> None:
         """Say in the later draft what the earlier one says; content keywords and formats have no sure counterpart."""
         if not {"contentEncoding", "contentMediaType", "format", "unevaluatedItems"}.isdisjoint(out):
             self._exact = False
@@ -182,15 +188,15 @@ class _Translation:
         if self._draft is Draft.DRAFT2020:
             out.pop("additionalItems", None)
 
-    def _enter(self, out: dict[str, Json]) -> None:
+    def _queue_subschemas(self, out: dict[str, Json]) -> None:
         """Put the schemas inside a schema on the list of work, in containers of their own."""
         for keyword, value in out.items():
-            if isinstance(value, dict) and keyword in NAMED:
+            if isinstance(value, dict) and keyword in SCHEMA_MAP_KEYWORDS:
                 out[keyword] = inner = dict(value)
                 self._todo.extend((inner, name) for name in inner)
-            elif isinstance(value, dict) and keyword in ONE:
+            elif isinstance(value, dict) and keyword in SCHEMA_KEYWORDS:
                 self._todo.append((out, keyword))
-            elif isinstance(value, list) and keyword in MANY:
+            elif isinstance(value, list) and keyword in SCHEMA_LIST_KEYWORDS:
                 out[keyword] = items = list(value)
                 self._todo.extend((items, index) for index in range(len(items)))
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import jsonschema_rs
 
-from stele.core.findings import Finding, Level
-from stele.formats.jsonschema.codec import spelled
-from stele.formats.jsonschema.excerpt import excerpt
+from stele.core.findings import Finding, Severity
+from stele.formats.jsonschema.codec import spell_numbers
+from stele.formats.jsonschema.excerpt import excerpt_at
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.text import Json, pointer, write
+from stele.formats.jsonschema.text import Json, json_pointer, write_json
 
 _MESSAGE_LIMIT = 200
 _CHOICES = (jsonschema_rs.ValidationErrorKind.AnyOf, jsonschema_rs.ValidationErrorKind.OneOfNotValid)
@@ -21,7 +21,7 @@ _CLOSING = ("additionalProperties", "unevaluatedProperties", "additionalItems", 
 _OTHER_KIND = ("type", "const", "enum")
 
 
-class Doubt(Enum):
+class UndecidedReason(Enum):
     """Why a pair is undecided."""
 
     NEITHER = "neither proof nor counter-example"
@@ -106,33 +106,33 @@ _ADVICE = {
 _OTHER = _Advice("The reader refuses a value the writer may use.", "Allow what the writer's schema allows.")
 
 
-def refusal(
+def build_refusal(
     reader: ParsedJsonSchema, writer: ParsedJsonSchema, validator: jsonschema_rs.Validator, witness: Json
 ) -> Finding:
     """The finding about a document of the writer that the reader's validator refuses."""
-    error = _telling(next(iter(validator.iter_errors(witness))))
-    keyword = _keyword(error)
+    error = _most_telling_error(next(iter(validator.iter_errors(witness))))
+    keyword = _error_keyword(error)
     advice = _ADVICE.get(keyword, _OTHER)
     steps = [step for step in error.evaluation_path if step not in REF_KEYWORDS]
-    where = pointer(error.instance_path)
-    shown = f"The witness is valid under the writer's schema and refused at {where}: {_short(error.message)}."
+    where = json_pointer(error.instance_path)
+    shown = f"The witness is valid under the writer's schema and refused at {where}: {_shorten(error.message)}."
     return Finding(
         rule=f"{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', keyword).upper()}_REFUSES",
-        path=_place(reader, error.evaluation_path),
-        reader=excerpt(reader, steps),
-        writer=excerpt(writer, steps),
+        path=_pointer_in_text(reader, error.evaluation_path),
+        reader=excerpt_at(reader, steps),
+        writer=excerpt_at(writer, steps),
         why=f"{advice.why} {shown}",
         fix=advice.fix,
-        witness=write(spelled(witness)).decode(),
+        witness=write_json(spell_numbers(witness)).decode(),
     )
 
 
-def undecided(doubt: Doubt, level: Level, detail: str = "") -> Finding:
+def build_undecided(doubt: UndecidedReason, level: Severity, detail: str = "") -> Finding:
     """The finding about a pair nothing is known of."""
-    if doubt is Doubt.MALFORMED:
-        why = f"One of the two schemas is malformed, so no document can be checked against it: {_short(detail)}."
+    if doubt is UndecidedReason.MALFORMED:
+        why = f"One of the two schemas is malformed, so no document can be checked against it: {_shorten(detail)}."
         fix = "Mend the schema, or compare with the ruleset confluent, which looks at the texts only."
-    elif doubt is Doubt.TOO_LARGE:
+    elif doubt is UndecidedReason.TOO_LARGE:
         why = "The schemas are too large for a proof or a search in reasonable time."
         fix = "Split the schema, or compare with the ruleset confluent."
     else:
@@ -147,27 +147,29 @@ def undecided(doubt: Doubt, level: Level, detail: str = "") -> Finding:
     return Finding("CONTAINMENT_UNDECIDED", "#", why=why, fix=fix, level=level)
 
 
-def _telling(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
+def _most_telling_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
     """The fault in the one branch of a choice that the value is meant for, if it can be told: the others mind its kind
     or its tag.
     """
     while isinstance(error.kind, _CHOICES):
         depth = len(error.instance_path)
-        meant = [branch for branch in error.kind.context if branch and not any(_other_kind(f, depth) for f in branch)]
+        meant = [
+            branch for branch in error.kind.context if branch and not any(_is_other_kind(f, depth) for f in branch)
+        ]
         if len(meant) != 1:
             break
         error = meant[0][0]
     return error
 
 
-def _other_kind(fault: jsonschema_rs.ValidationError, depth: int) -> bool:
+def _is_other_kind(fault: jsonschema_rs.ValidationError, depth: int) -> bool:
     name = fault.kind.name
     return (name == "type" and len(fault.instance_path) == depth) or (
         name in _OTHER_KIND[1:] and len(fault.instance_path) <= depth + 1
     )
 
 
-def _keyword(error: jsonschema_rs.ValidationError) -> str:
+def _error_keyword(error: jsonschema_rs.ValidationError) -> str:
     last = error.evaluation_path[-1] if error.evaluation_path else ""
     if error.kind.name == "required" and last in ("dependencies", "dependentRequired"):
         return "dependencies"
@@ -176,23 +178,23 @@ def _keyword(error: jsonschema_rs.ValidationError) -> str:
     return error.kind.name
 
 
-def _place(parsed: ParsedJsonSchema, steps: list[str | int]) -> str:
+def _pointer_in_text(parsed: ParsedJsonSchema, steps: list[str | int]) -> str:
     """The JSON Pointer of a place a validator came to through references; behind the label of a text referred to."""
     label, path, value = "", list[str | int](), parsed.root
     for step in steps:
         if step in REF_KEYWORDS and isinstance(value, dict) and id(value) in parsed.links.targets:
             value = parsed.links.targets[id(value)]
-            label, path = _home(parsed, value)
+            label, path = _find_text(parsed, value)
             continue
         path = [*path, step]
         if isinstance(value, dict):
             value = value.get(str(step))
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
             value = value[step]
-    return label + pointer(path)
+    return label + json_pointer(path)
 
 
-def _home(parsed: ParsedJsonSchema, target: Json) -> tuple[str, list[str | int]]:
+def _find_text(parsed: ParsedJsonSchema, target: Json) -> tuple[str, list[str | int]]:
     """In which text, and where in it, an object is written; a target that is no object is taken for the whole."""
     for label, root in (("", parsed.root), *parsed.references.items()):
         stack: list[tuple[Json, list[str | int]]] = [(root, [])]
@@ -207,5 +209,5 @@ def _home(parsed: ParsedJsonSchema, target: Json) -> tuple[str, list[str | int]]
     return "", []
 
 
-def _short(message: str) -> str:
+def _shorten(message: str) -> str:
     return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"

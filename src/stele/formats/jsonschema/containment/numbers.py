@@ -14,45 +14,45 @@ _MAX_BOUNDS = 24
 _MAX_EXPONENT = 400
 
 
-def numbers(schemas: list[dict[str, Json]]) -> Iterator[int | float | Decimal]:
+def make_numbers(schemas: list[dict[str, Json]]) -> Iterator[int | float | Decimal]:
     """Integers and fractions at, beside and between all bounds, and multiples near them, of all steps asked for."""
-    bounds = _values(schemas, _BOUNDS)
-    factors = [factor for factor in _values(schemas, ("multipleOf",)) if factor > 0]
-    known = [*bounds, *_values(schemas, ("const",)), *_listed(schemas)]
+    bounds = _keyword_values(schemas, _BOUNDS)
+    factors = [factor for factor in _keyword_values(schemas, ("multipleOf",)) if factor > 0]
+    known = [*bounds, *_keyword_values(schemas, ("const",)), *_enum_values(schemas)]
     with localcontext() as context:
         context.prec = 60
         for value in (Decimal(0), Decimal(1), Decimal(-1), Decimal("0.5"), Decimal("1.01")):
-            yield number(value)
+            yield simplest_number(value)
         for bound in known[:_MAX_BOUNDS]:
-            yield from (number(bound + step) for step in _STEPS)
-            yield from (number(bound * 2), number(-bound))
+            yield from (simplest_number(bound + step) for step in _STEPS)
+            yield from (simplest_number(bound * 2), simplest_number(-bound))
         for factor in factors[:8]:
-            yield from (number(factor * times) for times in (1, -1, 2, 3, 5, 7, 11))
-            yield from (number(factor / part) for part in (2, 3))
+            yield from (simplest_number(factor * times) for times in (1, -1, 2, 3, 5, 7, 11))
+            yield from (simplest_number(factor / part) for part in (2, 3))
             for bound in known[:_MAX_BOUNDS]:
                 for rounding in (ROUND_FLOOR, ROUND_CEILING):
-                    nearest = _nearest(bound, factor, rounding)
-                    yield from (number(nearest + factor * times) for times in (0, 1, -1))
+                    nearest = _nearest_multiple(bound, factor, rounding)
+                    yield from (simplest_number(nearest + factor * times) for times in (0, 1, -1))
         for one, other in pairwise(factors[:8]):
-            yield number(one * other)
+            yield simplest_number(one * other)
         for low, high in pairwise(sorted(set(bounds))[:_MAX_BOUNDS]):
-            yield number((low + high) / 2)
+            yield simplest_number((low + high) / 2)
         yield from (10**6 + 1, -(10**6) - 1, 1e20 + 1)
 
 
-def number(value: Decimal) -> int | float | Decimal:
+def simplest_number(value: Decimal) -> int | float | Decimal:
     """The plainest number of the value: an int when whole, a float when that has the same digits, else itself."""
     if value == value.to_integral_value():
         return int(value)
     return float(value) if Decimal(repr(float(value))) == value else value
 
 
-def _nearest(bound: Decimal, factor: Decimal, rounding: str) -> Decimal:
+def _nearest_multiple(bound: Decimal, factor: Decimal, rounding: str) -> Decimal:
     ratio = bound / factor
     return ratio.to_integral_value(rounding=rounding) * factor if ratio.adjusted() < 40 else bound
 
 
-def _values(schemas: list[dict[str, Json]], keywords: tuple[str, ...]) -> list[Decimal]:
+def _keyword_values(schemas: list[dict[str, Json]], keywords: tuple[str, ...]) -> list[Decimal]:
     found: dict[Decimal, None] = {}
     for schema in schemas:
         for keyword in keywords:
@@ -64,7 +64,9 @@ def _values(schemas: list[dict[str, Json]], keywords: tuple[str, ...]) -> list[D
     return list(found)
 
 
-def _listed(schemas: list[dict[str, Json]]) -> list[Decimal]:
+def _enum_values(schemas: list[dict[str, Json]]) -> list[Decimal]:
     """Numbers of `enum` lists."""
     lists = [schema["enum"] for schema in schemas if isinstance(schema.get("enum"), list)]
-    return [value for values in lists for value in _values([{"const": each} for each in values[:10]], ("const",))]
+    return [
+        value for values in lists for value in _keyword_values([{"const": each} for each in values[:10]], ("const",))
+    ]

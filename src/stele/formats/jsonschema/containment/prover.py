@@ -19,10 +19,10 @@ from typing import IO
 import jsonschema_rs
 
 from stele.formats.jsonschema.containment import worker
-from stele.formats.jsonschema.containment.document import Document
+from stele.formats.jsonschema.containment.document import BundledDocument
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.parsed import BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT
-from stele.formats.jsonschema.text import write
+from stele.formats.jsonschema.text import write_json
 
 DEADLINE = 1.0
 """Seconds one proof may take; what takes longer counts as not proved."""
@@ -48,7 +48,7 @@ class Prover:
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(self.close)
 
-    def covers(self, reader: Document, writer: Document, draft: Draft, *, formats: bool) -> bool:
+    def can_prove(self, reader: BundledDocument, writer: BundledDocument, draft: Draft, *, formats: bool) -> bool:
         """Whether it is proved that every document of the writer is one of the reader; both are of `draft`.
 
         formats says whether `format` refuses. False means nothing: not proved, too slow, or no process to be had.
@@ -56,31 +56,31 @@ class Prover:
         if not (reader.exact and writer.exact):
             return False
         limits = (BACKTRACK_LIMIT, PATTERN_SIZE_LIMIT)
-        question = write([_NUMBERS[draft], formats, *limits, reader.root, writer.root]) + b"\n"
+        question = write_json([_NUMBERS[draft], formats, *limits, reader.root, writer.root]) + b"\n"
         with self._lock:
             try:
-                return self._ask(question) == b"yes\n"
+                return self._send_question(question) == b"yes\n"
             except OSError:
-                self._stop()
+                self._stop_process()
                 return False
 
-    def _ask(self, question: bytes) -> bytes:
-        process = self._process = self._process or self._start()
+    def _send_question(self, question: bytes) -> bytes:
+        process = self._process = self._process or self._start_process()
         alarm = threading.Timer(self._deadline, process.kill)
         alarm.daemon = True
         alarm.start()
         try:
-            _pipe(process.stdin).write(question)
-            _pipe(process.stdin).flush()
-            answer = _pipe(process.stdout).readline()
+            _require_pipe(process.stdin).write(question)
+            _require_pipe(process.stdin).flush()
+            answer = _require_pipe(process.stdout).readline()
         finally:
             alarm.cancel()
         if not answer:
-            self._stop()
+            self._stop_process()
         return answer
 
     @staticmethod
-    def _start() -> subprocess.Popen[bytes]:
+    def _start_process() -> subprocess.Popen[bytes]:
         package = Path(jsonschema_rs.__file__).parent.parent
         return subprocess.Popen(
             [sys.executable, "-I", worker.__file__, str(package)],
@@ -93,9 +93,9 @@ class Prover:
     def close(self) -> None:
         """End the process; a later question starts a new one."""
         with self._lock:
-            self._stop()
+            self._stop_process()
 
-    def _stop(self) -> None:
+    def _stop_process(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -111,14 +111,14 @@ class Prover:
             process.returncode = process.returncode or 0  # keeps Popen from warning about a running child
 
 
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+def _require_pipe(stream: IO[bytes] | None) -> IO[bytes]:
     return stream  # type: ignore[return-value]  # Popen types its pipes as optional; both are asked for above
 
 
 def _close_pipes(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
-            _pipe(stream).close()
+            _require_pipe(stream).close()
 
 
 PROVER = Prover()

@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 import jsonschema_rs
 
-from stele.core.findings import Finding, Level
+from stele.core.findings import Finding, Severity
 from stele.errors import MalformedSchema
-from stele.formats.jsonschema.containment.document import Document, document
-from stele.formats.jsonschema.containment.explain import Doubt, refusal, undecided
+from stele.formats.jsonschema.containment.document import BundledDocument, build_document
+from stele.formats.jsonschema.containment.explain import UndecidedReason, build_refusal, build_undecided
 from stele.formats.jsonschema.containment.prover import PROVER
-from stele.formats.jsonschema.containment.search import find
-from stele.formats.jsonschema.containment.shrink import shrunk
-from stele.formats.jsonschema.containment.structure import Structure
-from stele.formats.jsonschema.containment.view import View, is_valid
+from stele.formats.jsonschema.containment.search import find_witness
+from stele.formats.jsonschema.containment.shrink import shrink_document
+from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.view import DocumentView, is_valid_value
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.text import Json
 
-RULESETS = {"containment": Level.UNKNOWN, "containment-lenient": Level.WARNING}
+RULESETS = {"containment": Severity.UNKNOWN, "containment-lenient": Severity.WARNING}
 """The rulesets of this family with the level of what cannot be decided."""
 
 STEPS_BEFORE_PROOF = 1_000
@@ -52,26 +52,26 @@ class _Reading(NamedTuple):
     writer: jsonschema_rs.Validator
 
 
-def findings(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Level) -> list[Finding]:
+def check_containment(reader: ParsedJsonSchema, writer: ParsedJsonSchema, undecided_level: Severity) -> list[Finding]:
     """Nothing when the reader's schema allows all the writer's does, under every usual reading of `format`.
 
     Else one finding: with a counter-example, or of undecided_level when neither proof nor counter-example was found.
     Bounded: a proof may take `prover.DEADLINE` seconds, a search `search.LONGEST`, for each reading.
     """
     try:
-        readings = list(_readings(reader, writer))
+        readings = list(_format_readings(reader, writer))
     except MalformedSchema as error:
-        return [undecided(Doubt.MALFORMED, undecided_level, str(error))]
+        return [build_undecided(UndecidedReason.MALFORMED, undecided_level, str(error))]
     if _same_text(reader, writer):
         return []
     if len(reader.printed) + len(writer.printed) > MAX_TEXT:
-        return [undecided(Doubt.TOO_LARGE, undecided_level)]
+        return [build_undecided(UndecidedReason.TOO_LARGE, undecided_level)]
     for reading in readings:
         comparison = _Comparison(reader, writer, reading)
-        follows = comparison.follows()
-        found = comparison.counter_example(STEPS_BESIDE_PROOF if follows else STEPS_BEFORE_PROOF)
-        if found is None and not follows and not comparison.proved():
-            found = comparison.counter_example(STEPS) or undecided(Doubt.NEITHER, undecided_level)
+        follows = comparison.is_proved_by_structure()
+        found = comparison.find_counter_example(STEPS_BESIDE_PROOF if follows else STEPS_BEFORE_PROOF)
+        if found is None and not follows and not comparison.is_proved_by_canonical_form():
+            found = comparison.find_counter_example(STEPS) or build_undecided(UndecidedReason.NEITHER, undecided_level)
         if found is not None:
             return [found]
     return []
@@ -85,9 +85,9 @@ def _same_text(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> bool:
     )
 
 
-def _readings(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Iterator[_Reading]:
+def _format_readings(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Iterator[_Reading]:
     yield _Reading(False, reader.validator, writer.validator)
-    asserting = [_asserts(parsed) for parsed in (reader, writer)]
+    asserting = [_may_assert_format(parsed) for parsed in (reader, writer)]
     if any(asserting):
         validators = [
             parsed.asserting_validator if asserts else parsed.validator
@@ -96,13 +96,13 @@ def _readings(reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Iterator[_R
         yield _Reading(True, *validators)
 
 
-def _asserts(parsed: ParsedJsonSchema) -> bool:
+def _may_assert_format(parsed: ParsedJsonSchema) -> bool:
     """Whether some validators refuse by `format`: up to draft-07 they may; texts referred to are not looked through."""
     return parsed.draft.ref_hides_siblings and (bool(parsed.references) or b'"format"' in parsed.printed)
 
 
-def _document(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> Document:
-    return document(parsed, draft, formats=formats and parsed.draft.ref_hides_siblings)
+def _document_in(parsed: ParsedJsonSchema, draft: Draft, *, formats: bool) -> BundledDocument:
+    return build_document(parsed, draft, formats=formats and parsed.draft.ref_hides_siblings)
 
 
 class _Comparison:
@@ -111,47 +111,47 @@ class _Comparison:
     def __init__(self, reader: ParsedJsonSchema, writer: ParsedJsonSchema, reading: _Reading) -> None:
         self._pair = reader, writer
         self._reading = reading
-        mine, theirs = (_document(each, Draft.DRAFT2020, formats=reading.formats) for each in self._pair)
+        mine, theirs = (_document_in(each, Draft.DRAFT2020, formats=reading.formats) for each in self._pair)
         self._later_exact = mine.exact and theirs.exact
-        self._reader = View(mine)
-        self._writer = View(theirs)
-        self._structure = Structure(self._reader, self._writer)
+        self._reader = DocumentView(mine)
+        self._writer = DocumentView(theirs)
+        self._structure = StructuralProver(self._reader, self._writer)
 
     @cached_property
-    def _own(self) -> tuple[Draft, Document, Document]:
+    def _own_draft_documents(self) -> tuple[Draft, BundledDocument, BundledDocument]:
         """The two in their own draft if they share one, else in the later one."""
         draft = max((each.draft for each in self._pair), key=_ORDER.index)
-        mine, theirs = (_document(each, draft, formats=self._reading.formats) for each in self._pair)
+        mine, theirs = (_document_in(each, draft, formats=self._reading.formats) for each in self._pair)
         return draft, mine, theirs
 
-    def _comparable(self) -> bool:
+    def _can_compare_keywords(self) -> bool:
         """Whether keywords may be compared: in one draft they mean the same whatever they become in the later one."""
         if self._later_exact:
             return True
-        draft, mine, theirs = self._own
+        draft, mine, theirs = self._own_draft_documents
         return all(each.draft is draft for each in self._pair) and mine.exact and theirs.exact
 
-    def follows(self) -> bool:
+    def is_proved_by_structure(self) -> bool:
         """Whether the reader follows from the writer keyword by keyword."""
-        return self._comparable() and self._structure.proves(self._reader.root, self._writer.root)
+        return self._can_compare_keywords() and self._structure.can_prove(self._reader.root, self._writer.root)
 
-    def proved(self) -> bool:
+    def is_proved_by_canonical_form(self) -> bool:
         """Whether the prover is certain."""
-        draft, mine, theirs = self._own
-        return PROVER.covers(mine, theirs, draft, formats=self._reading.formats)
+        draft, mine, theirs = self._own_draft_documents
+        return PROVER.can_prove(mine, theirs, draft, formats=self._reading.formats)
 
-    def counter_example(self, steps: int) -> Finding | None:
+    def find_counter_example(self, steps: int) -> Finding | None:
         """A document found in so many steps, as a finding."""
-        proves = partial(_proves, self._reading)
-        witness = find(self._reader, self._writer, self._structure, steps, proves)
+        proves = partial(_is_counter_example, self._reading)
+        witness = find_witness(self._reader, self._writer, self._structure, steps, proves)
         if witness is None:
             return None
-        return refusal(*self._pair, self._reading.reader, shrunk(witness.document, proves))
+        return build_refusal(*self._pair, self._reading.reader, shrink_document(witness.document, proves))
 
 
-def _proves(reading: _Reading, value: Json) -> bool:
+def _is_counter_example(reading: _Reading, value: Json) -> bool:
     """Whether a document is one of the writer's and none of the reader's, for sure."""
-    if is_valid(reading.writer, value) is not True or is_valid(reading.reader, value) is not False:
+    if is_valid_value(reading.writer, value) is not True or is_valid_value(reading.reader, value) is not False:
         return False
     try:
         return not any(isinstance(error.kind, _BROKEN_PATTERN) for error in reading.reader.iter_errors(value))

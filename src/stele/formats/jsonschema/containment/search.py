@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from stele.formats.jsonschema.containment.composites import arrays, objects
-from stele.formats.jsonschema.containment.numbers import numbers
-from stele.formats.jsonschema.containment.scalars import listed
-from stele.formats.jsonschema.containment.strings import strings
-from stele.formats.jsonschema.containment.structure import Structure
-from stele.formats.jsonschema.containment.view import Parts, Schemas, View, items, members
-from stele.formats.jsonschema.text import Json, frozen
+from stele.formats.jsonschema.containment.composites import make_arrays, make_objects
+from stele.formats.jsonschema.containment.numbers import make_numbers
+from stele.formats.jsonschema.containment.scalars import listed_values
+from stele.formats.jsonschema.containment.strings import make_strings
+from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.view import DocumentView, Parts, Schemas, item_schemas, member_schemas
+from stele.formats.jsonschema.text import Json, to_hashable
 
 
-class Pass(NamedTuple):
+class SearchPass(NamedTuple):
     """One way to go through a pair of schemas.
 
     depth  levels of nesting it goes down
@@ -36,7 +36,7 @@ class Pass(NamedTuple):
     fewest: int = 40
 
 
-PASSES = (Pass(2, 0.1, tries=12, fewest=6), Pass(2, 0.15), Pass(4, 0.25), Pass(16, 0.6))
+PASSES = (SearchPass(2, 0.1, tries=12, fewest=6), SearchPass(2, 0.15), SearchPass(4, 0.25), SearchPass(16, 0.6))
 """The passes of a search: a glance that finds what is plain to see, then wide and shallow, then deep."""
 
 MAX_VALUES = 14
@@ -58,19 +58,19 @@ class Witness(NamedTuple):
     document: Json
 
 
-def find(
-    reader: View, writer: View, structure: Structure, steps: int, proves: Callable[[Json], bool]
+def find_witness(
+    reader: DocumentView, writer: DocumentView, structure: StructuralProver, steps: int, proves: Callable[[Json], bool]
 ) -> Witness | None:
     """The first document found that proves says yes to; None when none is found in so many steps."""
     end = time.monotonic() + LONGEST
     for each in PASSES:
-        found = Search(reader, writer, structure, Budget(int(steps * each.share), end), each).witness(proves)
+        found = Search(reader, writer, structure, SearchBudget(int(steps * each.share), end), each).find_witness(proves)
         if found is not None:
             return found
     return None
 
 
-class Budget:
+class SearchBudget:
     """Steps that are left; one step is one value made."""
 
     def __init__(self, steps: int, end: float) -> None:
@@ -78,11 +78,11 @@ class Budget:
         self._end = end
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether nothing is left: what is under way should come to an end."""
         return self._steps < 0 or time.monotonic() >= self._end
 
-    def spend(self) -> bool:
+    def try_spend(self) -> bool:
         """Take a step; False when none is left."""
         self._steps -= 1
         return self._steps >= 0 and (self._steps % 16 != 0 or time.monotonic() < self._end)
@@ -91,7 +91,14 @@ class Budget:
 class Search:
     """The search for one pair of schemas."""
 
-    def __init__(self, reader: View, writer: View, structure: Structure, budget: Budget, manner: Pass) -> None:
+    def __init__(
+        self,
+        reader: DocumentView,
+        writer: DocumentView,
+        structure: StructuralProver,
+        budget: SearchBudget,
+        manner: SearchPass,
+    ) -> None:
         self._structure = structure
         self._manner = manner
         self._reader = reader
@@ -99,16 +106,16 @@ class Search:
         self._budget = budget
         self._known: dict[tuple[object, ...], list[Json]] = {}
 
-    def witness(self, proves: Callable[[Json], bool]) -> Witness | None:
+    def find_witness(self, proves: Callable[[Json], bool]) -> Witness | None:
         """The first document found that proves says yes to; None when there is none, or no step left."""
-        for value in self._candidates((self._writer.root,), (self._reader.root,), 0):
-            if not self._budget.spend():
+        for value in self._make_candidates((self._writer.root,), (self._reader.root,), 0):
+            if not self._budget.try_spend():
                 return None
             if proves(value):
                 return Witness(value)
         return None
 
-    def values(self, writer: Schemas, reader: Schemas, depth: int) -> list[Json]:
+    def choose_values(self, writer: Schemas, reader: Schemas, depth: int) -> list[Json]:
         """A few values for a place that fit the writer's schemas: a plain one, then those the reader's refuse first."""
         key = (tuple(map(id, writer)), tuple(map(id, reader)), depth)
         if key in self._known:
@@ -118,97 +125,103 @@ class Search:
         groups: dict[tuple[object, ...], list[Json]] = {}
         seen: set[object] = set()
         most = max(self._manner.fewest, self._manner.tries * 2 >> depth)
-        enough = most if self._promising(writer, reader) else _ENOUGH_OF_THE_SAME
-        for tries, value in enumerate(self._candidates(writer, reader, depth)):
-            if tries > most or len(seen) >= enough or not self._budget.spend():
+        enough = most if self._is_promising(writer, reader) else _ENOUGH_OF_THE_SAME
+        for tries, value in enumerate(self._make_candidates(writer, reader, depth)):
+            if tries > most or len(seen) >= enough or not self._budget.try_spend():
                 break
-            mark = frozen(value)
-            if mark in seen or not self._writer.accepts(writer, value):
+            mark = to_hashable(value)
+            if mark in seen or not self._writer.is_accepted(writer, value):
                 continue
             seen.add(mark)
-            why = (type(value).__name__, *(self._reader.accepts((schema,), value) for schema in reader))
+            why = (type(value).__name__, *(self._reader.is_accepted((schema,), value) for schema in reader))
             groups.setdefault(why, []).append(value)
-        self._known[key] = chosen = _fair(groups)
+        self._known[key] = chosen = _choose_fairly(groups)
         return chosen
 
-    def _promising(self, writer: Schemas, reader: Schemas) -> bool:
+    def _is_promising(self, writer: Schemas, reader: Schemas) -> bool:
         """Whether the reader may refuse a value here, as far as is proved."""
-        proves = self._structure.proves
+        proves = self._structure.can_prove
         return not all(any(proves(mine, theirs) for theirs in writer or (True,)) for mine in reader)
 
-    def _rank(self, writer: Schemas, reader: Schemas) -> int:
+    def _rank_place(self, writer: Schemas, reader: Schemas) -> int:
         """Promising places first, and among them those that need no looking further down."""
-        if not self._promising(writer, reader):
+        if not self._is_promising(writer, reader):
             return 2
         return int(any(isinstance(schema, dict) and not _DEEP.isdisjoint(schema) for schema in (*writer, *reader)))
 
-    def _candidates(self, writer: Schemas, reader: Schemas, depth: int) -> Iterator[Json]:
+    def _make_candidates(self, writer: Schemas, reader: Schemas, depth: int) -> Iterator[Json]:
         """Values that may fit the writer's schemas."""
-        own_hints = self._writer.hints(writer)
-        hints = self._reader.hints(reader)
-        yield from _mentioned(own_hints, hints)
-        alternatives = self._writer.alternatives(writer, limit=200 if depth == 0 else 12)
+        own_hints = self._writer.list_hints(writer)
+        hints = self._reader.list_hints(reader)
+        yield from _mentioned_values(own_hints, hints)
+        alternatives = self._writer.list_alternatives(writer, limit=200 if depth == 0 else 12)
         # What lists its values has no others than those mentioned.
-        alternatives = [parts for parts in alternatives if all(listed(part) is None for part in parts)]
+        alternatives = [parts for parts in alternatives if all(listed_values(part) is None for part in parts)]
         yield from _in_turns(
             [
-                self._of_type(kind, parts, [*own_hints, *hints], hints, depth)
+                self._make_of_type(kind, parts, [*own_hints, *hints], hints, depth)
                 for parts in alternatives
-                for kind in _types(parts)
+                for kind in _types_of_parts(parts)
             ]
         )
 
-    def _of_type(self, kind: str, own: Parts, everything: Parts, hints: Parts, depth: int) -> Iterator[Json]:
+    def _make_of_type(self, kind: str, own: Parts, everything: Parts, hints: Parts, depth: int) -> Iterator[Json]:
         if kind == "null":
             yield None
         elif kind == "boolean":
             yield from (True, False)
         elif kind == "integer":
-            yield from (value for value in numbers(everything) if isinstance(value, int))
+            yield from (value for value in make_numbers(everything) if isinstance(value, int))
         elif kind == "number":
-            yield from numbers(everything)
+            yield from make_numbers(everything)
         elif kind == "string":
-            yield from strings(own, everything)
+            yield from make_strings(own, everything)
         elif kind == "array":
-            yield from arrays(
+            yield from make_arrays(
                 own,
                 everything,
-                lambda index: self._item(own, hints, index, depth),
-                lambda: self._contained(own, hints, depth),
+                lambda index: self._item_values(own, hints, index, depth),
+                lambda: self._contained_values(own, hints, depth),
             )
         else:
-            yield from objects(
+            yield from make_objects(
                 own,
                 everything,
-                lambda name: self._member(own, hints, name, depth),
+                lambda name: self._member_values(own, hints, name, depth),
                 lambda name: self._member_rank(own, hints, name),
             )
 
     def _member_rank(self, own: Parts, hints: Parts, name: str) -> int:
-        if self._budget.over:
+        if self._budget.is_over:
             return 2
-        return self._rank(members(own, name, guess=True), members(hints, name))
+        return self._rank_place(member_schemas(own, name, guess=True), member_schemas(hints, name))
 
-    def _member(self, own: Parts, hints: Parts, name: str, depth: int) -> list[Json]:
-        if self._budget.over:
+    def _member_values(self, own: Parts, hints: Parts, name: str, depth: int) -> list[Json]:
+        if self._budget.is_over:
             return []
-        return self.values(members(own, name, guess=True), members(hints, name), depth + 1)
+        return self.choose_values(member_schemas(own, name, guess=True), member_schemas(hints, name), depth + 1)
 
-    def _item(self, own: Parts, hints: Parts, index: int, depth: int) -> list[Json]:
-        if self._budget.over:
+    def _item_values(self, own: Parts, hints: Parts, index: int, depth: int) -> list[Json]:
+        if self._budget.is_over:
             return []
-        return self.values(items(own, index, guess=True), (*items(hints, index), *_contains(hints)), depth + 1)
+        return self.choose_values(
+            item_schemas(own, index, guess=True), (*item_schemas(hints, index), *_contains_schemas(hints)), depth + 1
+        )
 
-    def _contained(self, own: Parts, hints: Parts, depth: int) -> list[Json]:
-        wanted = _contains(own)
+    def _contained_values(self, own: Parts, hints: Parts, depth: int) -> list[Json]:
+        wanted = _contains_schemas(own)
         return (
-            self.values((*items(own, 0, guess=True), *wanted), (*items(hints, 0), *_contains(hints)), depth + 1)
+            self.choose_values(
+                (*item_schemas(own, 0, guess=True), *wanted),
+                (*item_schemas(hints, 0), *_contains_schemas(hints)),
+                depth + 1,
+            )
             if wanted
             else []
         )
 
 
-def _fair(groups: dict[tuple[object, ...], list[Json]]) -> list[Json]:
+def _choose_fairly(groups: dict[tuple[object, ...], list[Json]]) -> list[Json]:
     """The value fewest refuse, then the first of every group, then the second …, groups that are refused first."""
     ordered = sorted(groups.items(), key=lambda group: sum(group[0][1:]))  # type: ignore[arg-type]  # booleans
     chosen: list[Any] = [ordered[-1][1].pop(0)] if ordered else []
@@ -219,7 +232,7 @@ def _fair(groups: dict[tuple[object, ...], list[Json]]) -> list[Json]:
     return chosen
 
 
-def _contains(parts: Parts) -> Schemas:
+def _contains_schemas(parts: Parts) -> Schemas:
     return tuple(part["contains"] for part in parts if "contains" in part)
 
 
@@ -230,16 +243,16 @@ def _in_turns(sources: list[Iterator[Json]]) -> Iterator[Json]:
             yield from islice(source, count)
 
 
-def _mentioned(own: Parts, hints: Parts) -> Iterator[Json]:
+def _mentioned_values(own: Parts, hints: Parts) -> Iterator[Json]:
     """Values the schemas spell out, first those that only the writer's do."""
-    known = {frozen(value) for part in hints for value in listed(part) or ()}
-    spelled_out = [value for part in own for value in listed(part) or ()]
-    yield from (value for value in spelled_out if frozen(value) not in known)
-    yield from islice((value for value in spelled_out if frozen(value) in known), _SHOWN)
-    yield from islice((value for part in hints for value in listed(part) or ()), _SHOWN)
+    known = {to_hashable(value) for part in hints for value in listed_values(part) or ()}
+    spelled_out = [value for part in own for value in listed_values(part) or ()]
+    yield from (value for value in spelled_out if to_hashable(value) not in known)
+    yield from islice((value for value in spelled_out if to_hashable(value) in known), _SHOWN)
+    yield from islice((value for part in hints for value in listed_values(part) or ()), _SHOWN)
 
 
-def _types(parts: Parts) -> list[str]:
+def _types_of_parts(parts: Parts) -> list[str]:
     """The types all parts allow."""
     allowed = list(_TYPES)
     for part in parts:

@@ -10,13 +10,13 @@ MAX_TRIES = 300
 """Smaller documents that are tried."""
 
 
-def shrunk(value: Json, proves: Callable[[Json], bool]) -> Json:
+def shrink_document(value: Json, proves: Callable[[Json], bool]) -> Json:
     """The document without the members and items that proves can do without."""
     tries = 0
     progress = True
     while progress:
         progress = False
-        for smaller in _smaller(value):
+        for smaller in _smaller_documents(value):
             tries += 1
             if tries > MAX_TRIES:
                 return value
@@ -26,17 +26,17 @@ def shrunk(value: Json, proves: Callable[[Json], bool]) -> Json:
     return value
 
 
-def _smaller(value: Json) -> Iterator[Json]:
+def _smaller_documents(value: Json) -> Iterator[Json]:
     """Documents with one thing less, outer ones first."""
     if isinstance(value, dict):
         for name in value:
             yield {each: inner for each, inner in value.items() if each != name}
         for name, inner in value.items():
-            yield from ({**value, name: smaller} for smaller in _smaller(inner))
+            yield from ({**value, name: smaller} for smaller in _smaller_documents(inner))
     elif isinstance(value, list):
         if len(value) > 3:
             yield value[: len(value) // 2]
         for index in range(min(len(value), 50)):
             yield value[:index] + value[index + 1 :]
         for index, inner in enumerate(value[:50]):
-            yield from ([*value[:index], smaller, *value[index + 1 :]] for smaller in _smaller(inner))
+            yield from ([*value[:index], smaller, *value[index + 1 :]] for smaller in _smaller_documents(inner))

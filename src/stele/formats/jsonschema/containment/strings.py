@@ -43,7 +43,7 @@ FORMATS = {
 """By format: a string that has it, and one that has not."""
 
 
-class _Broken(Exception):
+class _UnreadablePattern(Exception):
     """The pattern is beyond this reader."""
 
 
@@ -52,15 +52,15 @@ class _Repeat(NamedTuple):
     most: int
 
 
-def strings(own: list[dict[str, Json]], all_schemas: list[dict[str, Json]]) -> Iterator[str]:
+def make_strings(own: list[dict[str, Json]], all_schemas: list[dict[str, Json]]) -> Iterator[str]:
     """Strings around what some schemas say: own must be met, all_schemas give further borders."""
-    lengths = sorted(_lengths(all_schemas))
+    lengths = sorted(_border_lengths(all_schemas))
     samples = [text for schema in own for text in _samples_of(schema)]
     yield from ("a", "", "0", " ", "A", "é𝄞")
     for schema in all_schemas:
         yield from _samples_of(schema)
         yield from FORMATS.get(str(schema.get("format")), ())
-        yield from _content(schema)
+        yield from _content_samples(schema)
     for length in lengths:
         for filler in ("a", "0", "𝄞"):
             yield filler * length
@@ -70,28 +70,28 @@ def strings(own: list[dict[str, Json]], all_schemas: list[dict[str, Json]]) -> I
         yield from (text + "a", "a" + text, text + "0", text + "!", text[:-1], text[1:], text.upper(), text + text)
 
 
-def _lengths(schemas: Iterable[dict[str, Json]]) -> set[int]:
+def _border_lengths(schemas: Iterable[dict[str, Json]]) -> set[int]:
     found: set[int] = set()
     for schema in schemas:
         for keyword in ("minLength", "maxLength"):
-            bound = whole(schema.get(keyword))
+            bound = whole_bound(schema.get(keyword))
             found.update(n for n in (() if bound is None else (bound - 1, bound, bound + 1)) if 0 <= n <= MAX_LENGTH)
     return found
 
 
 def _samples_of(schema: dict[str, Json]) -> tuple[str, ...]:
     pattern = schema.get("pattern")
-    return samples(pattern) if isinstance(pattern, str) else ()
+    return sample_pattern(pattern) if isinstance(pattern, str) else ()
 
 
-def _content(schema: dict[str, Json]) -> Iterator[str]:
+def _content_samples(schema: dict[str, Json]) -> Iterator[str]:
     if "contentEncoding" in schema:
         yield from ("YQ==", "%", "e30=")
     if "contentMediaType" in schema:
         yield from ("{}", "{")
 
 
-def whole(value: Json) -> int | None:
+def whole_bound(value: Json) -> int | None:
     """A bound on a size as an int; None when there is none, or one beyond anything made here."""
     if isinstance(value, bool) or value is None:
         return None
@@ -102,15 +102,15 @@ def whole(value: Json) -> int | None:
 
 
 @lru_cache(maxsize=2_000)
-def samples(pattern: str) -> tuple[str, ...]:
+def sample_pattern(pattern: str) -> tuple[str, ...]:
     """A few different strings the pattern probably matches, shortest choices first."""
     if len(pattern) > _MAX_PATTERN:
         return ()
     found: dict[str, None] = {}
     for variant in range(_VARIANTS):
         try:
-            found[_Sampler(pattern, variant).run()] = None
-        except _Broken:
+            found[_Sampler(pattern, variant).sample_once()] = None
+        except _UnreadablePattern:
             break
     return tuple(found)
 
@@ -124,150 +124,152 @@ class _Sampler:
         self._at = 0
         self._depth = 0
 
-    def run(self) -> str:
+    def sample_once(self) -> str:
         """The string. Raises `_Broken`."""
-        text = self._choice()
+        text = self._read_alternation()
         if self._at < len(self._pattern):
-            raise _Broken
+            raise _UnreadablePattern
         return text
 
     def _peek(self) -> str:
         return self._pattern[self._at : self._at + 1]
 
-    def _next(self) -> str:
+    def _next_char(self) -> str:
         char = self._peek()
         if not char:
-            raise _Broken
+            raise _UnreadablePattern
         self._at += 1
         return char
 
-    def _skip(self, text: str) -> bool:
+    def _skip_text(self, text: str) -> bool:
         if self._pattern.startswith(text, self._at):
             self._at += len(text)
             return True
         return False
 
-    def _pick(self, options: str) -> str:
+    def _pick_char(self, options: str) -> str:
         return options[self._variant % len(options)] if options else ""
 
-    def _choice(self) -> str:
+    def _read_alternation(self) -> str:
         self._depth += 1
         if self._depth > _MAX_NESTING:
-            raise _Broken
-        branches = [self._sequence()]
-        while self._skip("|"):
-            branches.append(self._sequence())
+            raise _UnreadablePattern
+        branches = [self._read_sequence()]
+        while self._skip_text("|"):
+            branches.append(self._read_sequence())
         self._depth -= 1
         return branches[self._variant % len(branches)]
 
-    def _sequence(self) -> str:
+    def _read_sequence(self) -> str:
         parts: list[str] = []
         size = 0
         while self._peek() not in ("", "|", ")"):
-            atom = self._atom()
-            part = atom * self._times(self._quantifier())
+            atom = self._read_atom()
+            part = atom * self._repeat_count(self._read_quantifier())
             size += len(part)
             if size > MAX_LENGTH:
-                raise _Broken
+                raise _UnreadablePattern
             parts.append(part)
         return "".join(parts)
 
-    def _times(self, repeat: _Repeat) -> int:
+    def _repeat_count(self, repeat: _Repeat) -> int:
         more = (0, 1, 3, _ENDLESS, 1, 2)[self._variant]
         if more == _ENDLESS:
             return repeat.most if repeat.most <= MAX_LENGTH else repeat.least + 2
         return min(repeat.least + more, repeat.most)
 
-    def _quantifier(self) -> _Repeat:
+    def _read_quantifier(self) -> _Repeat:
         repeat = _Repeat(1, 1)
         for mark, meaning in (("*", _Repeat(0, _ENDLESS)), ("+", _Repeat(1, _ENDLESS)), ("?", _Repeat(0, 1))):
-            if self._skip(mark):
+            if self._skip_text(mark):
                 repeat = meaning
                 break
         else:
             if self._peek() != "{":
                 return repeat
-            repeat = self._braces()
-        self._skip("?") or self._skip("+")
+            repeat = self._read_braces()
+        self._skip_text("?") or self._skip_text("+")
         return repeat
 
-    def _braces(self) -> _Repeat:
+    def _read_braces(self) -> _Repeat:
         end = self._pattern.find("}", self._at)
         least, comma, most = self._pattern[self._at + 1 : end].partition(",")
         if end < 0 or not least.isdecimal() or len(least) > 6 or (most and not (most.isdecimal() and len(most) <= 6)):
-            raise _Broken
+            raise _UnreadablePattern
         self._at = end + 1
         if int(least) > MAX_LENGTH:
-            raise _Broken
+            raise _UnreadablePattern
         return _Repeat(int(least), int(most) if most else _ENDLESS if comma else int(least))
 
-    def _atom(self) -> str:
-        char = self._next()
+    def _read_atom(self) -> str:
+        char = self._next_char()
         if char == "(":
-            return self._group()
+            return self._read_group()
         if char == "[":
-            return self._set()
+            return self._read_set()
         if char == "\\":
-            return self._pick(self._escape(in_set=False))
+            return self._pick_char(self._read_escape(in_set=False))
         if char in "^$":
             return ""
-        return self._pick(_POOL) if char == "." else char
+        return self._pick_char(_POOL) if char == "." else char
 
-    def _group(self) -> str:
+    def _read_group(self) -> str:
         silent = False
-        if self._skip("?"):
-            if self._skip("<") and self._peek() not in ("=", "!"):
-                while self._next() != ">":
+        if self._skip_text("?"):
+            if self._skip_text("<") and self._peek() not in ("=", "!"):
+                while self._next_char() != ">":
                     pass
             else:
-                silent = self._next() in "=!"
-        text = self._choice()
-        if not self._skip(")"):
-            raise _Broken
+                silent = self._next_char() in "=!"
+        text = self._read_alternation()
+        if not self._skip_text(")"):
+            raise _UnreadablePattern
         return "" if silent else text
 
-    def _escape(self, *, in_set: bool) -> str:
+    def _read_escape(self, *, in_set: bool) -> str:
         """The characters an escape stands for, a few of them."""
-        char = self._next()
+        char = self._next_char()
         if char in _CLASSES:
             return _CLASSES[char]
         if char in _CONTROLS:
             return _CONTROLS[char]
         if char in "pP":
-            name = self._between("{", "}")
+            name = self._read_between("{", "}")
             return "0" if name.startswith("N") else " " if name.startswith("Z") else "A" if name == "Lu" else "aé"
         if char in "xu":
-            return self._code(2 if char == "x" else 4)
+            return self._read_code_point(2 if char == "x" else 4)
         if char in "bB" or char.isdecimal():
             return "" if not in_set else "\b"
         return char
 
-    def _code(self, size: int) -> str:
-        digits = self._between("{", "}") if self._peek() == "{" else "".join(self._next() for _ in range(size))
+    def _read_code_point(self, size: int) -> str:
+        digits = (
+            self._read_between("{", "}") if self._peek() == "{" else "".join(self._next_char() for _ in range(size))
+        )
         try:
             char = chr(int(digits, 16))
         except (ValueError, OverflowError):
-            raise _Broken from None
+            raise _UnreadablePattern from None
         return "" if "\ud800" <= char <= "\udfff" else char
 
-    def _between(self, start: str, end: str) -> str:
-        if not self._skip(start):
-            raise _Broken
+    def _read_between(self, start: str, end: str) -> str:
+        if not self._skip_text(start):
+            raise _UnreadablePattern
         text = ""
-        while (char := self._next()) != end:
+        while (char := self._next_char()) != end:
             text += char
         return text
 
-    def _set(self) -> str:
+    def _read_set(self) -> str:
         """One character of a set, or one outside it when it is negated."""
-        negated = self._skip("^")
+        negated = self._skip_text("^")
         options = ""
         ranges: list[tuple[str, str]] = []
-        while not self._skip("]"):
-            low = self._set_item()
+        while not self._skip_text("]"):
+            low = self._read_set_item()
             if self._peek() == "-" and self._pattern[self._at + 1 : self._at + 2] not in ("]", ""):
                 self._at += 1
-                high = self._set_item()
+                high = self._read_set_item()
                 ranges.append((low[:1], high[-1:]))
                 options += low[:1] + high[-1:]
             else:
@@ -275,9 +277,9 @@ class _Sampler:
                 ranges.extend((char, char) for char in low)
         if negated:
             free = [char for char in _POOL + "~\n" if not any(low <= char <= high for low, high in ranges)]
-            return self._pick("".join(free))
-        return self._pick(options)
+            return self._pick_char("".join(free))
+        return self._pick_char(options)
 
-    def _set_item(self) -> str:
-        char = self._next()
-        return self._escape(in_set=True) if char == "\\" else char
+    def _read_set_item(self) -> str:
+        char = self._next_char()
+        return self._read_escape(in_set=True) if char == "\\" else char

@@ -17,11 +17,11 @@ MEMORY_LIMIT = 2 << 30
 """Address space of the process, in bytes: a schema that needs more ends the process, not the machine."""
 
 
-def covers(question: bytes) -> str:
+def answer_question(question: bytes) -> str:
     """The answer to one question."""
     import jsonschema_rs  # here, because the path it is found on comes as an argument
 
-    draft, formats, steps, size, reader, writer = json.loads(question, parse_float=Decimal, parse_int=_integer)
+    draft, formats, steps, size, reader, writer = json.loads(question, parse_float=Decimal, parse_int=_parse_integer)
     options: dict[str, Any] = {
         "draft": draft,
         "validate_formats": formats,
@@ -35,14 +35,14 @@ def covers(question: bytes) -> str:
         return type(error).__name__
 
 
-def _integer(text: str) -> int | Decimal:
+def _parse_integer(text: str) -> int | Decimal:
     return int(text) if len(text) <= 19 else Decimal(text)
 
 
 def main(questions: BinaryIO, answers: BinaryIO) -> None:
     """Answer until the questions end."""
     for question in questions:
-        answers.write(covers(question).encode() + b"\n")
+        answers.write(answer_question(question).encode() + b"\n")
         answers.flush()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from stele.formats.conversion.model import Symbol
+from stele.formats.conversion.model import EnumSymbol
 from stele.formats.jsonschema.text import Json
 
 JSON_TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
@@ -19,12 +19,12 @@ _HINTS: Final = {
 }
 
 
-def kinds_of(flat: dict[str, Json]) -> tuple[list[str], bool, bool]:
+def json_types_of(flat: dict[str, Json]) -> tuple[list[str], bool, bool]:
     """(types besides null, whether null is one, whether they are only implied by keywords of those types)."""
     names = flat.get("type")
     if names is None and ("enum" in flat or "const" in flat):
         values = flat.get("enum", [flat.get("const")])
-        names = list(dict.fromkeys(word_of(value) for value in values)) if isinstance(values, list) else None
+        names = list(dict.fromkeys(json_type_of(value) for value in values)) if isinstance(values, list) else None
     if names is not None:
         names = [names] if isinstance(names, str) else names
         words = [name for name in JSON_TYPES if name in names and name != "null"]
@@ -36,7 +36,7 @@ def kinds_of(flat: dict[str, Json]) -> tuple[list[str], bool, bool]:
     return words, False, bool(words)
 
 
-def word_of(value: Json) -> str:
+def json_type_of(value: Json) -> str:
     """JSON's type of a value."""
     match value:
         case None:
@@ -54,9 +54,11 @@ def word_of(value: Json) -> str:
     return "integer" if value == value.to_integral_value() else "number"
 
 
-def constant_symbols(target: Callable[[Json], Json], flat: dict[str, Json]) -> tuple[tuple[Symbol, ...], bool] | None:
+def constant_symbols(
+    target: Callable[[Json], Json], flat: dict[str, Json]
+) -> tuple[tuple[EnumSymbol, ...], bool] | None:
     """(symbols, whether null is allowed beside them) of a schema that lists texts, by `enum` or by alternatives."""
-    found = _listed(flat) or _alternatives(target, flat)
+    found = _enum_symbols(flat) or _branch_symbols(target, flat)
     if found is None:
         return None
     symbols, nullable = found
@@ -67,7 +69,7 @@ def constant_symbols(target: Callable[[Json], Json], flat: dict[str, Json]) -> t
     return symbols, nullable and ("type" not in flat or "null" in names)
 
 
-def _listed(flat: dict[str, Json]) -> tuple[tuple[Symbol, ...], bool] | None:
+def _enum_symbols(flat: dict[str, Json]) -> tuple[tuple[EnumSymbol, ...], bool] | None:
     values = flat.get("enum")
     if (
         not isinstance(values, list)
@@ -76,19 +78,21 @@ def _listed(flat: dict[str, Json]) -> tuple[tuple[Symbol, ...], bool] | None:
     ):
         return None
     texts = dict.fromkeys(value for value in values if value is not None)
-    return tuple(Symbol(text) for text in texts), None in values
+    return tuple(EnumSymbol(text) for text in texts), None in values
 
 
-def _alternatives(target: Callable[[Json], Json], flat: dict[str, Json]) -> tuple[tuple[Symbol, ...], bool] | None:
+def _branch_symbols(
+    target: Callable[[Json], Json], flat: dict[str, Json]
+) -> tuple[tuple[EnumSymbol, ...], bool] | None:
     """`oneOf` or `anyOf` of constants, each with a description of its own."""
     branches = flat.get("oneOf", flat.get("anyOf"))
     if not isinstance(branches, list) or len(branches) < 2 or not flat.keys().isdisjoint(("enum", "const")):
         return None
-    symbols: dict[str, Symbol] = {}
+    symbols: dict[str, EnumSymbol] = {}
     for branch in map(target, branches):
         constant = branch.get("const") if isinstance(branch, dict) else None
         if not isinstance(constant, str) or not branch.keys() <= {"const", "title", "description", "type"}:
             return None
         doc = branch.get("description", branch.get("title", ""))
-        symbols.setdefault(constant, Symbol(constant, doc=doc if isinstance(doc, str) else ""))
+        symbols.setdefault(constant, EnumSymbol(constant, doc=doc if isinstance(doc, str) else ""))
     return tuple(symbols.values()), False

@@ -12,12 +12,12 @@ from typing import Any, Final
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.text import Json, equal
+from stele.formats.jsonschema.text import Json, is_equal
 
 MAX_FACTORS: Final = 1_000
 """Schemas added up for one place."""
 
-Lose = Callable[[str, str], None]
+AddLoss = Callable[[str, str], None]
 """Notes a loss that no datum is hurt by: (what, why)."""
 
 _FIRST: Final = frozenset(
@@ -50,7 +50,7 @@ class Merger:
         self._kept: list[Json] = []
         self.draft: Draft = parsed.draft
 
-    def target(self, schema: Json) -> Json:
+    def resolve_target(self, schema: Json) -> Json:
         """What a schema stands for that says nothing of its own but where to look."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self._links.targets and id(schema) not in seen:
@@ -60,10 +60,10 @@ class Merger:
             schema = self._links.targets[id(schema)]
         return schema
 
-    def flat(self, schema: dict[str, Json], lose: Lose) -> dict[str, Json]:
+    def flatten_schema(self, schema: dict[str, Json], lose: AddLoss) -> dict[str, Json]:
         """The keywords of a schema and of all it is the product of."""
         factors: list[dict[str, Json]] = []
-        for factor in self._factors(schema):
+        for factor in self._list_factors(schema):
             if len(factors) >= MAX_FACTORS:
                 lose("ALL_OF", f"More than {MAX_FACTORS} schemas hold here at once; the others are left out.")
                 break
@@ -72,12 +72,12 @@ class Merger:
             return {key: value for key, value in factors[0].items() if key not in IGNORED}
         merged: dict[str, Json] = {}
         for factor in factors:
-            self._add(merged, factor, lose)
-        self._close(merged, factors, lose)
+            self._add_factor(merged, factor, lose)
+        self._close_content(merged, factors, lose)
         self._kept.append(merged)
         return merged
 
-    def _factors(self, schema: Json) -> Iterator[dict[str, Json]]:
+    def _list_factors(self, schema: Json) -> Iterator[dict[str, Json]]:
         """The schema, and what its references and `allOf` say of the same value; each schema once."""
         pending, seen = [schema], set()
         while pending:
@@ -95,7 +95,7 @@ class Merger:
             if refers:
                 pending.append(self._links.targets[id(factor)])
 
-    def _add(self, merged: dict[str, Json], factor: dict[str, Json], lose: Lose) -> None:
+    def _add_factor(self, merged: dict[str, Json], factor: dict[str, Json], lose: AddLoss) -> None:
         for key, value in factor.items():
             if key in IGNORED or key == "additionalProperties":
                 continue
@@ -109,21 +109,21 @@ class Merger:
                 merged[key] = common
             elif key in _BOUNDS and _is_number(value) and _is_number(merged[key]):
                 merged[key] = _BOUNDS[key](merged[key], value)
-            elif key in ("anyOf", "oneOf") and not equal(merged[key], value):
+            elif key in ("anyOf", "oneOf") and not is_equal(merged[key], value):
                 merged.setdefault("allOf", []).append({key: value})
-            elif key not in _FIRST and not equal(merged[key], value):
+            elif key not in _FIRST and not is_equal(merged[key], value):
                 lose("ALL_OF", f"`{key}` is said twice; only the first is kept.")
 
     def _add_properties(self, merged: dict[str, Json], properties: dict[str, Json]) -> None:
         for name, schema in properties.items():
             known = merged.get(name)
-            if known is None or equal(known, schema) or known is True:
+            if known is None or is_equal(known, schema) or known is True:
                 merged[name] = schema
             elif schema is not True:
                 merged[name] = {"allOf": [known, schema]}
                 self._kept.append(merged[name])
 
-    def _close(self, merged: dict[str, Json], factors: list[dict[str, Json]], lose: Lose) -> None:
+    def _close_content(self, merged: dict[str, Json], factors: list[dict[str, Json]], lose: AddLoss) -> None:
         """Members that some factor rules out are no members; what is left over may be typed by one factor alone."""
         said = [factor for factor in factors if factor.get("additionalProperties", True) is not True]
         closed = [factor for factor in said if factor["additionalProperties"] is False]

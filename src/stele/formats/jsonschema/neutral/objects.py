@@ -14,14 +14,14 @@ _MATCH_ALL: Final = frozenset(["", ".*", "^.*$", "^.*", ".*$", "^", "$"])
 _APPLICATORS: Final = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
 
 
-def shaped(flat: dict[str, Json]) -> bool:
+def has_structure(flat: dict[str, Json]) -> bool:
     """Whether the schema says what its values are made of, so that alternatives beside that only choose among them."""
     return any(
         key in flat for key in ("properties", "items", "prefixItems", "additionalProperties", "patternProperties")
     )
 
 
-def closed(flat: dict[str, Json]) -> bool:
+def is_closed(flat: dict[str, Json]) -> bool:
     """Whether data have no members the schema does not name."""
     if flat.get("patternProperties"):
         return False
@@ -33,7 +33,7 @@ def closed(flat: dict[str, Json]) -> bool:
 
 def is_map(flat: dict[str, Json]) -> bool:
     """Whether members have no names of their own."""
-    return not flat.get("properties") and not (closed(flat))
+    return not flat.get("properties") and not (is_closed(flat))
 
 
 def map_values(flat: dict[str, Json]) -> tuple[list[Json], bool, bool]:
@@ -53,7 +53,7 @@ def map_values(flat: dict[str, Json]) -> tuple[list[Json], bool, bool]:
     return schemas, False, rest is False
 
 
-def members(flat: dict[str, Json]) -> Iterator[tuple[str, Json, bool]]:
+def list_members(flat: dict[str, Json]) -> Iterator[tuple[str, Json, bool]]:
     """(name, schema, whether it is always there); required members that are not described may be anything."""
     properties = flat.get("properties")
     described = properties if isinstance(properties, dict) else {}
@@ -67,24 +67,24 @@ def members(flat: dict[str, Json]) -> Iterator[tuple[str, Json, bool]]:
             yield name, rest if isinstance(rest, dict) and "patternProperties" not in flat else True, True
 
 
-def typed_rest(flat: dict[str, Json]) -> bool:
+def has_typed_rest(flat: dict[str, Json]) -> bool:
     """Whether something is said of members without a name."""
     return isinstance(flat.get("additionalProperties"), dict) or bool(flat.get("patternProperties"))
 
 
-def at_most_one(flat: dict[str, Json]) -> list[tuple[str, ...]]:
+def exclusive_groups(flat: dict[str, Json]) -> list[tuple[str, ...]]:
     """Groups of members of which a datum has one at most."""
     factors = [flat, *(factor for factor in flat.get("allOf", ()))]
-    groups = [group(flat, factor.get("oneOf")) for factor in factors]
+    groups = [exclusive_group(flat, factor.get("oneOf")) for factor in factors]
     return [found for found in groups if found]
 
 
-def group(flat: dict[str, Json], branches: Json) -> tuple[str, ...] | None:
+def exclusive_group(flat: dict[str, Json], branches: Json) -> tuple[str, ...] | None:
     """The members, where the branches of a `oneOf` are: each of them required, and none of them."""
     if not isinstance(branches, list) or len(branches) < 2:
         return None
     *present, absent = branches
-    names = [_only_required(branch) for branch in present]
+    names = [_single_required_name(branch) for branch in present]
     if None in names or absent != {"not": {"anyOf": present}}:
         return None
     described = flat.get("properties")
@@ -92,6 +92,6 @@ def group(flat: dict[str, Json], branches: Json) -> tuple[str, ...] | None:
     return found if isinstance(described, dict) and all(name in described for name in found) else None
 
 
-def _only_required(schema: Json) -> str | None:
+def _single_required_name(schema: Json) -> str | None:
     names = schema.get("required") if isinstance(schema, dict) and schema.keys() == {"required"} else None
     return names[0] if isinstance(names, list) and len(names) == 1 and isinstance(names[0], str) else None

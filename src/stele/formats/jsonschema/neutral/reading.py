@@ -23,28 +23,28 @@ from stele.errors import CannotConvert, MalformedSchema, TooLarge
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
-    Declared,
     Enumeration,
-    Field,
+    EnumSymbol,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Option,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Type,
+    TypeReference,
     Union,
+    UnionOption,
 )
-from stele.formats.conversion.naming import Distinct
+from stele.formats.conversion.unique_names import UniqueNames
 from stele.formats.jsonschema.neutral import objects
-from stele.formats.jsonschema.neutral.alternatives import constant_symbols, kinds_of
+from stele.formats.jsonschema.neutral.alternatives import constant_symbols, json_types_of
 from stele.formats.jsonschema.neutral.merging import IGNORED, Merger
-from stele.formats.jsonschema.neutral.names import Names, joined
-from stele.formats.jsonschema.neutral.scalars import STRING_CONSTRAINTS, number_type, string_type, value_of
+from stele.formats.jsonschema.neutral.names import SchemaNames, join_names
+from stele.formats.jsonschema.neutral.scalars import STRING_CONSTRAINTS, number_type, string_type, to_builtin
 from stele.formats.jsonschema.parsed import ParsedJsonSchema
 from stele.formats.jsonschema.text import Json
 
@@ -54,7 +54,7 @@ MAX_DEPTH: Final = 60
 MAX_NODES: Final = 50_000
 """Schemas converted, each counted as often as its place is another one."""
 
-_ANY: Final = Scalar(Kind.ANY)
+_ANY: Final = Scalar(ScalarKind.ANY)
 _LEFT_OUT: Final = {
     **dict.fromkeys(("if", "then", "else"), "CONDITION"),
     "not": "NOT",
@@ -66,7 +66,7 @@ _LEFT_OUT: Final = {
 _ANNOTATIONS: Final = frozenset(
     ["examples", "$comment", "readOnly", "writeOnly", "deprecated", "contentMediaType", "contentSchema"]
 )
-_UNDERSTOOD: Final = frozenset(
+_CONVERTED: Final = frozenset(
     [
         *("$schema", "$id", "id", "$ref", "$vocabulary", "$recursiveAnchor", "title", "description", "default"),
         *("type", "enum", "const", "allOf", "anyOf", "oneOf", "properties", "required", "additionalProperties"),
@@ -77,7 +77,7 @@ _UNDERSTOOD: Final = frozenset(
 )
 
 
-class Place(NamedTuple):
+class _PlaceType(NamedTuple):
     """The type of one place, whether null may stand there, and what else its values must be."""
 
     type: Type
@@ -96,64 +96,64 @@ def to_model(parsed: ParsedJsonSchema) -> tuple[Model, list[Loss]]:
         raise CannotConvert(f"the schema is not valid: {error}") from None
     if parsed.root is False:
         raise CannotConvert("no datum fits the schema `false`")
-    reader = _Reader(parsed)
+    reader = _ModelBuilder(parsed)
     try:
-        place = reader.place(parsed.root, "", joined("", parsed.type_name) or "Root")
+        place = reader.convert_place(parsed.root, "", join_names("", parsed.type_name) or "Root")
         reader.read_pending()
     except RecursionError:  # only where the caller's own stack is deep already
-        raise _too_deep() from None
+        raise _too_deep_error() from None
     types = {name: declared for name, declared in reader.types.items() if declared is not None}
-    doc = "" if isinstance(place.type, Named) else _doc(parsed.root, place.type)
+    doc = "" if isinstance(place.type, TypeReference) else _doc_text(parsed.root, place.type)
     return Model(place.type, types, place.nullable, doc, place.constraints), reader.losses
 
 
-def _too_deep() -> TooLarge:
+def _too_deep_error() -> TooLarge:
     return TooLarge(f"the schema nests deeper than {MAX_DEPTH} levels")
 
 
-class _Reader:
+class _ModelBuilder:
     """Walks the schema; a named type is known by the identity of its text, and its members are read in their turn."""
 
     def __init__(self, parsed: ParsedJsonSchema) -> None:
         self.merger = Merger(parsed)
-        self.names = Names(parsed)
-        self.types: dict[str, Declared | None] = {}
+        self.names = SchemaNames(parsed)
+        self.types: dict[str, NamedType | None] = {}
         self.losses: list[Loss] = []
-        self.known: dict[int, Place] = {}
+        self.known: dict[int, _PlaceType] = {}
         self.pending: list[tuple[str, dict[str, Json], str]] = []
-        self.distinct = Distinct()
+        self.distinct = UniqueNames()
         self.open: set[int] = set()
         self.nodes = 0
 
-    def lose(self, path: str, what: str, why: str, *, data: bool = False) -> None:
+    def add_loss(self, path: str, what: str, why: str, *, data: bool = False) -> None:
         """Note a loss."""
         self.losses.append(Loss(path, what, why, data))
 
-    def place(self, written: Json, path: str, hint: str) -> Place:
+    def convert_place(self, written: Json, path: str, hint: str) -> _PlaceType:
         """The type of a schema as written at a place; hint is the name it gets if it needs one and has none."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise TooLarge(f"written out, the schema has more than {MAX_NODES} parts")
-        schema = self.merger.target(written)
+        schema = self.merger.resolve_target(written)
         if not isinstance(schema, dict):
             if schema is False:
-                self.lose(path, "NOT", "That no value may stand here is not said.")
-            return Place(_ANY, True)
+                self.add_loss(path, "NOT", "That no value may stand here is not said.")
+            return _PlaceType(_ANY, True)
         if id(schema) in self.known:
             return self.known[id(schema)]
         if id(schema) in self.open:
-            self.lose(path, "RECURSION", "A schema inside itself that is no object becomes any value.")
-            return Place(_ANY, True)
+            self.add_loss(path, "RECURSION", "A schema inside itself that is no object becomes any value.")
+            return _PlaceType(_ANY, True)
         if len(self.open) >= MAX_DEPTH:
-            raise _too_deep()
+            raise _too_deep_error()
         self.open.add(id(schema))
-        flat = self.merger.flat(schema, partial(self.lose, path))
+        flat = self.merger.flatten_schema(schema, partial(self.add_loss, path))
         self._leave_out(flat, path)
         if written is not schema:
             self._leave_out({key: value for key, value in written.items() if key not in IGNORED}, path)
-        found = self._place(schema, flat, path, self.names.of(schema) or hint)
+        found = self._convert_schema(schema, flat, path, self.names.name_of(schema) or hint)
         self.open.discard(id(schema))
-        if _names_only(found.type):
+        if _has_names_only(found.type):
             self.known[id(schema)] = found
         return found
 
@@ -161,12 +161,12 @@ class _Reader:
         """Read the members of the records met so far, and of those met on the way."""
         while self.pending:
             name, flat, path = self.pending.pop(0)
-            self._record(name, flat, path)
+            self._build_record(name, flat, path)
 
     def _leave_out(self, flat: dict[str, Json], path: str) -> None:
         """Report the keywords nothing is made of."""
         for key in sorted(flat.keys() & _LEFT_OUT.keys()):
-            if key == "unevaluatedProperties" and objects.closed(flat):
+            if key == "unevaluatedProperties" and objects.is_closed(flat):
                 continue
             dynamic = key in ("$dynamicRef", "$recursiveRef")
             why = (
@@ -174,116 +174,121 @@ class _Reader:
                 if dynamic
                 else f"What `{key}` asks for is left out."
             )
-            self.lose(path, _LEFT_OUT[key], why, data=dynamic)
+            self.add_loss(path, _LEFT_OUT[key], why, data=dynamic)
         annotations = sorted(flat.keys() & _ANNOTATIONS)
         if annotations:
-            self.lose(path, "ANNOTATION", f"Annotations are not kept: {', '.join(annotations)}.")
+            self.add_loss(path, "ANNOTATION", f"Annotations are not kept: {', '.join(annotations)}.")
         unknown = sorted(
-            key for key in flat if key not in _UNDERSTOOD and key not in _LEFT_OUT and key not in _ANNOTATIONS
+            key for key in flat if key not in _CONVERTED and key not in _LEFT_OUT and key not in _ANNOTATIONS
         )
         if unknown:
-            self.lose(path, "ATTRIBUTE", f"Unknown keywords are not kept: {', '.join(unknown)[:200]}.")
+            self.add_loss(path, "ATTRIBUTE", f"Unknown keywords are not kept: {', '.join(unknown)[:200]}.")
 
-    def _place(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> Place:
-        symbols = constant_symbols(self.merger.target, flat)
+    def _convert_schema(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
+        symbols = constant_symbols(self.merger.resolve_target, flat)
         if symbols is not None:
-            return self._enumeration(flat, *symbols, path, hint)
+            return self._build_enumeration(flat, *symbols, path, hint)
         for keyword in ("anyOf", "oneOf"):
             branches = flat.get(keyword)
             if isinstance(branches, list) and branches:
-                if keyword == "oneOf" and objects.group(flat, branches):
+                if keyword == "oneOf" and objects.exclusive_group(flat, branches):
                     continue
-                if not objects.shaped(flat):
-                    return self._sum(flat, keyword, branches, path, hint)
-                self.lose(path, "CONSTRAINT", f"Which of the alternatives of {keyword} hold is left out.")
-        if any(objects.group(flat, factor.get("oneOf")) is None for factor in flat.get("allOf", ())):
-            self.lose(path, "CONSTRAINT", "Which of further alternatives hold is left out.")
-        return self._typed(schema, flat, path, hint)
+                if not objects.has_structure(flat):
+                    return self._convert_branches(flat, keyword, branches, path, hint)
+                self.add_loss(path, "CONSTRAINT", f"Which of the alternatives of {keyword} hold is left out.")
+        if any(objects.exclusive_group(flat, factor.get("oneOf")) is None for factor in flat.get("allOf", ())):
+            self.add_loss(path, "CONSTRAINT", "Which of further alternatives hold is left out.")
+        return self._convert_types(schema, flat, path, hint)
 
     # --- alternatives -----------------------------------------------------------------------------------------------
 
-    def _sum(self, flat: dict[str, Json], keyword: str, branches: list[Json], path: str, hint: str) -> Place:
+    def _convert_branches(
+        self, flat: dict[str, Json], keyword: str, branches: list[Json], path: str, hint: str
+    ) -> _PlaceType:
         beside = sorted(flat.keys() & {"anyOf", "oneOf", "enum", "const", "type", "format", "pattern"} - {keyword})
         if beside:
-            self.lose(path, "CONSTRAINT", f"What {', '.join(beside)} says beside {keyword} is left out.")
+            self.add_loss(path, "CONSTRAINT", f"What {', '.join(beside)} says beside {keyword} is left out.")
         single = len(branches) == 1
         places = [
-            self.place(branch, path, hint if single else f"{hint}Option{at}") for at, branch in enumerate(branches, 1)
+            self.convert_place(branch, path, hint if single else f"{hint}Option{at}")
+            for at, branch in enumerate(branches, 1)
         ]
-        return self._union(places, path)
+        return self._build_union(places, path)
 
-    def _union(self, places: list[Place], path: str) -> Place:
+    def _build_union(self, places: list[_PlaceType], path: str) -> _PlaceType:
         """One of several: null aside, equal ones once, and any value where one of them is that."""
         nullable = any(place.nullable for place in places)
         options: list[Type] = []
         constrained = []
         for place in places:
             members = [option.type for option in place.type.options] if isinstance(place.type, Union) else [place.type]
-            real = [member for member in members if member != Scalar(Kind.NULL)]
+            real = [member for member in members if member != Scalar(ScalarKind.NULL)]
             options += [member for member in real if member not in options]
             constrained += [place.constraints] if real and place.constraints else []
         if _ANY in options:
             if len(options) > 1:
-                self.lose(path, "UNION", "One alternative is any value, so the others say nothing.")
-            return Place(_ANY, nullable)
+                self.add_loss(path, "UNION", "One alternative is any value, so the others say nothing.")
+            return _PlaceType(_ANY, nullable)
         if not options:
-            return Place(Scalar(Kind.NULL), True)
+            return _PlaceType(Scalar(ScalarKind.NULL), True)
         if len(options) == 1:
             same = constrained[0] if constrained and all(one == constrained[0] for one in constrained) else {}
-            same = same if len(constrained) == sum(place.type != Scalar(Kind.NULL) for place in places) else {}
+            same = same if len(constrained) == sum(place.type != Scalar(ScalarKind.NULL) for place in places) else {}
             if constrained and not same:
-                self._unchecked(constrained, path)
-            return Place(options[0], nullable, same)
-        self._unchecked(constrained, path)
-        return Place(Union(tuple(Option(option) for option in options)), nullable)
+                self._add_unchecked_loss(constrained, path)
+            return _PlaceType(options[0], nullable, same)
+        self._add_unchecked_loss(constrained, path)
+        return _PlaceType(Union(tuple(UnionOption(option) for option in options)), nullable)
 
-    def _unchecked(self, constraints: Iterable[dict[str, Any]], path: str) -> None:
+    def _add_unchecked_loss(self, constraints: Iterable[dict[str, Any]], path: str) -> None:
         keys = sorted({key for one in constraints for key in one})
         if keys:
-            self.lose(path, "CONSTRAINT", f"The model has no place for {', '.join(keys)} here.")
+            self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(keys)} here.")
 
-    def _bare(self, written: Json, path: str, hint: str) -> Place:
+    def _convert_without_constraints(self, written: Json, path: str, hint: str) -> _PlaceType:
         """A place whose constraints have nowhere to go."""
-        found = self.place(written, path, hint)
+        found = self.convert_place(written, path, hint)
         if found.constraints:
-            self._unchecked([found.constraints], path)
+            self._add_unchecked_loss([found.constraints], path)
         return found
 
     # --- one type ---------------------------------------------------------------------------------------------------
 
-    def _typed(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> Place:
-        words, nullable, implied = kinds_of(flat)
+    def _convert_types(self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
+        words, nullable, implied = json_types_of(flat)
         if implied:
             why = f"No type is asked for: values other than {' or '.join(words)} are valid too, and have no place."
-            self.lose(path, "IMPLIED_TYPE", why, data=True)
-        values: dict[str, Any] = {key: value_of(flat[key]) for key in ("enum", "const") if key in flat}
+            self.add_loss(path, "IMPLIED_TYPE", why, data=True)
+        values: dict[str, Any] = {key: to_builtin(flat[key]) for key in ("enum", "const") if key in flat}
         if not words:
-            found = Place(Scalar(Kind.NULL), True) if nullable else Place(_ANY, True)
+            found = _PlaceType(Scalar(ScalarKind.NULL), True) if nullable else _PlaceType(_ANY, True)
         elif words == ["object"]:
-            found = self._object(schema, flat, path, hint, nullable=nullable)
+            found = self._convert_object(schema, flat, path, hint, nullable=nullable)
         else:
-            found = self._union([self._of_word(word, schema, flat, path, hint) for word in words], path)
-        return Place(found.type, found.nullable or nullable, {**found.constraints, **values})
+            found = self._build_union([self._convert_type(word, schema, flat, path, hint) for word in words], path)
+        return _PlaceType(found.type, found.nullable or nullable, {**found.constraints, **values})
 
-    def _of_word(self, word: str, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str) -> Place:
+    def _convert_type(
+        self, word: str, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str
+    ) -> _PlaceType:
         match word:
             case "object":
-                return self._object(schema, flat, path, hint)
+                return self._convert_object(schema, flat, path, hint)
             case "array":
-                return self._array(flat, path, hint)
+                return self._convert_array(flat, path, hint)
             case "string":
-                kind = string_type(flat, partial(self.lose, path))
+                kind = string_type(flat, partial(self.add_loss, path))
                 if isinstance(kind, int):
-                    return Place(self._fixed(kind, flat, hint))
-                return Place(kind[0], False, kind[1])
+                    return _PlaceType(self._build_fixed(kind, flat, hint))
+                return _PlaceType(kind[0], False, kind[1])
             case "integer" | "number":
-                number, rest = number_type(flat, partial(self.lose, path), whole=word == "integer")
-                return Place(number, False, rest)
-        return Place(Scalar(Kind.BOOLEAN))
+                number, rest = number_type(flat, partial(self.add_loss, path), whole=word == "integer")
+                return _PlaceType(number, False, rest)
+        return _PlaceType(Scalar(ScalarKind.BOOLEAN))
 
-    def _array(self, flat: dict[str, Json], path: str, hint: str) -> Place:
+    def _convert_array(self, flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
         constraints: dict[str, Any] = {
-            key: value_of(flat[key]) for key in ("minItems", "maxItems", "uniqueItems") if key in flat
+            key: to_builtin(flat[key]) for key in ("minItems", "maxItems", "uniqueItems") if key in flat
         }
         items, prefix = flat.get("items", True), flat.get("prefixItems")
         rest = items
@@ -291,104 +296,106 @@ class _Reader:
             prefix, rest = items, flat.get("additionalItems", True)
         inside = f"{path}[]"
         if not isinstance(prefix, list) or not prefix:
-            item = self._bare(rest, inside, hint) if rest is not False else Place(_ANY, True)
-            return Place(Array(item.type, item.nullable), False, constraints)
-        self.lose(path, "TUPLE", "That each place of the array has a type of its own is not said.")
+            item = (
+                self._convert_without_constraints(rest, inside, hint) if rest is not False else _PlaceType(_ANY, True)
+            )
+            return _PlaceType(Array(item.type, item.nullable), False, constraints)
+        self.add_loss(path, "TUPLE", "That each place of the array has a type of its own is not said.")
         full = isinstance(flat.get("maxItems"), int) and flat["maxItems"] <= len(prefix)
         schemas = [*prefix, *([] if rest is False or full else [rest])]
-        places = [self.place(schema, inside, f"{hint}Item{at}") for at, schema in enumerate(schemas, 1)]
-        item = self._union(places, inside)
+        places = [self.convert_place(schema, inside, f"{hint}Item{at}") for at, schema in enumerate(schemas, 1)]
+        item = self._build_union(places, inside)
         if item.constraints:
-            self._unchecked([item.constraints], inside)
-        return Place(Array(item.type, item.nullable), False, constraints)
+            self._add_unchecked_loss([item.constraints], inside)
+        return _PlaceType(Array(item.type, item.nullable), False, constraints)
 
-    def _object(
+    def _convert_object(
         self, schema: dict[str, Json], flat: dict[str, Json], path: str, hint: str, *, nullable: bool | None = None
-    ) -> Place:
+    ) -> _PlaceType:
         """nullable None: values of other types are allowed too, so that a reference back here is not to the record."""
         if objects.is_map(flat):
-            place = self._map(flat, path, hint)
-            return Place(place.type, False, {**_member_constraints(flat), **place.constraints})
-        name = self.distinct.name(hint)
+            place = self._convert_map(flat, path, hint)
+            return _PlaceType(place.type, False, {**_member_constraints(flat), **place.constraints})
+        name = self.distinct.claim_name(hint)
         self.types[name] = None
         if nullable is not None:
-            self.known[id(schema)] = Place(Named(name), nullable)
+            self.known[id(schema)] = _PlaceType(TypeReference(name), nullable)
         self.pending.append((name, flat, path))
-        return Place(Named(name))
+        return _PlaceType(TypeReference(name))
 
-    def _record(self, name: str, flat: dict[str, Json], path: str) -> None:
-        unchecked = [*_member_constraints(flat), *(["additionalProperties"] if objects.typed_rest(flat) else [])]
+    def _build_record(self, name: str, flat: dict[str, Json], path: str) -> None:
+        unchecked = [*_member_constraints(flat), *(["additionalProperties"] if objects.has_typed_rest(flat) else [])]
         if unchecked:
-            self.lose(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of a record.")
+            self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of a record.")
         fields = tuple(
-            self._field(member, written, path, joined(name, member), required=required)
-            for member, written, required in objects.members(flat)
+            self._build_field(member, written, path, join_names(name, member), required=required)
+            for member, written, required in objects.list_members(flat)
         )
-        groups = {f"oneOf{at}": group for at, group in enumerate(objects.at_most_one(flat), 1)}
-        doc = _doc(flat, Named(name))
-        self.types[name] = Record(name, fields, doc, open=not objects.closed(flat), at_most_one=groups)
+        groups = {f"oneOf{at}": group for at, group in enumerate(objects.exclusive_groups(flat), 1)}
+        doc = _doc_text(flat, TypeReference(name))
+        self.types[name] = RecordType(name, fields, doc, open=not objects.is_closed(flat), at_most_one=groups)
 
-    def _map(self, flat: dict[str, Json], path: str, hint: str) -> Place:
+    def _convert_map(self, flat: dict[str, Json], path: str, hint: str) -> _PlaceType:
         inside = f"{path}{{}}"
         schemas, exact, total = objects.map_values(flat)
         if not exact:
             why = (
                 "Members with other names are valid too, and have no place." if not total else "Names are not checked."
             )
-            self.lose(path, "PATTERN", why, data=not total)
-        places = [self.place(schema, inside, hint) for schema in schemas]
-        value = self._union(places, inside) if len(places) > 1 else places[0]
+            self.add_loss(path, "PATTERN", why, data=not total)
+        places = [self.convert_place(schema, inside, hint) for schema in schemas]
+        value = self._build_union(places, inside) if len(places) > 1 else places[0]
         if value.constraints:
-            self._unchecked([value.constraints], inside)
+            self._add_unchecked_loss([value.constraints], inside)
         required = {"required": list(flat["required"])} if flat.get("required") else {}
-        return Place(Map(value.type, nullable=value.nullable), False, required)
+        return _PlaceType(Map(value.type, nullable=value.nullable), False, required)
 
-    def _field(self, name: str, written: Json, path: str, hint: str, *, required: bool) -> Field:
+    def _build_field(self, name: str, written: Json, path: str, hint: str, *, required: bool) -> RecordField:
         place = f"{path}.{name}" if path else name
-        found = self.place(written, place, hint)
-        target = self.merger.target(written)
+        found = self.convert_place(written, place, hint)
+        target = self.merger.resolve_target(written)
         texts = [part for part in (written, target) if isinstance(part, dict)]
-        default = next((value_of(text["default"]) for text in texts if "default" in text), ABSENT)
+        default = next((to_builtin(text["default"]) for text in texts if "default" in text), ABSENT)
         # A named type's own description is the type's; what stands beside the reference to it is the field's.
-        doc = "" if written is target and isinstance(found.type, Named) else _doc(written, found.type)
+        doc = "" if written is target and isinstance(found.type, TypeReference) else _doc_text(written, found.type)
         if doc and isinstance(written.get("title"), str) and doc != written["title"]:
-            self.lose(place, "ANNOTATION", "The title is not kept.")
-        return Field(
+            self.add_loss(place, "ANNOTATION", "The title is not kept.")
+        return RecordField(
             name, found.type, found.nullable, required, default=default, doc=doc, constraints=found.constraints
         )
 
     # --- named types ------------------------------------------------------------------------------------------------
 
-    def _enumeration(
-        self, flat: dict[str, Json], symbols: tuple[Symbol, ...], nullable: bool, path: str, hint: str
-    ) -> Place:
+    def _build_enumeration(
+        self, flat: dict[str, Json], symbols: tuple[EnumSymbol, ...], nullable: bool, path: str, hint: str
+    ) -> _PlaceType:
         unchecked = sorted(flat.keys() & set(STRING_CONSTRAINTS))
         if unchecked:
-            self.lose(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of an enumeration.")
-        name = self.distinct.name(hint)
-        self.types[name] = Enumeration(name, symbols, doc=_doc(flat, Named(name)))
-        return Place(Named(name), nullable)
+            self.add_loss(path, "CONSTRAINT", f"The model has no place for {', '.join(unchecked)} of an enumeration.")
+        name = self.distinct.claim_name(hint)
+        self.types[name] = Enumeration(name, symbols, doc=_doc_text(flat, TypeReference(name)))
+        return _PlaceType(TypeReference(name), nullable)
 
-    def _fixed(self, size: int, flat: dict[str, Json], hint: str) -> Named:
-        name = self.distinct.name(hint)
-        self.types[name] = Fixed(name, size, _doc(flat, Named(name)))
-        return Named(name)
+    def _build_fixed(self, size: int, flat: dict[str, Json], hint: str) -> TypeReference:
+        name = self.distinct.claim_name(hint)
+        self.types[name] = Fixed(name, size, _doc_text(flat, TypeReference(name)))
+        return TypeReference(name)
 
 
-def _names_only(kind: Type) -> bool:
+def _has_names_only(kind: Type) -> bool:
     """Whether a type holds names and scalars only, so that using it twice does not make two of anything."""
     if isinstance(kind, Union):
-        return all(isinstance(option.type, Named | Scalar) for option in kind.options)
-    return isinstance(kind, Named)
+        return all(isinstance(option.type, TypeReference | Scalar) for option in kind.options)
+    return isinstance(kind, TypeReference)
 
 
 def _member_constraints(flat: dict[str, Json]) -> dict[str, Any]:
-    return {key: value_of(flat[key]) for key in ("minProperties", "maxProperties", "propertyNames") if key in flat}
+    return {key: to_builtin(flat[key]) for key in ("minProperties", "maxProperties", "propertyNames") if key in flat}
 
 
-def _doc(schema: Json, kind: Type) -> str:
+def _doc_text(schema: Json, kind: Type) -> str:
     """The description, else the title, where that is not the type's name already."""
     if not isinstance(schema, dict):
         return ""
     doc = next((schema[key] for key in ("description", "title") if isinstance(schema.get(key), str)), "")
-    return "" if isinstance(kind, Named) and doc == schema.get("title") and joined("", doc) == doc else doc
+    return "" if isinstance(kind, TypeReference) and doc == schema.get("title") and join_names("", doc) == doc else doc

@@ -21,26 +21,26 @@ from math import ceil, floor, isfinite
 from typing import Any, Final
 
 from stele.errors import CannotConvert
-from stele.formats.conversion.data import INTEGERS
-from stele.formats.conversion.model import Decimal, Duration, Kind, Scalar, Time, Timestamp, Type, Unit
-from stele.formats.conversion.texts import EXACT
+from stele.formats.conversion.json_values import INTEGERS
+from stele.formats.conversion.model import Decimal, Duration, Scalar, ScalarKind, Time, Timestamp, TimeUnit, Type
+from stele.formats.conversion.scalar_text import EXACT_CONTEXT
 from stele.formats.jsonschema.text import Json
 
 FORMATS: Final[Mapping[str, Type]] = {
-    "date": Scalar(Kind.DATE),
-    "date-time": Timestamp(Unit.MICRO),
-    "date-time-local": Timestamp(Unit.MICRO, utc=False),
-    "time-local": Time(Unit.MICRO),
-    "duration": Duration(Unit.MILLI, calendar=True),
-    "uuid": Scalar(Kind.UUID),
+    "date": Scalar(ScalarKind.DATE),
+    "date-time": Timestamp(TimeUnit.MICRO),
+    "date-time-local": Timestamp(TimeUnit.MICRO, utc=False),
+    "time-local": Time(TimeUnit.MICRO),
+    "duration": Duration(TimeUnit.MILLI, calendar=True),
+    "uuid": Scalar(ScalarKind.UUID),
 }
 """Types that are strings of a format."""
 
-NUMBER_FORMATS: Final[Mapping[str, Kind]] = {
-    "float": Kind.FLOAT32,
-    "double": Kind.FLOAT64,
-    "int32": Kind.INT32,
-    "int64": Kind.INT64,
+NUMBER_FORMATS: Final[Mapping[str, ScalarKind]] = {
+    "float": ScalarKind.FLOAT32,
+    "double": ScalarKind.FLOAT64,
+    "int32": ScalarKind.INT32,
+    "int64": ScalarKind.INT64,
 }
 """Types that are numbers of a format."""
 
@@ -53,93 +53,93 @@ _FIXED: Final = re.compile(r"\^\[A-Za-z0-9\+/\]\{(\d{1,9})\}(={0,2})\$")
 _MAX_REPEAT: Final = 1_000
 """Longest repetition in a written pattern; engines limit it."""
 
-Lose = Callable[..., None]
+AddLoss = Callable[..., None]
 """Notes a loss: (what, why, data=…)."""
 
-Typed = tuple[Type, dict[str, Any]]
+TypeWithConstraints = tuple[Type, dict[str, Any]]
 """A type, and the keywords left over as constraints."""
 
 
-def value_of(value: Json) -> Any:
+def to_builtin(value: Json) -> Any:
     """A JSON value of builtin types: numbers as int or float. Raises `CannotConvert` for numbers beyond a double."""
     if isinstance(value, dict):
-        return {name: value_of(member) for name, member in value.items()}
+        return {name: to_builtin(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [value_of(item) for item in value]
+        return [to_builtin(item) for item in value]
     if not isinstance(value, Number):
         return value
     if value.adjusted() > 308 or not isfinite(float(value)):
         raise CannotConvert(f"the number {str(value)[:40]} is beyond the range of a double")
-    return int(value) if value == value.to_integral_value(context=EXACT) else float(value)
+    return int(value) if value == value.to_integral_value(context=EXACT_CONTEXT) else float(value)
 
 
-def string_type(schema: Mapping[str, Json], lose: Lose) -> Typed | int:
+def string_type(schema: Mapping[str, Json], lose: AddLoss) -> TypeWithConstraints | int:
     """The type of a string; a number is the size of a fixed-size byte string."""
-    rest = {key: value_of(schema[key]) for key in STRING_CONSTRAINTS if key in schema}
+    rest = {key: to_builtin(schema[key]) for key in STRING_CONSTRAINTS if key in schema}
     pattern = schema.get("pattern")
     word = schema.get("format")
     if schema.get("contentEncoding") == "base64":
         del rest["contentEncoding"]
-        size = _fixed_size(pattern)
+        size = _parse_fixed_pattern(pattern)
         if size is not None:
             return size
         lose("FORMAT", "`contentEncoding` asserts nothing: text that is not base64 has no place.", data=True)
-        return Scalar(Kind.BYTES), rest
+        return Scalar(ScalarKind.BYTES), rest
     if word == "decimal" and isinstance(pattern, str):
-        found = read_decimal(pattern)
+        found = parse_decimal_pattern(pattern)
         if found is not None:
             return found, {key: value for key, value in rest.items() if key not in ("format", "pattern")}
     if isinstance(word, str) and word in FORMATS:
         del rest["format"]
         lose("FORMAT", f"`format` asserts nothing: text that is no {word} has no place.", data=True)
         return FORMATS[word], rest
-    return Scalar(Kind.STRING), rest
+    return Scalar(ScalarKind.STRING), rest
 
 
-def number_type(schema: Mapping[str, Json], lose: Lose, *, whole: bool) -> Typed:
+def number_type(schema: Mapping[str, Json], lose: AddLoss, *, whole: bool) -> TypeWithConstraints:
     """The type of a number or integer."""
     rest = _number_constraints(schema)
     word = NUMBER_FORMATS.get(str(schema.get("format")))
-    low, high = _bounds(rest)
+    low, high = _integer_bounds(rest)
     if not whole:
-        if word in (Kind.FLOAT32, Kind.FLOAT64):
+        if word in (ScalarKind.FLOAT32, ScalarKind.FLOAT64):
             lose("FORMAT", f"`format` asserts nothing: numbers beyond {word.value} have no place.", data=True)
             return Scalar(word), rest
-        return Scalar(Kind.NUMBER), rest
+        return Scalar(ScalarKind.NUMBER), rest
     if low is None or high is None:
-        if word in (Kind.INT32, Kind.INT64):
+        if word in (ScalarKind.INT32, ScalarKind.INT64):
             lose("FORMAT", f"`format` asserts nothing: numbers beyond {word.value} have no place.", data=True)
             return Scalar(word), rest
-        return Scalar(Kind.INTEGER), rest
+        return Scalar(ScalarKind.INTEGER), rest
     for kind, bounds in INTEGERS.items():
         if (low, high) == bounds:
             return Scalar(kind), {key: rest[key] for key in ("multipleOf",) if key in rest}
-    for kind in (Kind.INT32, Kind.INT64, Kind.UINT64):
+    for kind in (ScalarKind.INT32, ScalarKind.INT64, ScalarKind.UINT64):
         least, greatest = INTEGERS[kind]
         if least <= low and high <= greatest:
             return Scalar(kind), rest
-    return Scalar(Kind.INTEGER), rest
+    return Scalar(ScalarKind.INTEGER), rest
 
 
 def _number_constraints(schema: Mapping[str, Json]) -> dict[str, Any]:
     """The keywords on numbers as today's drafts write them: draft-04 makes a bound exclusive by a boolean beside it."""
-    rest = {key: value_of(schema[key]) for key in NUMBER_CONSTRAINTS if key in schema}
+    rest = {key: to_builtin(schema[key]) for key in NUMBER_CONSTRAINTS if key in schema}
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(rest.get(exclusive), bool) and rest.pop(exclusive) and bound in rest:
             rest[exclusive] = rest.pop(bound)
     return {key: value for key, value in rest.items() if not isinstance(value, bool)}
 
 
-def _bounds(rest: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def _integer_bounds(rest: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """The least and greatest whole number allowed; None where there is no bound, or none worth writing out."""
-    lows = [ceil(rest["minimum"])] if _handy(rest.get("minimum")) else []
-    lows += [floor(rest["exclusiveMinimum"]) + 1] if _handy(rest.get("exclusiveMinimum")) else []
-    highs = [floor(rest["maximum"])] if _handy(rest.get("maximum")) else []
-    highs += [ceil(rest["exclusiveMaximum"]) - 1] if _handy(rest.get("exclusiveMaximum")) else []
+    lows = [ceil(rest["minimum"])] if _is_writable_bound(rest.get("minimum")) else []
+    lows += [floor(rest["exclusiveMinimum"]) + 1] if _is_writable_bound(rest.get("exclusiveMinimum")) else []
+    highs = [floor(rest["maximum"])] if _is_writable_bound(rest.get("maximum")) else []
+    highs += [ceil(rest["exclusiveMaximum"]) - 1] if _is_writable_bound(rest.get("exclusiveMaximum")) else []
     return max(lows, default=None), min(highs, default=None)
 
 
-def _handy(value: Any) -> bool:
+def _is_writable_bound(value: Any) -> bool:
     return isinstance(value, int | float) and Number(value).adjusted() < 30
 
 
@@ -152,7 +152,7 @@ def decimal_pattern(kind: Decimal) -> str | None:
     return rf"^-?(0|[1-9][0-9]{{0,{whole - 1}}}){fraction}$" if whole else f"^-?0{fraction}$"
 
 
-def read_decimal(pattern: str) -> Decimal | None:
+def parse_decimal_pattern(pattern: str) -> Decimal | None:
     """The decimal `decimal_pattern` wrote the pattern for."""
     found = _FRACTION.fullmatch(pattern)
     if found:
@@ -170,7 +170,7 @@ def fixed_pattern(size: int) -> str:
     return f"^[A-Za-z0-9+/]{{{(size + padding) // 3 * 4 - padding}}}{'=' * padding}$"
 
 
-def _fixed_size(pattern: Json) -> int | None:
+def _parse_fixed_pattern(pattern: Json) -> int | None:
     found = _FIXED.fullmatch(pattern) if isinstance(pattern, str) else None
     if found is None or (int(found[1]) + len(found[2])) % 4:
         return None

@@ -9,6 +9,8 @@ are built in (`google/protobuf/*`, `google/type/*`, `confluent/*`) are not, as w
 matched by import path; the two schemas themselves count as the same file, unless both were parsed with a name and the
 names differ, which is a renamed file. Where buf reports a change several times in one place (each missing range of
 reserved numbers, each name of a renamed enum value), there is one finding.
+
+Source: docs/protocols/protobuf.md#rules-of-buf.
 """
 
 from __future__ import annotations
@@ -48,17 +50,17 @@ def check_modules(ruleset: str, reader: Sequence[ProtobufSchema], writer: Sequen
     """
     if ruleset not in RULESETS:
         raise UnknownRuleset(f"{ruleset!r} does not compare modules, only {', '.join(RULESETS)} do")
-    return _compare(ruleset.removeprefix(PREFIX), _module(reader, None), _module(writer, None))
+    return _compare_modules(ruleset.removeprefix(PREFIX), _build_module(reader, None), _build_module(writer, None))
 
 
-def _check(category: str, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
+def _check_category(category: str, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
     names = reader.proto.name, writer.proto.name
     renamed = DEFAULT_NAME not in names and names[0] != names[1]
     main = None if renamed else _MAIN
-    return _compare(category, _module([reader], main), _module([writer], main))
+    return _compare_modules(category, _build_module([reader], main), _build_module([writer], main))
 
 
-def _module(schemas: Sequence[ProtobufSchema], main: str | None) -> Module:
+def _build_module(schemas: Sequence[ProtobufSchema], main: str | None) -> Module:
     """The files of the schemas; main is another path for the (only) schema's own file."""
     builtin = builtin_sources()
     compared: dict[str, FileDescriptorProto] = {}
@@ -71,32 +73,32 @@ def _module(schemas: Sequence[ProtobufSchema], main: str | None) -> Module:
     return Module(compared, others.values())
 
 
-def _compare(category: str, new: Module, old: Module) -> list[Finding]:
-    def run(rules: Rules[T], pairs: Iterable[tuple[T, T]]) -> Iterator[Finding]:
+def _compare_modules(category: str, new: Module, old: Module) -> list[Finding]:
+    def run_rules(rules: Rules[T], pairs: Iterable[tuple[T, T]]) -> Iterator[Finding]:
         wanted = [(rule, find) for rule, find in rules.items() if category in CATEGORIES_OF[rule]]
         for pair in pairs:
             for rule, find in wanted:
                 for note in find(*pair):
                     yield Finding(rule, *note)
 
-    shared = list(_shared(new.messages, old.messages))
-    inner = chain.from_iterable(_shared(now.fields, was.fields) for now, was in shared)
-    outer = _shared(new.extensions, old.extensions)
-    changed = ((now, was) for now, was in chain(inner, outer) if not now.same(was))
+    shared = list(_pair_by_key(new.messages, old.messages))
+    inner = chain.from_iterable(_pair_by_key(now.fields, was.fields) for now, was in shared)
+    outer = _pair_by_key(new.extensions, old.extensions)
+    changed = ((now, was) for now, was in chain(inner, outer) if not now.is_same_as(was))
     return [
-        *run(deletions.MODULE_RULES, [(new, old)]),
-        *run({**files.RULES, **deletions.FILE_RULES}, _shared(new.files, old.files)),
-        *run(messages.RULES, shared),
-        *run(fields.RULES, changed),
-        *run(enums.RULES, _shared(new.enums, old.enums)),
-        *run(services.RULES, _shared(new.services, old.services)),
+        *run_rules(deletions.MODULE_RULES, [(new, old)]),
+        *run_rules({**files.RULES, **deletions.FILE_RULES}, _pair_by_key(new.files, old.files)),
+        *run_rules(messages.RULES, shared),
+        *run_rules(fields.RULES, changed),
+        *run_rules(enums.RULES, _pair_by_key(new.enums, old.enums)),
+        *run_rules(services.RULES, _pair_by_key(new.services, old.services)),
     ]
 
 
 _K = TypeVar("_K")
 
 
-def _shared(new: Mapping[_K, T], old: Mapping[_K, T]) -> Iterator[tuple[T, T]]:
+def _pair_by_key(new: Mapping[_K, T], old: Mapping[_K, T]) -> Iterator[tuple[T, T]]:
     """What both sides have under the same key, in the writer's order."""
     for key, was in old.items():
         now = new.get(key)
@@ -105,6 +107,6 @@ def _shared(new: Mapping[_K, T], old: Mapping[_K, T]) -> Iterator[tuple[T, T]]:
 
 
 RULESETS: Mapping[str, Callable[[ProtobufSchema, ProtobufSchema], list[Finding]]] = {
-    f"{PREFIX}{category}": partial(_check, category) for category in CATEGORIES
+    f"{PREFIX}{category}": partial(_check_category, category) for category in CATEGORIES
 }
 """The rulesets by name, as functions of the reader's and the writer's schema."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 
-from stele.formats.protobuf.buf.module import File, Module
-from stele.formats.protobuf.buf.note import Note, Rules
+from stele.formats.protobuf.buf.module import FileDeclaration, Module
+from stele.formats.protobuf.buf.note import Rules, Violation
 
-_Names = Callable[[File], Mapping[str, object]]
+_Names = Callable[[FileDeclaration], Mapping[str, object]]
 
-_KINDS: Mapping[str, _Names] = {
+_DECLARATIONS: Mapping[str, _Names] = {
     "message": lambda file: file.messages,
     "enum": lambda file: file.enums,
     "extension": lambda file: file.extensions,
@@ -18,10 +18,10 @@ _KINDS: Mapping[str, _Names] = {
 }
 
 
-def _files(new: Module, old: Module) -> Iterator[Note]:
+def _find_deleted_files(new: Module, old: Module) -> Iterator[Violation]:
     for path, file in old.files.items():
         if path not in new.files:
-            yield Note(
+            yield Violation(
                 file.proto.name,
                 "",
                 f"file {file.proto.name}",
@@ -30,10 +30,10 @@ def _files(new: Module, old: Module) -> Iterator[Note]:
             )
 
 
-def _packages(new: Module, old: Module) -> Iterator[Note]:
+def _find_deleted_packages(new: Module, old: Module) -> Iterator[Violation]:
     for package in old.packages:
         if package not in new.packages:
-            yield Note(
+            yield Violation(
                 package,
                 "",
                 f"package {package}" if package else "files without a package",
@@ -42,25 +42,27 @@ def _packages(new: Module, old: Module) -> Iterator[Note]:
             )
 
 
-def _from_file(kind: str, new: File, old: File) -> Iterator[Note]:
-    names = _KINDS[kind]
-    return _missing(kind, names(new), old, names(old), f"file {old.proto.name}")
+def _find_deleted_in_file(kind: str, new: FileDeclaration, old: FileDeclaration) -> Iterator[Violation]:
+    names = _DECLARATIONS[kind]
+    return _find_missing(kind, names(new), old, names(old), f"file {old.proto.name}")
 
 
-def _from_package(kind: str, new: Module, old: Module) -> Iterator[Note]:
+def _find_deleted_in_package(kind: str, new: Module, old: Module) -> Iterator[Violation]:
     """As in buf, messages, enums and extensions are only missed in a package that still has some of the kind."""
-    names = _KINDS[kind]
+    names = _DECLARATIONS[kind]
     for package, files in old.packages.items():
         there = {name for file in new.packages.get(package, ()) for name in names(file)}
         if there or (kind == "service" and package in new.packages):
             for file in files:
-                yield from _missing(kind, there, file, names(file), f"package {package or '(none)'}")
+                yield from _find_missing(kind, there, file, names(file), f"package {package or '(none)'}")
 
 
-def _missing(kind: str, there: Collection[str], file: File, names: Mapping[str, object], place: str) -> Iterator[Note]:
+def _find_missing(
+    kind: str, there: Collection[str], file: FileDeclaration, names: Mapping[str, object], place: str
+) -> Iterator[Violation]:
     for name in names:
         if name not in there:
-            yield Note(
+            yield Violation(
                 file.full_name(name),
                 "",
                 f"{kind} {name}",
@@ -70,8 +72,10 @@ def _missing(kind: str, there: Collection[str], file: File, names: Mapping[str, 
 
 
 MODULE_RULES: Rules[Module] = {
-    "FILE_NO_DELETE": _files,
-    "PACKAGE_NO_DELETE": _packages,
-    **{f"PACKAGE_{kind.upper()}_NO_DELETE": partial(_from_package, kind) for kind in _KINDS},
+    "FILE_NO_DELETE": _find_deleted_files,
+    "PACKAGE_NO_DELETE": _find_deleted_packages,
+    **{f"PACKAGE_{kind.upper()}_NO_DELETE": partial(_find_deleted_in_package, kind) for kind in _DECLARATIONS},
 }
-FILE_RULES: Rules[File] = {f"{kind.upper()}_NO_DELETE": partial(_from_file, kind) for kind in _KINDS}
+FILE_RULES: Rules[FileDeclaration] = {
+    f"{kind.upper()}_NO_DELETE": partial(_find_deleted_in_file, kind) for kind in _DECLARATIONS
+}

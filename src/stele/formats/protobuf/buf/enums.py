@@ -7,27 +7,27 @@ from functools import partial
 
 from google.protobuf.descriptor_pb2 import FeatureSet
 
-from stele.formats.protobuf.buf.module import Enum
-from stele.formats.protobuf.buf.note import Note, Rules
-from stele.formats.protobuf.buf.ranges import Ranges, shown
+from stele.formats.protobuf.buf.module import EnumDeclaration
+from stele.formats.protobuf.buf.note import Rules, Violation
+from stele.formats.protobuf.buf.ranges import Ranges, format_ranges
 
 _MAX_NUMBER = (1 << 31) - 1
 
 
-def _values(unless: str, new: Enum, old: Enum) -> Iterator[Note]:
+def _find_deleted_values(unless: str, new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
     """Numbers that are gone; unless: what may be reserved instead, the number, each name, or '' for nothing."""
     was, now = old.names_by_number(), new.names_by_number()
     gone = {number: names for number, names in was.items() if number not in now}
     if not gone:
         return
-    numbers, reserved = _reserved(new), set(new.proto.reserved_name)
+    numbers, reserved = _reserved_numbers(new), set(new.proto.reserved_name)
     for number, names in gone.items():
         if (unless == "number" and number in numbers) or (unless == "name" and names <= reserved):
             continue
-        yield _deleted(unless, new, number, sorted(names))
+        yield _deleted_value(unless, new, number, sorted(names))
 
 
-def _deleted(unless: str, new: Enum, number: int, names: list[str]) -> Note:
+def _deleted_value(unless: str, new: EnumDeclaration, number: int, names: list[str]) -> Violation:
     quoted = ", ".join(f'"{name}"' for name in names)
     why = {
         "": f"Code and data that use value {number} no longer find it.",
@@ -40,18 +40,18 @@ def _deleted(unless: str, new: Enum, number: int, names: list[str]) -> Note:
         "name": f"Add `reserved {quoted};` to the enum.",
     }[unless]
     writer = ", ".join(f"{name} = {number}" for name in names)
-    return Note(f"{new.full_name}.{names[0]}", f"enum {new.full_name}", writer, why, fix)
+    return Violation(f"{new.full_name}.{names[0]}", f"enum {new.full_name}", writer, why, fix)
 
 
-def _reserved(enum: Enum) -> Ranges:
+def _reserved_numbers(enum: EnumDeclaration) -> Ranges:
     return Ranges((span.start, span.end) for span in enum.proto.reserved_range)
 
 
-def _reserved_kept(new: Enum, old: Enum) -> Iterator[Note]:
-    lost = _reserved(old).minus(_reserved(new))
+def _find_released_reservations(new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
+    lost = _reserved_numbers(old).difference(_reserved_numbers(new))
     if lost:
-        text = shown(lost, _MAX_NUMBER)
-        yield Note(
+        text = format_ranges(lost, _MAX_NUMBER)
+        yield Violation(
             new.full_name,
             f"enum {new.proto.name}",
             f"reserved {text}",
@@ -61,7 +61,7 @@ def _reserved_kept(new: Enum, old: Enum) -> Iterator[Note]:
     names = set(new.proto.reserved_name)
     for name in old.proto.reserved_name:
         if name not in names:
-            yield Note(
+            yield Violation(
                 new.full_name,
                 f"enum {new.proto.name}",
                 f'reserved "{name}"',
@@ -70,12 +70,12 @@ def _reserved_kept(new: Enum, old: Enum) -> Iterator[Note]:
             )
 
 
-def _names(new: Enum, old: Enum) -> Iterator[Note]:
+def _compare_value_names(new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
     now = new.names_by_number()
     for number, was in old.names_by_number().items():
         if number in now and not was <= now[number]:
             lost = ", ".join(sorted(was - now[number]))
-            yield Note(
+            yield Violation(
                 f"{new.full_name}.{min(now[number])}",
                 f"{number} is {', '.join(sorted(now[number]))}",
                 f"{number} is {', '.join(sorted(was))}",
@@ -84,10 +84,10 @@ def _names(new: Enum, old: Enum) -> Iterator[Note]:
             )
 
 
-def _openness(new: Enum, old: Enum) -> Iterator[Note]:
+def _compare_openness(new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
     now, was = ("closed" if enum.features.enum_type == FeatureSet.CLOSED else "open" for enum in (new, old))
     if now != was:
-        yield Note(
+        yield Violation(
             new.full_name,
             f"{now} enum",
             f"{was} enum",
@@ -96,9 +96,9 @@ def _openness(new: Enum, old: Enum) -> Iterator[Note]:
         )
 
 
-def _json_format(new: Enum, old: Enum) -> Iterator[Note]:
+def _compare_json_format(new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
     if old.features.json_format == FeatureSet.ALLOW != new.features.json_format:
-        yield Note(
+        yield Violation(
             new.full_name,
             "json_format LEGACY_BEST_EFFORT",
             "json_format ALLOW",
@@ -107,12 +107,12 @@ def _json_format(new: Enum, old: Enum) -> Iterator[Note]:
         )
 
 
-RULES: Rules[Enum] = {
-    "ENUM_VALUE_NO_DELETE": partial(_values, ""),
-    "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED": partial(_values, "number"),
-    "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED": partial(_values, "name"),
-    "ENUM_VALUE_SAME_NAME": _names,
-    "RESERVED_ENUM_NO_DELETE": _reserved_kept,
-    "ENUM_SAME_TYPE": _openness,
-    "ENUM_SAME_JSON_FORMAT": _json_format,
+RULES: Rules[EnumDeclaration] = {
+    "ENUM_VALUE_NO_DELETE": partial(_find_deleted_values, ""),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED": partial(_find_deleted_values, "number"),
+    "ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED": partial(_find_deleted_values, "name"),
+    "ENUM_VALUE_SAME_NAME": _compare_value_names,
+    "RESERVED_ENUM_NO_DELETE": _find_released_reservations,
+    "ENUM_SAME_TYPE": _compare_openness,
+    "ENUM_SAME_JSON_FORMAT": _compare_json_format,
 }

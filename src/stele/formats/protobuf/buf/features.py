@@ -1,6 +1,6 @@
 """What the features of a declaration are: its own, else those around it, else the defaults of the file's edition.
 
-Source: protobuf.dev/editions/features and the option `feature_support` of descriptor.proto.
+Source: docs/protocols/protobuf.md#editions-and-features.
 """
 
 from __future__ import annotations
@@ -57,31 +57,31 @@ _OWN = {1: "field_presence", 2: "enum_type", 4: "utf8_validation", 5: "message_e
 _LANGUAGES = {1000: (2, "cpp_string_type"), 1001: (2, "java_utf8_validation")}
 
 
-def defaults(file: FileDescriptorProto) -> Features:
+def default_features(file: FileDescriptorProto) -> Features:
     """The features of a file that sets none."""
     if file.syntax == "editions":
         return _EDITION_2024 if file.edition >= Edition.EDITION_2024 else _EDITION_2023
     return _PROTO3 if file.syntax == "proto3" else _PROTO2
 
 
-def refined(around: Features, features: Message) -> Features:
+def override_features(around: Features, features: Message) -> Features:
     """The features of a declaration that sets some; features is its FeatureSet.
 
     It is read field by field: whether the languages' extensions are known depends on what else the process has loaded.
     """
     changes: dict[str, int] = {}
-    for number, value in _fields(features.SerializeToString()):
+    for number, value in _read_fields(features.SerializeToString()):
         if number in _OWN:
             changes[_OWN[number]] = value
         elif number in _LANGUAGES:
             wanted, name = _LANGUAGES[number]
-            for inner, choice in _fields(value):
+            for inner, choice in _read_fields(value):
                 if inner == wanted:
                     changes[name] = choice
     return around._replace(**changes)
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """Numbers and values of the fields of a serialized message."""
     fields = UnknownFieldSet(Empty.FromString(data))
     for index in range(len(fields)):

@@ -7,11 +7,11 @@ from functools import partial
 
 from google.protobuf.descriptor_pb2 import FeatureSet, FieldDescriptorProto, FieldOptions
 
-from stele.formats.protobuf.buf.defaults import default_of, same_default
+from stele.formats.protobuf.buf.defaults import default_of, is_same_default
 from stele.formats.protobuf.buf.languages import cpp_string_type, java_utf8_validation
-from stele.formats.protobuf.buf.module import Cardinality, Field
-from stele.formats.protobuf.buf.note import Note, Rules
-from stele.formats.protobuf.printer import usual_json_name
+from stele.formats.protobuf.buf.module import Cardinality, FieldDeclaration
+from stele.formats.protobuf.buf.note import Rules, Violation
+from stele.formats.protobuf.printer import default_json_name
 
 _F = FieldDescriptorProto
 _LONGS = frozenset({_F.TYPE_INT64, _F.TYPE_SINT64, _F.TYPE_UINT64, _F.TYPE_FIXED64, _F.TYPE_SFIXED64})
@@ -20,7 +20,7 @@ _NAMED = frozenset({_F.TYPE_MESSAGE, _F.TYPE_GROUP, _F.TYPE_ENUM})
 _Families = Mapping[int, str]
 
 
-def _families(*families: tuple[str, tuple[int, ...]]) -> _Families:
+def _build_families(*families: tuple[str, tuple[int, ...]]) -> _Families:
     """Kinds to families; a kind that is not listed is a family of its own."""
     listed = {kind: name for name, kinds in families for kind in kinds}
     return {kind: listed.get(kind, name) for name, kind in _F.Type.items()}
@@ -30,12 +30,12 @@ _BITS = (
     ("32 bits", (_F.TYPE_FIXED32, _F.TYPE_SFIXED32)),
     ("64 bits", (_F.TYPE_FIXED64, _F.TYPE_SFIXED64)),
 )
-_WIRE = _families(
+_WIRE = _build_families(
     ("varint", (_F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64, _F.TYPE_BOOL)),
     ("zigzag", (_F.TYPE_SINT32, _F.TYPE_SINT64)),
     *_BITS,
 )
-_WIRE_JSON = _families(
+_WIRE_JSON = _build_families(
     ("short varint", (_F.TYPE_INT32, _F.TYPE_UINT32)),
     ("long varint", (_F.TYPE_INT64, _F.TYPE_UINT64)),
     *_BITS,
@@ -45,39 +45,41 @@ _WIRE_JSON = _families(
 # --- type -----------------------------------------------------------------------------------------------------------
 
 
-def _type(new: Field, old: Field) -> Iterator[Note]:
+def _compare_type(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     if new.kind != old.kind or new.type_name != old.type_name:
-        yield _changed(new, old, f"Generated code for field {new.proto.number} has another type.")
+        yield _type_violation(new, old, f"Generated code for field {new.proto.number} has another type.")
 
 
-def _wire_type(new: Field, old: Field) -> Iterator[Note]:
+def _compare_wire_type(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     if old.kind == _F.TYPE_STRING and new.kind == _F.TYPE_BYTES:
         return  # every string is also a sequence of bytes
-    yield from _compatible(_WIRE, "", new, old)
+    yield from _compare_families(_WIRE, "", new, old)
 
 
-def _wire_json_type(new: Field, old: Field) -> Iterator[Note]:
-    yield from _compatible(_WIRE_JSON, " or JSON", new, old)
+def _compare_wire_json_type(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
+    yield from _compare_families(_WIRE_JSON, " or JSON", new, old)
 
 
-def _compatible(families: _Families, also: str, new: Field, old: Field) -> Iterator[Note]:
+def _compare_families(
+    families: _Families, also: str, new: FieldDeclaration, old: FieldDeclaration
+) -> Iterator[Violation]:
     if families[new.kind] != families[old.kind]:
         why = f"Binary{also} data of field {new.proto.number} is encoded in another way and would be misread."
-        yield _changed(new, old, why)
-    elif new.kind in _NAMED and new.type_name != old.type_name and not _widened(new, old):
-        yield _changed(new, old, f"Data of {old.type_name} would be read as {new.type_name}, another type.")
+        yield _type_violation(new, old, why)
+    elif new.kind in _NAMED and new.type_name != old.type_name and not _is_widened_enum(new, old):
+        yield _type_violation(new, old, f"Data of {old.type_name} would be read as {new.type_name}, another type.")
 
 
-def _widened(new: Field, old: Field) -> bool:
+def _is_widened_enum(new: FieldDeclaration, old: FieldDeclaration) -> bool:
     """Whether an enum may stand for the other: the same local name, and all its values."""
     names = new.type_name, old.type_name
     same = len({name.rsplit(".", 1)[-1] for name in names}) == 1
-    return new.kind == _F.TYPE_ENUM and same and new.module.widens(names[0], old.module, names[1])
+    return new.kind == _F.TYPE_ENUM and same and new.module.has_enum_values_of(names[0], old.module, names[1])
 
 
-def _changed(new: Field, old: Field, why: str) -> Note:
+def _type_violation(new: FieldDeclaration, old: FieldDeclaration, why: str) -> Violation:
     fix = f"Keep `{old}`, and give the new field a number that was never used."
-    return Note(new.full_name, str(new), str(old), why, fix)
+    return Violation(new.full_name, str(new), str(old), why, fix)
 
 
 # --- cardinality ----------------------------------------------------------------------------------------------------
@@ -86,12 +88,14 @@ _SINGULAR = frozenset({Cardinality.EXPLICIT, Cardinality.IMPLICIT})
 _PLURAL = frozenset({Cardinality.REPEATED, Cardinality.MAP})
 
 
-def _cardinality(alike: tuple[frozenset[Cardinality], ...], new: Field, old: Field) -> Iterator[Note]:
+def _compare_cardinality(
+    alike: tuple[frozenset[Cardinality], ...], new: FieldDeclaration, old: FieldDeclaration
+) -> Iterator[Violation]:
     """The cardinality changed to one that is in no set of alike ones with the former."""
     now, was = new.cardinality, old.cardinality
     if now is was or (new.in_entry and old.in_entry) or any(now in known and was in known for known in alike):
         return
-    yield Note(
+    yield Violation(
         new.full_name,
         now.value,
         was.value,
@@ -103,11 +107,11 @@ def _cardinality(alike: tuple[frozenset[Cardinality], ...], new: Field, old: Fie
 # --- names, defaults, oneofs ----------------------------------------------------------------------------------------
 
 
-def _name(new: Field, old: Field) -> Iterator[Note]:
+def _compare_name(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     """A field is known by its name, an extension by its full name."""
     now, was = (side.full_name if side.owner is None else side.proto.name for side in (new, old))
     if now != was:
-        yield Note(
+        yield Violation(
             new.full_name,
             str(new),
             str(old),
@@ -116,12 +120,12 @@ def _name(new: Field, old: Field) -> Iterator[Note]:
         )
 
 
-def _json_name(new: Field, old: Field) -> Iterator[Note]:
+def _compare_json_name(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     if new.owner is None:
         return  # the JSON name of an extension is its full name
-    now, was = (side.proto.json_name or usual_json_name(side.proto.name) for side in (new, old))
+    now, was = (side.proto.json_name or default_json_name(side.proto.name) for side in (new, old))
     if now != was:
-        yield Note(
+        yield Violation(
             new.full_name,
             f'json_name = "{now}"',
             f'json_name = "{was}"',
@@ -130,9 +134,9 @@ def _json_name(new: Field, old: Field) -> Iterator[Note]:
         )
 
 
-def _default(new: Field, old: Field) -> Iterator[Note]:
-    if not same_default(new, old):
-        yield Note(
+def _compare_default(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
+    if not is_same_default(new, old):
+        yield Violation(
             new.full_name,
             f"default {default_of(new)!r}",
             f"default {default_of(old)!r}",
@@ -141,10 +145,10 @@ def _default(new: Field, old: Field) -> Iterator[Note]:
         )
 
 
-def _oneof(new: Field, old: Field) -> Iterator[Note]:
+def _compare_oneof(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     now, was = new.oneof, old.oneof
     if now != was:
-        yield Note(
+        yield Violation(
             new.full_name,
             f"in oneof {now}" if now else "in no oneof",
             f"in oneof {was}" if was else "in no oneof",
@@ -156,63 +160,67 @@ def _oneof(new: Field, old: Field) -> Iterator[Note]:
 # --- options and features of languages ------------------------------------------------------------------------------
 
 
-def _jstype(new: Field, old: Field) -> Iterator[Note]:
+def _compare_jstype(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     if new.kind not in _LONGS or old.kind not in _LONGS:
         return
     now, was = (FieldOptions.JSType.Name(side.proto.options.jstype) for side in (new, old))
     if now != was:
-        yield _option(new, "jstype", now, was, "The field has another type in JavaScript.")
+        yield _option_violation(new, "jstype", now, was, "The field has another type in JavaScript.")
 
 
-def _cpp_string_type(new: Field, old: Field) -> Iterator[Note]:
+def _compare_cpp_string_type(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     texts = {_F.TYPE_STRING, _F.TYPE_BYTES}
     if new.kind not in texts or old.kind not in texts or (new.in_entry and old.in_entry):
         return
     now, was = cpp_string_type(new), cpp_string_type(old)
     if now != was and not (was == "STRING_PIECE" and now == "STRING"):
-        yield _option(new, "ctype or features.(pb.cpp).string_type", now, was, "The field has another type in C++.")
+        yield _option_violation(
+            new, "ctype or features.(pb.cpp).string_type", now, was, "The field has another type in C++."
+        )
 
 
-def _java_utf8_validation(new: Field, old: Field) -> Iterator[Note]:
+def _compare_java_utf8_validation(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     if new.kind != _F.TYPE_STRING or old.kind != _F.TYPE_STRING:
         return
     now, was = java_utf8_validation(new), java_utf8_validation(old)
     if now != was:
         name = "java_string_check_utf8 or features.(pb.java).utf8_validation"
-        yield _option(new, name, now, was, "Java checks strings in another way, and refuses or accepts other data.")
+        yield _option_violation(
+            new, name, now, was, "Java checks strings in another way, and refuses or accepts other data."
+        )
 
 
-def _utf8_validation(new: Field, old: Field) -> Iterator[Note]:
+def _compare_utf8_validation(new: FieldDeclaration, old: FieldDeclaration) -> Iterator[Violation]:
     if new.kind != _F.TYPE_STRING or old.kind != _F.TYPE_STRING:
         return
-    now, was = (FeatureSet.Utf8Validation.Name(_utf8(side)) for side in (new, old))
+    now, was = (FeatureSet.Utf8Validation.Name(_utf8_feature(side)) for side in (new, old))
     if now != was:
         why = "Bytes that are no UTF-8 are accepted by one side and refused by the other."
-        yield _option(new, "features.utf8_validation", now, was, why)
+        yield _option_violation(new, "features.utf8_validation", now, was, why)
 
 
-def _utf8(field: Field) -> FeatureSet.Utf8Validation.ValueType:
+def _utf8_feature(field: FieldDeclaration) -> FeatureSet.Utf8Validation.ValueType:
     value: FeatureSet.Utf8Validation.ValueType = field.features.utf8_validation  # type: ignore[assignment]  # a plain number
     return value
 
 
-def _option(field: Field, name: str, now: str, was: str, why: str) -> Note:
-    return Note(field.full_name, f"{name} = {now}", f"{name} = {was}", why, f"Keep {was}.")
+def _option_violation(field: FieldDeclaration, name: str, now: str, was: str, why: str) -> Violation:
+    return Violation(field.full_name, f"{name} = {now}", f"{name} = {was}", why, f"Keep {was}.")
 
 
-RULES: Rules[Field] = {
-    "FIELD_SAME_TYPE": _type,
-    "FIELD_WIRE_COMPATIBLE_TYPE": _wire_type,
-    "FIELD_WIRE_JSON_COMPATIBLE_TYPE": _wire_json_type,
-    "FIELD_SAME_CARDINALITY": partial(_cardinality, ()),
-    "FIELD_WIRE_COMPATIBLE_CARDINALITY": partial(_cardinality, (_SINGULAR, _PLURAL)),
-    "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY": partial(_cardinality, (_SINGULAR,)),
-    "FIELD_SAME_NAME": _name,
-    "FIELD_SAME_JSON_NAME": _json_name,
-    "FIELD_SAME_DEFAULT": _default,
-    "FIELD_SAME_ONEOF": _oneof,
-    "FIELD_SAME_JSTYPE": _jstype,
-    "FIELD_SAME_CPP_STRING_TYPE": _cpp_string_type,
-    "FIELD_SAME_JAVA_UTF8_VALIDATION": _java_utf8_validation,
-    "FIELD_SAME_UTF8_VALIDATION": _utf8_validation,
+RULES: Rules[FieldDeclaration] = {
+    "FIELD_SAME_TYPE": _compare_type,
+    "FIELD_WIRE_COMPATIBLE_TYPE": _compare_wire_type,
+    "FIELD_WIRE_JSON_COMPATIBLE_TYPE": _compare_wire_json_type,
+    "FIELD_SAME_CARDINALITY": partial(_compare_cardinality, ()),
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": partial(_compare_cardinality, (_SINGULAR, _PLURAL)),
+    "FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY": partial(_compare_cardinality, (_SINGULAR,)),
+    "FIELD_SAME_NAME": _compare_name,
+    "FIELD_SAME_JSON_NAME": _compare_json_name,
+    "FIELD_SAME_DEFAULT": _compare_default,
+    "FIELD_SAME_ONEOF": _compare_oneof,
+    "FIELD_SAME_JSTYPE": _compare_jstype,
+    "FIELD_SAME_CPP_STRING_TYPE": _compare_cpp_string_type,
+    "FIELD_SAME_JAVA_UTF8_VALIDATION": _compare_java_utf8_validation,
+    "FIELD_SAME_UTF8_VALIDATION": _compare_utf8_validation,
 }

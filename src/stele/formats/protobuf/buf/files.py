@@ -7,8 +7,8 @@ from functools import partial
 
 from google.protobuf.descriptor_pb2 import FileOptions
 
-from stele.formats.protobuf.buf.module import File
-from stele.formats.protobuf.buf.note import Note, Rules
+from stele.formats.protobuf.buf.module import FileDeclaration
+from stele.formats.protobuf.buf.note import Rules, Violation
 
 _OPTIONS = {
     "cc_enable_arenas": "C++",
@@ -31,10 +31,10 @@ _OPTIONS = {
 """Options of a file to the language whose generated code they change. An unset option counts as its default."""
 
 
-def _package(new: File, old: File) -> Iterator[Note]:
+def _compare_package(new: FileDeclaration, old: FileDeclaration) -> Iterator[Violation]:
     now, was = new.proto.package, old.proto.package
     if now != was:
-        yield Note(
+        yield Violation(
             new.proto.name,
             f"package {now}" if now else "no package",
             f"package {was}" if was else "no package",
@@ -43,10 +43,10 @@ def _package(new: File, old: File) -> Iterator[Note]:
         )
 
 
-def _syntax(new: File, old: File) -> Iterator[Note]:
+def _compare_syntax(new: FileDeclaration, old: FileDeclaration) -> Iterator[Violation]:
     now, was = (file.proto.syntax or "proto2" for file in (new, old))
     if now != was:
-        yield Note(
+        yield Violation(
             new.proto.name,
             f"syntax {now}",
             f"syntax {was}",
@@ -55,10 +55,10 @@ def _syntax(new: File, old: File) -> Iterator[Note]:
         )
 
 
-def _option(name: str, new: File, old: File) -> Iterator[Note]:
-    now, was = (_shown(file.proto.options, name) for file in (new, old))
+def _compare_option(name: str, new: FileDeclaration, old: FileDeclaration) -> Iterator[Violation]:
+    now, was = (_format_option(file.proto.options, name) for file in (new, old))
     if now != was:
-        yield Note(
+        yield Violation(
             new.proto.name,
             f"{name} = {now}",
             f"{name} = {was}",
@@ -67,7 +67,7 @@ def _option(name: str, new: File, old: File) -> Iterator[Note]:
         )
 
 
-def _shown(options: FileOptions, name: str) -> str:
+def _format_option(options: FileOptions, name: str) -> str:
     value = getattr(options, name)
     if isinstance(value, str):
         return f'"{value}"'
@@ -76,8 +76,8 @@ def _shown(options: FileOptions, name: str) -> str:
     return FileOptions.OptimizeMode.Name(value)
 
 
-RULES: Rules[File] = {
-    "FILE_SAME_PACKAGE": _package,
-    "FILE_SAME_SYNTAX": _syntax,
-    **{f"FILE_SAME_{name.upper()}": partial(_option, name) for name in _OPTIONS},
+RULES: Rules[FileDeclaration] = {
+    "FILE_SAME_PACKAGE": _compare_package,
+    "FILE_SAME_SYNTAX": _compare_syntax,
+    **{f"FILE_SAME_{name.upper()}": partial(_compare_option, name) for name in _OPTIONS},
 }

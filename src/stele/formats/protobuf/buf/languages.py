@@ -5,10 +5,10 @@ from __future__ import annotations
 from google.protobuf.descriptor_pb2 import Edition, FeatureSet, FieldOptions
 
 from stele.formats.protobuf.buf.features import CPP_CORD, CPP_VIEW, JAVA_VERIFY
-from stele.formats.protobuf.buf.module import Field
+from stele.formats.protobuf.buf.module import FieldDeclaration
 
 
-def cpp_string_type(field: Field) -> str:
+def cpp_string_type(field: FieldDeclaration) -> str:
     """STRING, STRING_PIECE, CORD or VIEW; `ctype` goes first as long as the edition has it."""
     options = field.proto.options
     if field.file.proto.edition < Edition.EDITION_2024 and options.HasField("ctype"):
@@ -16,7 +16,7 @@ def cpp_string_type(field: Field) -> str:
     return {CPP_VIEW: "VIEW", CPP_CORD: "CORD"}.get(field.features.cpp_string_type, "STRING")
 
 
-def java_utf8_validation(field: Field) -> str:
+def java_utf8_validation(field: FieldDeclaration) -> str:
     """VERIFY or NONE: what the file's option or the feature for Java demands, else what every language does."""
     file = field.file.proto
     if file.syntax != "editions" or file.options.HasField("java_string_check_utf8"):

@@ -7,27 +7,27 @@ from functools import partial
 
 from google.protobuf.descriptor_pb2 import FeatureSet, FieldDescriptorProto
 
-from stele.formats.protobuf.buf.module import Field, Message
-from stele.formats.protobuf.buf.note import Note, Rules
-from stele.formats.protobuf.buf.ranges import Ranges, shown
+from stele.formats.protobuf.buf.module import FieldDeclaration, MessageDeclaration
+from stele.formats.protobuf.buf.note import Rules, Violation
+from stele.formats.protobuf.buf.ranges import Ranges, format_ranges
 
 _MAX_NUMBER = (1 << 29) - 1
 
 
-def _fields(unless: str, new: Message, old: Message) -> Iterator[Note]:
+def _find_deleted_fields(unless: str, new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
     """Fields that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
     gone = [field for number, field in old.fields.items() if number not in new.fields]
     if not gone:
         return
-    numbers, names = _reserved(new), set(new.proto.reserved_name)
+    numbers, names = _reserved_numbers(new), set(new.proto.reserved_name)
     for field in gone:
         number, name = field.proto.number, field.proto.name
         if (unless == "number" and number in numbers) or (unless == "name" and name in names):
             continue
-        yield _deleted(unless, new, field)
+        yield _deleted_field(unless, new, field)
 
 
-def _deleted(unless: str, new: Message, field: Field) -> Note:
+def _deleted_field(unless: str, new: MessageDeclaration, field: FieldDeclaration) -> Violation:
     number, name = field.proto.number, field.proto.name
     why = {
         "": f"Code and data that use field {name} = {number} no longer find it.",
@@ -39,19 +39,19 @@ def _deleted(unless: str, new: Message, field: Field) -> Note:
         "number": f"Add `reserved {number};` to the message.",
         "name": f'Add `reserved "{name}";` to the message.',
     }[unless]
-    return Note(field.full_name, f"message {new.full_name}", str(field), why, fix)
+    return Violation(field.full_name, f"message {new.full_name}", str(field), why, fix)
 
 
-def _reserved(message: Message) -> Ranges:
+def _reserved_numbers(message: MessageDeclaration) -> Ranges:
     """The ends of a message's ranges are exclusive in a descriptor."""
     return Ranges((span.start, span.end - 1) for span in message.proto.reserved_range)
 
 
-def _reserved_kept(new: Message, old: Message) -> Iterator[Note]:
-    lost = _reserved(old).minus(_reserved(new))
+def _find_released_reservations(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
+    lost = _reserved_numbers(old).difference(_reserved_numbers(new))
     if lost:
-        text = shown(lost, _MAX_NUMBER)
-        yield Note(
+        text = format_ranges(lost, _MAX_NUMBER)
+        yield Violation(
             new.full_name,
             f"message {new.proto.name}",
             f"reserved {text}",
@@ -61,7 +61,7 @@ def _reserved_kept(new: Message, old: Message) -> Iterator[Note]:
     names = set(new.proto.reserved_name)
     for name in old.proto.reserved_name:
         if name not in names:
-            yield Note(
+            yield Violation(
                 new.full_name,
                 f"message {new.proto.name}",
                 f'reserved "{name}"',
@@ -70,14 +70,14 @@ def _reserved_kept(new: Message, old: Message) -> Iterator[Note]:
             )
 
 
-def _extension_ranges(new: Message, old: Message) -> Iterator[Note]:
+def _find_deleted_extension_ranges(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
     if not old.proto.extension_range:
         return
     was, now = (Ranges((s.start, s.end - 1) for s in message.proto.extension_range) for message in (old, new))
-    lost = was.minus(now)
+    lost = was.difference(now)
     if lost:
-        text = shown(lost, _MAX_NUMBER)
-        yield Note(
+        text = format_ranges(lost, _MAX_NUMBER)
+        yield Violation(
             new.full_name,
             f"message {new.proto.name}",
             f"extensions {text}",
@@ -86,14 +86,14 @@ def _extension_ranges(new: Message, old: Message) -> Iterator[Note]:
         )
 
 
-def _oneofs(new: Message, old: Message) -> Iterator[Note]:
+def _find_deleted_oneofs(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
     if not old.proto.oneof_decl:
         return
     implied = {field.oneof_index for field in old.proto.field if field.proto3_optional}
     names = {oneof.name for oneof in new.proto.oneof_decl}
     for index, oneof in enumerate(old.proto.oneof_decl):
         if index not in implied and oneof.name not in names:
-            yield Note(
+            yield Violation(
                 f"{new.full_name}.{oneof.name}",
                 f"message {new.proto.name}",
                 f"oneof {oneof.name}",
@@ -102,14 +102,14 @@ def _oneofs(new: Message, old: Message) -> Iterator[Note]:
             )
 
 
-def _required(new: Message, old: Message) -> Iterator[Note]:
+def _compare_required_fields(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
     """Only the label counts, not the feature LEGACY_REQUIRED of editions, whose changes are changes of cardinality."""
     now, was = (
         {number for number, item in side.fields.items() if item.proto.label == FieldDescriptorProto.LABEL_REQUIRED}
         for side in (new, old)
     )
     for number in sorted(was - now):
-        yield Note(
+        yield Violation(
             old.fields[number].full_name,
             str(new.fields.get(number, f"message {new.proto.name}")),
             str(old.fields[number]),
@@ -117,7 +117,7 @@ def _required(new: Message, old: Message) -> Iterator[Note]:
             "Keep the field required.",
         )
     for number in sorted(now - was):
-        yield Note(
+        yield Violation(
             new.fields[number].full_name,
             str(new.fields[number]),
             str(old.fields.get(number, f"message {old.proto.name}")),
@@ -126,9 +126,9 @@ def _required(new: Message, old: Message) -> Iterator[Note]:
         )
 
 
-def _json_format(new: Message, old: Message) -> Iterator[Note]:
+def _compare_json_format(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
     if old.features.json_format == FeatureSet.ALLOW != new.features.json_format:
-        yield Note(
+        yield Violation(
             new.full_name,
             "json_format LEGACY_BEST_EFFORT",
             "json_format ALLOW",
@@ -137,9 +137,9 @@ def _json_format(new: Message, old: Message) -> Iterator[Note]:
         )
 
 
-def _accessor(new: Message, old: Message) -> Iterator[Note]:
+def _compare_descriptor_accessor(new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
     if new.proto.options.no_standard_descriptor_accessor and not old.proto.options.no_standard_descriptor_accessor:
-        yield Note(
+        yield Violation(
             new.full_name,
             "no_standard_descriptor_accessor = true",
             "no_standard_descriptor_accessor = false",
@@ -148,14 +148,14 @@ def _accessor(new: Message, old: Message) -> Iterator[Note]:
         )
 
 
-RULES: Rules[Message] = {
-    "FIELD_NO_DELETE": partial(_fields, ""),
-    "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": partial(_fields, "number"),
-    "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": partial(_fields, "name"),
-    "RESERVED_MESSAGE_NO_DELETE": _reserved_kept,
-    "EXTENSION_MESSAGE_NO_DELETE": _extension_ranges,
-    "ONEOF_NO_DELETE": _oneofs,
-    "MESSAGE_SAME_REQUIRED_FIELDS": _required,
-    "MESSAGE_SAME_JSON_FORMAT": _json_format,
-    "MESSAGE_NO_REMOVE_STANDARD_DESCRIPTOR_ACCESSOR": _accessor,
+RULES: Rules[MessageDeclaration] = {
+    "FIELD_NO_DELETE": partial(_find_deleted_fields, ""),
+    "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED": partial(_find_deleted_fields, "number"),
+    "FIELD_NO_DELETE_UNLESS_NAME_RESERVED": partial(_find_deleted_fields, "name"),
+    "RESERVED_MESSAGE_NO_DELETE": _find_released_reservations,
+    "EXTENSION_MESSAGE_NO_DELETE": _find_deleted_extension_ranges,
+    "ONEOF_NO_DELETE": _find_deleted_oneofs,
+    "MESSAGE_SAME_REQUIRED_FIELDS": _compare_required_fields,
+    "MESSAGE_SAME_JSON_FORMAT": _compare_json_format,
+    "MESSAGE_NO_REMOVE_STANDARD_DESCRIPTOR_ACCESSOR": _compare_descriptor_accessor,
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.descriptor_pb2 import FeatureSet, FieldDescriptorProto
 
-from stele.formats.protobuf.buf.features import Features, defaults, refined
+from stele.formats.protobuf.buf.features import Features, default_features, override_features
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import (
@@ -37,15 +37,15 @@ class Cardinality(PyEnum):
 
 
 @dataclass(eq=False, slots=True)
-class File:
+class FileDeclaration:
     """One file; its declarations at any depth by their name below the package."""
 
     proto: FileDescriptorProto
     features: Features
-    messages: dict[str, Message] = field(default_factory=dict)
-    enums: dict[str, Enum] = field(default_factory=dict)
-    extensions: dict[str, Field] = field(default_factory=dict)
-    services: dict[str, Service] = field(default_factory=dict)
+    messages: dict[str, MessageDeclaration] = field(default_factory=dict)
+    enums: dict[str, EnumDeclaration] = field(default_factory=dict)
+    extensions: dict[str, FieldDeclaration] = field(default_factory=dict)
+    services: dict[str, ServiceDeclaration] = field(default_factory=dict)
 
     @property
     def dialect(self) -> tuple[str, int, bool]:
@@ -58,18 +58,18 @@ class File:
 
 
 @dataclass(eq=False, slots=True)
-class Message:
+class MessageDeclaration:
     """One message, a map entry or the body of a group included."""
 
     full_name: str
     proto: DescriptorProto
     features: Features
     is_entry: bool
-    fields: dict[int, Field] = field(default_factory=dict)
+    fields: dict[int, FieldDeclaration] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
-class Field:
+class FieldDeclaration:
     """One field or, where owner is None, one extension.
 
     kind is the type as encoded: TYPE_GROUP also for a message field with delimited encoding. entry is the message of
@@ -78,14 +78,14 @@ class Field:
 
     full_name: str
     proto: FieldDescriptorProto
-    file: File
+    file: FileDeclaration
     module: Module
-    owner: Message | None
+    owner: MessageDeclaration | None
     features: Features
     kind: int
-    entry: Message | None
+    entry: MessageDeclaration | None
 
-    def same(self, other: Field) -> bool:
+    def is_same_as(self, other: FieldDeclaration) -> bool:
         """Whether nothing about the two differs, as far as a glance can tell: most pairs need no more than that.
 
         The default of an enum's field may have changed with the enum, so such fields are never taken as the same.
@@ -144,7 +144,7 @@ class Field:
 
 
 @dataclass(eq=False)
-class Enum:
+class EnumDeclaration:
     """One enum."""
 
     full_name: str
@@ -165,7 +165,7 @@ class Enum:
 
 
 @dataclass(eq=False, slots=True)
-class Service:
+class ServiceDeclaration:
     """One service; methods by name."""
 
     full_name: str
@@ -183,53 +183,55 @@ class Module:
     def __init__(self, files: Mapping[str, FileDescriptorProto], others: Iterable[FileDescriptorProto] = ()) -> None:
         self._others = others
         self._widened: dict[tuple[str, str], bool] = {}
-        self.messages: dict[str, Message] = {}
-        self.enums: dict[str, Enum] = {}
-        self.services: dict[str, Service] = {}
-        self.extensions: dict[tuple[str, int], Field] = {}
-        self.files = {path: self._file(proto) for path, proto in files.items()}
+        self.messages: dict[str, MessageDeclaration] = {}
+        self.enums: dict[str, EnumDeclaration] = {}
+        self.services: dict[str, ServiceDeclaration] = {}
+        self.extensions: dict[tuple[str, int], FieldDeclaration] = {}
+        self.files = {path: self._index_file(proto) for path, proto in files.items()}
 
     @cached_property
-    def packages(self) -> dict[str, list[File]]:
+    def packages(self) -> dict[str, list[FileDeclaration]]:
         """The files of each package."""
-        found: dict[str, list[File]] = {}
+        found: dict[str, list[FileDeclaration]] = {}
         for file in self.files.values():
             found.setdefault(file.proto.package, []).append(file)
         return found
 
     @cached_property
-    def _foreign_enums(self) -> dict[str, Enum]:
+    def _foreign_enums(self) -> dict[str, EnumDeclaration]:
         return Module({proto.name: proto for proto in self._others}).enums
 
-    def enum(self, full_name: str) -> Enum:
+    def find_enum(self, full_name: str) -> EnumDeclaration:
         """An enum of the module or of the other files; every name a field can have is there."""
         return self.enums.get(full_name) or self._foreign_enums[full_name]
 
-    def widens(self, full_name: str, other: Module, other_name: str) -> bool:
+    def has_enum_values_of(self, full_name: str, other: Module, other_name: str) -> bool:
         """Whether an enum has the values of another module's, each with its number."""
         key = full_name, other_name
         if key not in self._widened:
-            now, was = self.enum(full_name), other.enum(other_name)
+            now, was = self.find_enum(full_name), other.find_enum(other_name)
             self._widened[key] = now.numbers.items() >= was.numbers.items()
         return self._widened[key]
 
     # --- reading the descriptors ------------------------------------------------------------------------------------
 
-    def _file(self, proto: FileDescriptorProto) -> File:
-        features = defaults(proto)
+    def _index_file(self, proto: FileDescriptorProto) -> FileDeclaration:
+        features = default_features(proto)
         if proto.options.HasField("features"):
-            features = refined(features, proto.options.features)
-        file = File(proto, features)
-        self._types(file, "", features, proto.message_type, proto.enum_type)
-        self._extensions(file, "", proto.extension)
+            features = override_features(features, proto.options.features)
+        file = FileDeclaration(proto, features)
+        self._index_types(file, "", features, proto.message_type, proto.enum_type)
+        self._index_extensions(file, "", proto.extension)
         for service in proto.service:
-            made = Service(file.full_name(service.name), service, {method.name: method for method in service.method})
+            made = ServiceDeclaration(
+                file.full_name(service.name), service, {method.name: method for method in service.method}
+            )
             file.services[service.name] = self.services[made.full_name] = made
         return file
 
-    def _types(
+    def _index_types(
         self,
-        file: File,
+        file: FileDeclaration,
         scope: str,
         around: Features,
         messages: Iterable[DescriptorProto],
@@ -238,39 +240,41 @@ class Module:
         """The types of a scope (a name with a dot behind it, or ''); the compiler limits how deep they nest."""
         for proto in messages:
             options = proto.options
-            features = refined(around, options.features) if options.HasField("features") else around
+            features = override_features(around, options.features) if options.HasField("features") else around
             name = scope + proto.name
-            message = Message(file.full_name(name), proto, features, options.map_entry)
+            message = MessageDeclaration(file.full_name(name), proto, features, options.map_entry)
             file.messages[name] = self.messages[message.full_name] = message
-            self._types(file, f"{name}.", features, proto.nested_type, proto.enum_type)
+            self._index_types(file, f"{name}.", features, proto.nested_type, proto.enum_type)
             for item in proto.field:
                 full_name = f"{message.full_name}.{item.name}"
-                message.fields[item.number] = self._field(file, full_name, item, message)
-            self._extensions(file, f"{name}.", proto.extension)
+                message.fields[item.number] = self._build_field(file, full_name, item, message)
+            self._index_extensions(file, f"{name}.", proto.extension)
         for enum in enums:
-            features = refined(around, enum.options.features) if enum.options.HasField("features") else around
-            made = Enum(file.full_name(scope + enum.name), enum, features)
+            features = override_features(around, enum.options.features) if enum.options.HasField("features") else around
+            made = EnumDeclaration(file.full_name(scope + enum.name), enum, features)
             file.enums[scope + enum.name] = self.enums[made.full_name] = made
 
-    def _extensions(self, file: File, scope: str, extensions: Sequence[FieldDescriptorProto]) -> None:
+    def _index_extensions(self, file: FileDeclaration, scope: str, extensions: Sequence[FieldDescriptorProto]) -> None:
         for item in extensions:
-            made = self._field(file, file.full_name(scope + item.name), item, None)
+            made = self._build_field(file, file.full_name(scope + item.name), item, None)
             file.extensions[scope + item.name] = self.extensions[item.extendee, item.number] = made
 
-    def _field(self, file: File, full_name: str, proto: FieldDescriptorProto, owner: Message | None) -> Field:
+    def _build_field(
+        self, file: FileDeclaration, full_name: str, proto: FieldDescriptorProto, owner: MessageDeclaration | None
+    ) -> FieldDeclaration:
         features = file.features
         if proto.options.HasField("features"):
-            features = refined(features, proto.options.features)
+            features = override_features(features, proto.options.features)
         kind = proto.type
         entry = None
         if kind == _F.TYPE_MESSAGE:
             if proto.label == _F.LABEL_REPEATED and owner is not None:
-                entry = self._entry(proto, owner)
+                entry = self._find_map_entry(proto, owner)
             if features.message_encoding == FeatureSet.DELIMITED and entry is None and not (owner and owner.is_entry):
                 kind = _F.TYPE_GROUP
-        return Field(full_name, proto, file, self, owner, features, kind, entry)
+        return FieldDeclaration(full_name, proto, file, self, owner, features, kind, entry)
 
-    def _entry(self, proto: FieldDescriptorProto, owner: Message) -> Message | None:
+    def _find_map_entry(self, proto: FieldDescriptorProto, owner: MessageDeclaration) -> MessageDeclaration | None:
         """The entry of a map field, which is always declared beside it."""
         message = self.messages.get(proto.type_name.removeprefix("."))
         if message is None or not message.is_entry or not message.full_name.startswith(f"{owner.full_name}."):

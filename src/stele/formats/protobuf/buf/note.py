@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Note(NamedTuple):
+class Violation(NamedTuple):
     """A finding whose rule goes without saying; the members are those of `stele.core.findings.Finding`."""
 
     path: str
@@ -18,5 +18,5 @@ class Note(NamedTuple):
     fix: str
 
 
-Rules = Mapping[str, Callable[[T, T], Iterator[Note]]]
+Rules = Mapping[str, Callable[[T, T], Iterator[Violation]]]
 """Rule ids to functions of what the reader's and the writer's schema have in the same place."""

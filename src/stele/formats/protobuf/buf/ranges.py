@@ -28,7 +28,7 @@ class Ranges:
         at = bisect_left(self._ends, number)
         return at < len(self.ranges) and self.ranges[at][0] <= number
 
-    def minus(self, other: Ranges) -> list[Range]:
+    def difference(self, other: Ranges) -> list[Range]:
         """What is in this set and not in the other, in order; in time that grows with the number of ranges."""
         left: list[Range] = []
         at = 0
@@ -47,7 +47,7 @@ class Ranges:
         return left
 
 
-def shown(ranges: Sequence[Range], highest: int) -> str:
+def format_ranges(ranges: Sequence[Range], highest: int) -> str:
     """Ranges as the language writes them, the first few of many."""
     words = [str(a) if a == b else f"{a} to {'max' if b >= highest else b}" for a, b in ranges[:_SHOWN]]
     more = len(ranges) - len(words)

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.formats.conversion.shape import notations
+from stele.formats.conversion.sample_shape import detect_notations
 from stele.spark.data_audit.gathering import counted
 from stele.spark.data_audit.inferring.evidence import INT64, Evidence
 from stele.spark.data_audit.stats import LONGEST, is_record
@@ -142,7 +142,7 @@ def _notations(there: Column) -> tuple[dict[str, int], int]:
     found: dict[str, int] = {}
     digits = 0
     for text, times in counted(likely).items():
-        names, places = notations(text)
+        names, places = detect_notations(text)
         digits = max(digits, places)
         for name in names:
             found[name] = found.get(name, 0) + times

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from stele.formats.conversion.shape import MAX_DEPTH
+from stele.formats.conversion.sample_shape import MAX_DEPTH
 from stele.spark.data_audit.inferring.columns import of_floats, of_integers, of_texts
 from stele.spark.data_audit.inferring.evidence import INT64, Evidence, common, folded
 

@@ -10,7 +10,7 @@ import msgspec
 from stele.client import Metadata, ResolvedSchema, Schema, SchemaRegistryClient, SchemaSnapshot
 from stele.client.serdes.schemas import ready
 from stele.errors import Incompatible, Invalid, NotFound
-from stele.formats.abilities import ANNOTATIONS, Outlined
+from stele.formats.capabilities import ANNOTATIONS, HasOutline
 from stele.spark.data_audit.inferring.proposal import Proposed
 from stele.spark.registry.clients import RegistryLike, as_picklable, get_client, retry_unavailable
 
@@ -61,8 +61,8 @@ def _offered(client: SchemaRegistryClient, subject: str, schema: ResolvedSchema,
             return Offer(subject, newest.version, newest.id, there=True)
     wanted = Schema(schema.text, schema.schema_type, metadata=notes)
     asked = client.check_compatibility(subject, wanted)
-    if not asked.compatible:
-        return Offer(subject, against=asked.messages or ("it is not compatible with earlier versions",))
+    if not asked.is_compatible:
+        return Offer(subject, against=tuple(asked.messages or ()) or ("it is not compatible with earlier versions",))
     try:
         made = client.register(subject, wanted)
     except Incompatible as refusal:  # somebody registered another version meanwhile
@@ -74,7 +74,7 @@ def _offered(client: SchemaRegistryClient, subject: str, schema: ResolvedSchema,
 def _outline(schema: ResolvedSchema) -> list[Any] | None:
     """What a schema declares but for what only speaks to people; None for formats that cannot tell."""
     parsed = ready(schema)
-    if not isinstance(parsed.format, Outlined):
+    if not isinstance(parsed.format, HasOutline):
         return None
     return [
         (node.path, node.kind, {key: value for key, value in node.attributes.items() if key not in ANNOTATIONS})

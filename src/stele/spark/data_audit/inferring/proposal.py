@@ -7,24 +7,24 @@ from typing import Final
 
 import msgspec
 
-from stele.formats.conversion.infer import InferOptions, model_of
+from stele.formats.conversion.infer import InferOptions, model_from_shape
 from stele.formats.conversion.model import (
     Array,
-    Declared,
     Enumeration,
-    Field,
-    Kind,
+    EnumSymbol,
     Map,
     Model,
-    Named,
-    Record,
+    NamedType,
+    RecordField,
+    RecordType,
     Scalar,
-    Symbol,
+    ScalarKind,
     Type,
+    TypeReference,
     Union,
 )
-from stele.formats.conversion.naming import Distinct
-from stele.formats.conversion.shape import Member, Members, Numbers, Shape, Words
+from stele.formats.conversion.sample_shape import MemberShape, NumberShape, ObjectShape, StringShape, ValueShape
+from stele.formats.conversion.unique_names import UniqueNames
 from stele.spark.data_audit.inferring.evidence import EXACT, Evidence
 from stele.spark.data_audit.report import several
 
@@ -53,13 +53,13 @@ class Proposed(msgspec.Struct, frozen=True):
     note: str
 
 
-def shape_of(evidence: Evidence, enumerations: int, *, parsed: bool = False) -> Shape:
+def shape_of(evidence: Evidence, enumerations: int, *, parsed: bool = False) -> ValueShape:
     """The evidence as the formats' inference knows it.
 
     enumerations   most symbols of one
     parsed         whether kinds are only what texts look like, so that next to a text all are texts
     """
-    shape = Shape()
+    shape = ValueShape()
     kinds = _settled(evidence, parsed=parsed)
     shape.null = evidence.nulls > 0
     if "boolean" in kinds:
@@ -82,8 +82,8 @@ def _settled(evidence: Evidence, *, parsed: bool) -> Mapping[str, int]:
     return evidence.kinds
 
 
-def _numbers(evidence: Evidence) -> Numbers:
-    numbers = Numbers()
+def _numbers(evidence: Evidence) -> NumberShape:
+    numbers = NumberShape()
     if evidence.low is not None and evidence.high is not None:
         beyond = 2**63 if evidence.wide else 0
         numbers.least, numbers.greatest = evidence.low, max(evidence.high, beyond)
@@ -92,8 +92,8 @@ def _numbers(evidence: Evidence) -> Numbers:
     return numbers
 
 
-def _words(evidence: Evidence, count: int, enumerations: int) -> Words:
-    words = Words()
+def _words(evidence: Evidence, count: int, enumerations: int) -> StringShape:
+    words = StringShape()
     words.count = count
     words.formats = frozenset(name for name, times in evidence.notations.items() if times == count)
     words.digits = evidence.digits if words.formats else 0
@@ -102,8 +102,8 @@ def _words(evidence: Evidence, count: int, enumerations: int) -> Words:
     return words
 
 
-def _members(evidence: Evidence, enumerations: int, *, parsed: bool) -> Members:
-    members = Members()
+def _members(evidence: Evidence, enumerations: int, *, parsed: bool) -> ObjectShape:
+    members = ObjectShape()
     members.count = evidence.kinds["object"]
     if evidence.members is None:
         members.by_name = None
@@ -111,7 +111,7 @@ def _members(evidence: Evidence, enumerations: int, *, parsed: bool) -> Members:
         return members
     members.by_name = {}
     for name, seen in evidence.members.items():
-        member = members.by_name[name] = Member()
+        member = members.by_name[name] = MemberShape()
         member.count, member.places = seen.there, seen.order
         member.shape = shape_of(seen, enumerations, parsed=parsed)
     return members
@@ -119,7 +119,7 @@ def _members(evidence: Evidence, enumerations: int, *, parsed: bool) -> Members:
 
 def model_from(evidence: Evidence, name: str, options: InferOptions, *, parsed: bool = False) -> Model:
     """The model of documents, by the rules of the formats' inference."""
-    return model_of(shape_of(evidence, options.enumerations, parsed=parsed), name=name, options=options)
+    return model_from_shape(shape_of(evidence, options.enumerations, parsed=parsed), name=name, options=options)
 
 
 # --- columns that have types ----------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ class _Refining:
 
     def __init__(self, model: Model, enumerations: int) -> None:
         self._model, self._most = model, enumerations
-        self._types: dict[str, Declared] = dict(model.types)
-        self._distinct = Distinct(model.types)
+        self._types: dict[str, NamedType] = dict(model.types)
+        self._distinct = UniqueNames(model.types)
 
     def refine(self, evidence: Evidence) -> Model:
         root = self._type(self._model.root, evidence, "Value")
@@ -150,18 +150,18 @@ class _Refining:
             case Map() if seen.parts is not None:
                 values = self._type(kind.values, seen.parts, name)
                 return msgspec.structs.replace(kind, values=values, nullable=seen.parts.nulls > 0)
-            case Named() if isinstance(record := self._types[kind.name], Record):
+            case TypeReference() if isinstance(record := self._types[kind.name], RecordType):
                 fields = tuple(self._field(field, seen, record.name) for field in record.fields)
                 self._types[kind.name] = msgspec.structs.replace(record, fields=fields)
-            case Scalar(Kind.STRING) if (
+            case Scalar(ScalarKind.STRING) if (
                 seen.values and len(seen.values) <= self._most and seen.present > len(seen.values)
             ):
-                full = self._distinct.name(name)
-                self._types[full] = Enumeration(full, tuple(Symbol(text) for text in sorted(seen.values)))
-                return Named(full)
+                full = self._distinct.claim_name(name)
+                self._types[full] = Enumeration(full, tuple(EnumSymbol(text) for text in sorted(seen.values)))
+                return TypeReference(full)
         return kind
 
-    def _field(self, field: Field, owner: Evidence, record: str) -> Field:
+    def _field(self, field: RecordField, owner: Evidence, record: str) -> RecordField:
         seen = (owner.members or {}).get(field.name)
         if seen is None or not seen.slots:
             return field
@@ -199,14 +199,16 @@ def types_by_path(model: Model) -> Iterator[tuple[str, Type]]:
                 todo.append((f"{path}{{}}", kind.values, inside))
             case Union():
                 todo += [(path, option.type, inside) for option in kind.options]
-            case Named() if kind.name not in inside and isinstance(record := model.types[kind.name], Record):
+            case TypeReference() if kind.name not in inside and isinstance(
+                record := model.types[kind.name], RecordType
+            ):
                 within = inside | {kind.name}
                 todo += [(f"{path}.{it.name}" if path else it.name, it.type, within) for it in record.fields]
 
 
 def with_notes(model: Model, notes: Mapping[str, str]) -> Model:
     """The model with notes by path as documentation of its fields, where they have none."""
-    types: dict[str, Declared] = dict(model.types)
+    types: dict[str, NamedType] = dict(model.types)
     todo: list[tuple[str, Type]] = [("", model.root)]
     done: set[str] = set()
     while todo:
@@ -218,7 +220,7 @@ def with_notes(model: Model, notes: Mapping[str, str]) -> Model:
                 todo.append((f"{path}{{}}", kind.values))
             case Union():
                 todo += [(path, option.type) for option in kind.options]
-            case Named() if kind.name not in done and isinstance(record := types[kind.name], Record):
+            case TypeReference() if kind.name not in done and isinstance(record := types[kind.name], RecordType):
                 done.add(kind.name)
                 paths = {field.name: f"{path}.{field.name}" if path else field.name for field in record.fields}
                 fields = (
@@ -230,8 +232,8 @@ def with_notes(model: Model, notes: Mapping[str, str]) -> Model:
     return msgspec.structs.replace(model, types=types)
 
 
-def _declared(model: Model, kind: Type) -> Declared | None:
-    return model.types[kind.name] if isinstance(kind, Named) else None
+def _declared(model: Model, kind: Type) -> NamedType | None:
+    return model.types[kind.name] if isinstance(kind, TypeReference) else None
 
 
 def _within(path: str, maps: set[str]) -> bool:

@@ -1,6 +1,6 @@
 """From the data of one schema to those of another one of any language: fields go by name, and what is lost is told.
 
-Data are neutral JSON (`stele.formats.conversion.data`), so that a language need not know the other one.
+Data are neutral JSON (`stele.formats.conversion.json_values`), so that a language need not know the other one.
 """
 
 from __future__ import annotations
@@ -9,34 +9,34 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from stele.errors import CannotConvert
-from stele.formats.conversion.data import INTEGERS
+from stele.formats.conversion.json_values import INTEGERS
 from stele.formats.conversion.model import (
     ABSENT,
     Array,
     Decimal,
     Duration,
     Enumeration,
-    Field,
     Fixed,
-    Kind,
     Loss,
     Map,
     Model,
-    Named,
-    Record,
+    RecordField,
+    RecordType,
     Scalar,
+    ScalarKind,
     Time,
     Timestamp,
     Type,
+    TypeReference,
     Union,
 )
 
 Adapt: TypeAlias = Callable[[Any], Any]
 """Turns a neutral value of the source into one of the target."""
 
-_WHOLE: Final = frozenset(kind for kind in Kind if "int" in kind.value)
-_NUMBERS: Final = _WHOLE | {Kind.FLOAT32, Kind.FLOAT64, Kind.NUMBER}
-_TEXTS: Final = frozenset({Kind.STRING, Kind.UUID, Kind.DATE, Kind.BYTES})
+_WHOLE: Final = frozenset(kind for kind in ScalarKind if "int" in kind.value)
+_NUMBERS: Final = _WHOLE | {ScalarKind.FLOAT32, ScalarKind.FLOAT64, ScalarKind.NUMBER}
+_TEXTS: Final = frozenset({ScalarKind.STRING, ScalarKind.UUID, ScalarKind.DATE, ScalarKind.BYTES})
 _MEETING: Final = ({"number", "decimal"}, {"decimal", "text"})
 """Families whose values go between one another."""
 
@@ -63,14 +63,14 @@ class _Way:
     def value(self, have: Type, want: Type, path: str) -> Adapt:
         """How a value that is not null goes from one type to another."""
         have_named, want_named = self._declared(have, self._source), self._declared(want, self._target)
-        if isinstance(have_named, Record) and isinstance(want_named, Record):
+        if isinstance(have_named, RecordType) and isinstance(want_named, RecordType):
             return self._records(have_named, want_named, path)
         match have, want:
             case Array(), Array():
                 return _each(self._slot(have.items, want.items, f"{path}[]", (have.nullable, want.nullable)))
             case Map(), Map():
                 return _values(self._slot(have.values, want.values, f"{path}{{}}", (have.nullable, want.nullable)))
-            case (Union(), _) | (_, Union()) | (_, Scalar(Kind.ANY)):
+            case (Union(), _) | (_, Union()) | (_, Scalar(ScalarKind.ANY)):
                 return _same  # the target's model chooses the branch
         if isinstance(have_named, Enumeration) and isinstance(want_named, Enumeration):
             known = {symbol.name for symbol in want_named.symbols}
@@ -80,7 +80,7 @@ class _Way:
             return _same
         return self._scalar(have_named or have, want_named or want, path)
 
-    def _records(self, have: Record, want: Record, path: str) -> Adapt:
+    def _records(self, have: RecordType, want: RecordType, path: str) -> Adapt:
         key = have.name, want.name
         if key in self._known:
             return self._known[key]
@@ -106,7 +106,7 @@ class _Way:
         within.moves, within.fills = tuple(moves), tuple(fills)
         return within
 
-    def _filled(self, field: Field, path: str) -> list[tuple[str, Any]]:
+    def _filled(self, field: RecordField, path: str) -> list[tuple[str, Any]]:
         """What a field of the target has that nothing in the source fills."""
         if field.default is not ABSENT:
             why = "The source has no such field: it gets its default."
@@ -120,7 +120,7 @@ class _Way:
         return [(field.name, None if field.default is ABSENT else field.default)]
 
     def _slot(
-        self, have: Type, want: Type, path: str, nullable: tuple[bool, bool], field: Field | None = None
+        self, have: Type, want: Type, path: str, nullable: tuple[bool, bool], field: RecordField | None = None
     ) -> Adapt:
         """As `value`, for what may be null, in the source and in the target."""
         inner = self.value(have, want, path)
@@ -134,7 +134,7 @@ class _Way:
         return lambda value: instead if value is None else inner(value)
 
     def _scalar(self, have: Any, want: Any, path: str) -> Adapt:
-        if have == want or have == Scalar(Kind.ANY):
+        if have == want or have == Scalar(ScalarKind.ANY):
             return _same
         one, other = _family(have), _family(want)
         if one != other and {one, other} not in _MEETING:
@@ -155,7 +155,7 @@ class _Way:
             fits = least is None or (low is not None and high is not None and least <= low and high <= (greatest or 0))
             if not fits or have.kind not in _WHOLE:
                 self._lose(path, "RANGE", f"What does not fit {want.kind.value} is dead.")
-        elif _word(have) != _word(want) and not (isinstance(want, Scalar) and want.kind is Kind.STRING):
+        elif _word(have) != _word(want) and not (isinstance(want, Scalar) and want.kind is ScalarKind.STRING):
             self._lose(path, "TYPE", f"{_word(have)} becomes {_word(want)}: values that are none are dead.")
         elif _word(have) != _word(want):
             self._lose(path, "TYPE", f"{_word(have)} becomes text, as the neutral notation has it.", data=False)
@@ -164,20 +164,20 @@ class _Way:
         self.losses.append(Loss(path, what, why, data))
 
     def _declared(self, kind: Type, model: Model) -> Any:
-        return model.types[kind.name] if isinstance(kind, Named) else None
+        return model.types[kind.name] if isinstance(kind, TypeReference) else None
 
 
 class _Names:
     """Fields by their names, and by what is left of these without case and underscores where that is one's own."""
 
-    def __init__(self, fields: Iterable[Field]) -> None:
+    def __init__(self, fields: Iterable[RecordField]) -> None:
         self._exact = {field.name: field for field in fields}
-        self._loose: dict[str, Field | None] = {}
+        self._loose: dict[str, RecordField | None] = {}
         for field in self._exact.values():
             word = _plain(field.name)
             self._loose[word] = None if word in self._loose else field
 
-    def find(self, wanted: Field) -> Field | None:
+    def find(self, wanted: RecordField) -> RecordField | None:
         for name in (wanted.name, *wanted.aliases):
             if name in self._exact:
                 return self._exact[name]
@@ -193,7 +193,7 @@ def _family(kind: Any) -> str:
     match kind:
         case Scalar(scalar) if scalar in _NUMBERS:
             return "number"
-        case Scalar(Kind.BOOLEAN):
+        case Scalar(ScalarKind.BOOLEAN):
             return "boolean"
         case Decimal():
             return "decimal"
@@ -208,7 +208,7 @@ def _word(kind: Any) -> str:
     match kind:
         case Scalar(scalar):
             return scalar.value
-        case Record() | Enumeration() | Fixed():
+        case RecordType() | Enumeration() | Fixed():
             return f"{type(kind).__name__.lower()} {kind.name}"
     return type(kind).__name__.lower()
 

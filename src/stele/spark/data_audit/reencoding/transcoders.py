@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import Ready, ready
 from stele.errors import DataError, EncodeError, Invalid
-from stele.formats.conversion import data as neutral
+from stele.formats.conversion import json_values as neutral
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
 from stele.spark.data_audit.reencoding.naming import Adapt, by_name
@@ -113,11 +113,11 @@ class ByValues:
     def _row(self, frame: bytes, *, padded: bool) -> tuple[bytes | None, str | None]:
         number = int.from_bytes(frame[1:_HEAD], "big", signed=True)
         try:
-            value = neutral.plain(self._source, self._datum(number, frame[_HEAD:], padded=padded))
+            value = neutral.to_json_value(self._source, self._datum(number, frame[_HEAD:], padded=padded))
             if value is None:
                 return None, NULL_DATUM
             adapted = self._adapt(value)
-            return self._encode(adapted if self._is_json else neutral.datum(self._target, adapted)), None
+            return self._encode(adapted if self._is_json else neutral.from_json_value(self._target, adapted)), None
         except (DataError, Invalid, ValueError, ArithmeticError) as error:
             return None, str(error)
 

@@ -1,0 +1,76 @@
+"""Walks along the chains of the model: from a number to its version, from a content to its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stele.core.model import Content, SchemaEntry, SchemaKind, Subject, Version
+
+
+def find_version(subject: Subject, version_number: int) -> Version | None:
+    """The version of that number in this incarnation, whatever its life; versions are kept in ascending order."""
+    rows = subject.versions
+    if 0 < version_number <= len(rows) and rows[version_number - 1].version_number == version_number:
+        return rows[version_number - 1]
+    low, high = 0, len(rows)
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle].version_number < version_number:
+            low = middle + 1
+        else:
+            high = middle
+    return rows[low] if low < len(rows) and rows[low].version_number == version_number else None
+
+
+def next_kind_version(subject: Subject | None, schema_kind: SchemaKind, version_number: int) -> int:
+    """Return the number a new version gets in its kind.
+
+    It is the version number while the subject has one kind, else one above the highest of the kind.
+    """
+    if (
+        subject is None
+        or subject.kind is None
+        or (subject.kind == schema_kind and subject.highest_kind_versions is None)
+    ):
+        return version_number
+    return 1 if subject.highest_kind_versions is None else subject.highest_kind_versions.get(schema_kind, 0) + 1
+
+
+def list_formats_of_text(content: Content | None) -> Iterator[Content]:
+    """The content and what the same text is in further languages."""
+    while content is not None:
+        yield content
+        content = content.same_text_in_other_format
+
+
+def list_entries(content: Content) -> list[SchemaEntry]:
+    """Every schema id of a content, in all namespaces, newest first."""
+    found, schema = [], content.newest_entry
+    while schema is not None:
+        found.append(schema)
+        schema = schema.older_entry
+    return found
+
+
+def list_versions_of_entry(schema: SchemaEntry) -> list[Version]:
+    """Every version a schema id stands for, newest first."""
+    found, version = [], schema.newest_version
+    while version is not None:
+        found.append(version)
+        version = version.older_version
+    return found
+
+
+def list_versions_in_subject(subject: Subject | None, schema: SchemaEntry) -> list[Version]:
+    """The versions of a subject a schema id stands for, ascending, in as many steps as the shorter way to them has."""
+    if subject is None:
+        return []
+    found: list[Version] = []
+    use = schema.newest_version
+    for _ in subject.versions:
+        if use is None:
+            return sorted(found, key=lambda row: row.version_number)
+        if use.subject is subject:
+            found.append(use)
+        use = use.older_version
+    return [row for row in subject.versions if row.schema is schema]

@@ -1,0 +1,122 @@
+"""What a format may be able to do beyond the port every format satisfies.
+
+A format that has the methods of one of these protocols has the ability; callers ask with `isinstance`. Keeping them out
+of `stele.core.ports.Format` lets a plug-in begin with parsing and verdicts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import msgspec
+
+from stele.core.findings import Finding
+from stele.formats.conversion.model import Loss, Model
+
+P_contra = TypeVar("P_contra", contravariant=True)
+
+
+@runtime_checkable
+class ToModel(Protocol[P_contra]):
+    """A format whose schemas can be turned into other languages."""
+
+    def to_model(self, parsed: P_contra) -> tuple[Model, list[Loss]]:
+        """The schema in neutral words, and what those words cannot say. Raises `TooLarge` past its limits."""
+        ...
+
+
+@runtime_checkable
+class FromModel(Protocol):
+    """A format other languages can be turned into."""
+
+    def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
+        """A schema document that the format's own strict `parse` accepts, and what it could not say.
+
+        Raises `CannotConvert` when no schema of this language stands for the model.
+        """
+        ...
+
+
+@runtime_checkable
+class Lintable(Protocol[P_contra]):
+    """A format with advice on schemas that are valid."""
+
+    @property
+    def lint_rules(self) -> Mapping[str, str]:
+        """The rules by name (`DOC_REQUIRED`), each with one sentence on what it asks for."""
+        ...
+
+    def lint(self, parsed: P_contra, before: P_contra | None = None) -> list[Finding]:
+        """What any of the rules objects to, as warnings; before is the previous version, for rules about changes."""
+        ...
+
+
+ANNOTATIONS: Final = frozenset(
+    {"$comment", "appinfo", "comment", "description", "doc", "documentation", "examples", "title"}
+)
+"""Attributes of a `Node` that only speak to people: a change of nothing else concerns no data and no code."""
+
+TRUNCATED: Final = "truncated"
+"""Kind of the node an outline ends with when the schema declares more than is listed."""
+
+
+class OutlineNode(msgspec.Struct, frozen=True):
+    """One thing a schema declares: a type, a field, a symbol, a method, a subschema.
+
+    path        unique in the outline, in the style of the format's findings
+    kind        the language's word for it (`record`, `field`, `message`, `enum value`, `schema` …)
+    attributes  what it says of itself, each as a short text (`type`, `default`, `doc`, `minimum` …), never ''
+    identity    what makes two nodes of two versions the same below the same parent, whatever their names (a field
+                number); '' for none: then it is the path, as seen from the parent
+    name        what its author calls it; '' where it has no name but a position
+    parent      path of the node it belongs to; None for the topmost ones
+    aliases     names it went by in other versions
+    ordered     whether its place among its siblings means something
+    uses        paths of the nodes its attributes refer to (the type of a field)
+    """
+
+    path: str
+    kind: str
+    attributes: Mapping[str, str]
+    identity: str = ""
+    name: str = ""
+    parent: str | None = None
+    aliases: tuple[str, ...] = ()
+    ordered: bool = False
+    uses: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class HasOutline(Protocol[P_contra]):
+    """A format whose versions can be compared declaration by declaration."""
+
+    def outline(self, parsed: P_contra) -> list[OutlineNode]:
+        """Everything the schema declares, parents before children, in the order of the text; bounded.
+
+        What lies behind the bound is left out, and the last node is of kind `TRUNCATED`.
+        """
+        ...
+
+
+class OutlineLocation(NamedTuple):
+    """A node of an outline by its path, and the attribute in question, '' for none in particular.
+
+    partial is whether the finding's path leads on from there to something this schema does not have.
+    """
+
+    path: str
+    attribute: str = ""
+    partial: bool = False
+
+
+@runtime_checkable
+class HasLocator(Protocol[P_contra]):
+    """A format whose findings lead through the schema by other paths than those of its outline."""
+
+    def locator(self, parsed: P_contra) -> Callable[[str], OutlineLocation | None]:
+        """A function from a finding's path to the declaration it leads to, as far as it can be followed.
+
+        It returns None for a path that leads nowhere.
+        """
+        ...

@@ -1,0 +1,51 @@
+"""Which types contain themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+N = TypeVar("N", bound=Hashable)
+
+
+def strongly_connected(nodes: Iterable[N], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:
+    """Groups of nodes that reach each other (or themselves), each in the order met; Tarjan's way, without recursion.
+
+    Nodes that only edges name are looked at too. Linear in nodes and edges.
+    """
+    number: dict[N, int] = {}
+    low: dict[N, int] = {}
+    open_: dict[N, None] = {}
+    found: list[list[N]] = []
+    for start in nodes:
+        if start in number:
+            continue
+        trail: list[tuple[N, Iterator[N]]] = [(start, iter(edges(start)))]
+        number[start] = low[start] = len(number)
+        open_[start] = None
+        while trail:
+            node, rest = trail[-1]
+            for following in rest:
+                if following not in number:
+                    number[following] = low[following] = len(number)
+                    open_[following] = None
+                    trail.append((following, iter(edges(following))))
+                    break
+                if following in open_:
+                    low[node] = min(low[node], number[following])
+            else:
+                trail.pop()
+                if trail:
+                    low[trail[-1][0]] = min(low[trail[-1][0]], low[node])
+                if low[node] == number[node]:
+                    found += _pop_component(node, open_, edges)
+    return sorted(found, key=lambda group: number[group[0]])
+
+
+def _pop_component(root: N, open_: dict[N, None], edges: Callable[[N], Iterable[N]]) -> list[list[N]]:
+    """The group a root closes, taken out of the open nodes; none for a node that does not contain itself."""
+    group: list[N] = []
+    while root in open_:
+        group.append(open_.popitem()[0])
+    group.reverse()
+    return [group] if len(group) > 1 or root in edges(root) else []

@@ -1,0 +1,81 @@
+"""How outlines are made: paths stay unique, texts short, and a schema without end has an end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from itertools import takewhile
+from typing import Final, TypeVar
+
+from stele.formats.capabilities import TRUNCATED, OutlineNode
+
+T = TypeVar("T")
+
+MAX_NODES: Final = 20_000
+"""Declarations of one schema that are listed; a node of kind `TRUNCATED` behind them says that there are more."""
+
+MAX_CHARACTERS: Final = 16_000_000
+"""Characters of paths and attributes that are looked at: long names multiply with what stands below them."""
+
+MAX_TEXT: Final = 400
+"""Characters of an attribute that are kept; a longer one ends in its length and digest, so that it still compares."""
+
+
+class OutlineBuilder:
+    """A list of nodes in the making."""
+
+    def __init__(self) -> None:
+        self.nodes: list[OutlineNode] = []
+        self._paths: set[str] = set()
+        self._left = MAX_CHARACTERS
+        self._is_truncated = False
+
+    def until_full(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, as long as there is room for more nodes."""
+        return takewhile(lambda _: not self._is_truncated, items)
+
+    def add_node(
+        self,
+        path: str,
+        kind: str,
+        attributes: Mapping[str, str],
+        *,
+        parent: str | None = None,
+        name: str = "",
+        identity: str = "",
+        aliases: Iterable[str] = (),
+        ordered: bool = False,
+        uses: Iterable[str] = (),
+    ) -> str:
+        """Append a node and return its path, with `#2`, `#3` … behind it when it was taken. Empty attributes go."""
+        uses = tuple(uses)
+        self._left -= len(path) + sum(map(len, attributes.values())) + sum(map(len, uses))
+        if len(self.nodes) >= MAX_NODES or self._left < 0:
+            self.truncate()
+            return path
+        path = self._claim_path(path)
+        texts = {word: shorten_with_digest(text) for word, text in attributes.items() if text}
+        self.nodes.append(OutlineNode(path, kind, texts, identity, name, parent, tuple(aliases), ordered, uses))
+        return path
+
+    def truncate(self) -> None:
+        """End the outline here, saying that the schema goes on."""
+        if not self._is_truncated:
+            self._is_truncated = True
+            self.nodes.append(OutlineNode(TRUNCATED, TRUNCATED, {"listed": str(len(self.nodes))}))
+
+    def _claim_path(self, path: str) -> str:
+        found, number = path, 1
+        while found in self._paths:
+            number += 1
+            found = f"{path}#{number}"
+        self._paths.add(found)
+        return found
+
+
+def shorten_with_digest(text: str) -> str:
+    """The text, or its beginning with length and digest of the whole."""
+    if len(text) <= MAX_TEXT:
+        return text
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{text[:MAX_TEXT]}… ({len(text)} characters, {digest})"

@@ -1,0 +1,223 @@
+"""Which change is to blame for which finding: the other pure part of a semantic diff.
+
+A finding belongs to the change of the declaration it is about; else to a change around it, inside it, or of a type it
+refers to, when the finding's words point there or nothing else can be meant. It stands alone rather than beside a
+change that has nothing to do with it. Like the comparison this has no preferred side.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from stele.core.findings import Direction, Finding
+from stele.formats.capabilities import OutlineLocation
+from stele.service.changes import Change, ChangeKind, Comparison, Reason, Tree
+
+MAX_SUSPECTS: Final = 64
+"""Changes inside one declaration that are looked at for one finding."""
+
+MAX_USES: Final = 256
+"""Declarations that are visited from type to type for one finding."""
+
+_WORD: Final = re.compile(r"[^\W\d]\w*|\d+(?:\.\d+)?")
+_STEP: Final = re.compile(r"[/.\[{#]")
+_WHOLE: Final = frozenset({ChangeKind.ADDED, ChangeKind.REMOVED})
+"""Changes that stand for all that is inside the declaration as well."""
+
+_TAIL: Final = 200
+"""Characters of a path's end in which its last step is looked for: paths through references grow long."""
+
+_TELLING: Final = 2
+"""The score of a change that the words of a finding point to."""
+
+Locator = Callable[[str], OutlineLocation | None]
+
+
+class Side(NamedTuple):
+    """One version: its outline, and where findings' paths lead in it."""
+
+    tree: Tree
+    locate: Locator
+
+
+def plain_locator(tree: Tree) -> Locator:
+    """For formats whose findings speak of declarations by their paths: the longest beginning that is one."""
+
+    def locate(path: str) -> OutlineLocation | None:
+        ends = [match.start() for match in _STEP.finditer(path)]
+        parts = (path[:end] for end in (len(path), *reversed(ends)))
+        found = next((part for part in parts if part in tree.nodes), None)
+        return None if found is None else OutlineLocation(found, partial=found != path)
+
+    return locate
+
+
+def blamed(comparison: Comparison, old: Locator, new: Locator, reasons: Iterable[Reason]) -> list[Change]:
+    """The changes with what is held against them; findings that belong to none of them come last, as changes."""
+    blame = _Blame(comparison, Side(comparison.old, old), Side(comparison.new, new))
+    held: defaultdict[int, list[Reason]] = defaultdict(list)
+    broken: defaultdict[int, set[Direction]] = defaultdict(set)
+    alone: list[Change] = []
+    for reason in reasons:
+        guilty = blame.guilty(reason)
+        if guilty:
+            held[guilty[0]].append(reason)
+        else:
+            alone.append(_alone(reason))
+        if reason.breaks:
+            for index in guilty:
+                broken[index].add(reason.direction)
+    changes = [_with(change, held[index], broken[index]) for index, change in enumerate(comparison.changes)]
+    return changes + alone
+
+
+def _with(change: Change, reasons: Iterable[Reason], broken: Container[Direction]) -> Change:
+    return replace(
+        change,
+        backward=Direction.BACKWARD not in broken,
+        forward=Direction.FORWARD not in broken,
+        findings=tuple(reasons),
+    )
+
+
+def _alone(reason: Reason) -> Change:
+    """A finding that belongs to no difference that shows."""
+    sides = (reason.writer, reason.reader)
+    before, after = sides if reason.direction is Direction.BACKWARD else reversed(sides)
+    broken = {reason.direction} if reason.breaks else set()
+    return _with(Change(ChangeKind.CHANGED, reason.path or "/", reason.rule, before, after), [reason], broken)
+
+
+class _Which(Enum):
+    """One of the two versions."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+_Table = dict[_Which, defaultdict[str, list[int]]]
+"""Indexes of changes by path, in each version."""
+
+
+class _Blame:
+    def __init__(self, comparison: Comparison, old: Side, new: Side) -> None:
+        self.changes = comparison.changes
+        self.sides = {_Which.OLD: old, _Which.NEW: new}
+        self.twins = {_Which.OLD: comparison.same, _Which.NEW: {new: old for old, new in comparison.same.items()}}
+        self.at: _Table = {which: defaultdict(list) for which in _Which}
+        self.inside: _Table = {which: defaultdict(list) for which in _Which}
+        for index in sorted(range(len(self.changes)), key=lambda index: _neutral(self.changes[index])):
+            self._index(index)
+
+    def _index(self, index: int) -> None:
+        change = self.changes[index]
+        if change.annotation:
+            return
+        for which, path in ((_Which.OLD, change.old_path), (_Which.NEW, change.new_path)):
+            if path is not None:
+                self.at[which][path].append(index)
+                for above in self.sides[which].tree.above(path):
+                    if len(self.inside[which][above]) < MAX_SUSPECTS:
+                        self.inside[which][above].append(index)
+
+    # --- one finding ------------------------------------------------------------------------------------------------
+
+    def guilty(self, reason: Reason) -> list[int]:
+        """Indexes of the changes the finding is about: the one it belongs to, then those its words point to as well."""
+        which, place = self._place(reason)
+        words = _words(reason)
+        for suspects, only in self._suspects(which, place.path):
+            scores = {index: self._score(self.changes[index], reason, place, words) for index in suspects}
+            best = max(scores.values(), default=0)
+            if scores and (only or len(scores) == 1 or (best >= _TELLING and len(scores) < MAX_SUSPECTS)):
+                chosen = [index for index, score in scores.items() if score == best]
+                chosen.sort(key=lambda index: _neutral(self.changes[index]))
+                return chosen if best >= _TELLING else chosen[:1]
+        return []
+
+    def _suspects(self, which: _Which, path: str) -> Iterator[tuple[Sequence[int], bool]]:
+        """Groups of changes, the likeliest first, and whether one of the group is to blame in any case."""
+        tree = self.sides[which].tree
+        yield self._both(self.at, which, path), path != tree.top
+        for above in tree.above(path):
+            yield [index for index in self.at[which].get(above, ()) if self.changes[index].kind in _WHOLE], True
+        yield self._both(self.inside, which, path), False
+        for used in self._used(which, path):
+            yield self._both(self.at, which, used), True
+            yield self._both(self.inside, which, used), False
+        for above in tree.above(path):
+            yield self._both(self.at, which, above), False
+
+    def _both(self, table: _Table, which: _Which, path: str) -> list[int]:
+        """What a table has of a declaration in both versions."""
+        same_text = self.twins[which].get(path)
+        other = _Which.OLD if which is _Which.NEW else _Which.NEW
+        more = [] if same_text is None else table[other].get(same_text, [])
+        return list(dict.fromkeys([*table[which].get(path, []), *more]))
+
+    def _used(self, which: _Which, path: str) -> Iterator[str]:
+        """Declarations something refers to, the nearest first."""
+        nodes = self.sides[which].tree.nodes
+        waiting, seen = deque([path]), {path}
+        while waiting and len(seen) <= MAX_USES:
+            node = nodes.get(waiting.popleft())
+            for used in node.uses if node is not None else ():
+                if used in nodes and used not in seen:
+                    seen.add(used)
+                    waiting.append(used)
+                    yield used
+
+    def _place(self, reason: Reason) -> tuple[_Which, OutlineLocation]:
+        """Where the finding's path leads furthest: in the reader's schema, or in the writer's for what is gone."""
+        backward = reason.direction is Direction.BACKWARD
+        readers_first = (_Which.NEW, _Which.OLD) if backward else (_Which.OLD, _Which.NEW)
+        found = [(which, self._located(which, reason.path)) for which in readers_first]
+        return found[0] if not found[0][1].partial else max(found, key=lambda item: self._depth(*item))
+
+    def _located(self, which: _Which, path: str) -> OutlineLocation:
+        side = self.sides[which]
+        place = side.locate(path)
+        if place is not None and place.path in side.tree.nodes:
+            return place
+        label = f"reference({path.partition('#')[0]})"
+        return OutlineLocation(label if label in side.tree.nodes else side.tree.top, partial=True)
+
+    def _depth(self, which: _Which, place: OutlineLocation) -> tuple[bool, int]:
+        tree = self.sides[which].tree
+        return not place.partial, 0 if place.path == tree.top else 1 + sum(1 for _ in tree.above(place.path))
+
+    @staticmethod
+    def _score(change: Change, finding: Finding, place: OutlineLocation, words: frozenset[str]) -> int:
+        """How much the words of a finding point to a change."""
+        score = 0
+        if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):
+            score += 8
+        shown = {finding.reader, finding.writer} - {""}
+        if change.kind is ChangeKind.CHANGED and shown & ({change.before, change.after} - {""}):
+            score += _TELLING
+        names = {path.rpartition("/")[2].rpartition(".")[2] for path in (change.path, change.was) if path}
+        if any(words.issuperset(_WORD.findall(name)) for name in (*names, change.what) if name):
+            score += _TELLING
+        if change.what.replace("_", "").upper() in finding.rule.replace("_", ""):
+            score += _TELLING
+        if change.what == "type" or change.kind is not ChangeKind.CHANGED:
+            score += 1
+        return score
+
+
+def _words(finding: Finding) -> frozenset[str]:
+    """The words of a finding: names and numbers."""
+    tail = _STEP.split(finding.path[-_TAIL:])[-1]
+    return frozenset(_WORD.findall(f"{finding.reader[:2000]} {finding.writer[:2000]} {tail}"))
+
+
+def _neutral(change: Change) -> tuple[str, ...]:
+    """A key that is the same for a change and for its mirror image."""
+    paths = sorted(path for path in (change.old_path, change.new_path) if path is not None)
+    return (*paths, change.what, *sorted((change.before, change.after)))

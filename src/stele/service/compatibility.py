@@ -1,0 +1,65 @@
+"""Answers the questions of `decide`: can this schema read that one's data? Verdicts never change, so they are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from stele.core.compatibility_requests import VALIDATOR_PREFIX, CompatibilityRequest, Verdicts
+from stele.core.findings import Finding, WhenUndecided
+from stele.core.state import State
+from stele.formats import rulesets
+from stele.formats.registry import get_format
+from stele.service import validators
+from stele.service.schemas import Schemas, Texts, texts_of
+
+_REMEMBERED = 50_000
+
+
+class Judge:
+    """Asks the formats, off the event loop, and remembers."""
+
+    def __init__(self, schemas: Schemas, undecided: WhenUndecided = WhenUndecided.REFUSE) -> None:
+        self._schemas = schemas
+        self.undecided = undecided
+        self._known: OrderedDict[CompatibilityRequest, tuple[Finding, ...]] = OrderedDict()
+
+    @property
+    def known(self) -> Verdicts:
+        """Verdicts found so far; may forget old ones."""
+        return self._known
+
+    async def answer(
+        self, state: State, questions: tuple[CompatibilityRequest, ...], extra: Mapping[bytes, bytes]
+    ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
+        """Verdicts for the questions, in order, up to the first that refuses: nobody asks for the rest then."""
+        work = [(q, texts_of(state, q.reader, extra), texts_of(state, q.writer, extra)) for q in questions]
+        found = await asyncio.to_thread(self._answer, work)
+        self._known.update(found)
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return found
+
+    def _answer(
+        self, work: list[tuple[CompatibilityRequest, Texts, Texts]]
+    ) -> dict[CompatibilityRequest, tuple[Finding, ...]]:
+        found: dict[CompatibilityRequest, tuple[Finding, ...]] = {}
+        for question, reader_texts, writer_texts in work:
+            fmt = get_format(question.format)
+            reader = self._schemas.parsed(fmt, question.reader, reader_texts)
+            adopted = dict(question.adopted)
+            if question.ruleset.startswith(VALIDATOR_PREFIX):
+                # The first document of a subject is shown to its validators beside itself.
+                first = question.writer == question.reader
+                before = None if first else self._schemas.parsed(fmt, question.writer, writer_texts)
+                name = question.ruleset.removeprefix(VALIDATOR_PREFIX)
+                findings = validators.objections(name, fmt, reader, before, adopted)
+            else:
+                writer = self._schemas.parsed(fmt, question.writer, writer_texts)
+                ruleset = rulesets.require_effective(fmt, question.ruleset, adopted)
+                findings = tuple(rulesets.run_ruleset(fmt, reader, writer, ruleset))
+            found[question] = findings = self.undecided.weigh_findings(findings)
+            if any(finding.breaks for finding in findings):
+                break
+        return found

@@ -1,0 +1,265 @@
+"""What another ruleset would say of what is registered: the report to read before taking one over.
+
+Every live version is compared with its predecessors as the policy in force for its subject asks, once by the ruleset
+that decides now and once by the other one; a row is a pair whose verdicts differ. A registry may be large and a
+comparison slow, so the report comes in pages that end after a few seconds; each says where the next one begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import msgspec
+
+from stele.core import queries
+from stele.core.compatibility_requests import SchemaSource
+from stele.core.decide.compatibility import candidates
+from stele.core.findings import Direction, Finding, Verdict
+from stele.core.model import SettingsLevel, SubjectKey
+from stele.core.policy import PolicyKind
+from stele.core.ports import Format
+from stele.core.state import State
+from stele.errors import InvalidRequest, SteleError
+from stele.formats import rulesets
+from stele.formats.registry import get_format
+from stele.service.rulesets import installed_formats
+from stele.service.schemas import Schemas, Texts, texts_of
+
+if TYPE_CHECKING:
+    from stele.service.registry import Registry
+
+SECONDS = 3.0
+"""A page ends soon after this much time."""
+_BATCH = 32
+"""Pairs judged in one go, off the event loop."""
+_PAUSE = 200
+"""Subjects looked at before others get their turn on the event loop."""
+_FINDINGS = 20
+"""Findings a row shows: a schema of a megabyte can have tens of thousands."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The last pair a page looked at."""
+
+    space: str
+    subject: str
+    version: int
+    against: int
+
+
+class ReportRequest(msgspec.Struct, frozen=True):
+    """What to compare with what decides now.
+
+    format      one format, '' for all
+    ruleset     the other ruleset: full name, or a bare one for its newest version; '' takes the newest of every name
+    everywhere  False: as if the ruleset were taken over, which concerns the subjects that are judged by its name;
+                True: as if every subject of the format were judged by it
+    space       one space, None for all
+    limit       rows after which a page ends
+    after       where the last page ended
+    """
+
+    format: str = ""
+    ruleset: str = ""
+    everywhere: bool = False
+    space: str | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
+    after: Place | None = None
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A pair of versions whose verdict differs: by `ruleset_now` it is `now`, by `ruleset_then` it would be `then`.
+
+    direction says which of the two reads: the version (backward), or the one it is compared with (forward).
+    Verdicts are compatible, incompatible, undecided, or error where one could not be reached. findings (20 at most) are
+    those against the pair under whichever of the two finds it wanting, the other ruleset's if both do.
+    """
+
+    space: str
+    subject: str
+    version: int
+    against: int
+    direction: Direction
+    ruleset_now: str
+    ruleset_then: str
+    now: str
+    then: str
+    findings: tuple[Finding, ...] = ()
+
+
+class ReportPage(msgspec.Struct, frozen=True):
+    """Rows in the order of space, subject, version; compared counts the pairs looked at; next None is the end."""
+
+    rows: tuple[Row, ...]
+    compared: int
+    next: Place | None = None
+
+
+class _Pair(NamedTuple):
+    place: Place
+    format: Format[Any]
+    now: str
+    then: str
+    directions: tuple[Direction, ...]
+    version: tuple[SchemaSource, Texts]
+    against: tuple[SchemaSource, Texts]
+
+
+class _Plan(NamedTuple):
+    """The other rulesets: by format (bare name, version), and whether they stand for whatever decides."""
+
+    formats: Mapping[str, Format[Any]]
+    versions: Mapping[str, Mapping[str, int]]
+    everywhere: str
+
+
+async def report(registry: Registry, request: ReportRequest) -> ReportPage:
+    """One page. Raises `UnknownFormat`, `UnknownRuleset`, `InvalidRequest`."""
+    plan = await asyncio.to_thread(_planned, request)
+    state = await registry.current()
+    until = time.monotonic() + SECONDS
+    rows: list[Row] = []
+    compared = 0
+    for number, key in enumerate(_keys(state, request)):
+        if number % _PAUSE == _PAUSE - 1:
+            await asyncio.sleep(0)
+        place = request.after if request.after is not None and _key_of(request.after) == key else None
+        # The state moves on while pairs are judged, so what is left of a subject is looked up afresh.
+        while pairs := list(islice(_pairs(registry.state, plan, key, place), _BATCH)):
+            judged = await asyncio.to_thread(_judged, registry.schemas, pairs, until)
+            for pair, found in zip(pairs, judged, strict=False):
+                rows += found
+                compared += len(pair.directions)
+                place = pair.place
+                if len(rows) >= request.limit:
+                    return ReportPage(tuple(rows), compared, place)
+            if time.monotonic() > until:
+                return ReportPage(tuple(rows), compared, place)
+    return ReportPage(tuple(rows), compared)
+
+
+def _planned(request: ReportRequest) -> _Plan:
+    """The formats concerned, loaded, and the versions that would decide."""
+    if not request.format:
+        if request.ruleset:
+            raise InvalidRequest("a ruleset belongs to a format: name the format, too")
+        formats = {fmt.name: fmt for fmt in installed_formats()}
+    else:
+        fmt = get_format(request.format)
+        formats = {fmt.name: fmt}
+    if request.everywhere and not request.ruleset:
+        raise InvalidRequest("name the ruleset that is to stand in everywhere")
+    versions: dict[str, dict[str, int]] = {}
+    everywhere = ""
+    for name, fmt in formats.items():
+        wanted = (
+            [rulesets.newest_ruleset(fmt, request.ruleset)] if request.ruleset else rulesets.installed_rulesets(fmt)
+        )
+        table = versions.setdefault(name, {})
+        for bare, version in map(rulesets.split_ruleset, wanted):
+            table[bare] = max(version or rulesets.FIRST, table.get(bare, 0))
+        everywhere = wanted[0] if request.everywhere else ""
+    return _Plan(formats, versions, everywhere)
+
+
+def _keys(state: State, request: ReportRequest) -> list[SubjectKey]:
+    """Subjects from where the last page ended, sorted."""
+    spaces = [request.space] if request.space is not None else list(state.namespaces)
+    keys = sorted(
+        SubjectKey(name, subject) for name in spaces if (s := state.find_namespace(name)) for subject in s.subjects
+    )
+    return keys if request.after is None else keys[bisect_left(keys, _key_of(request.after)) :]
+
+
+def _key_of(place: Place) -> SubjectKey:
+    return SubjectKey(place.space, place.subject)
+
+
+def _pairs(state: State, plan: _Plan, key: SubjectKey, after: Place | None) -> Iterator[_Pair]:
+    """Pairs of a subject that two different rulesets would judge, oldest version first, then newest predecessor."""
+    policy = queries.policy_for(state, key)
+    if policy.kind is not PolicyKind.DIRECTIONAL:
+        return
+    preferred = queries.settings_for(state, SettingsLevel(*key)).ruleset or ""
+    for version in queries.list_versions(state.find_subject(key)):
+        if after is not None and version.version_number < after.version:
+            continue
+        fmt = plan.formats.get(version.kind.format)
+        now, then = ("", "") if fmt is None else _two(state, plan, fmt, preferred)
+        if fmt is None or now == then:
+            continue
+        below = candidates(state, key, version.kind, version.schema.attachments, before=version.version_number)
+        own: tuple[SchemaSource, Texts] | None = None
+        for older, backward, forward in policy.list_comparisons(below):
+            place = Place(*key, version.version_number, older.version_number)
+            seen = (
+                after is not None and after.version == version.version_number and older.version_number >= after.against
+            )
+            if seen or older.kind.format != version.kind.format:
+                continue
+            own = own or _text(state, version.content.sha, version.schema.attachments.references)
+            other = _text(state, older.content.sha, older.schema.attachments.references)
+            directions: tuple[Direction, ...] = (
+                *((Direction.BACKWARD,) if backward else ()),
+                *((Direction.FORWARD,) if forward else ()),
+            )
+            yield _Pair(place, fmt, now, then, directions, own, other)
+
+
+def _two(state: State, plan: _Plan, fmt: Format[Any], preferred: str) -> tuple[str, str]:
+    """Full names of the rulesets that decide now, and would then."""
+    adopted = dict(queries.adopted_rulesets(state, fmt.name))
+    now = rulesets.effective_name(fmt, preferred, adopted)
+    return now, plan.everywhere or rulesets.effective_name(fmt, preferred, {**adopted, **plan.versions[fmt.name]})
+
+
+def _text(state: State, sha: bytes, references: Any) -> tuple[SchemaSource, Texts]:
+    source = SchemaSource(sha, queries.resolve_references(state, references))
+    return source, texts_of(state, source)
+
+
+def _judged(schemas: Schemas, pairs: list[_Pair], until: float) -> list[list[Row]]:
+    """The rows of each pair, of as many as there is time for: one at least."""
+    judged: list[list[Row]] = []
+    for pair in pairs:
+        judged.append([row for direction in pair.directions if (row := _row(schemas, pair, direction))])
+        if time.monotonic() > until:
+            break
+    return judged
+
+
+def _row(schemas: Schemas, pair: _Pair, direction: Direction) -> Row | None:
+    """The row of one direction, None where both rulesets agree."""
+    sides = (pair.version, pair.against) if direction is Direction.BACKWARD else (pair.against, pair.version)
+    (now, before), (then, after) = (_verdict(schemas, pair.format, sides, name) for name in (pair.now, pair.then))
+    if now == then:
+        return None
+    shown = after or before
+    return Row(
+        space=pair.place.space,
+        subject=pair.place.subject,
+        version=pair.place.version,
+        against=pair.place.against,
+        direction=direction,
+        ruleset_now=pair.now,
+        ruleset_then=pair.then,
+        now=now,
+        then=then,
+        findings=tuple(shown[:_FINDINGS]),
+    )
+
+
+def _verdict(
+    schemas: Schemas, fmt: Format[Any], sides: tuple[tuple[SchemaSource, Texts], ...], ruleset: str
+) -> tuple[str, list[Finding]]:
+    try:
+        reader, writer = (schemas.parsed(fmt, *side) for side in sides)
+        findings = rulesets.run_ruleset(fmt, reader, writer, ruleset)
+    except SteleError as error:
+        return "error", [Finding(rule="NO_VERDICT", path="", why=str(error))]
+    return Verdict.from_findings(findings).value, [finding for finding in findings if finding.breaks]

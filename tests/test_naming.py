@@ -1,0 +1,396 @@
+"""Names that a stranger can read: no function is a bare participle, no two public classes share a name.
+
+The lists below hold what is left of older names. They only shrink: a name that is gone has to leave its list, and a new
+one does not enter it. `python tools/naming.py --list src/stele/PART` prints the places.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tools.naming import list_functions, list_public_classes
+
+SOURCE = Path(__file__).parent.parent / "src" / "stele"
+
+PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
+    "apis": frozenset(
+        {
+            "allowed",
+            "asked",
+            "associated",
+            "bound",
+            "changed",
+            "checked",
+            "configured",
+            "created",
+            "decided",
+            "derived",
+            "described",
+            "documented",
+            "extended",
+            "hinted",
+            "identified",
+            "installed",
+            "joined",
+            "kept",
+            "labelled",
+            "named",
+            "negotiated",
+            "numbered",
+            "prepared",
+            "qualified",
+            "removed",
+            "rendered",
+            "routed",
+            "settled",
+            "shown",
+            "spelled",
+            "turned",
+            "unwrapped",
+            "updated",
+            "wanted",
+        }
+    ),
+    "cli": frozenset(
+        {
+            "configured",
+            "finished",
+            "flattened",
+            "known",
+            "moved",
+            "opened",
+            "written",
+        }
+    ),
+    "client": frozenset(
+        {
+            "answered",
+            "asked",
+            "bound",
+            "failed",
+            "guarded",
+            "lost",
+            "shaped",
+            "shown",
+            "wrapped",
+        }
+    ),
+    "core": frozenset(
+        {
+            "bound",
+            "changed",
+            "filled",
+            "joined",
+            "ordered",
+            "purged",
+            "refused",
+            "shared",
+        }
+    ),
+    "formats": frozenset(
+        {
+            "arranged",
+            "bound",
+            "bundled",
+            "closed",
+            "converted",
+            "covered",
+            "declared",
+            "documented",
+            "dotted",
+            "forced",
+            "included",
+            "inhabited",
+            "joined",
+            "known",
+            "listed",
+            "made",
+            "named",
+            "normalized",
+            "numbered",
+            "ordered",
+            "printed",
+            "proved",
+            "quoted",
+            "reached",
+            "refined",
+            "repeated",
+            "required",
+            "resolved",
+            "shaped",
+            "shown",
+            "sized",
+            "spelled",
+            "undecided",
+            "unresolved",
+        }
+    ),
+    "migrate": frozenset(
+        {
+            "decoded",
+            "delivered",
+            "numbered",
+            "opened",
+            "ordered",
+        }
+    ),
+    "server": frozenset(
+        {
+            "described",
+        }
+    ),
+    "service": frozenset(
+        {
+            "adopted",
+            "blamed",
+            "found",
+            "installed",
+            "known",
+            "listed",
+            "parsed",
+            "shown",
+            "unchanged",
+            "unified",
+        }
+    ),
+    "spark": frozenset(
+        {
+            "added",
+            "applied",
+            "begun",
+            "bounded",
+            "built",
+            "chosen",
+            "committed",
+            "compared",
+            "compiled",
+            "conformed",
+            "converted",
+            "counted",
+            "damaged",
+            "decoded",
+            "done",
+            "dumped",
+            "encoded",
+            "ended",
+            "filled",
+            "finished",
+            "fixed",
+            "folded",
+            "found",
+            "framed",
+            "gathered",
+            "held",
+            "judged",
+            "known",
+            "listed",
+            "made",
+            "merged",
+            "met",
+            "named",
+            "narrowed",
+            "nulled",
+            "observed",
+            "offered",
+            "packed",
+            "parsed",
+            "parted",
+            "passed",
+            "pinned",
+            "planned",
+            "quoted",
+            "reached",
+            "refined",
+            "registered",
+            "resolved",
+            "seen",
+            "selected",
+            "settled",
+            "shown",
+            "signed",
+            "sized",
+            "skipped",
+            "summed",
+            "taken",
+            "told",
+            "unquoted",
+            "unrolled",
+            "unrouted",
+            "verified",
+            "weighed",
+        }
+    ),
+    "storage": frozenset(
+        {
+            "changed",
+        }
+    ),
+    "testing": frozenset(
+        {
+            "bounded",
+            "judged",
+        }
+    ),
+    "wire": frozenset(
+        {
+            "named",
+            "structured",
+        }
+    ),
+}
+"""Public functions whose whole name is a past participle, by part of the source."""
+
+SHARED_ON_PURPOSE: Final[dict[str, str]] = {}
+"""Class names that mean the same wherever they stand, each with the reason in a sentence."""
+
+SHARED_CLASSES_LEFT: Final = frozenset(
+    {
+        "Array",
+        "Asking",
+        "Association",
+        "Attributes",
+        "Branch",
+        "Budget",
+        "Builder",
+        "CensusRecord",
+        "Change",
+        "Comparison",
+        "Compatibility",
+        "Compiler",
+        "Config",
+        "Content",
+        "Contents",
+        "ContextId",
+        "Dek",
+        "DeletionOutlook",
+        "Described",
+        "Desk",
+        "Document",
+        "Draft",
+        "Encoded",
+        "Engine",
+        "Entry",
+        "EnumType",
+        "Error",
+        "Exporter",
+        "Failure",
+        "Fault",
+        "Field",
+        "Fixed",
+        "Folder",
+        "Found",
+        "Frame",
+        "Frames",
+        "Group",
+        "JournalEntry",
+        "JournalPage",
+        "Judge",
+        "Kek",
+        "Kind",
+        "Known",
+        "Language",
+        "Layout",
+        "Leaf",
+        "Level",
+        "Map",
+        "Member",
+        "Message",
+        "Metadata",
+        "Mode",
+        "Model",
+        "Names",
+        "Office",
+        "Option",
+        "Outcome",
+        "Permission",
+        "Place",
+        "PlaceUsage",
+        "Places",
+        "Plan",
+        "Prefix",
+        "Problem",
+        "QualifiedName",
+        "Question",
+        "Reading",
+        "Reason",
+        "Record",
+        "RecordField",
+        "Reference",
+        "Registry",
+        "Removed",
+        "Report",
+        "Rows",
+        "Rule",
+        "RuleSet",
+        "Schema",
+        "SchemaRecord",
+        "SchemaReference",
+        "Scope",
+        "Seen",
+        "ServerVersion",
+        "Service",
+        "Settings",
+        "Shape",
+        "Shown",
+        "Side",
+        "Slot",
+        "Source",
+        "Stored",
+        "Stream",
+        "Stretch",
+        "Struct",
+        "Style",
+        "Subject",
+        "SubjectVersion",
+        "Target",
+        "Texts",
+        "Token",
+        "Trial",
+        "Unfinished",
+        "Union",
+        "Verdict",
+        "Version",
+        "Versions",
+        "Wire",
+        "Writer",
+        "Written",
+    }
+)
+"""Names that public classes of different meaning share."""
+
+
+def _part_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def test_public_functions_are_no_bare_participles() -> None:
+    """A function that acts is a verb with an object, one that answers yes or no begins with is, has or can."""
+    participles: dict[str, dict[str, str]] = {}
+    for function in list_functions(SOURCE):
+        if function.is_public and function.is_bare_participle:
+            place = f"{function.path.relative_to(SOURCE)}:{function.line}"
+            participles.setdefault(_part_of(function.path), {})[function.name] = place
+    new = {
+        place: name
+        for part, places in participles.items()
+        for name, place in places.items()
+        if name not in PARTICIPLES_LEFT.get(part, ())
+    }
+    assert not new, f"give these functions a verb and an object: {new}"
+    gone = {part: sorted(names - set(participles.get(part, ()))) for part, names in PARTICIPLES_LEFT.items()}
+    gone = {part: names for part, names in gone.items() if names or not PARTICIPLES_LEFT[part]}
+    assert not gone, f"remove these names from PARTICIPLES_LEFT: {gone}"
+
+
+def test_public_classes_do_not_share_names() -> None:
+    """One name, one meaning: two classes of one name make a reader look up which of them is meant."""
+    shared = {
+        name: sorted(str(path.relative_to(SOURCE)) for path in paths)
+        for name, paths in list_public_classes(SOURCE).items()
+        if len(paths) > 1
+    }
+    new = {name: paths for name, paths in shared.items() if name not in {*SHARED_CLASSES_LEFT, *SHARED_ON_PURPOSE}}
+    assert not new, f"give these classes names of their own: {new}"
+    gone = sorted(({*SHARED_CLASSES_LEFT, *SHARED_ON_PURPOSE}) - set(shared))
+    assert not gone, f"remove these names from the lists of shared names: {gone}"
