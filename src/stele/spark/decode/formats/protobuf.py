@@ -81,7 +81,7 @@ class ProtobufLanguage:
 
     def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown message."""
-        described = schema.parsed.message(message)
+        described = schema.parsed.get_message(message)
         plan = _Planner(recursion).message(described, "", ())
         if plan is None:
             raise Invalid(f"message {described.full_name} contains itself and has no value that ends")
@@ -96,7 +96,7 @@ class ProtobufLanguage:
             return None
         assert isinstance(plan, Struct)
         try:
-            return Scanner(reader.parsed.message(message), plan, accepts)
+            return Scanner(reader.parsed.get_message(message), plan, accepts)
         except Unfit:
             return None
 
@@ -129,7 +129,7 @@ class ProtobufLanguage:
     def writing(self, schema: Ready, message: str) -> Write:
         """See `Language`."""
         codec = ProtobufCodec(schema.parsed, full_name=message)
-        indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.message(message).full_name))
+        indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.get_message(message).full_name))
         return lambda value: indexes + codec.encode(value)
 
 
@@ -139,7 +139,7 @@ def _refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]
         name = message_by_indexes(writer.parsed, indexes)
     except InvalidRequest as error:
         return RecordError(ErrorCode.INVALID_DATA, str(error))
-    if name == wanted or (name not in reader.parsed.positions and indexes == (0,)):
+    if name == wanted or (name not in reader.parsed.message_positions and indexes == (0,)):
         return None
     return RecordError(ErrorCode.WRONG_MESSAGE, f"{name}, not a {wanted}")
 
