@@ -355,7 +355,7 @@ def build_record_errors_page() -> str:
         "the column `code` of dead-letter tables and, in lower case, in the label `kind` of the metric "
         "`stele_pipeline_dead_letters_total`. Names and numbers keep their meaning for ever; sentences (`reason`) may "
         "change, so decide by codes. `offset` (in dead letters: `byte`) counts from the first byte after the frame and "
-        "is null where nobody knows.\n\n" + table(*rows)
+        "is null where nobody knows.\n\n" + format_table(*rows)
     )
 
 
