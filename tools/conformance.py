@@ -19,8 +19,8 @@ from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats import rulesets
 from stele.formats.registry import get_format
-from stele.testing.format_cases import Case, lines, pairs
-from stele.testing.format_material import Material
+from stele.testing.format_cases import FormatCase, compared_pairs, read_cases
+from stele.testing.format_material import FormatMaterial
 
 ROOT: Final = Path(__file__).parent.parent
 CASES: Final = ROOT / "tests" / "conformance" / "formats" / "cases"
@@ -35,7 +35,7 @@ class Suite(NamedTuple):
     """One case file: its material, the ruleset its labels follow ('': no verdicts) and ours that judges ('': none)."""
 
     file: str
-    material: Material
+    material: FormatMaterial
     ruleset: str
     judge: str
 
@@ -59,29 +59,29 @@ class Score(NamedTuple):
 def load_suites() -> Iterator[Suite]:
     """The published files; every line of a file is of one format and one ruleset."""
     for file in sorted(CASES.glob("*.jsonl")):
-        cases = list(lines([file]))
+        cases = list(read_cases([file]))
         fmt = get_format(cases[0].format)
-        material = Material(fmt, cases)
+        material = FormatMaterial(fmt, cases)
         ruleset = cases[0].ruleset
         named = (material.ruleset_of(cases[0]) or "") if ruleset else ""
         yield Suite(file.name, material, ruleset, rulesets.newest_ruleset(fmt, named) if named else "")
 
 
-def judge_case(material: Material, case: Case, ruleset: str) -> bool | None:
+def judge_case(material: FormatMaterial, case: FormatCase, ruleset: str) -> bool | None:
     """The verdict of a ruleset on a line; None when a document is no schema."""
     try:
-        asked = [[material.parse(side, case.reference_texts) for side in pair] for pair in pairs(case)]
+        asked = [[material.parse(side, case.reference_texts) for side in pair] for pair in compared_pairs(case)]
     except MalformedSchema:
         return None
     return not any(found.breaks for reader, writer in asked for found in material.check(reader, writer, ruleset))
 
 
-def is_right(suite: Suite, case: Case) -> bool:
+def is_right(suite: Suite, case: FormatCase) -> bool:
     """Whether everything a line states is so."""
     if case.compatible is not None:
         return judge_case(suite.material, case, suite.judge) is (case.compatible if case.compiles else None)
     try:
-        parsed: Any = suite.material.format.parse(case.text, {}, strict=case.valid is not None)
+        parsed: Any = suite.material.format.parse(case.schema_text, {}, strict=case.valid is not None)
     except MalformedSchema:
         return case.valid is False
     canonical = suite.material.format.canonical(parsed, TextForm.CANONICAL).decode()
@@ -107,7 +107,7 @@ def score_suite(suite: Suite) -> Score:
 
 def compare_rulesets(suite: Suite) -> Iterator[tuple[str, ...]]:
     """A row for each ruleset of the format: as labelled, stricter, laxer, of the uncontested verdicts."""
-    asked = [case for case in suite.material.judged if case.compatible is not None and case.compiles]
+    asked = [case for case in suite.material.uncontested_cases if case.compatible is not None and case.compiles]
     for ruleset in suite.material.format.rulesets if asked else ():
         seen: Counter[str] = Counter()
         for case in asked:

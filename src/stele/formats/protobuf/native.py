@@ -33,7 +33,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import Message
 
-from stele.formats.conversion.scalar_parts import Nanos
+from stele.formats.conversion.scalar_text import Nanos
 from stele.formats.protobuf.kinds import (
     DURATION,
     FIELD_MASK,

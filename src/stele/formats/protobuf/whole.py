@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from stele.formats.conversion import scalar_text
-from stele.formats.conversion.scalar_parts import Nanos, decimal_to_parts, time_to_parts, timestamp_to_parts
+from stele.formats.conversion.scalar_text import Nanos, decimal_to_parts, time_to_parts, timestamp_to_parts
 
 DATE: Final = "google.type.Date"
 TIME_OF_DAY: Final = "google.type.TimeOfDay"

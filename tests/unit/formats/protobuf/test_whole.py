@@ -17,7 +17,7 @@ from stele.formats.conversion.convert import convert_schema
 from stele.formats.conversion.json_values import from_json_value, to_json_value
 from stele.formats.conversion.model import Decimal as DecimalType
 from stele.formats.conversion.model import Scalar, ScalarKind
-from stele.formats.conversion.scalar_parts import Nanos, date_to_parts, decimal_to_parts, text_from_parts
+from stele.formats.conversion.scalar_text import Nanos, date_to_parts, decimal_to_parts, text_from_parts
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import ProtobufFormat
 

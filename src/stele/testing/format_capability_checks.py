@@ -10,29 +10,29 @@ from stele.core.findings import Finding
 from stele.errors import CannotConvert, Invalid
 from stele.formats.capabilities import FromModel, HasOutline, Lintable, OutlineNode, ToModel
 from stele.formats.conversion.model import Array, Loss, Map, Model, RecordType, TypeReference, Union
-from stele.testing.format_material import Material, fail
+from stele.testing.format_material import FormatMaterial, fail_with
 
-__all__ = ["AbilityChecks"]
+__all__ = ["CapabilityChecks"]
 
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*\Z")
 
 
-class AbilityChecks:
+class CapabilityChecks:
     """Conversions, advice and outlines."""
 
-    material: ClassVar[Material]
+    material: ClassVar[FormatMaterial]
 
     def test_models(self) -> None:
         """A readable format turns a schema into a closed model, always the same, and explains each loss."""
         if isinstance(self.material.format, ToModel):
-            fail(
+            fail_with(
                 f"{name}: {fault}"
-                for name, model, losses in _models(self.material)
-                for fault in (*_loose_ends(model), *_unexplained(losses))
+                for name, model, losses in _models_of(self.material)
+                for fault in (*_find_loose_ends(model), *_unexplained_losses(losses))
             )
-            fail(
+            fail_with(
                 f"{one[0]}: another model the second time"
-                for one, again in zip(_models(self.material), _models(self.material), strict=True)
+                for one, again in zip(_models_of(self.material), _models_of(self.material), strict=True)
                 if one != again
             )
 
@@ -40,41 +40,43 @@ class AbilityChecks:
         """What a writable format makes of a model is a schema that its own strict parser accepts."""
         schemas = self.material.format
         if isinstance(schemas, FromModel) and isinstance(schemas, ToModel):
-            for name, model, _ in _models(self.material):
+            for name, model, _ in _models_of(self.material):
                 try:
                     text, losses = schemas.from_model(model)
                 except CannotConvert as refusal:
-                    fail([] if str(refusal) else [f"{name}: refused without a reason"])
+                    fail_with([] if str(refusal) else [f"{name}: refused without a reason"])
                     continue
-                fail(f"{name}: {fault}" for fault in _unexplained(losses))
+                fail_with(f"{name}: {fault}" for fault in _unexplained_losses(losses))
                 schemas.parse(text, {})
 
     def test_advice(self) -> None:
         """A format with lint says what its rules ask for, and objects by these rules only, as warnings."""
         schemas = self.material.format
         if isinstance(schemas, Lintable):
-            fail(
+            fail_with(
                 f"rule {rule!r}" for rule, what in schemas.lint_rules.items() if not _WORD.match(rule) or len(what) < 10
             )
             before = None
-            for sample, parsed in self.material.trials:
+            for sample, parsed in self.material.parsed_samples:
                 found = [*schemas.lint(parsed), *schemas.lint(parsed, before), *schemas.lint(parsed, parsed)]
-                fail(f"{sample.id}: {finding!r}" for finding in found if not _is_advice(finding, schemas.lint_rules))
+                fail_with(
+                    f"{sample.id}: {finding!r}" for finding in found if not _is_advice(finding, schemas.lint_rules)
+                )
                 before = parsed
 
     def test_outlines(self) -> None:
         """An outline names every declaration once, with texts only, the same for the printed schema."""
         schemas = self.material.format
         if isinstance(schemas, HasOutline):
-            for sample, parsed in self.material.trials:
+            for sample, parsed in self.material.parsed_samples:
                 nodes = schemas.outline(parsed)
-                fail(f"{sample.id}: {fault}" for fault in _outline_faults(nodes))
+                fail_with(f"{sample.id}: {fault}" for fault in _find_outline_faults(nodes))
                 again = schemas.outline(schemas.parse(sample.text, sample.references))
-                fail([] if again == nodes else [f"{sample.id}: another outline the second time"])
+                fail_with([] if again == nodes else [f"{sample.id}: another outline the second time"])
 
 
-def _models(material: Material) -> Iterator[tuple[str, Model, list[Loss]]]:
-    for sample, parsed in material.trials:
+def _models_of(material: FormatMaterial) -> Iterator[tuple[str, Model, list[Loss]]]:
+    for sample, parsed in material.parsed_samples:
         try:
             model, losses = material.format.to_model(parsed)  # type: ignore[attr-defined]  # asked for by isinstance
         except Invalid:  # too large, or nothing but definitions
@@ -82,7 +84,7 @@ def _models(material: Material) -> Iterator[tuple[str, Model, list[Loss]]]:
         yield sample.id, model, losses
 
 
-def _loose_ends(model: Model) -> Iterator[str]:
+def _find_loose_ends(model: Model) -> Iterator[str]:
     """Names the model uses and does not declare, and declarations under another name than their own."""
     yield from (f"{name} is declared as {one.name}" for name, one in model.types.items() if one.name != name)
     stack: list[Any] = [model.root]
@@ -97,7 +99,7 @@ def _loose_ends(model: Model) -> Iterator[str]:
                 stack += [option.type for option in options]
 
 
-def _unexplained(losses: Iterable[Loss]) -> list[str]:
+def _unexplained_losses(losses: Iterable[Loss]) -> list[str]:
     return [repr(loss) for loss in losses if not _WORD.match(loss.what) or len(loss.why) < 10]
 
 
@@ -105,7 +107,7 @@ def _is_advice(finding: Finding, rules: Any) -> bool:
     return finding.rule in rules and not finding.breaks and len(finding.why) > 10 and len(finding.fix) > 5
 
 
-def _outline_faults(nodes: list[OutlineNode]) -> Iterator[str]:
+def _find_outline_faults(nodes: list[OutlineNode]) -> Iterator[str]:
     seen: set[str] = set()
     for node in nodes:
         if node.path in seen:

@@ -16,14 +16,14 @@ _quote = json.encoder.encode_basestring
 _LOWER_HEX = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01])([a-f])")
 
 
-def dumps(value: Any) -> str:
+def to_java_json(value: Any) -> str:
     """One line of JSON; members keep their order."""
     parts: list[str] = []
-    _write(value, parts.append)
+    _write_value(value, parts.append)
     return "".join(parts)
 
 
-def quote(text: str) -> str:
+def quote_string(text: str) -> str:
     """A JSON string."""
     quoted = _quote(text)
     if "\\u00" in quoted:
@@ -31,10 +31,10 @@ def quote(text: str) -> str:
     return quoted
 
 
-def _write(value: Any, put: Any) -> None:
+def _write_value(value: Any, put: Any) -> None:
     match value:
         case str():
-            put(quote(value))
+            put(quote_string(value))
         case None:
             put("null")
         case bool():
@@ -42,30 +42,30 @@ def _write(value: Any, put: Any) -> None:
         case int():
             put(str(value))
         case float():
-            put(double(value))
+            put(format_double(value))
         case Mapping():
             opening = "{"
             for key, item in value.items():
-                put(opening + quote(key) + ":")
-                _write(item, put)
+                put(opening + quote_string(key) + ":")
+                _write_value(item, put)
                 opening = ","
             put("{}" if opening == "{" else "}")
         case Sequence():
             opening = "["
             for item in value:
                 put(opening)
-                _write(item, put)
+                _write_value(item, put)
                 opening = ","
             put("[]" if opening == "[" else "]")
         case _:
             raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def double(value: float) -> str:
+def format_double(value: float) -> str:
     """A double in Java's notation, with the fewest digits that read back as the same number."""
     if isnan(value) or isinf(value):
         return '"NaN"' if isnan(value) else ('"Infinity"' if value > 0 else '"-Infinity"')
-    sign, digits, exponent = _decompose(value)
+    sign, digits, exponent = _decompose_double(value)
     if value == 0:
         return f"{sign}0.0"
     if -3 <= exponent < 7:
@@ -76,7 +76,7 @@ def double(value: float) -> str:
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
 
 
-def _decompose(value: float) -> tuple[str, str, int]:
+def _decompose_double(value: float) -> tuple[str, str, int]:
     """(sign, significant digits without trailing zeros, exponent of the first digit)."""
     mantissa, _, power = f"{value!r}".lower().partition("e")
     sign = "-" if mantissa.startswith("-") else ""
