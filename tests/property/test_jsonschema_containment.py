@@ -16,10 +16,10 @@ from stele.core.findings import Severity
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
 from stele.formats.jsonschema.containment.document import build_document as one_document
-from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.structural_prover import StructuralProver
 from stele.formats.jsonschema.containment.view import DocumentView
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.jsonschema.text import to_builtin
+from stele.formats.jsonschema.json_text import to_builtin
 
 sys.path.insert(0, str(Path(__file__).parent))
 

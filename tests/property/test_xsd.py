@@ -13,7 +13,7 @@ from stele.core.findings import Finding, Severity
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats.xsd import XSD, ParsedXsd
-from stele.formats.xsd.validate import is_valid
+from stele.formats.xsd.codec import is_valid
 
 DOCUMENTS = 25
 

@@ -22,7 +22,8 @@ from stele.client.serdes.schemas import Ready
 from stele.errors import DecodeError, Invalid, InvalidRequest, NotInstalled
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
-from stele.formats.protobuf.kinds import (
+from stele.formats.protobuf.python_values import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
+from stele.formats.protobuf.type_names import (
     DURATION,
     FIELD_MASK,
     JSON_VALUES,
@@ -33,7 +34,6 @@ from stele.formats.protobuf.kinds import (
     map_parts,
     message_of,
 )
-from stele.formats.protobuf.whole import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
 from stele.spark.decode.formats.base import Accepts, Reads, Write
 from stele.spark.decode.formats.plans import Deeper, Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
 from stele.spark.engines.arrow import ArrowType
