@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stele.spark.data_audit.sightings import Sighting
-from stele.spark.data_audit.stats import MOST_VALUES, Fields, merge, observed
+from stele.spark.data_audit.field_stats import MOST_VALUES, Fields, merge, observed
+from stele.spark.data_audit.schema_stats import Sighting
 
 TYPE = pa.struct(
     [
