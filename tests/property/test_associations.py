@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stele.apis.confluent import application
 from stele.service.registry import Registry
 from stele.storage import open_log
+from tests.support.examples import scale_examples
 
 TOPICS = ("t", "u")
 SUBJECTS = (None, "s", "r")
@@ -101,7 +102,7 @@ def test_associations_are_sound() -> None:
         node = runner.run(_opened())
         app = application(node)
 
-        @settings(max_examples=20, deadline=None)
+        @settings(max_examples=scale_examples(20), deadline=None)
         @given(st.lists(steps, min_size=4, max_size=14))
         def check(moves: list[Step]) -> None:
             met.update(runner.run(_play(node, app, [("POST", "/subjects/s/versions", INT), *moves])))

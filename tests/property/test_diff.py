@@ -18,6 +18,7 @@ from stele.formats.registry import get_format
 from stele.service.changes import Change, ChangeKind, Direction
 from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff
+from tests.support.examples import scale_examples
 
 from .avro_strategies import related, schemas
 from .jsonschema_pairs import document
@@ -229,7 +230,7 @@ def test_thrift(old: list[str], new: list[str], ends: tuple[str, str]) -> None:
     obeys("thrift", *texts)
 
 
-@settings(max_examples=25)
+@settings(max_examples=scale_examples(25))
 @given(
     old=st.lists(st.sampled_from(XSD_PARTS), max_size=3, unique=True),
     new=st.lists(st.sampled_from(XSD_PARTS), max_size=3, unique=True),

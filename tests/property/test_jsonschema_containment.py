@@ -20,12 +20,13 @@ from stele.formats.jsonschema.containment.structure import StructuralProver
 from stele.formats.jsonschema.containment.view import DocumentView
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.text import to_builtin
+from tests.support.examples import scale_examples
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from jsonschema_pairs import URIS, Schemas, document
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**48)
 DRAFTS = st.sampled_from(sorted(URIS))
 DOCUMENTS = [document(Random(seed)) for seed in range(400)]

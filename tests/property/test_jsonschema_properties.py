@@ -13,6 +13,7 @@ from stele.core.ports import TextForm
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, list_changes
 from stele.formats.jsonschema.confluent import ALL, STRICT
+from tests.support.examples import scale_examples
 
 NAMES = st.sampled_from(["a", "b", "title", "$ref", "x/y", "~", ""])
 PATTERNS = st.sampled_from(["^a", "b$", "[0-9]+"])
@@ -67,7 +68,7 @@ SCHEMAS = st.builds(
     INNER.filter(lambda schema: isinstance(schema, dict) and "$ref" not in schema),
     INNER,
 )
-QUICK = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=scale_examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def parse(schema: Any) -> ParsedJsonSchema | None:

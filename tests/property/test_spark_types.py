@@ -12,8 +12,9 @@ from tests.property.conversion_models import models
 from stele.errors import CannotConvert, TooLarge
 from stele.formats.conversion.model import Model, RecordType, TypeReference
 from stele.spark.types import from_spark, to_spark
+from tests.support.examples import scale_examples
 
-GENEROUS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+GENEROUS = settings(max_examples=scale_examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 NAMES = st.sampled_from(["a", "b", "A", "a b", "größe", "x.y", "value", ""])
 LEAVES: st.SearchStrategy[t.DataType] = st.one_of(
     st.sampled_from(

@@ -20,6 +20,7 @@ from stele.core.ports import Log
 from stele.errors import StoreError, StoreTimeout
 from stele.service.registry import Registry
 from stele.storage import open_log
+from tests.support.examples import scale_examples
 
 from .in_process import client_of
 from .test_confluent import RULES
@@ -250,7 +251,7 @@ WRITES = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=names)
 async def test_names(name: str, client: httpx.AsyncClient) -> None:
     """No name in a path or query is a server error, and every name that was taken can be listed."""

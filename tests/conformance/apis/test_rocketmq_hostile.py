@@ -18,6 +18,7 @@ from stele.core.ports import Log
 from stele.errors import StoreError, StoreTimeout
 from stele.service.registry import Registry
 from stele.storage import open_log
+from tests.support.examples import scale_examples
 
 from .in_process import App, client_of
 
@@ -246,7 +247,7 @@ names = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=names)
 async def test_names(name: str, spoken: tuple[Tongue, httpx.AsyncClient]) -> None:
     """No name in a path or query is a server error, and lists can be read whatever was taken."""

@@ -17,6 +17,7 @@ from stele.migrate import lines, source, target, topic, unfold
 from stele.migrate.beside import Beside
 from stele.migrate.model import Dump
 from stele.migrate.records import Flavour
+from tests.support.examples import scale_examples
 
 BESIDE = ["nobody"]
 
@@ -72,7 +73,7 @@ def test_everything_moves(pair: tuple[Box, Box], way: Callable[[Dump], Dump]) ->
     assert_moves(pair, way(dump))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=histories())
 def test_any_history_moves(pair: tuple[Box, Box], history: list[Step]) -> None:
     """Random registrations, deletions, settings and modes leave nothing an import would change on its way."""

@@ -10,10 +10,11 @@ from tests.unit.migrate.samples import row
 from stele.errors import InvalidRequest
 from stele.migrate.model import Version
 from stele.migrate.order import ordered
+from tests.support.examples import scale_examples
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 def test_targets_come_first(data: st.DataObject) -> None:
     """Whatever refers to whatever, as long as it goes one way, every target stands before its referrers."""
     names = [f"s{number}" for number in data.draw(st.permutations(range(8)))]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
 from stele.spark.engines.base import Decoded, Engine, engine_named
 from stele.spark.engines.reasons import TEXTS, Reason
+from tests.support.examples import scale_examples
 
 NAMES = ("vm", "python")
 
@@ -436,7 +437,7 @@ def test_engines_agree_on_damaged_records() -> None:
     assert 0.3 < bad / total < 0.99, "the damage must be neither harmless nor always fatal, or this proves little"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(body=st.binary(max_size=60), seed=st.integers(0, 15))
 def test_engines_agree_on_arbitrary_bytes(body: bytes, seed: int) -> None:
     """Bytes that were never a record are read alike too, or refused alike."""

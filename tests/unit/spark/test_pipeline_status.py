@@ -20,6 +20,7 @@ from stele.spark.pipeline.report import BatchReport
 from stele.spark.pipeline.status import IdCount, is_running, rate, status
 from stele.spark.pipeline.summary import MOST_COLUMNS, Slots, Summary, summary
 from stele.spark.registry.snapshot import PinnedSchemas
+from tests.support.examples import scale_examples
 
 SUBJECT = "orders-value"
 START = 1_700_000_000.0
@@ -173,7 +174,7 @@ def test_many_series_are_gathered(tmp_path: Path) -> None:
     assert sum(count for count in ids.rows[0][1:] if isinstance(count, int)) == 820
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 @given(st.lists(st.floats(0, 4e9), min_size=1, max_size=30))
 def test_slots_hold_every_batch(times: list[float]) -> None:
     """However far batches are apart, they fit into few slots of one length, and each is counted once, in order."""

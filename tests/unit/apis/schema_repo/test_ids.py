@@ -20,6 +20,7 @@ from stele.core import queries
 from stele.core.decide.register import document_of
 from stele.core.model import SchemaDocument
 from stele.errors import InvalidRequest, SteleError
+from tests.support.examples import scale_examples
 
 
 def avro(text: str) -> SchemaDocument:
@@ -63,7 +64,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=scale_examples(60))
 @given(steps)
 def test_an_id_means_the_first_live_version_of_it(drawn: list[cmd.Command]) -> None:
     """After every step the index, kept up all along, finds what looking at all versions finds, and nothing else."""

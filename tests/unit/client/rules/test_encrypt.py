@@ -19,6 +19,7 @@ from stele.client.serdes import AvroDeserializer, AvroSerializer, RuleFailed, Ru
 from stele.client.serdes.rules import ciphers, encrypt
 from stele.errors import DecodeError
 from stele.wire import kms
+from tests.support.examples import scale_examples
 
 SCHEMA = json.dumps(
     {
@@ -247,7 +248,7 @@ def tink(algorithm: str, material: bytes) -> Any:
 
 @pytest.mark.parametrize("algorithm", kms.ALGORITHMS)
 @given(text=st.binary(max_size=100))
-@settings(max_examples=30)
+@settings(max_examples=scale_examples(30))
 def test_ciphers_agree_with_tink(algorithm: str, text: bytes) -> None:
     """Each reads what the other wrote."""
     material = kms.new_material(algorithm)
@@ -261,7 +262,7 @@ def test_ciphers_agree_with_tink(algorithm: str, text: bytes) -> None:
 
 
 @given(material=st.binary(max_size=80), data=st.binary(max_size=40))
-@settings(max_examples=100)
+@settings(max_examples=scale_examples(100))
 def test_keys_and_texts_that_are_none(material: bytes, data: bytes) -> None:
     """Arbitrary bytes as key or cipher are a DecodeError."""
     for algorithm in kms.ALGORITHMS:

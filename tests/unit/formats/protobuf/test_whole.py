@@ -20,8 +20,9 @@ from stele.formats.conversion.model import Scalar, ScalarKind
 from stele.formats.conversion.scalar_parts import Nanos, date_to_parts, decimal_to_parts, text_from_parts
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import ProtobufFormat
+from tests.support.examples import scale_examples
 
-FEW = settings(max_examples=50, deadline=None)
+FEW = settings(max_examples=scale_examples(50), deadline=None)
 SOURCE = b"""
 syntax = "proto3";
 import "confluent/type/decimal.proto";

@@ -8,9 +8,9 @@ from threading import Event
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.lakehouse.stack import register, send
-from tests.running import serving
-from tests.servers.kafka import kafka
+from tests.spark.lakehouse.stack import register, send
+from tests.support.server_process import serving
+from tests.support.kafka import kafka
 from tests.spark.orders import V1, order
 
 from stele.spark.pipeline import load_config, run_pipeline
