@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tools.import_circles import find_import_circles
-
 SOURCE = Path(__file__).parent.parent / "src" / "stele"
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.apis.confluent import application
 from stele.service.registry import Registry
 from stele.storage import open_log
-from tests.support.examples import scale_examples
 
 TOPICS = ("t", "u")
 SUBJECTS = (None, "s", "r")

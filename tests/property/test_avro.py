@@ -11,11 +11,11 @@ from typing import Any
 import fastavro
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import DataError, Invalid, MalformedSchema
 from stele.formats.avro import AVRO, AvroSchema
-from tests.support.examples import scale_examples
 
 sys.path.insert(0, str(Path(__file__).parent))
 from avro_strategies import related, schemas

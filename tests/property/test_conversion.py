@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import CannotConvert, MalformedSchema
@@ -20,7 +21,6 @@ from stele.formats.conversion.json_values import to_json_value
 from stele.formats.conversion.model import Loss, Model, RecordType
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
-from tests.support.examples import scale_examples
 
 sys.path.insert(0, str(Path(__file__).parent))
 from avro_data import data

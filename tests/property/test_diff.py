@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.findings import Finding
 from stele.errors import SteleError
@@ -18,7 +19,6 @@ from stele.formats.registry import get_format
 from stele.service.changes import Change, ChangeKind, Direction
 from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff
-from tests.support.examples import scale_examples
 
 from .avro_strategies import related, schemas
 from .jsonschema_pairs import document

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import write_model
@@ -14,7 +15,6 @@ from stele.formats.conversion.json_values import from_json_value as read
 from stele.formats.conversion.json_values import to_json_value
 from stele.formats.conversion.model import Model
 from stele.formats.jsonschema import JSON_SCHEMA
-from tests.support.examples import scale_examples
 
 FAST = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 TEXTS = st.sampled_from(

@@ -8,12 +8,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema, list_changes
 from stele.formats.jsonschema.confluent import ALL, STRICT
-from tests.support.examples import scale_examples
 
 NAMES = st.sampled_from(["a", "b", "title", "$ref", "x/y", "~", ""])
 PATTERNS = st.sampled_from(["^a", "b$", "[0-9]+"])

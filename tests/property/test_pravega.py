@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conformance.apis.in_process import client_of
+from tests.support.examples import scale_examples
 
 from stele.apis.pravega import application
 from stele.service.registry import Registry
 from stele.storage import open_log
-from tests.support.examples import scale_examples
 
 GROUPS = ("a", "b/c")
 CODECS = ("", "z")

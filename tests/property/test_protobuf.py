@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import DecodeError, MalformedSchema
@@ -18,7 +19,6 @@ from stele.formats.protobuf import (
     message_by_indexes,
     message_class,
 )
-from tests.support.examples import scale_examples
 
 SCALARS = ["int32", "sint64", "uint32", "fixed64", "float", "double", "bool", "string", "bytes"]
 KEYS = ["int32", "string", "bool", "sint64"]

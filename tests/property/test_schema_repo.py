@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conformance.apis.in_process import client_of
+from tests.support.examples import scale_examples
 
 from stele.apis import confluent, schema_repo
 from stele.service.registry import Registry
 from stele.storage.memory import MemoryLog
-from tests.support.examples import scale_examples
 
 NAMES = ("a", "b/c")
 TEXTS = ('"int"', '"long"', '"string"', '{"type":"array","items":"int"}')

@@ -11,13 +11,13 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.apis.cncf import CncfOptions, application
 from stele.server.dispatch import Front, Mount
 from stele.server.metrics import Metrics
 from stele.service.registry import Registry
 from stele.storage import open_log
-from tests.support.examples import scale_examples
 
 from .in_process import client_of
 

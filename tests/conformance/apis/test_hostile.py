@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.apis.confluent import ConfluentOptions, application
 from stele.apis.confluent.faults import ERROR_CODES
@@ -20,7 +21,6 @@ from stele.core.ports import Log
 from stele.errors import StoreError, StoreTimeout
 from stele.service.registry import Registry
 from stele.storage import open_log
-from tests.support.examples import scale_examples
 
 from .in_process import client_of
 from .test_confluent import RULES

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from confluent_kafka import Producer
-from tests.support.server_process import call
 from tests.support.maven import jars
+from tests.support.server_process import call
 
 _POM = Path(__file__).parents[2] / "support" / "spark-pom.xml"
 KINDS = ("delta", "iceberg-spark")

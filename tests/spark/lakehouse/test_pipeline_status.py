@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.spark.lakehouse.stack import register, send
-from tests.support.server_process import serving
-from tests.support.kafka import kafka
 from tests.spark.orders import V1, order
+from tests.support.kafka import kafka
+from tests.support.server_process import serving
 
 from stele.spark.pipeline import load_config, run_pipeline
 from stele.spark.pipeline.lag import lag, reached

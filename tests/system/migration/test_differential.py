@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
+from tests.support.examples import scale_examples
 from tests.system.migration.boxes import Box, box
 from tests.system.migration.crawl import crawl, differences
 from tests.system.migration.histories import EVERYTHING, Step, histories, play
@@ -17,7 +18,6 @@ from stele.migrate import lines, source, target, topic, unfold
 from stele.migrate.beside import Beside
 from stele.migrate.model import Dump
 from stele.migrate.records import Flavour
-from tests.support.examples import scale_examples
 
 BESIDE = ["nobody"]
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 from tests.unit.formats.lint_cases import CASES, REFERENCES, Case, logical, record
 
 from stele.core.findings import Finding, Severity
@@ -27,7 +28,6 @@ from stele.formats.lint import (
     restyle_name,
 )
 from stele.formats.registry import get_format
-from tests.support.examples import scale_examples
 
 LANGUAGES = ("avro", "json", "protobuf", "thrift", "xsd")
 SECONDS = 60

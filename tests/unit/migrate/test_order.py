@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 from tests.unit.migrate.samples import row
 
 from stele.errors import InvalidRequest
 from stele.migrate.model import Version
 from stele.migrate.order import ordered
-from tests.support.examples import scale_examples
 
 
 @given(st.data())

@@ -7,12 +7,12 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.support.examples import scale_examples
 from tests.unit.migrate.samples import dumps
 
 from stele.migrate import lines, topic, unfold
 from stele.migrate.model import Dump, Version
 from stele.migrate.records import Flavour, Record
-from tests.support.examples import scale_examples
 
 
 @given(dump=dumps())

@@ -14,11 +14,11 @@ import pytest
 from avro_cases import Cases, framed, schema, unframed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
 from stele.spark.engines.base import Decoded, Engine, engine_named
 from stele.spark.engines.reasons import TEXTS, Reason
-from tests.support.examples import scale_examples
 
 NAMES = ("vm", "python")
 

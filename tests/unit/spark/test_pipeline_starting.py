@@ -8,11 +8,11 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import Invalid
 from stele.spark.pipeline.config import PipelineConfig, TableKind, load_config
 from stele.spark.pipeline.starting import Start, pipeline_toml
-from tests.support.examples import scale_examples
 
 KINDS: tuple[TableKind, ...] = get_args(TableKind)
 SOURCES = {

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import StoreError
@@ -20,7 +21,6 @@ from stele.spark.pipeline.report import BatchReport
 from stele.spark.pipeline.status import IdCount, is_running, rate, status
 from stele.spark.pipeline.summary import MOST_COLUMNS, Slots, Summary, summary
 from stele.spark.registry.snapshot import PinnedSchemas
-from tests.support.examples import scale_examples
 
 SUBJECT = "orders-value"
 START = 1_700_000_000.0

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.examples import scale_examples
 
 from stele.core.ports import Log
 from stele.errors import StoreError
 from stele.storage.memory import MemoryLog, MemoryStore
 from stele.storage.sqlite import SqliteLog
-from tests.support.examples import scale_examples
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import FrameError
 from stele.wire import pravega, snappy
-from tests.support.examples import scale_examples
 
 _PIECES = st.sampled_from([b"ab", b"abcd", b"x" * 40, b"\0"])
 TEXTS = st.binary(max_size=300) | st.lists(_PIECES, max_size=60).map(b"".join)

@@ -208,7 +208,7 @@ class RecordEncoder:
         self._indexes = b""
         if writer.schema_type == "PROTOBUF":
             own = ready(writer).parsed
-            self._indexes = encode_indexes(indexes_of(own, own.message(writing.message).full_name))
+            self._indexes = encode_indexes(indexes_of(own, own.get_message(writing.message).full_name))
         self._rules: RuleEncoder | None = None
         if writing.rules not in ("refuse", "ignore") and first_rule(writer, (Mode.WRITE,)):
             self._rules = RuleEncoder(writer, writing.registry, writing.rules, writing.topic)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 from tests.unit.core.box import Box, S
 
 from stele.apis.schema_repo import strategies
@@ -20,7 +21,6 @@ from stele.core import queries
 from stele.core.decide.register import document_of
 from stele.core.model import SchemaDocument
 from stele.errors import InvalidRequest, SteleError
-from tests.support.examples import scale_examples
 
 
 def avro(text: str) -> SchemaDocument:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 from tests.unit.client.rules.registry import RuledRegistry
 from tink import aead, core, daead
 from tink.proto import tink_pb2
@@ -19,7 +20,6 @@ from stele.client.serdes import AvroDeserializer, AvroSerializer, RuleFailed, Ru
 from stele.client.serdes.rules import ciphers, encrypt
 from stele.errors import DecodeError
 from stele.wire import kms
-from tests.support.examples import scale_examples
 
 SCHEMA = json.dumps(
     {

@@ -8,9 +8,9 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.client.serdes.rules.tags import matches, tags_at
-from tests.support.examples import scale_examples
 
 NAMES = st.text(alphabet="ab.", max_size=12)
 

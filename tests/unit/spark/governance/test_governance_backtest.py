@@ -6,6 +6,7 @@ import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.formats import rulesets
@@ -15,7 +16,6 @@ from stele.spark.data_audit.census import counted_up
 from stele.spark.data_audit.known import Known, known
 from stele.spark.data_audit.sightings import NO_ID, Sighting
 from stele.spark.data_audit.trials import Example, Trial
-from tests.support.examples import scale_examples
 
 LONG = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 INT = LONG.replace("long", "int")

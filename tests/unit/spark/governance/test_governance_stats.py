@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.spark.data_audit.sightings import Sighting
 from stele.spark.data_audit.stats import MOST_VALUES, Fields, merge, observed
-from tests.support.examples import scale_examples
 
 TYPE = pa.struct(
     [

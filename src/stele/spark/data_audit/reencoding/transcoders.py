@@ -93,7 +93,7 @@ class ByValues:
         self._is_json = writer.format.name == "json"  # whose data are the neutral notation
         self._indexes = b""
         if writer.format.name == "protobuf":
-            message = writer.parsed.message(writing.message).full_name
+            message = writer.parsed.get_message(writing.message).full_name
             self._indexes = encode_indexes(indexes_of(writer.parsed, message))
         self._decoders: dict[tuple[int, str], Callable[[bytes], Any]] = {}
 
