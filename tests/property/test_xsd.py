@@ -17,6 +17,7 @@ from stele.formats.xsd import XSD, ParsedXsd
 from stele.formats.xsd.codec import is_valid
 
 DOCUMENTS = 25
+_SLOW_DRAWS = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
 def parsed(kind: Simple | Complex) -> ParsedXsd:
@@ -50,7 +51,7 @@ def breaks(findings: list[Finding]) -> bool:
 @settings(
     max_examples=scale_examples(160),
     deadline=None,
-    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+    suppress_health_check=_SLOW_DRAWS,
 )
 @given(seed=st.integers(0, 2**40))
 def test_compatible_means_every_document_passes(seed: int) -> None:
@@ -66,7 +67,7 @@ def test_compatible_means_every_document_passes(seed: int) -> None:
 @settings(
     max_examples=scale_examples(80),
     deadline=None,
-    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+    suppress_health_check=_SLOW_DRAWS,
 )
 @given(seed=st.integers(0, 2**40))
 def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
@@ -89,7 +90,7 @@ def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
 @settings(
     max_examples=scale_examples(40),
     deadline=None,
-    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+    suppress_health_check=_SLOW_DRAWS,
 )
 @given(seed=st.integers(0, 2**40))
 def test_every_schema_contains_itself(seed: int) -> None:

@@ -1,7 +1,7 @@
 """How many generated examples a test tries: fewer every day, more in the long run.
 
-`HYPOTHESIS_PROFILE` chooses: `everyday` (the default) draws the same third of the examples in every run, so that a red test
-means a changed tree; `long` draws the same full number; `deep` draws many new ones.
+`HYPOTHESIS_PROFILE` chooses: `everyday` (the default) draws the same third of the examples in every run, so that
+a red test means a changed tree; `long` draws the same full number; `deep` draws many new ones.
 """
 
 from __future__ import annotations
