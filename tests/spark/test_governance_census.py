@@ -23,7 +23,7 @@ from stele.client import ResolvedSchema, Schema, SchemaRegistryClient, SchemaSna
 from stele.errors import Invalid, NotFound, SubjectNotFound
 from stele.spark.data_audit import JobFailed
 from stele.spark.data_audit import census as any_census
-from stele.spark.data_audit.data import read_records
+from stele.spark.data_audit.stored_records import read_records
 
 census = partial(any_census, engine="python")  # nothing to compile
 DAY = 86_400_000  # milliseconds

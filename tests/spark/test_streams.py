@@ -24,7 +24,7 @@ from stele.client import SchemaRegistryClient
 from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
 from stele.spark import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, stream_sql
 from stele.spark.stream_sql import ColumnWanted, StatementInvalid, StreamNotFound
-from stele.spark.stream_sql.declared import fits
+from stele.spark.stream_sql.projection import fits
 from stele.spark.stream_sql.tokens import literal
 
 

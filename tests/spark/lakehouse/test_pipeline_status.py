@@ -14,8 +14,8 @@ from tests.support.kafka import kafka
 from tests.support.server_process import serving
 
 from stele.spark.pipeline import load_config, run_pipeline
-from stele.spark.pipeline.lag import lag, reached
-from stele.spark.pipeline.starting import Start, pipeline_toml
+from stele.spark.pipeline.kafka_lag import lag, reached
+from stele.spark.pipeline.scaffold import Start, pipeline_toml
 from stele.spark.pipeline.status import status
 
 pytestmark = pytest.mark.servers

@@ -13,8 +13,8 @@ from prometheus_client.samples import Sample
 
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import MetricsConfig, PipelineConfig, SourceConfig, TableConfig
+from stele.spark.pipeline.dead_letter_kinds import KINDS, by_kind, kind
 from stele.spark.pipeline.journal import Entry, Journal
-from stele.spark.pipeline.kinds import KINDS, by_kind, kind
 from stele.spark.pipeline.metrics import FAMILIES, MOST_IDS, PipelineMetrics, open_metrics
 from stele.spark.pipeline.report import BatchReport
 

@@ -12,7 +12,7 @@ from tests.support.examples import scale_examples
 
 from stele.errors import Invalid
 from stele.spark.pipeline.config import PipelineConfig, TableKind, load_config
-from stele.spark.pipeline.starting import Start, pipeline_toml
+from stele.spark.pipeline.scaffold import Start, pipeline_toml
 
 KINDS: tuple[TableKind, ...] = get_args(TableKind)
 SOURCES = {

@@ -16,10 +16,10 @@ from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import StoreError
 from stele.spark.data_audit.report import shown, to_html, to_json
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
+from stele.spark.pipeline.history import MOST_COLUMNS, Slots, Summary, summary
 from stele.spark.pipeline.journal import Entry, Journal, held
 from stele.spark.pipeline.report import BatchReport
 from stele.spark.pipeline.status import IdCount, is_running, rate, status
-from stele.spark.pipeline.summary import MOST_COLUMNS, Slots, Summary, summary
 from stele.spark.registry.snapshot import PinnedSchemas
 
 SUBJECT = "orders-value"

@@ -10,10 +10,10 @@ from typing import Final
 from stele.errors import Invalid
 from stele.spark.declarative.streams import Newer, Stream, declare_letters, need_pipelines, session
 from stele.spark.decode.rules import refuse_reading
-from stele.spark.pipeline.changes import OWN
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig, load_config
 from stele.spark.pipeline.judging import ERROR, Group, Route, groups, has_unrouted, unrouted
-from stele.spark.pipeline.source import RAW, frames
+from stele.spark.pipeline.raw_records import RAW, frames
+from stele.spark.pipeline.schema_evolution import OWN
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.registry.snapshot import pin_schemas
 

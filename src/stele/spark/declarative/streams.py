@@ -17,8 +17,8 @@ from stele.spark.decode.jvm_expressions import decoded as decoded_by_jvm
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.functions import to_spark_types
-from stele.spark.pipeline.changes import OWN
 from stele.spark.pipeline.judging import ID_COLUMN, VERSION_COLUMN, names_of, version_of
+from stele.spark.pipeline.schema_evolution import OWN
 from stele.spark.session import need_spark
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from stele.spark.decode.rules import refuse_reading
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Entry, Journal
 from stele.spark.pipeline.judging import ERROR, ID, Group, Route, groups, names_of, settled, unrouted
+from stele.spark.pipeline.raw_records import check_files
 from stele.spark.pipeline.report import MOST_REASONS, BatchReport, summed
-from stele.spark.pipeline.source import check_files
 from stele.spark.pipeline.tables import Tables
 from stele.spark.registry.clients import RegistryLike, get_client, retry_unavailable
 from stele.spark.registry.snapshot import PinnedSchemas, pin_schemas

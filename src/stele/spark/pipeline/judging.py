@@ -12,9 +12,9 @@ from stele.errors import Invalid
 from stele.spark.decode.formats import type_for
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.functions import decode_column, to_spark_types
-from stele.spark.pipeline.changes import OWN
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig
-from stele.spark.pipeline.source import RAW
+from stele.spark.pipeline.raw_records import RAW
+from stele.spark.pipeline.schema_evolution import OWN
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas
 from stele.spark.wires import wire_named

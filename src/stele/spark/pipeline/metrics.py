@@ -22,9 +22,9 @@ from prometheus_client.registry import Collector
 
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.dead_letter_kinds import KINDS, OTHER, by_kind
 from stele.spark.pipeline.journal import Journal
-from stele.spark.pipeline.kinds import KINDS, OTHER, by_kind
-from stele.spark.pipeline.lag import LagWatch, lag
+from stele.spark.pipeline.kafka_lag import LagWatch, lag
 from stele.spark.pipeline.report import BatchReport
 
 MOST_IDS: Final = 100

@@ -11,11 +11,11 @@ from tests.support.examples import scale_examples
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.formats import rulesets
 from stele.formats.registry import get_format
+from stele.spark.data_audit.audit_scope import Known, known
 from stele.spark.data_audit.backtest import judged
+from stele.spark.data_audit.backtest_tasks import Example, Trial
 from stele.spark.data_audit.census import counted_up
-from stele.spark.data_audit.known import Known, known
-from stele.spark.data_audit.sightings import NO_ID, Sighting
-from stele.spark.data_audit.trials import Example, Trial
+from stele.spark.data_audit.schema_stats import NO_ID, Sighting
 
 LONG = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 INT = LONG.replace("long", "int")

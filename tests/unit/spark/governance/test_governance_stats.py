@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
 
-from stele.spark.data_audit.sightings import Sighting
-from stele.spark.data_audit.stats import MOST_VALUES, Fields, merge, observed
+from stele.spark.data_audit.field_stats import MOST_VALUES, Fields, merge, observed
+from stele.spark.data_audit.schema_stats import Sighting
 
 TYPE = pa.struct(
     [

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import SteleError
-from stele.spark.data_audit.gathering import JobFailed, cause, spark_failures
-from stele.spark.stream_sql.running import query_of
+from stele.spark.data_audit.aggregation import JobFailed, cause, spark_failures
+from stele.spark.stream_sql.execute import query_of
 from stele.spark.stream_sql.tokens import Piece
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from stele.errors import Invalid
 from stele.spark.functions import to_registry, to_spark_types
-from stele.spark.stream_sql.declared import fits
+from stele.spark.stream_sql.projection import fits
 from stele.spark.stream_sql.stream import Stream
 
 if TYPE_CHECKING:

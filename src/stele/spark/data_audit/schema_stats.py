@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import DataError, Invalid
-from stele.spark.data_audit.gathering import HEADERS, RAW, TIME, added, bounded, counted, later, sooner
-from stele.spark.data_audit.stats import Fields, merge, observed
+from stele.spark.data_audit.aggregation import HEADERS, RAW, TIME, added, bounded, counted, later, sooner
+from stele.spark.data_audit.field_stats import Fields, merge, observed
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import Column
 from stele.spark.registry.clients import PATIENCE, RegistryLike

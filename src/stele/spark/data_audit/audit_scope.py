@@ -13,7 +13,7 @@ import pyarrow as pa
 from stele.client import ResolvedSchema, SchemaSnapshot, calls
 from stele.client.names import qualify, split
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
-from stele.spark.data_audit.sightings import Frame
+from stele.spark.data_audit.schema_stats import Frame
 from stele.spark.engines.base import engine_named
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.wires import WireLike, wire_named

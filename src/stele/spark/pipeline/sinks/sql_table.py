@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import Conflict, NotFound
-from stele.spark.pipeline.changes import Abilities, Change, planned
+from stele.spark.pipeline.schema_evolution import Abilities, Change, planned
 from stele.spark.pipeline.sinks.columns import done, literal, nullable, quoted, sql_columns, sql_type, type_at
 
 if TYPE_CHECKING:

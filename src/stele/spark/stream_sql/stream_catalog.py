@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from stele.errors import AlreadyExists, NotFound
 from stele.spark.registry.clients import RegistryLike
 from stele.spark.session import need_spark
-from stele.spark.stream_sql.rewriting import STREAMING
+from stele.spark.stream_sql.query_rewrite import STREAMING
 from stele.spark.stream_sql.statements import ColumnWanted
 from stele.spark.stream_sql.stream import DEAD, Made, Stream, stream_of
 from stele.spark.stream_sql.tokens import quote

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stele.cli.output import Output, OutputOption, console, errors, failures, print_json, print_rows
-from stele.cli.pipelines import FileArgument, configured
+from stele.cli.pipeline_file import FileArgument, configured
 from stele.errors import Invalid
 from stele.spark.pipeline import BatchReport, dead_letters, replay_dead_letters
 

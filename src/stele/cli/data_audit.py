@@ -35,7 +35,7 @@ class Recorded:
     def keep(self, found: Census, stored: Stored) -> None:
         """Record the census if that is wanted. Raises as `record_usage`."""
         from stele.spark.data_audit import record_usage
-        from stele.spark.data_audit.data import TABLE
+        from stele.spark.data_audit.stored_records import TABLE
 
         if not self.record:
             if self.place or self.part:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stele.formats.conversion.sample_shape import detect_notations
-from stele.spark.data_audit.gathering import counted
-from stele.spark.data_audit.inferring.evidence import INT64, Evidence
-from stele.spark.data_audit.stats import LONGEST, is_record
+from stele.spark.data_audit.aggregation import counted
+from stele.spark.data_audit.field_stats import LONGEST, is_record
+from stele.spark.data_audit.infer.evidence import INT64, Evidence
 from stele.spark.engines.arrow import ArrowType, Column
 
 _NOTATION: Final = r"^(\d{4}-\d\d-\d\d(T.*)?|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27})$"

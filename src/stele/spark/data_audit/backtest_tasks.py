@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import ready
 from stele.errors import DataError, DecodeError, Invalid
-from stele.spark.data_audit.gathering import CHOSEN, HEADERS, PLACE, RAW, added, bounded, counted, first_of
-from stele.spark.data_audit.sightings import MOST_REASONS, NO_ID, Frame, OwnDecoders
+from stele.spark.data_audit.aggregation import CHOSEN, HEADERS, PLACE, RAW, added, bounded, counted, first_of
+from stele.spark.data_audit.schema_stats import MOST_REASONS, NO_ID, Frame, OwnDecoders
 from stele.spark.engines.arrow import Column
 from stele.spark.wires.opened import Opener
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import Invalid, NotFound
-from stele.spark.data_audit.gathering import Records, spark_failures
+from stele.spark.data_audit.aggregation import Records, spark_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

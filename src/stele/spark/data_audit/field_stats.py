@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.spark.data_audit.gathering import added, later, sooner
+from stele.spark.data_audit.aggregation import added, later, sooner
 from stele.spark.engines.arrow import ArrowType, Column
 
 MOST_VALUES: Final = 32

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stele.spark.pipeline.changes import TablePlan
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.pipeline.runner import PipelineFailed, cause
+from stele.spark.pipeline.schema_evolution import TablePlan
 from stele.spark.pipeline.sessions import known_registry, session_of, usable
 from stele.spark.registry.clients import RegistryLike
 

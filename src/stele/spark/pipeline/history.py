@@ -15,9 +15,9 @@ import msgspec
 from stele.spark.data_audit.charts import Stack
 from stele.spark.data_audit.report import Cell, Report, Section
 from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.dead_letter_kinds import by_kind
 from stele.spark.pipeline.journal import Journal
-from stele.spark.pipeline.kinds import by_kind
-from stele.spark.pipeline.lag import begun
+from stele.spark.pipeline.kafka_lag import begun
 from stele.spark.pipeline.report import BatchReport
 from stele.spark.pipeline.status import IdCount, Status, met, status, when
 

@@ -9,8 +9,8 @@ import msgspec
 import pyarrow as pa
 
 from stele.formats.conversion.sample_shape import MAX_DEPTH
-from stele.spark.data_audit.inferring.columns import of_floats, of_integers, of_texts
-from stele.spark.data_audit.inferring.evidence import INT64, Evidence, common, folded
+from stele.spark.data_audit.infer.columns import of_floats, of_integers, of_texts
+from stele.spark.data_audit.infer.evidence import INT64, Evidence, common, folded
 
 _DEEP: Final = f"it is nested deeper than {MAX_DEPTH} levels"
 

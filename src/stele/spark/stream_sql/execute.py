@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import Invalid
 from stele.spark.session import need_spark
-from stele.spark.stream_sql import inserting
-from stele.spark.stream_sql.declared import ColumnInvalid
+from stele.spark.stream_sql import insert
 from stele.spark.stream_sql.options import OptionInvalid
-from stele.spark.stream_sql.parsing import parsed
-from stele.spark.stream_sql.rewriting import Query, rewritten
-from stele.spark.stream_sql.session import (
+from stele.spark.stream_sql.parser import parsed
+from stele.spark.stream_sql.projection import ColumnInvalid
+from stele.spark.stream_sql.query_rewrite import Query, rewritten
+from stele.spark.stream_sql.statements import (
+    CreateStream,
+    DescribeStream,
+    DropStream,
+    InsertInto,
+    ShowStreams,
+    SparkStatement,
+)
+from stele.spark.stream_sql.stream_catalog import (
     StreamNotFound,
     create_stream,
     describe_stream,
@@ -21,14 +29,6 @@ from stele.spark.stream_sql.session import (
     refresh,
     stream_named,
     view_names,
-)
-from stele.spark.stream_sql.statements import (
-    CreateStream,
-    DescribeStream,
-    DropStream,
-    InsertInto,
-    ShowStreams,
-    SparkStatement,
 )
 from stele.spark.stream_sql.tokens import Piece, StatementInvalid, pieces, place
 
@@ -162,7 +162,7 @@ def _describe(spark: SparkSession, name: str) -> DataFrame:
 def _insert(spark: SparkSession, piece: Piece, statement: InsertInto, args: Mapping[str, Any] | None) -> DataFrame:
     stream = stream_named(spark, statement.name)
     df = _spark(spark, query_of(spark, piece), args)
-    inserting.insert(spark, stream, df, df.columns if statement.by_name else statement.columns)
+    insert.insert(spark, stream, df, df.columns if statement.by_name else statement.columns)
     refresh(spark, [stream.name])
     return _nothing(spark)
 

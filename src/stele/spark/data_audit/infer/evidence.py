@@ -13,7 +13,7 @@ import msgspec
 
 from stele.errors import TooLarge
 from stele.formats.conversion.sample_shape import MAX_MEMBERS, MAX_PLACES
-from stele.spark.data_audit.gathering import added, later, sooner
+from stele.spark.data_audit.aggregation import added, later, sooner
 
 INT64: Final = range(-(1 << 63), 1 << 63)
 EXACT: Final = range(-(1 << 53), (1 << 53) + 1)

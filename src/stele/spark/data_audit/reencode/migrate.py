@@ -16,9 +16,9 @@ from stele.errors import DecodeError, Invalid, SubjectNotFound
 from stele.formats import rulesets
 from stele.formats.conversion.convert import convert_schema
 from stele.formats.conversion.model import Loss
-from stele.spark.data_audit.gathering import bounded, spark_failures
-from stele.spark.data_audit.reencoding.answer import Migration, MovedId
-from stele.spark.data_audit.reencoding.headers import Merging
+from stele.spark.data_audit.aggregation import bounded, spark_failures
+from stele.spark.data_audit.reencode.headers import Merging
+from stele.spark.data_audit.reencode.result import Migration, MovedId
 from stele.spark.decode.planning import WritePlan, plan_read, plan_write
 from stele.spark.decode.records import ReadPlan
 from stele.spark.decode.rules import RulesLike
@@ -187,8 +187,8 @@ def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]
 
 def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_message: str) -> tuple[Loss, ...]:
     """What the new language cannot say of the old schema, and how fields go by name."""
-    from stele.spark.data_audit.reencoding.naming import by_name
-    from stele.spark.data_audit.reencoding.transcoders import model_of
+    from stele.spark.data_audit.reencode.field_mapping import by_name
+    from stele.spark.data_audit.reencode.transcoders import model_of
 
     _, losses = by_name(model_of(old, message), model_of(new, to_message))
     reader, writer = ready(old), ready(new)
@@ -256,7 +256,7 @@ class _Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        from stele.spark.data_audit.reencoding.transcoders import transcoder
+        from stele.spark.data_audit.reencode.transcoders import transcoder
 
         made = transcoder(self._plan.reading, self._plan.writing)
         merging = Merging(self._plan.reading.wire)

@@ -14,7 +14,7 @@ from stele.errors import DataError, EncodeError, Invalid
 from stele.formats.conversion import json_values as neutral
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
-from stele.spark.data_audit.reencoding.naming import Adapt, by_name
+from stele.spark.data_audit.reencode.field_mapping import Adapt, by_name
 from stele.spark.decode.planning import WritePlan
 from stele.spark.decode.records import ReadPlan, RecordEncoder
 from stele.spark.engines.arrow import Column

@@ -9,10 +9,10 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from stele.spark.data_audit.gathering import added, bounded
-from stele.spark.data_audit.inferring.columns import of_rows
-from stele.spark.data_audit.inferring.documents import of_documents
-from stele.spark.data_audit.inferring.evidence import Evidence, weighed
+from stele.spark.data_audit.aggregation import added, bounded
+from stele.spark.data_audit.infer.columns import of_rows
+from stele.spark.data_audit.infer.documents import of_documents
+from stele.spark.data_audit.infer.evidence import Evidence, weighed
 from stele.spark.engines.arrow import Column
 
 MOST_REASONS: Final = 50

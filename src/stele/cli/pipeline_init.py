@@ -16,11 +16,11 @@ from rich.text import Text
 
 from stele.cli.connect import DEFAULT_URLS
 from stele.cli.output import errors, failures
-from stele.cli.pipelines import written
+from stele.cli.pipeline_file import written
 from stele.client import Retry, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import InvalidRequest, NotFound, SteleError
 from stele.spark.pipeline.config import TableKind
-from stele.spark.pipeline.starting import Start, pipeline_toml
+from stele.spark.pipeline.scaffold import Start, pipeline_toml
 
 
 class Kind(StrEnum):

@@ -11,7 +11,7 @@ from stele.client import Metadata, ResolvedSchema, Schema, SchemaRegistryClient,
 from stele.client.serdes.schemas import ready
 from stele.errors import Incompatible, Invalid, NotFound
 from stele.formats.capabilities import ANNOTATIONS, HasOutline
-from stele.spark.data_audit.inferring.proposal import Proposed
+from stele.spark.data_audit.infer.proposal import Proposed
 from stele.spark.registry.clients import RegistryLike, as_picklable, get_client, retry_unavailable
 
 PREFIX: Final = "stele.inferred"

@@ -17,12 +17,12 @@ from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Loss
 from stele.formats.registry import get_format
-from stele.spark.data_audit.gathering import asked_of, spark_failures
-from stele.spark.data_audit.inferring.offering import Offer, notes_of, offered
-from stele.spark.data_audit.inferring.proposal import Proposed, model_from, refined, told, with_notes
-from stele.spark.data_audit.inferring.questions import ALL, Documents, Gathered, Rows
+from stele.spark.data_audit.aggregation import asked_of, spark_failures
+from stele.spark.data_audit.field_stats import MOST_VALUES
+from stele.spark.data_audit.infer.proposal import Proposed, model_from, refined, told, with_notes
+from stele.spark.data_audit.infer.questions import ALL, Documents, Gathered, Rows
+from stele.spark.data_audit.infer.registration import Offer, notes_of, offered
 from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
-from stele.spark.data_audit.stats import MOST_VALUES
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import need_spark
 from stele.spark.types import from_spark

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from stele.errors import Invalid, InvalidRequest
-from stele.spark.data_audit.data import TABLE, TEXTS, load
-from stele.spark.data_audit.gathering import spark_failures
-from stele.spark.data_audit.migrate import Migrated
-from stele.spark.data_audit.reencoding.answer import Migration, Verified
+from stele.spark.data_audit.aggregation import spark_failures
+from stele.spark.data_audit.reencode.migrate import Migrated
+from stele.spark.data_audit.reencode.result import Migration, Verified
+from stele.spark.data_audit.stored_records import TABLE, TEXTS, load
 from stele.spark.functions import from_registry
 
 if TYPE_CHECKING:

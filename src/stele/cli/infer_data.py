@@ -44,7 +44,7 @@ def infer_data(
     with failures():
         from stele.spark.data_audit import infer as run
         from stele.spark.data_audit import register_inferred
-        from stele.spark.data_audit.data import read_raw
+        from stele.spark.data_audit.stored_records import read_raw
 
         with spark_session() as spark:
             answer = run(
