@@ -14,6 +14,7 @@ import pytest
 from avro_cases import Cases, framed, schema, unframed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
 from stele.spark.engines.base import Engine, engine_named
@@ -441,7 +442,7 @@ def test_engines_agree_on_damaged_records() -> None:
     assert 0.3 < bad / total < 0.99, "the damage must be neither harmless nor always fatal, or this proves little"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(body=st.binary(max_size=60), seed=st.integers(0, 15))
 def test_engines_agree_on_arbitrary_bytes(body: bytes, seed: int) -> None:
     """Bytes that were never a record are read alike too, or refused alike."""

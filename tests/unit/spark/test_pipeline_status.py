@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import StoreError
@@ -174,7 +175,7 @@ def test_many_series_are_gathered(tmp_path: Path) -> None:
     assert sum(count for count in ids.rows[0][1:] if isinstance(count, int)) == 820
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 @given(st.lists(st.floats(0, 4e9), min_size=1, max_size=30))
 def test_slots_hold_every_batch(times: list[float]) -> None:
     """However far batches are apart, they fit into few slots of one length, and each is counted once, in order."""

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro, to_avro
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "unit" / "spark"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "spark"))
 
 from avro_cases import LEAVES, Cases, framed, schema
 from test_engines import record
