@@ -12,7 +12,7 @@ from stele.service.registry import Registry
 T = TypeVar("T")
 
 
-class Overtaken(Exception):  # noqa: N818 - never reaches a caller, so it is no error
+class Overtaken(Exception):
     """An attempt found that somebody else was faster; `retry_when_overtaken` makes another one."""
 
 

@@ -18,6 +18,7 @@ from stele.apis.cncf.faults import answer
 from stele.apis.cncf.names import spelled
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.parameters import attributes
+from stele.apis.http.application import DialectApplication
 from stele.apis.http.openapi import openapi_config
 from stele.apis.http.requests import caller_name, mounted_prefix
 from stele.service.registry import Registry

@@ -29,6 +29,7 @@ from stele.apis.confluent.faults import MEDIA_TYPE, answer
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.hot import HotSchemas
 from stele.apis.confluent.options import OLD, ConfluentOptions
+from stele.apis.http.application import DialectApplication
 from stele.apis.http.openapi import openapi_config
 from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.service.registry import Registry
@@ -85,7 +86,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         routes_acls,
     )
     unknown = {id(handler) for handler in _SINCE_8} if options.profile == OLD else set()
-    return Litestar(
+    return DialectApplication(
         route_handlers=[handler for module in modules for handler in module.ROUTES if id(handler) not in unknown],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer(options)},

@@ -11,6 +11,7 @@ from typing import Any
 from litestar import Litestar
 
 from stele import __version__
+from stele.apis.http.application import DialectApplication
 from stele.apis.http.openapi import openapi_config
 from stele.apis.native import (
     routes_check,
@@ -30,7 +31,7 @@ __all__ = ["application"]
 
 def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **settings: Any) -> Litestar:
     """The API as an application of its own. settings go to Litestar as they are."""
-    return Litestar(
+    return DialectApplication(
         route_handlers=[
             routes_check.checking(registry),
             routes_diff.comparing(registry),

@@ -14,6 +14,7 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
+from stele.apis.http.application import DialectApplication
 from stele.apis.http.openapi import openapi_config
 from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.openschema import routes_compatibility, routes_schemas, routes_subjects
@@ -47,7 +48,7 @@ def application(registry: Registry, options: OpenSchemaOptions | None = None, **
         return Desk(office, caller_name(request), asked_space(tenant, namespace))
 
     modules = (routes_subjects, routes_schemas, routes_compatibility)
-    return Litestar(
+    return DialectApplication(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},

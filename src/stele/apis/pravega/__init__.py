@@ -11,6 +11,7 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
+from stele.apis.http.application import DialectApplication
 from stele.apis.http.openapi import openapi_config
 from stele.apis.http.paths import decode_segment
 from stele.apis.http.requests import caller_name
@@ -40,7 +41,7 @@ def application(registry: Registry, options: PravegaOptions | None = None, **set
         return Desk(office, caller_name(request), decode_segment(str(request.path_params.get("ns", namespace))))
 
     modules = (routes_groups, routes_schemas, routes_encodings)
-    return Litestar(
+    return DialectApplication(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},

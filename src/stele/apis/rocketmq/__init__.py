@@ -11,6 +11,7 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 from litestar.params import PathParameter
 
+from stele.apis.http.application import DialectApplication
 from stele.apis.http.openapi import openapi_config
 from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.rocketmq import routes_bindings, routes_lists, routes_reading, routes_schemas
@@ -45,7 +46,7 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
         return Desk(office, caller_name(request), place_of(cluster, tenant))
 
     modules = (routes_schemas, routes_reading, routes_lists, routes_bindings)
-    return Litestar(
+    return DialectApplication(
         route_handlers=[Router(ROOT, route_handlers=[handler for module in modules for handler in module.ROUTES])],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},

@@ -21,6 +21,7 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 
 from stele import __version__
+from stele.apis.http.application import DialectApplication
 from stele.apis.http.openapi import openapi_config
 from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.schema_repo import routes_avro1124, routes_browser, routes_subjects
@@ -49,7 +50,7 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
     for words in (options.default_validators, *options.models.values()):
         policy_of(words, options.models)
     office = Office(registry, options, IdIndex(options.ids))
-    return Litestar(
+    return DialectApplication(
         route_handlers=[
             Router("/", route_handlers=routes_avro1124.ROUTES, dependencies={"desk": _desks(office, AVRO1124)}),
             Router(
