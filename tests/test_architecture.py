@@ -89,7 +89,7 @@ def test_testing_is_imported_by_nobody() -> None:
 
 
 def test_dialects_do_not_import_each_other() -> None:
-    """A dialect knows the core, the service and the shared HTTP parts, and no other dialect; `http` knows no dialect."""
+    """A dialect knows the core, the service and the shared `http`, no other dialect; `http` knows none."""
     for path in (SOURCE / "apis").rglob("*.py"):
         parts = path.relative_to(SOURCE / "apis").parts
         for line, name in imports(path):

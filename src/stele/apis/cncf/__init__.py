@@ -35,7 +35,7 @@ _RELEASE = "0.2"
 _HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
 
 
-class _Application(Litestar):
+class _Application(DialectApplication):
     """The application, with paths as its routes spell them."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
