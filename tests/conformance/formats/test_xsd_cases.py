@@ -6,7 +6,7 @@ import pytest
 from format_cases import case_id, uncontested
 
 from stele.formats.xsd import XSD
-from stele.formats.xsd.validate import is_valid
+from stele.formats.xsd.codec import is_valid
 from stele.testing.format_cases import FormatCase, compared_pairs
 
 CASES = [case for case in uncontested("xsd") if not case.compatible]
