@@ -48,16 +48,71 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "wanted",
         }
     ),
-    "cli": frozenset({"configured", "finished", "flattened", "known", "moved", "opened", "written"}),
-    "client": frozenset({"answered", "asked", "bound", "failed", "guarded", "lost", "shaped", "shown"}),
-    "core": frozenset({"bound", "changed", "ordered", "purged", "refused", "shared"}),
-    "formats": frozenset(
-        {"converted", "documented", "dotted", "normalized", "numbered", "quoted", "required", "shown"}
+    "cli": frozenset(
+        {
+            "configured",
+            "finished",
+            "flattened",
+            "known",
+            "moved",
+            "opened",
+            "written",
+        }
     ),
-    "migrate": frozenset({"decoded", "delivered", "numbered", "opened", "ordered"}),
-    "server": frozenset({"described"}),
+    "client": frozenset(
+        {
+            "answered",
+            "asked",
+            "bound",
+            "failed",
+            "guarded",
+            "lost",
+            "shaped",
+            "shown",
+        }
+    ),
+    "core": frozenset(
+        {
+            "bound",
+            "changed",
+            "ordered",
+            "purged",
+            "refused",
+            "shared",
+        }
+    ),
+    "formats": frozenset(
+        {
+            "converted",
+        }
+    ),
+    "migrate": frozenset(
+        {
+            "decoded",
+            "delivered",
+            "numbered",
+            "opened",
+            "ordered",
+        }
+    ),
+    "server": frozenset(
+        {
+            "described",
+        }
+    ),
     "service": frozenset(
-        {"adopted", "blamed", "found", "installed", "known", "listed", "parsed", "shown", "unchanged", "unified"}
+        {
+            "adopted",
+            "blamed",
+            "found",
+            "installed",
+            "known",
+            "listed",
+            "parsed",
+            "shown",
+            "unchanged",
+            "unified",
+        }
     ),
     "spark": frozenset(
         {
@@ -125,8 +180,17 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "weighed",
         }
     ),
-    "storage": frozenset({"changed"}),
-    "wire": frozenset({"named", "structured"}),
+    "storage": frozenset(
+        {
+            "changed",
+        }
+    ),
+    "wire": frozenset(
+        {
+            "named",
+            "structured",
+        }
+    ),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
@@ -144,13 +208,11 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "DeletionOutlook",
         "Described",
         "Desk",
-        "Document",
         "Draft",
         "Engine",
         "Error",
         "Failure",
         "Fault",
-        "Field",
         "Folder",
         "Frame",
         "Group",
@@ -172,7 +234,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Leaf",
         "Member",
         "Mode",
-        "Namespace",
         "Office",
         "Option",
         "Permission",
@@ -204,17 +265,14 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Stored",
         "Stream",
         "Stretch",
-        "Struct",
         "Subject",
         "SubjectVersion",
         "Target",
-        "Token",
         "Unfinished",
         "Verdict",
         "Version",
         "Versions",
         "Wire",
-        "Writer",
         "Written",
     }
 )
