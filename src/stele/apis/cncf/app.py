@@ -14,7 +14,9 @@ from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.params import read_attributes
 from stele.apis.cncf.routes import ROUTES
 from stele.apis.cncf.translate import EMPTY_SEGMENT
-from stele.apis.web import actor_of, base_of, described
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, mounted_prefix
 from stele.service.registry import Registry
 
 NAME = "cncf"
@@ -28,7 +30,7 @@ _HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
 _AZURE = re.compile(r"\A/\$schemagroups(?=/|\Z)(/\$schemas(?=/|\Z))?", re.IGNORECASE)
 
 
-class _Application(Litestar):
+class _Application(DialectApplication):
     """The application, which normalizes paths before it routes."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -50,7 +52,7 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
     app_state = AppState(registry, options)
 
     def provide_operations(request: Request[Any, Any, Any]) -> Operations:
-        return Operations(app_state, actor_of(request), _base_uri(request, options))
+        return Operations(app_state, caller_name(request), _base_uri(request, options))
 
     return _Application(
         route_handlers=ROUTES,
@@ -59,7 +61,7 @@ def application(registry: Registry, options: CncfOptions | None = None, **settin
             "attributes": Provide(read_attributes, sync_to_thread=False),
         },
         exception_handlers={Exception: handle_error},
-        openapi_config=described("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
+        openapi_config=openapi_config("cncf", "Stele: CNCF Schema Registry dialect, with Azure's flavour", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,
@@ -74,7 +76,7 @@ def _base_uri(request: Request[Any, Any, Any], options: CncfOptions) -> str:
     if not _HOST.match(host):
         server = request.scope.get("server") or ("localhost", None)
         host = f"{server[0]}:{server[1]}" if server[1] else server[0]
-    return f"{request.scope['scheme']}://{host}{base_of(request)}"
+    return f"{request.scope['scheme']}://{host}{mounted_prefix(request)}"
 
 
 def normalize_path(path: str, method: str) -> str:

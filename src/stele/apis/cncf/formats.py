@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from stele.apis.negotiation import media_type_of
+from stele.apis.http.media_types import bare_media_type
 from stele.core.decide.decision import checked_name
 from stele.core.model import OPAQUE_FORMAT, SchemaFormat, SchemaKind
 from stele.errors import InvalidRequest
@@ -77,7 +77,7 @@ def parse_format_name(name: str, installed: Container[str]) -> SchemaFormat:
 def format_of_content_type(content_type: str, installed: Container[str]) -> SchemaFormat | None:
     """Return the format a content type names by a `format` or `serialization` parameter or by itself, else None."""
     parameter = _PARAMETER.search(content_type)
-    named = _MEDIA_TYPES.get(media_type_of(content_type), "")
+    named = _MEDIA_TYPES.get(bare_media_type(content_type), "")
     for name in (parameter[1] if parameter is not None else "", named):
         if name.strip() and len(name) <= _LONGEST_FORMAT:
             schema_format = parse_format_name(name, installed)

@@ -24,7 +24,7 @@ from stele.apis.cncf.translate import (
     namespace_of,
     origin_uri,
 )
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
@@ -336,7 +336,7 @@ class Operations:
 
     def build_link(self, *segments: str) -> str:
         """Return the URL of a path here, from path segments as requests have them."""
-        return "/".join((self.base, *(quote(named(segment), safe="$") for segment in segments)))
+        return "/".join((self.base, *(quote(decode_segment(segment), safe="$") for segment in segments)))
 
     def uri_of(self, version: Version) -> str:
         """Return the URI of a version."""

@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 
 from stele.apis.cncf import models as api
 from stele.apis.cncf.formats import format_name, parse_format_name
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.core import queries
 from stele.core.decide.decision import checked_name
 from stele.core.model import (
@@ -74,7 +74,7 @@ def group_id_of(namespace: str) -> str:
 
 def decode_id(segment: str) -> str:
     """Return the id in a path segment. Raises `InvalidName` for an empty id or one that is no text."""
-    name = "" if segment == EMPTY_SEGMENT else named(segment)
+    name = "" if segment == EMPTY_SEGMENT else decode_segment(segment)
     if not name:
         raise InvalidName(name, "is no id")
     if _UNREADABLE in name:
@@ -96,7 +96,7 @@ def check_new_id(name: str) -> str:
 def parse_version_number(segment: str) -> int:
     """Return the version number in a path segment. Raises `VersionNotFound` for anything else."""
     if not _NUMBER.match(segment) or not 0 < int(segment) <= MAX_INT32:
-        raise VersionNotFound(named(segment))
+        raise VersionNotFound(decode_segment(segment))
     return int(segment)
 
 

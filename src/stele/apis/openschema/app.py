@@ -8,14 +8,16 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
-from stele.apis.negotiation import negotiating
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.media_types import negotiate_media_types
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.openschema.errors import handle_error
 from stele.apis.openschema.models import MEDIA_TYPE
 from stele.apis.openschema.operations import AppState, Operations
 from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.routes import ROUTES
 from stele.apis.openschema.tenancy import requested_namespace
-from stele.apis.web import actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 NAME = "openschema"
@@ -44,14 +46,14 @@ def application(registry: Registry, options: OpenSchemaOptions | None = None, **
     def provide_operations(
         request: Request[Any, Any, Any], tenant: Tenant = "", namespace: Namespace = ""
     ) -> Operations:
-        return Operations(app_state, actor_of(request), requested_namespace(tenant, namespace))
+        return Operations(app_state, caller_name(request), requested_namespace(tenant, namespace))
 
-    return Litestar(
+    return DialectApplication(
         route_handlers=ROUTES,
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
         exception_handlers={Exception: handle_error},
-        middleware=[without_empty_segments, negotiating({MEDIA_TYPE: 1.0, "application/json": 0.5})],
-        openapi_config=described("openschema", "Stele: OpenSchema dialect", _RELEASE),
+        middleware=[refuse_empty_segments, negotiate_media_types({MEDIA_TYPE: 1.0, "application/json": 0.5})],
+        openapi_config=openapi_config("openschema", "Stele: OpenSchema dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

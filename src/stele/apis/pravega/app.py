@@ -8,12 +8,14 @@ from litestar import Litestar, Request
 from litestar.di import Provide
 from litestar.params import QueryParameter
 
-from stele.apis.paths import named
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.paths import decode_segment
+from stele.apis.http.requests import caller_name
 from stele.apis.pravega.errors import handle_error
 from stele.apis.pravega.operations import AppState, Operations
 from stele.apis.pravega.options import PravegaOptions
 from stele.apis.pravega.routes import ROUTES
-from stele.apis.web import actor_of, described
 from stele.service.registry import Registry
 
 SEGMENTS = ("v1", "ping")
@@ -37,13 +39,15 @@ def application(registry: Registry, options: PravegaOptions | None = None, **set
     app_state = AppState(registry, options)
 
     def provide_operations(request: Request[Any, Any, Any], namespace: Namespace = "") -> Operations:
-        return Operations(app_state, actor_of(request), named(str(request.path_params.get("ns", namespace))))
+        return Operations(
+            app_state, caller_name(request), decode_segment(str(request.path_params.get("ns", namespace)))
+        )
 
-    return Litestar(
+    return DialectApplication(
         route_handlers=ROUTES,
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
         exception_handlers={Exception: handle_error},
-        openapi_config=described("pravega", "Stele: Pravega dialect", _RELEASE),
+        openapi_config=openapi_config("pravega", "Stele: Pravega dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import models as api
 from stele.apis.pravega.access import ResourcePermission
@@ -73,7 +73,7 @@ class Operations:
 
     def authorize_group(self, segment: str, resource: access.Resource, permission: ResourcePermission) -> SubjectKey:
         """The subject of a group with whose resource the caller may do that. Raises `Forbidden`."""
-        key = SubjectKey(self.namespace, named(segment))
+        key = SubjectKey(self.namespace, decode_segment(segment))
         self.require_permission(resource(*key), permission)
         return key
 

@@ -8,12 +8,14 @@ from litestar import Litestar, Request, Router
 from litestar.di import Provide
 from litestar.params import PathParameter
 
+from stele.apis.http.application import DialectApplication
+from stele.apis.http.openapi import openapi_config
+from stele.apis.http.requests import caller_name, refuse_empty_segments
 from stele.apis.rocketmq.errors import handle_error
 from stele.apis.rocketmq.operations import AppState, Operations
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.routes import ROUTES
 from stele.apis.rocketmq.translate import DEFAULT, parse_address
-from stele.apis.web import actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 NAME = "rocketmq"
@@ -44,14 +46,14 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
     def provide_operations(
         request: Request[Any, Any, Any], cluster: Cluster = DEFAULT, tenant: Tenant = DEFAULT
     ) -> Operations:
-        return Operations(app_state, actor_of(request), parse_address(cluster, tenant))
+        return Operations(app_state, caller_name(request), parse_address(cluster, tenant))
 
-    return Litestar(
+    return DialectApplication(
         route_handlers=[Router(ROOT, route_handlers=ROUTES)],
         dependencies={"operations": Provide(provide_operations, sync_to_thread=False)},
         exception_handlers={Exception: handle_error},
-        middleware=[without_empty_segments],
-        openapi_config=described("rocketmq", "Stele: RocketMQ dialect", _RELEASE),
+        middleware=[refuse_empty_segments],
+        openapi_config=openapi_config("rocketmq", "Stele: RocketMQ dialect", _RELEASE),
         request_max_body_size=options.max_request_bytes,
         logging_config=None,
         **settings,

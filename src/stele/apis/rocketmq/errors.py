@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.web import allowed, sentence_of
+from stele.apis.http.errors import allow_header, error_message
 
 _logger = structlog.get_logger("stele.rocketmq")
 
@@ -87,5 +87,5 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     fault = numbers_of(error)
     if fault.http_status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    body = RocketmqErrorBody(fault.status, sentence_of(error))
-    return Response(body, status_code=fault.http_status, media_type="application/json", headers=allowed(error))
+    body = RocketmqErrorBody(fault.status, error_message(error))
+    return Response(body, status_code=fault.http_status, media_type="application/json", headers=allow_header(error))

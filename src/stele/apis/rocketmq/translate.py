@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.core import queries
 from stele.core.model import (
     DEFAULT_NAMESPACE,
@@ -54,7 +54,7 @@ class TenantAddress(NamedTuple):
 
 def parse_address(cluster: str, tenant: str) -> TenantAddress:
     """The place two path segments name."""
-    return TenantAddress(named(cluster), namespace_of(named(tenant)))
+    return TenantAddress(decode_segment(cluster), namespace_of(decode_segment(tenant)))
 
 
 def namespace_of(tenant: str) -> str:
@@ -98,7 +98,7 @@ def type_of_kind(kind: SchemaKind) -> str:
 
 def parse_version(segment: str) -> int:
     """The version a path segment names. Raises `InvalidVersion`."""
-    text = named(segment)
+    text = decode_segment(segment)
     if not _NUMBER.match(text) or not int(text):
         raise InvalidVersion(text)
     return int(text)
@@ -106,7 +106,7 @@ def parse_version(segment: str) -> int:
 
 def parse_record_id(segment: str) -> int:
     """The record id a path segment names. Raises `ContentNotFound`: nothing has any other id."""
-    text = named(segment)
+    text = decode_segment(segment)
     if not _NUMBER.match(text):
         raise ContentNotFound(text[:100])
     return int(text)

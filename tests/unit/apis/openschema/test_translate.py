@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stele.apis.http.bodies import WrongShape
 from stele.apis.openschema import translate
 from stele.apis.openschema.models import SchemaRequest
 from stele.apis.openschema.tenancy import (
@@ -16,7 +17,6 @@ from stele.apis.openschema.tenancy import (
     requested_namespace,
     tenancy_of,
 )
-from stele.apis.web import WrongShape
 from stele.core.model import SchemaKind
 from stele.errors import ContentNotFound, InvalidName, InvalidVersion
 

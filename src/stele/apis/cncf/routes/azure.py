@@ -25,7 +25,8 @@ from stele.apis.cncf.params import (
     read_document,
 )
 from stele.apis.cncf.translate import decode_id, group_id_of, parse_version_number
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.core.commands import Equality
 from stele.errors import Forbidden, NotFound
 
@@ -58,7 +59,7 @@ _CHANGED = ResponseSpec(api.AzureGroup, description="The group was there", gener
 
 @put(
     _GROUP,
-    operation_class=documented(api.AzureGroupAttributes),
+    operation_class=openapi_body(api.AzureGroupAttributes),
     responses={**AZURE_ERROR_RESPONSES, 200: _CHANGED},
     status_code=201,
 )

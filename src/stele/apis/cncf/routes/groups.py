@@ -13,7 +13,8 @@ from stele.apis.cncf.errors import ERROR_RESPONSES
 from stele.apis.cncf.operations import InjectedOperations
 from stele.apis.cncf.options import GroupPermission
 from stele.apis.cncf.params import DELETE, READ, After, Group, Limit, build_page
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.errors import InvalidRequest
 
 _GROUP = "/schemagroups/{group:str}"
@@ -38,7 +39,7 @@ _CREATED = ResponseSpec(api.SchemaGroup, description="The group is new", generat
 
 @put(
     _GROUP,
-    operation_class=documented(api.GroupAttributes),
+    operation_class=openapi_body(api.GroupAttributes),
     responses={**ERROR_RESPONSES, 201: _CREATED},
     status_code=200,
 )

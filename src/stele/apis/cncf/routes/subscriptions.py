@@ -13,11 +13,13 @@ from stele.apis.cncf import subscription_store
 from stele.apis.cncf.operations import InjectedOperations
 from stele.apis.cncf.params import READ, STATUS_200, After, Limit, build_page
 from stele.apis.cncf.translate import decode_id
-from stele.apis.web import actor_of, documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.requests import caller_name
 
 _ALL = "/subscriptions"
 _ONE = f"{_ALL}/{{subscription:str}}"
-_BODY = documented(api.SubscriptionRequest)
+_BODY = openapi_body(api.SubscriptionRequest)
 
 SubscriptionId = Annotated[str, PathParameter(description="id of a subscription")]
 
@@ -43,7 +45,7 @@ async def create_subscription(
     """Create a subscription; the server assigns the id."""
     body = await read_body(request, api.SubscriptionRequest)
     created = await subscription_store.create_subscription(
-        operations.registry, uuid.uuid4().hex, body, actor_of(request)
+        operations.registry, uuid.uuid4().hex, body, caller_name(request)
     )
     return Response(
         subscription_store.without_secrets(created), headers={"Location": f"{operations.base}{_ALL}/{created.id}"}
@@ -67,7 +69,7 @@ async def update_subscription(
     """Replace a subscription; without secrets for its sink it keeps those it has."""
     body = await read_body(request, api.SubscriptionRequest)
     replaced = await subscription_store.update_subscription(
-        operations.registry, decode_id(subscription), body, actor_of(request)
+        operations.registry, decode_id(subscription), body, caller_name(request)
     )
     return subscription_store.without_secrets(replaced)
 
@@ -79,7 +81,7 @@ async def delete_subscription(
     # DELETE /subscriptions/{id}
     """Delete a subscription and return it."""
     ended = await subscription_store.delete_subscription(
-        operations.registry, decode_id(subscription), actor_of(request)
+        operations.registry, decode_id(subscription), caller_name(request)
     )
     return subscription_store.without_secrets(ended)
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from litestar import Request, get, post, put
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.openschema import models as api
 from stele.apis.openschema import translate
 from stele.apis.openschema.consistency import require_consistent
@@ -13,8 +16,6 @@ from stele.apis.openschema.models import MEDIA_TYPE
 from stele.apis.openschema.operations import get_live_version, now_after
 from stele.apis.openschema.params import READ, InjectedOperations, SubjectName, VersionName
 from stele.apis.openschema.translate import DIALECT
-from stele.apis.paths import named
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings
 from stele.core.model import Attachments, SettingsLevel
@@ -25,7 +26,7 @@ _CONFIG = "/config/{subject:str}"
 
 @post(
     "/compatibility/subjects/{subject:str}/versions/{version:str}",
-    operation_class=documented(api.CheckRequestDoc, MEDIA_TYPE),
+    operation_class=openapi_body(api.CheckRequestDoc, MEDIA_TYPE),
     **READ,
 )
 async def check_compatibility(
@@ -34,8 +35,8 @@ async def check_compatibility(
     # POST /compatibility/subjects/{subject}/versions/{version}
     """Whether a schema agrees with a version, under the policy of the subject."""
     body = await read_body(request, api.CheckRequest)
-    number = translate.parse_version(named(version))
-    state, found = await operations.get_subject(named(subject))
+    number = translate.parse_version(decode_segment(version))
+    state, found = await operations.get_subject(decode_segment(subject))
     row = get_live_version(state, found, number)
     submitted = operations.parse_schema(translate.parse_checked_schema(bytes(body.schema)), row)
     prepared = await operations.parse_submitted(state, submitted, row)
@@ -50,11 +51,11 @@ async def check_compatibility(
 async def get_config(operations: InjectedOperations, subject: SubjectName) -> api.ConfigBody:
     # GET /config/{subject}
     """The compatibility of a subject."""
-    state, found = await operations.get_subject(named(subject))
+    state, found = await operations.get_subject(decode_segment(subject))
     return translate.config_body(queries.policy_for(state, found.key))
 
 
-@put(_CONFIG, operation_class=documented(api.ConfigRequest, MEDIA_TYPE), **READ)
+@put(_CONFIG, operation_class=openapi_body(api.ConfigRequest, MEDIA_TYPE), **READ)
 async def put_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.ConfigBody:
@@ -62,7 +63,7 @@ async def put_config(
     """Set the compatibility of a subject, if the versions there are agree with it."""
     body = await read_body(request, api.ConfigRequest)
     policy = find_policy(body.compatibility)
-    state, found = await operations.get_subject(named(subject))
+    state, found = await operations.get_subject(decode_segment(subject))
     await require_consistent(operations.registry, state, found, policy, max_pairs=operations.options.max_pairs)
     at = now_after(translate.modified_at(state, found))
     await operations.execute(

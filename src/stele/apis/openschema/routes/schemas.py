@@ -6,6 +6,9 @@ from typing import Any
 
 from litestar import Request, delete, get, post
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.openschema import models as api
 from stele.apis.openschema import translate
 from stele.apis.openschema.consistency import require_consistent_without
@@ -14,8 +17,6 @@ from stele.apis.openschema.operations import get_live_version
 from stele.apis.openschema.params import READ, InjectedOperations, SchemaId, SubjectName, VersionName
 from stele.apis.openschema.tenancy import format_schema_id
 from stele.apis.openschema.translate import DIALECT
-from stele.apis.paths import named
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import DeleteVersion, Equality, RegisterSchema, Registration, SubjectDefaults
 from stele.core.model import Numbering
@@ -31,14 +32,14 @@ _EQUALITY_DIGEST = "normalized"
 async def get_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaBody:
     # GET /schemas/{id}
     """The schema of an id, also when its versions were deleted: data may have been written with it."""
-    return translate.schema_body(*await operations.get_version_by_id(named(schema_id)))
+    return translate.schema_body(*await operations.get_version_by_id(decode_segment(schema_id)))
 
 
 @get("/schemas/{schema_id:str}/subject", **READ)
 async def get_subject_of_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaLocation:
     # GET /schemas/{id}/subject
     """The subject and version of an id, the first ones where there are several."""
-    _, version = await operations.get_version_by_id(named(schema_id))
+    _, version = await operations.get_version_by_id(decode_segment(schema_id))
     return api.SchemaLocation(version.subject.key.name, version.version_number)
 
 
@@ -46,7 +47,7 @@ async def get_subject_of_schema(operations: InjectedOperations, schema_id: Schem
 async def list_versions(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # GET /subjects/{subject}/versions
     """The versions of a subject."""
-    _, found = await operations.get_subject(named(subject))
+    _, found = await operations.get_subject(decode_segment(subject))
     return api.VersionNumbers([row.version_number for row in queries.list_versions(found)])
 
 
@@ -56,12 +57,14 @@ async def get_version(
 ) -> api.SubjectWithSchema:
     # GET /subjects/{subject}/versions/{version}/schema
     """A subject with the schema of one version."""
-    state, found = await operations.get_version(named(subject), translate.parse_version(named(version)))
-    described = translate.subject_body(state, found.subject)
-    return translate.with_schema(described, found, translate.schema_body(state, found))
+    state, found = await operations.get_version(
+        decode_segment(subject), translate.parse_version(decode_segment(version))
+    )
+    subject_body = translate.subject_body(state, found.subject)
+    return translate.with_schema(subject_body, found, translate.schema_body(state, found))
 
 
-@post(_VERSIONS, operation_class=documented(api.SchemaRequestDoc, MEDIA_TYPE), **READ)
+@post(_VERSIONS, operation_class=openapi_body(api.SchemaRequestDoc, MEDIA_TYPE), **READ)
 async def register_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SchemaIdBody:
@@ -69,7 +72,7 @@ async def register_schema(
     """Register a schema, with its subject where that is new; the same definition again has the id it had."""
     given = await read_body(request, api.SchemaRequest)
     state = await operations.registry.current()
-    key = operations.resolve_key(state, named(subject))
+    key = operations.resolve_key(state, decode_segment(subject))
     newest = queries.latest_version(state.find_subject(key))
     submitted = operations.parse_schema(given, newest)
     prepared = await operations.parse_submitted(state, submitted, newest)
@@ -95,8 +98,8 @@ async def delete_version(
 ) -> api.SingleVersion:
     # DELETE /subjects/{subject}/versions/{version}
     """Delete one version, if those before and after it agree without it."""
-    number = translate.parse_version(named(version))
-    state, found = await operations.get_subject(named(subject))
+    number = translate.parse_version(decode_segment(version))
+    state, found = await operations.get_subject(decode_segment(subject))
     row = get_live_version(state, found, number)
     await require_consistent_without(operations.registry, state, row)
     await operations.execute(DeleteVersion(found.key, row.version_number))

@@ -6,6 +6,9 @@ from typing import Any
 
 from litestar import Request, delete, get, post
 
+from stele.apis.http.bodies import WrongShape, read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.openschema import models as api
 from stele.apis.openschema import translate
 from stele.apis.openschema.consistency import require_consistent
@@ -13,8 +16,6 @@ from stele.apis.openschema.models import MEDIA_TYPE
 from stele.apis.openschema.operations import Operations, now_after
 from stele.apis.openschema.params import READ, InjectedOperations, SubjectName
 from stele.apis.openschema.tenancy import namespace_of
-from stele.apis.paths import named
-from stele.apis.web import WrongShape, documented, read_body
 from stele.core import queries
 from stele.core.commands import (
     ChangeSettings,
@@ -46,10 +47,10 @@ async def list_subjects(operations: InjectedOperations) -> api.SubjectNames:
 async def get_subject(operations: InjectedOperations, subject: SubjectName) -> api.SubjectBody:
     # GET /subjects/{subject}
     """What describes a subject."""
-    return translate.subject_body(*await operations.get_subject(named(subject)))
+    return translate.subject_body(*await operations.get_subject(decode_segment(subject)))
 
 
-@post(_SUBJECT, operation_class=documented(api.SubjectRequest, MEDIA_TYPE), **READ)
+@post(_SUBJECT, operation_class=openapi_body(api.SubjectRequest, MEDIA_TYPE), **READ)
 async def put_subject(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SubjectBody:
@@ -57,7 +58,7 @@ async def put_subject(
     """Create a subject, or change what describes it."""
     given = await read_body(request, api.SubjectRequest)
     namespace = namespace_of(given.tenant, given.namespace)
-    if given.subject != named(subject) or operations.namespace not in {None, namespace}:
+    if given.subject != decode_segment(subject) or operations.namespace not in {None, namespace}:
         raise WrongShape("subject, tenant and namespace differ from those of the address")
     if not given.status.strip():
         raise WrongShape("status is missing")
@@ -94,15 +95,15 @@ async def _change(operations: Operations, state: State, subject: Subject, given:
         await require_consistent(operations.registry, state, subject, policy, max_pairs=operations.options.max_pairs)
         await operations.execute(ChangeSettings(SettingsLevel(*subject.key), {"policy": policy}))
     kept = translate.subject_data(subject.dialect_data, given, now_after(translate.modified_at(state, subject)))
-    described = subject.description if given.description is None else given.description
-    await operations.execute(ChangeSubject(subject.key, described, subject.labels, kept, subject.default_version))
+    description = subject.description if given.description is None else given.description
+    await operations.execute(ChangeSubject(subject.key, description, subject.labels, kept, subject.default_version))
 
 
 @delete(_SUBJECT, **READ)
 async def delete_subject(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # DELETE /subjects/{subject}
     """Delete a subject with its compatibility and all versions, and say which those were."""
-    _, found = await operations.get_subject(named(subject))
+    _, found = await operations.get_subject(decode_segment(subject))
     live = [row.version_number for row in queries.list_versions(found)]
     await operations.execute(DeleteSubject(found.key, DeleteMode.END_INCARNATION))
     return api.VersionNumbers(live)

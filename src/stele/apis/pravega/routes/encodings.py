@@ -6,6 +6,8 @@ from typing import Any
 
 from litestar import Request, Response, get, post, put
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import models as api
 from stele.apis.pravega.access import ResourcePermission
@@ -20,7 +22,6 @@ from stele.apis.pravega.params import (
     namespaced_paths,
     parse_number,
 )
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import AddCodec, AssignEncoding, EncodingOutcome
 from stele.errors import AlreadyExists, CodecNotFound, EncodingNotFound, TooLarge, VersionNotFound
@@ -37,7 +38,7 @@ async def get_codec_types(operations: InjectedOperations, group: Group) -> api.C
     return api.CodecTypes([api.CodecType(name, dict(found)) for name, found in (subject.codecs or {}).items()])
 
 
-@post(namespaced_paths(f"{_GROUP}/codecTypes"), operation_class=documented(api.CodecType), **STATUS_201)
+@post(namespaced_paths(f"{_GROUP}/codecTypes"), operation_class=openapi_body(api.CodecType), **STATUS_201)
 async def add_codec_type(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> Response[bytes]:
@@ -56,7 +57,7 @@ async def add_codec_type(
     return empty_response(201)
 
 
-@put(namespaced_paths(f"{_GROUP}/encodings"), operation_class=documented(api.GetEncodingIdRequest), **STATUS_200)
+@put(namespaced_paths(f"{_GROUP}/encodings"), operation_class=openapi_body(api.GetEncodingIdRequest), **STATUS_200)
 async def get_encoding_id(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> api.EncodingId:

@@ -6,6 +6,8 @@ from typing import Any
 
 from litestar import Request, Response, delete, get, post, put
 
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import models as api
 from stele.apis.pravega.access import ResourcePermission
@@ -25,7 +27,6 @@ from stele.apis.pravega.params import (
     namespaced_paths,
     parse_limit,
 )
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings, CreateSubject, DeleteMode, DeleteSubject, SubjectDefaults
 from stele.core.model import Numbering, SchemaFormat, SettingsLevel, SubjectKey
@@ -62,7 +63,7 @@ async def list_groups(
     return api.ListGroupsResponse(groups, encode_token(next(reversed(groups))) if groups else token)
 
 
-@post(namespaced_paths("/groups"), operation_class=documented(api.CreateGroupRequest), **STATUS_201)
+@post(namespaced_paths("/groups"), operation_class=openapi_body(api.CreateGroupRequest), **STATUS_201)
 async def create_group(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[bytes]:
     # POST /v1/groups
     """Create a group."""
@@ -125,7 +126,7 @@ async def get_group_history(operations: InjectedOperations, group: Group) -> api
 
 @put(
     namespaced_paths(f"{_GROUP}/compatibility"),
-    operation_class=documented(api.UpdateCompatibilityRequest),
+    operation_class=openapi_body(api.UpdateCompatibilityRequest),
     **STATUS_200,
 )
 async def update_compatibility(

@@ -6,7 +6,9 @@ from typing import Any
 
 from litestar import Request, delete, get, post
 
-from stele.apis.paths import named
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.pravega import access, translate
 from stele.apis.pravega import models as api
 from stele.apis.pravega.access import ResourcePermission
@@ -26,7 +28,6 @@ from stele.apis.pravega.params import (
     namespaced_paths,
     parse_number,
 )
-from stele.apis.web import documented, read_body
 from stele.core import queries
 from stele.core.commands import DeleteMode, DeleteVersion, Equality, RegisterSchema, Registration, SubjectDefaults
 from stele.core.model import NO_ATTACHMENTS, SchemaFormat, SubjectKey, Version
@@ -35,7 +36,7 @@ from stele.errors import AlreadySoftDeleted, ContentNotFound
 _SCHEMAS = "/groups/{group:str}/schemas"
 _BY_ID = f"{_SCHEMAS}/schema/{{schema_id:str}}"
 _BY_VERSION = f"{_SCHEMAS}/format/{{format_name:str}}/type/{{type_name:str}}/versions/{{version:str}}"
-_SCHEMA_BODY = documented(api.SchemaInfo)
+_SCHEMA_BODY = openapi_body(api.SchemaInfo)
 _EXISTING = SubjectDefaults(create=False)
 
 
@@ -102,7 +103,9 @@ async def get_schema_version(
     return translate.build_version_info(found)
 
 
-@post(namespaced_paths(f"{_SCHEMAS}/versions/validate"), operation_class=documented(api.ValidateRequest), **STATUS_200)
+@post(
+    namespaced_paths(f"{_SCHEMAS}/versions/validate"), operation_class=openapi_body(api.ValidateRequest), **STATUS_200
+)
 async def validate_schema(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.Valid:
     # POST /v1/groups/{groupName}/schemas/versions/validate
     """Whether a schema could be added, under the policy of the group or another one."""
@@ -155,7 +158,7 @@ async def get_schema_from_version(
 ) -> api.SchemaInfo:
     # GET /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
     """A schema by its version, a deleted one too."""
-    place = named(format_name), named(type_name), parse_number(version)
+    place = decode_segment(format_name), decode_segment(type_name), parse_number(version)
     return await operations.build_schema_info(
         *await operations.get_version_by_number(operations.authorize_read(group), *place)
     )
@@ -168,7 +171,7 @@ async def delete_schema_version(
     # DELETE /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
     """As `delete_schema_for_id`, by version."""
     key = operations.authorize_group(group, access.schemas_resource, ResourcePermission.READ_UPDATE)
-    place = named(format_name), named(type_name), parse_number(version)
+    place = decode_segment(format_name), decode_segment(type_name), parse_number(version)
     await _delete_version(operations, key, (await operations.get_version_by_number(key, *place))[1])
 
 

@@ -9,7 +9,9 @@ from typing import Any
 
 from litestar import Request, delete, get, post, put
 
-from stele.apis.paths import named
+from stele.apis.http.bodies import read_body, read_bytes
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.rocketmq import translate
 from stele.apis.rocketmq.operations import Operations
 from stele.apis.rocketmq.params import (
@@ -22,7 +24,6 @@ from stele.apis.rocketmq.params import (
     cluster_paths,
 )
 from stele.apis.rocketmq.translate import parse_type, parse_version, record_id
-from stele.apis.web import documented, read_body, read_bytes
 from stele.core import queries
 from stele.core.model import Version
 from stele.core.policy import find_policy
@@ -39,7 +40,7 @@ _BINDING = cluster_paths(f"{_SUBJECT}/binding/{{record_id:str}}")
 # --- registering and deleting schemas ---------------------------------------------------------------------------------
 
 
-@post([*_NAMED, *_VERSIONS], operation_class=documented(api.RegisterSchemaRequest), **READ)
+@post([*_NAMED, *_VERSIONS], operation_class=openapi_body(api.RegisterSchemaRequest), **READ)
 async def register_schema(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -50,8 +51,8 @@ async def register_schema(
     """Register a schema as version 1, and bind the subject to it."""
     body = await read_body(request, api.RegisterSchemaRequest)
     version = await operations.register_schema(
-        named(subject),
-        named(schema_name),
+        decode_segment(subject),
+        decode_segment(schema_name),
         body.schema_idl.encode(),
         parse_type(body.schema_type),
         None if not body.compatibility else find_policy(body.compatibility),
@@ -63,7 +64,7 @@ async def register_schema(
 
 @put(
     [*_NAMED, *_VERSIONS, *cluster_paths(f"{_SCHEMA}/schema")],
-    operation_class=documented(api.UpdateSchemaRequest),
+    operation_class=openapi_body(api.UpdateSchemaRequest),
     **READ,
 )
 async def update_schema(
@@ -72,9 +73,9 @@ async def update_schema(
     # PUT /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/{schema}
     """Register the next version of a schema, and bind the subject to it."""
     body = await read_body(request, api.UpdateSchemaRequest)
-    name = named(schema_name) or request.scope["path"].rpartition("/")[2]
+    name = decode_segment(schema_name) or request.scope["path"].rpartition("/")[2]
     version = await operations.update_schema(
-        named(subject), name, body.schema_idl.encode(), body.desc or "", body.owner or ""
+        decode_segment(subject), name, body.schema_idl.encode(), body.desc or "", body.owner or ""
     )
     return _record_version(version)
 
@@ -83,7 +84,7 @@ async def update_schema(
 async def delete_schema(operations: InjectedOperations, subject: SubjectName) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema
     """Delete the schema a subject is bound to, with all its versions and bindings."""
-    return api.DeletedRecord(record_id(await operations.delete_schema(named(subject))))
+    return api.DeletedRecord(record_id(await operations.delete_schema(decode_segment(subject))))
 
 
 @delete(cluster_paths(f"{_SCHEMA}/versions/{{version:str}}"), **READ)
@@ -92,7 +93,9 @@ async def delete_version(
 ) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions/{version}
     """Delete one version; subjects bound to it are bound to the newest one left, and none left is no schema."""
-    return api.DeletedRecord(record_id(await operations.delete_version(named(subject), parse_version(version))))
+    return api.DeletedRecord(
+        record_id(await operations.delete_version(decode_segment(subject), parse_version(version)))
+    )
 
 
 def _record_version(version: Version) -> api.RecordVersion:
@@ -106,7 +109,7 @@ def _record_version(version: Version) -> api.RecordVersion:
 async def get_schema(operations: InjectedOperations, subject: SubjectName) -> api.SubjectRecord:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema
     """The record a subject is bound to."""
-    return _respond(operations, subject, await operations.get_bound_record(named(subject)))
+    return _respond(operations, subject, await operations.get_bound_record(decode_segment(subject)))
 
 
 @get(cluster_paths(f"{_SUBJECT}/schema/versions/{{version:str}}"), **READ)
@@ -116,7 +119,7 @@ async def get_version(
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions/{version}
     """A version of the schema a subject is bound to."""
     number = translate.parse_version(version)
-    return _respond(operations, subject, await operations.get_version(named(subject), number))
+    return _respond(operations, subject, await operations.get_version(decode_segment(subject), number))
 
 
 @get(cluster_paths(f"{_SUBJECT}/recordId/{{record_id:str}}/schema"), **READ)
@@ -124,33 +127,33 @@ async def get_record(operations: InjectedOperations, subject: SubjectName, recor
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/recordId/{record}/schema
     """What a record id stands for, also when its version was deleted: data may have been written with it."""
     number = translate.parse_record_id(record_id)
-    return _respond(operations, subject, await operations.get_record_of_subject(named(subject), number))
+    return _respond(operations, subject, await operations.get_record_of_subject(decode_segment(subject), number))
 
 
 @get(cluster_paths(f"{_SUBJECT}/schema/versions"), **READ)
 async def list_records(operations: InjectedOperations, subject: SubjectName) -> list[api.SchemaRecord]:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions
     """All records of the schema a subject is bound to, oldest first, each with its subjects."""
-    state, version = await operations.get_bound_record(named(subject))
+    state, version = await operations.get_bound_record(decode_segment(subject))
     bound = operations.bindings_by_version(state, version.subject)
     rows = queries.list_versions(version.subject)
     return [translate.build_schema_record(state, row, bound.get(row.version_number, [])) for row in rows]
 
 
-@post(cluster_paths(f"{_SUBJECT}/schema/schema"), operation_class=documented(str), **READ)
+@post(cluster_paths(f"{_SUBJECT}/schema/schema"), operation_class=openapi_body(str), **READ)
 async def find_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SubjectRecord:
     # POST /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/schema
     """The version of a subject's schema that is the schema in the body, which is bare text."""
     return _respond(
-        operations, subject, await operations.find_version_by_text(named(subject), await read_bytes(request))
+        operations, subject, await operations.find_version_by_text(decode_segment(subject), await read_bytes(request))
     )
 
 
 def _respond(operations: Operations, subject: str, found: tuple[State, Version]) -> api.SubjectRecord:
     state, version = found
-    return translate.build_subject_record(state, operations.address, named(subject), version)
+    return translate.build_subject_record(state, operations.address, decode_segment(subject), version)
 
 
 # --- bindings ---------------------------------------------------------------------------------------------------------
@@ -160,8 +163,8 @@ def _respond(operations: Operations, subject: str, found: tuple[State, Version])
 async def bind_subject(operations: InjectedOperations, subject: SubjectName, record_id: RecordId) -> api.SubjectRecord:
     # PUT /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/binding/{record}
     """Bind a subject to a record, or by a schema's id to whichever of its records is the newest; twice is as good."""
-    state, version = await operations.bind_subject(named(subject), translate.parse_record_id(record_id))
-    return translate.build_subject_record(state, operations.address, named(subject), version)
+    state, version = await operations.bind_subject(decode_segment(subject), translate.parse_record_id(record_id))
+    return translate.build_subject_record(state, operations.address, decode_segment(subject), version)
 
 
 @delete(_BINDING, **READ)
@@ -171,7 +174,7 @@ async def unbind_subject(
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/binding/{record}
     """End the binding of a subject to a record, and no other."""
     number = translate.parse_record_id(record_id)
-    await operations.unbind_subject(named(subject), number)
+    await operations.unbind_subject(decode_segment(subject), number)
     return api.DeletedRecord(number)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from litestar import delete, get
 
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.apis.rocketmq import translate
 from stele.apis.rocketmq.params import READ, InjectedOperations, RecordId, SchemaName, tenant_paths
 from stele.core import queries
@@ -52,7 +52,7 @@ async def list_schemas(operations: InjectedOperations) -> list[str]:
 async def describe_schema(operations: InjectedOperations, schema_name: SchemaName) -> api.SchemaDescription:
     # GET /schema-registry/v1/tenant/{tenant}/schema/{schema}
     """A schema with its policy, its records and their subjects: an extension, the store's `get` of RIP-42."""
-    state, rows = await operations.list_live_versions(named(schema_name))
+    state, rows = await operations.list_live_versions(decode_segment(schema_name))
     bound = operations.bindings_by_version(state, rows[0].subject)
     records = [translate.build_schema_record(state, row, bound.get(row.version_number, [])) for row in rows]
     return translate.schema_body(state, rows, records)
@@ -62,7 +62,7 @@ async def describe_schema(operations: InjectedOperations, schema_name: SchemaNam
 async def delete_schema_by_name(operations: InjectedOperations, schema_name: SchemaName) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/tenant/{tenant}/schema/{schema}
     """Delete a schema by its name, with all its versions and bindings: an extension, the store's `delete_schema` of RIP-42."""
-    _, rows = await operations.list_live_versions(named(schema_name))
+    _, rows = await operations.list_live_versions(decode_segment(schema_name))
     await operations.delete_schema_by_key(rows[-1].subject.key)
     return api.DeletedRecord(translate.record_id(rows[-1]))
 

@@ -11,14 +11,14 @@ import msgspec
 from litestar import MediaType, Request, Response, get, post
 from litestar.params import PathParameter
 
-from stele.apis.paths import named
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
 from stele.apis.schema_repo.operations import InjectedOperations
 from stele.apis.schema_repo.options import split_words
 from stele.apis.schema_repo.params import FORM, read_form
 from stele.apis.schema_repo.renderings import format_lines
 from stele.apis.schema_repo.translate import exact_words, policy_words
-from stele.apis.web import documented
 from stele.core import queries
 from stele.errors import InvalidRequest
 
@@ -51,7 +51,7 @@ async def list_groups(operations: InjectedOperations) -> str:
 async def list_ids(operations: InjectedOperations, group: Group = "groups") -> Response[str]:
     # GET /avro1124/schemas/{group}
     """The ids of a group in the order of registration, one per line; headers tell its compatibility model."""
-    name = named(group)
+    name = decode_segment(group)
     ids = await operations.list_ids(name)
     state, subject = await operations.get_subject(name)
     policy = queries.policy_for(state, subject.key)
@@ -66,18 +66,18 @@ async def list_ids(operations: InjectedOperations, group: Group = "groups") -> R
 async def get_schema(operations: InjectedOperations, schema_id: Id, group: Group = "groups") -> Response[bytes]:
     # GET /avro1124/schemas/{group}/{id}
     """The text of a schema; `latest` is the last one registered."""
-    name = named(group)
+    name = decode_segment(group)
     text = (
         (await operations.get_latest(name))[1]
         if schema_id == _LATEST
-        else await operations.get_schema(name, named(schema_id))
+        else await operations.get_schema(name, decode_segment(schema_id))
     )
     return Response(text, media_type=MediaType.TEXT)
 
 
 @post(
     [f"{_ROOT}/groups/{{group:str}}", f"{_ROOT}/{{group:str}}", f"{_ROOT}/groups"],
-    operation_class=documented(RegistrationForm, FORM),
+    operation_class=openapi_body(RegistrationForm, FORM),
     **_WRITE,
 )
 async def register_schema(
@@ -90,7 +90,9 @@ async def register_schema(
         raise InvalidRequest("the form has no field 'schema'")
     model = split_words(form.get("compatibility_model", ""))
     force = _parse_flag(form.get("force_override", ""))
-    return await operations.register_with_model(named(group), form["schema"].encode(), model or None, force=force)
+    return await operations.register_with_model(
+        decode_segment(group), form["schema"].encode(), model or None, force=force
+    )
 
 
 def _parse_flag(text: str) -> bool:

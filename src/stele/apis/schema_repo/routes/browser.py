@@ -9,7 +9,7 @@ from litestar import MediaType, Request, Response, get
 from litestar.params import QueryParameter
 
 from stele import __version__
-from stele.apis.paths import named
+from stele.apis.http.paths import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
 from stele.apis.schema_repo.operations import InjectedOperations
 from stele.apis.schema_repo.options import SchemaRepoOptions
@@ -50,7 +50,7 @@ async def browse_schemas(
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/all
     """All schemas of a subject, newest first."""
-    name = named(subject)
+    name = decode_segment(subject)
     return _html_response(render_schemas(_browser_root(request), name, (await operations.list_schemas(name))[::-1]))
 
 
@@ -60,7 +60,7 @@ async def browse_latest(
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/latest
     """The newest schema of a subject."""
-    name = named(subject)
+    name = decode_segment(subject)
     try:
         schema_id, text = await operations.get_latest(name)
         rows = [(schema_id, text.decode("utf-8", "replace"))]
@@ -75,8 +75,8 @@ async def browse_config(
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/config
     """The config of a subject."""
-    text = format_properties(CONFIG_TITLE, await operations.get_config(named(subject)), time.time())
-    return _html_response(render_text(_browser_root(request), named(subject), text))
+    text = format_properties(CONFIG_TITLE, await operations.get_config(decode_segment(subject)), time.time())
+    return _html_response(render_text(_browser_root(request), decode_segment(subject), text))
 
 
 @get(_below_mounts("/{subject:str}/id/{id:str}"), **_READ)
@@ -85,7 +85,7 @@ async def browse_schema(
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/id/{id}
     """One schema."""
-    name, asked = named(subject), named(schema_id)
+    name, asked = decode_segment(subject), decode_segment(schema_id)
     text = (await operations.get_schema(name, asked)).decode("utf-8", "replace")
     return _html_response(render_text(_browser_root(request), f"{name} {asked}", text))
 

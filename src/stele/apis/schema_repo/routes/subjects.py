@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from litestar import MediaType, Request, Response, get, post, put
 from litestar.params import PathParameter
 
-from stele.apis.paths import named
+from stele.apis.http.openapi import openapi_body
+from stele.apis.http.paths import decode_segment
 from stele.apis.schema_repo.errors import ERROR_RESPONSES
 from stele.apis.schema_repo.ids import SEQUENTIAL
 from stele.apis.schema_repo.operations import InjectedOperations
@@ -21,7 +22,6 @@ from stele.apis.schema_repo.renderings import (
     format_lines,
     format_properties,
 )
-from stele.apis.web import documented
 
 SubjectName = Annotated[str, PathParameter(description="name of a subject")]
 SchemaId = Annotated[str, PathParameter(name="id", description="an id of the subject")]
@@ -29,7 +29,7 @@ LatestId = Annotated[str, PathParameter(description="id of the newest schema; no
 
 _READ: dict[str, Any] = {"media_type": MediaType.TEXT, "responses": ERROR_RESPONSES}
 _WRITE: dict[str, Any] = {**_READ, "status_code": 200}
-_WITH_SCHEMA: dict[str, Any] = {**_WRITE, "operation_class": documented(str, TEXT)}
+_WITH_SCHEMA: dict[str, Any] = {**_WRITE, "operation_class": openapi_body(str, TEXT)}
 
 CONFIG_TITLE = "config of the subject"
 
@@ -52,16 +52,16 @@ async def list_subjects(operations: InjectedOperations, request: Request[Any, An
 async def has_subject(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}
     """Nothing, if the subject exists."""
-    await operations.get_subject(named(subject))
+    await operations.get_subject(decode_segment(subject))
     return ""
 
 
-@put(_below_mounts("/{subject:str}"), operation_class=documented(dict[str, str], FORM), **_WRITE)
+@put(_below_mounts("/{subject:str}"), operation_class=openapi_body(dict[str, str], FORM), **_WRITE)
 async def create_subject(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}
     """Create a subject with this config; one that exists keeps its own. Answers the name."""
-    await operations.create_subject(named(subject), await read_form(request))
-    return named(subject)
+    await operations.create_subject(decode_segment(subject), await read_form(request))
+    return decode_segment(subject)
 
 
 @get(_below_mounts("/{subject:str}/all"), **_READ)
@@ -71,7 +71,7 @@ async def list_schemas(
     # GET /schema-repo/{subject}/all
     """All schemas with their ids, newest first, as lines or JSON."""
     shape = choose_media_type(request, TEXT, JSON)
-    rows = (await operations.list_schemas(named(subject)))[::-1]
+    rows = (await operations.list_schemas(decode_segment(subject)))[::-1]
     return _text_response(encode_entries(rows) if shape == JSON else format_entries(rows), shape)
 
 
@@ -80,7 +80,7 @@ async def get_config(operations: InjectedOperations, request: Request[Any, Any, 
     # GET /schema-repo/{subject}/config
     """The config of a subject as Java properties."""
     choose_media_type(request, TEXT)
-    return format_properties(CONFIG_TITLE, await operations.get_config(named(subject)), time.time())
+    return format_properties(CONFIG_TITLE, await operations.get_config(decode_segment(subject)), time.time())
 
 
 @get(_below_mounts("/{subject:str}/latest"), **_READ)
@@ -90,7 +90,7 @@ async def get_latest(
     # GET /schema-repo/{subject}/latest
     """The newest schema, after its id and a tab."""
     choose_media_type(request, TEXT)
-    schema_id, text = await operations.get_latest(named(subject))
+    schema_id, text = await operations.get_latest(decode_segment(subject))
     return _text_response(format_entry(schema_id, "").encode() + text, TEXT)
 
 
@@ -101,14 +101,14 @@ async def get_schema(
     # GET /schema-repo/{subject}/id/{id}
     """The text of a schema."""
     choose_media_type(request, TEXT)
-    return _text_response(await operations.get_schema(named(subject), named(schema_id)), TEXT)
+    return _text_response(await operations.get_schema(decode_segment(subject), decode_segment(schema_id)), TEXT)
 
 
 @get(_below_mounts("/{subject:str}/integral"), **_READ)
 async def is_integral(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/integral
     """Whether ids are numbers."""
-    await operations.get_subject(named(subject))
+    await operations.get_subject(decode_segment(subject))
     return "true" if operations.options.ids == SEQUENTIAL else "false"
 
 
@@ -116,14 +116,14 @@ async def is_integral(operations: InjectedOperations, subject: SubjectName) -> s
 async def find_id(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # POST /schema-repo/{subject}/schema
     """The id of a schema."""
-    return await operations.find_id(named(subject), await read_text(request))
+    return await operations.find_id(decode_segment(subject), await read_text(request))
 
 
 @put(_below_mounts("/{subject:str}/register"), **_WITH_SCHEMA)
 async def register_schema(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}/register
     """Register a schema; answers its id, the old one when it is registered already."""
-    return await operations.register_schema(named(subject), await read_text(request))
+    return await operations.register_schema(decode_segment(subject), await read_text(request))
 
 
 @put(
@@ -138,7 +138,9 @@ async def register_if_latest(
 ) -> str:
     # PUT /schema-repo/{subject}/register_if_latest/{latest}
     """Register a schema if the newest one is still the one of that id."""
-    return await operations.register_if_latest(named(subject), await read_text(request), named(latest))
+    return await operations.register_if_latest(
+        decode_segment(subject), await read_text(request), decode_segment(latest)
+    )
 
 
 def _text_response(body: bytes | str, media_type: str) -> Response[Any]:
