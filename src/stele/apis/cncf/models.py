@@ -68,7 +68,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 class SubscriptionRequest(msgspec.Struct, frozen=True):
     """A subscription in a request.
 
-    Older texts of the specification have one `filter` instead of `filters`, and spell `protocolsettings` otherwise: both
+    Older texts of the specification have one `filter` for `filters`, and spell `protocolsettings` otherwise: both
     are understood.
     """
 

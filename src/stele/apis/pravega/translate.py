@@ -219,7 +219,7 @@ def is_directional(policy: Policy) -> bool:
 
 
 def compatibility_body(policy: Policy, subject: Subject, saved: Any = None) -> api.Compatibility:
-    """A policy as answers have it: as it was sent (`saved`, see `compatibility_data`) while that is what is in force."""
+    """Return a policy as it was sent (`saved`, see `compatibility_data`) while it is in force, else in normal form."""
     if saved is not None:
         sent = msgspec.convert(saved, api.Compatibility)
         if parse_compatibility(sent) == policy:

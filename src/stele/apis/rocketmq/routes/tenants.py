@@ -61,7 +61,7 @@ async def describe_schema(operations: InjectedOperations, schema_name: SchemaNam
 @delete(tenant_paths("/schema/{schema_name:str}"), **READ)
 async def delete_schema_by_name(operations: InjectedOperations, schema_name: SchemaName) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/tenant/{tenant}/schema/{schema}
-    """Delete a schema by its name, with all its versions and bindings: an extension, the store's `delete_schema` of RIP-42."""
+    """Delete a schema by its name, with its versions and bindings: an extension, the store's `delete` of RIP-42."""
     _, rows = await operations.list_live_versions(decode_segment(schema_name))
     await operations.delete_schema_by_key(rows[-1].subject.key)
     return api.DeletedRecord(translate.record_id(rows[-1]))
