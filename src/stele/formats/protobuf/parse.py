@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.message import DecodeError
 
 from stele.errors import MalformedSchema
-from stele.formats.protobuf.compiler import Compiler
+from stele.formats.protobuf.compiler import CompilerPool
 from stele.formats.protobuf.compiler_worker import PROCESSOR_LIMIT
 from stele.formats.protobuf.diagnostics import error_from_messages
 from stele.formats.protobuf.model import ProtobufSchema
@@ -122,7 +122,7 @@ class _Cache:
 
 
 _CACHE = _Cache(CACHE_BYTES)
-_COMPILER = Compiler()
+_COMPILER = CompilerPool()
 
 
 def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> ProtobufSchema:
