@@ -233,7 +233,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Kind",
         "Known",
         "Language",
-        "Layout",
         "Member",
         "Mode",
         "Office",
