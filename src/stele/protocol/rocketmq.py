@@ -14,7 +14,7 @@ class _Body(msgspec.Struct, frozen=True, rename="camel"):
     """What all objects share; members unknown here are ignored, null is as good as absent."""
 
 
-class RegisterSchemaRequest(_Body, frozen=True):
+class NewSchema(_Body, frozen=True):
     """A new schema: its text (IDL), type and policy."""
 
     schema_idl: str
@@ -24,7 +24,7 @@ class RegisterSchemaRequest(_Body, frozen=True):
     desc: str | None = None
 
 
-class UpdateSchemaRequest(_Body, frozen=True):
+class SchemaUpdate(_Body, frozen=True):
     """The next version of a schema; an owner or a description that is empty stays as it is."""
 
     schema_idl: str

@@ -17,7 +17,7 @@ class _Body(msgspec.Struct, frozen=True, rename="camel"):
     """What all objects share; members unknown here are ignored."""
 
 
-class SubjectRequest(_Body, frozen=True):
+class SubjectInput(_Body, frozen=True):
     """A subject to create or to change: what is absent stays as it is."""
 
     tenant: str
@@ -49,7 +49,7 @@ class SubjectBody(_Body, frozen=True):
     stele_compatibility: PolicyJson | UnsetType = UNSET
 
 
-class SchemaRequest(_Body, frozen=True):
+class SchemaInput(_Body, frozen=True):
     """A schema to register: the definition is text, or JSON where the language is; id and version are not chosen."""
 
     schema_definition: msgspec.Raw | UnsetType = UNSET
@@ -59,8 +59,8 @@ class SchemaRequest(_Body, frozen=True):
     validator: str | None = None
 
 
-class SchemaRequestDoc(_Body, frozen=True):
-    """As `SchemaRequest`, for the OpenAPI document."""
+class SchemaInputDoc(_Body, frozen=True):
+    """As `SchemaInput`, for the OpenAPI document."""
 
     schema_definition: Any
     serialization: str | None = None
@@ -119,25 +119,25 @@ class SchemaIdBody(_Body, frozen=True):
     id: str
 
 
-class CheckRequest(_Body, frozen=True):
+class CheckInput(_Body, frozen=True):
     """A schema to try: whole, or its definition alone."""
 
     schema: msgspec.Raw
 
 
-class CheckRequestDoc(_Body, frozen=True):
-    """As `CheckRequest`, for the OpenAPI document."""
+class CheckInputDoc(_Body, frozen=True):
+    """As `CheckInput`, for the OpenAPI document."""
 
     schema: Any
 
 
-class CheckResult(_Body, frozen=True):
+class CompatibilityAnswer(_Body, frozen=True):
     """Whether a schema could be registered, as far as one version is concerned."""
 
     is_compatible: bool
 
 
-class ConfigRequest(_Body, frozen=True):
+class ConfigInput(_Body, frozen=True):
     """The compatibility to set."""
 
     compatibility: str

@@ -135,7 +135,7 @@ class Operations:
             document=msgspec.structs.replace(prepared.document, custom_format=submitted.custom_format)
         )
 
-    def parse_schema(self, given: api.SchemaRequest, newest: Version | None) -> SubmittedSchema:
+    def parse_schema(self, given: api.SchemaInput, newest: Version | None) -> SubmittedSchema:
         """See `translate.draft_of`. Raises `TooLarge` for much beside the schema, `InvalidName`."""
         self.check_sizes(given.name, given.comment, given.validator, given.serialization)
         kind: SchemaKind | None = None if newest is None else newest.kind

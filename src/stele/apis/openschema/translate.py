@@ -55,7 +55,7 @@ class SubmittedSchema(NamedTuple):
     structured: bool
 
 
-def parse_schema(given: api.SchemaRequest, newest: SchemaKind | None) -> SubmittedSchema:
+def parse_schema(given: api.SchemaInput, newest: SchemaKind | None) -> SubmittedSchema:
     """The text of a schema and its language: the one named, else that of the newest version, else Avro.
 
     JSON in the place of a text that is none (a Protobuf file, say) is kept unread. Raises `WrongShape`.
@@ -85,16 +85,16 @@ def parse_definition(raw: bytes) -> tuple[bytes, bool]:
         raise MalformedSchema(f"the definition is no text: {error}") from None
 
 
-def parse_checked_schema(raw: bytes) -> api.SchemaRequest:
+def parse_checked_schema(raw: bytes) -> api.SchemaInput:
     """The schema of a check: an object with a schemaDefinition is one whole, everything else the definition alone."""
     try:
-        whole = msgspec.json.decode(raw, type=api.SchemaRequest)
+        whole = msgspec.json.decode(raw, type=api.SchemaInput)
     except (msgspec.DecodeError, RecursionError):
-        whole = api.SchemaRequest()
-    return whole if not isinstance(whole.schema_definition, UnsetType) else api.SchemaRequest(msgspec.Raw(raw))
+        whole = api.SchemaInput()
+    return whole if not isinstance(whole.schema_definition, UnsetType) else api.SchemaInput(msgspec.Raw(raw))
 
 
-def schema_data(given: api.SchemaRequest, submitted: SubmittedSchema) -> dict[str, Any]:
+def schema_data(given: api.SchemaInput, submitted: SubmittedSchema) -> dict[str, Any]:
     """What a version keeps of its schema for this API alone."""
     kept = {
         "name": given.name,
@@ -177,7 +177,7 @@ def with_schema(subject: api.SubjectBody, version: Version, schema: api.SchemaBo
     return api.SubjectWithSchema(**members, format=serialization_name(version.kind), schema=schema)
 
 
-def subject_data(before: Mapping[str, Any] | None, given: api.SubjectRequest, at: int) -> dict[str, Any]:
+def subject_data(before: Mapping[str, Any] | None, given: api.SubjectInput, at: int) -> dict[str, Any]:
     """What a subject keeps for this API and for others; what is not given stays."""
     own = {"app": given.app, "coordinate": given.coordinate, "status": given.status, "modified": at}
     return {**(before or {}), DIALECT: {**_own_data(before), **{k: v for k, v in own.items() if v is not None}}}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stele.apis.http.bodies import WrongShape
 from stele.apis.openschema import translate
-from stele.apis.openschema.models import SchemaRequest
+from stele.apis.openschema.models import SchemaInput
 from stele.apis.openschema.tenancy import (
     format_schema_id,
     namespace_of,
@@ -100,16 +100,16 @@ def test_definitions(
     definition: str, serialization: str | None, newest: SchemaKind | None, submitted: tuple[str, str, bytes, bool]
 ) -> None:
     """The language is the one named, else that of the subject, else Avro; JSON stays as it was written."""
-    assert translate.parse_schema(SchemaRequest(raw(definition), serialization), newest) == submitted
+    assert translate.parse_schema(SchemaInput(raw(definition), serialization), newest) == submitted
 
 
 def test_a_definition_that_is_missing() -> None:
     """Only kinds that need none may be without."""
     for serialization in (None, "AVRO", "USER-DEFINED"):
-        for given_ in (SchemaRequest(serialization=serialization), SchemaRequest(raw(" null "), serialization)):
+        for given_ in (SchemaInput(serialization=serialization), SchemaInput(raw(" null "), serialization)):
             with pytest.raises(WrongShape):
                 translate.parse_schema(given_, None)
-    assert translate.parse_schema(SchemaRequest(serialization="string"), None).custom_format == "STRING"
+    assert translate.parse_schema(SchemaInput(serialization="string"), None).custom_format == "STRING"
 
 
 @pytest.mark.parametrize(

@@ -26,15 +26,15 @@ _CONFIG = "/config/{subject:str}"
 
 @post(
     "/compatibility/subjects/{subject:str}/versions/{version:str}",
-    operation_class=openapi_body(api.CheckRequestDoc, MEDIA_TYPE),
+    operation_class=openapi_body(api.CheckInputDoc, MEDIA_TYPE),
     **READ,
 )
 async def check_compatibility(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, version: VersionName
-) -> api.CheckResult:
+) -> api.CompatibilityAnswer:
     # POST /compatibility/subjects/{subject}/versions/{version}
     """Whether a schema agrees with a version, under the policy of the subject."""
-    body = await read_body(request, api.CheckRequest)
+    body = await read_body(request, api.CheckInput)
     number = translate.parse_version(decode_segment(version))
     state, found = await operations.get_subject(decode_segment(subject))
     row = get_live_version(state, found, number)
@@ -44,7 +44,7 @@ async def check_compatibility(
     findings, _ = await operations.registry.findings(
         found.key, prepared.document, attachments, version_number=row.version_number
     )
-    return api.CheckResult(not findings)
+    return api.CompatibilityAnswer(not findings)
 
 
 @get(_CONFIG, **READ)
@@ -55,13 +55,13 @@ async def get_config(operations: InjectedOperations, subject: SubjectName) -> ap
     return translate.config_body(queries.policy_for(state, found.key))
 
 
-@put(_CONFIG, operation_class=openapi_body(api.ConfigRequest, MEDIA_TYPE), **READ)
+@put(_CONFIG, operation_class=openapi_body(api.ConfigInput, MEDIA_TYPE), **READ)
 async def put_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.ConfigBody:
     # PUT /config/{subject}
     """Set the compatibility of a subject, if the versions there are agree with it."""
-    body = await read_body(request, api.ConfigRequest)
+    body = await read_body(request, api.ConfigInput)
     policy = find_policy(body.compatibility)
     state, found = await operations.get_subject(decode_segment(subject))
     await require_consistent(operations.registry, state, found, policy, max_pairs=operations.options.max_pairs)

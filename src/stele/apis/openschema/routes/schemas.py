@@ -64,13 +64,13 @@ async def get_version(
     return translate.with_schema(subject_body, found, translate.schema_body(state, found))
 
 
-@post(_VERSIONS, operation_class=openapi_body(api.SchemaRequestDoc, MEDIA_TYPE), **READ)
+@post(_VERSIONS, operation_class=openapi_body(api.SchemaInputDoc, MEDIA_TYPE), **READ)
 async def register_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SchemaIdBody:
     # POST /subjects/{subject}/versions
     """Register a schema, with its subject where that is new; the same definition again has the id it had."""
-    given = await read_body(request, api.SchemaRequest)
+    given = await read_body(request, api.SchemaInput)
     state = await operations.registry.current()
     key = operations.resolve_key(state, decode_segment(subject))
     newest = queries.latest_version(state.find_subject(key))

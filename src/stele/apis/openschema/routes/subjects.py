@@ -50,13 +50,13 @@ async def get_subject(operations: InjectedOperations, subject: SubjectName) -> a
     return translate.subject_body(*await operations.get_subject(decode_segment(subject)))
 
 
-@post(_SUBJECT, operation_class=openapi_body(api.SubjectRequest, MEDIA_TYPE), **READ)
+@post(_SUBJECT, operation_class=openapi_body(api.SubjectInput, MEDIA_TYPE), **READ)
 async def put_subject(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SubjectBody:
     # POST /subjects/{subject}/
     """Create a subject, or change what describes it."""
-    given = await read_body(request, api.SubjectRequest)
+    given = await read_body(request, api.SubjectInput)
     namespace = namespace_of(given.tenant, given.namespace)
     if given.subject != decode_segment(subject) or operations.namespace not in {None, namespace}:
         raise WrongShape("subject, tenant and namespace differ from those of the address")
@@ -79,7 +79,7 @@ async def put_subject(
             return translate.subject_body(state, made)
 
 
-async def _create(operations: Operations, key: SubjectKey, given: api.SubjectRequest) -> None:
+async def _create(operations: Operations, key: SubjectKey, given: api.SubjectInput) -> None:
     policy = translate.parse_policy(given.compatibility)
     ready = operations.registry.state.settings_at(SettingsLevel(*key))
     if policy is None and ready is not None:  # another dialect had one ready for a subject of this name
@@ -89,7 +89,7 @@ async def _create(operations: Operations, key: SubjectKey, given: api.SubjectReq
     await operations.execute(CreateSubject(key, defaults, given.description or "", dialect_data=kept))
 
 
-async def _change(operations: Operations, state: State, subject: Subject, given: api.SubjectRequest) -> None:
+async def _change(operations: Operations, state: State, subject: Subject, given: api.SubjectInput) -> None:
     policy = translate.parse_policy(given.compatibility)
     if policy is not None and policy != queries.policy_for(state, subject.key):
         await require_consistent(operations.registry, state, subject, policy, max_pairs=operations.options.max_pairs)

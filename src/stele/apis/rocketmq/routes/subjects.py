@@ -40,7 +40,7 @@ _BINDING = cluster_paths(f"{_SUBJECT}/binding/{{record_id:str}}")
 # --- registering and deleting schemas ---------------------------------------------------------------------------------
 
 
-@post([*_NAMED, *_VERSIONS], operation_class=openapi_body(api.RegisterSchemaRequest), **READ)
+@post([*_NAMED, *_VERSIONS], operation_class=openapi_body(api.NewSchema), **READ)
 async def register_schema(
     operations: InjectedOperations,
     request: Request[Any, Any, Any],
@@ -49,7 +49,7 @@ async def register_schema(
 ) -> api.RecordVersion:
     # POST /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/{schema}
     """Register a schema as version 1, and bind the subject to it."""
-    body = await read_body(request, api.RegisterSchemaRequest)
+    body = await read_body(request, api.NewSchema)
     version = await operations.register_schema(
         decode_segment(subject),
         decode_segment(schema_name),
@@ -64,7 +64,7 @@ async def register_schema(
 
 @put(
     [*_NAMED, *_VERSIONS, *cluster_paths(f"{_SCHEMA}/schema")],
-    operation_class=openapi_body(api.UpdateSchemaRequest),
+    operation_class=openapi_body(api.SchemaUpdate),
     **READ,
 )
 async def update_schema(
@@ -72,7 +72,7 @@ async def update_schema(
 ) -> api.RecordVersion:
     # PUT /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/{schema}
     """Register the next version of a schema, and bind the subject to it."""
-    body = await read_body(request, api.UpdateSchemaRequest)
+    body = await read_body(request, api.SchemaUpdate)
     name = decode_segment(schema_name) or request.scope["path"].rpartition("/")[2]
     version = await operations.update_schema(
         decode_segment(subject), name, body.schema_idl.encode(), body.desc or "", body.owner or ""
