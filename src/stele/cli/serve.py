@@ -35,8 +35,8 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
-    from stele.server.dialects import ports_of
-    from stele.server.run import serve as run
+    from stele.server.dialects import parse_ports
+    from stele.server.run import run_server as run
     from stele.server.settings import load_settings
 
     flags = {
@@ -53,7 +53,7 @@ def serve(
     }
     with failures():
         settings = load_settings(flags, config=config)
-        for own, dialect in ports_of(settings.listen).items():
+        for own, dialect in parse_ports(settings.listen).items():
             errors.print(f"{dialect} alone on http://{settings.host}:{own}", highlight=False)
         errors.print(f"Stele on http://{settings.host}:{settings.port}, log in {settings.store}", highlight=False)
         run(settings)

@@ -13,15 +13,15 @@ from litestar import Litestar
 
 from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
-from stele.server.dispatch import App, Front, Mount
+from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 
 T = TypeVar("T")
 
 
-class Dialect(NamedTuple):
+class DialectEntry(NamedTuple):
     """One dialect and where it is mounted.
 
     name      in metrics, of its prefix, its documents and its port
@@ -35,12 +35,12 @@ class Dialect(NamedTuple):
     name: str
     title: str
     segments: tuple[str, ...]
-    build: Callable[[Registry, Settings], Litestar]
+    build: Callable[[Registry, ServerSettings], Litestar]
     root: str = ""
     media: tuple[str, ...] = ()
 
 
-def _confluent(settings: Settings) -> confluent.ConfluentOptions:
+def _confluent_options(settings: ServerSettings) -> confluent.ConfluentOptions:
     return confluent.ConfluentOptions(
         incompatible_code=settings.confluent_incompatible_code,
         mode_mutable=settings.mode_mutable,
@@ -49,7 +49,7 @@ def _confluent(settings: Settings) -> confluent.ConfluentOptions:
     )
 
 
-def _schema_repo(registry: Registry, settings: Settings) -> Litestar:
+def _schema_repo_app(registry: Registry, settings: ServerSettings) -> Litestar:
     options = schema_repo.SchemaRepoOptions(
         ids=settings.schema_repo_ids,
         default_validators=schema_repo.words_in(settings.schema_repo_validators),
@@ -60,67 +60,67 @@ def _schema_repo(registry: Registry, settings: Settings) -> Litestar:
     return schema_repo.application(registry, options)
 
 
-def _usual(
+def _plain_builder(
     make: Callable[[Registry, T], Litestar], options: Callable[..., T]
-) -> Callable[[Registry, Settings], Litestar]:
+) -> Callable[[Registry, ServerSettings], Litestar]:
     """The builder of a dialect that has no settings but what all have."""
     return lambda registry, settings: make(registry, options(max_request_bytes=settings.max_request_bytes))
 
 
-def _cncf(registry: Registry, settings: Settings) -> Litestar:
+def _cncf_app(registry: Registry, settings: ServerSettings) -> Litestar:
     options = cncf.CncfOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
     return cncf.application(registry, options)
 
 
-def _confluent_app(registry: Registry, settings: Settings) -> Litestar:
-    return confluent.application(registry, _confluent(settings))
+def _confluent_app(registry: Registry, settings: ServerSettings) -> Litestar:
+    return confluent.application(registry, _confluent_options(settings))
 
 
-def _native(registry: Registry, settings: Settings) -> Litestar:
+def _native_app(registry: Registry, settings: ServerSettings) -> Litestar:
     return native.application(registry, max_request_bytes=settings.max_request_bytes)
 
 
 DIALECTS = (
-    Dialect("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent_app),
-    Dialect("native", "Stele's own", ("api",), _native),
-    Dialect("pravega", "Pravega", pravega.SEGMENTS, _usual(pravega.application, pravega.PravegaOptions)),
-    Dialect("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
-    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf),
-    Dialect(
+    DialectEntry("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent_app),
+    DialectEntry("native", "Stele's own", ("api",), _native_app),
+    DialectEntry("pravega", "Pravega", pravega.SEGMENTS, _plain_builder(pravega.application, pravega.PravegaOptions)),
+    DialectEntry("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo_app, root="/avro1124"),
+    DialectEntry(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf_app),
+    DialectEntry(
         rocketmq.NAME,
         "RocketMQ",
         rocketmq.SEGMENTS,
-        _usual(rocketmq.application, rocketmq.RocketmqOptions),
+        _plain_builder(rocketmq.application, rocketmq.RocketmqOptions),
         root=rocketmq.ROOT,
     ),
-    Dialect(
+    DialectEntry(
         openschema.NAME,
         "OpenSchema",
         openschema.SEGMENTS,
-        _usual(openschema.application, openschema.OpenSchemaOptions),
+        _plain_builder(openschema.application, openschema.OpenSchemaOptions),
         media=(openschema.MEDIA_TYPE,),
     ),
 )
 
 
-def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App:
+def build_dispatcher(registry: Registry, settings: ServerSettings, metrics: Metrics) -> App:
     """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect."""
     apps = {
-        dialect.name: Mount(dialect.name, cast("App", dialect.build(registry, settings)), dialect.root)
+        dialect.name: MountedDialect(dialect.name, cast("App", dialect.build(registry, settings)), dialect.root)
         for dialect in DIALECTS
     }
-    return Front(
+    return Dispatcher(
         {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
-        hot=confluent.HotSchemas(registry, _confluent(settings)).get,
+        hot=confluent.HotSchemas(registry, _confluent_options(settings)).get,
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
-        ports={port: apps[name] for port, name in ports_of(settings.listen).items()},
+        ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},
     )
 
 
-def ports_of(listen: Iterable[str]) -> Mapping[int, str]:
+def parse_ports(listen: Iterable[str]) -> Mapping[int, str]:
     """Dialects by port, from `name=port` items. Raises `InvalidRequest` for what is no such thing."""
     names = [dialect.name for dialect in DIALECTS]
     ports: dict[int, str] = {}

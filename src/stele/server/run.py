@@ -15,22 +15,22 @@ from uvicorn.supervisors import Multiprocess
 
 from stele.errors import InvalidRequest
 from stele.server.app import Server
-from stele.server.dialects import ports_of
+from stele.server.dialects import parse_ports
 from stele.server.log_config import configure_logs
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 
 _HANDED_DOWN = "STELE_RESOLVED_SETTINGS"
 _FAILED_TO_START = 3
 
 
-def worker() -> Server:
+def make_worker_app() -> Server:
     """The application of a worker process, with the settings its parent handed down."""
-    settings = msgspec.json.decode(os.environ[_HANDED_DOWN], type=Settings)
+    settings = msgspec.json.decode(os.environ[_HANDED_DOWN], type=ServerSettings)
     configure_logs(settings.log_level, settings.log_format)
     return Server(settings)
 
 
-def serve(settings: Settings) -> None:
+def run_server(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises `InvalidRequest` when the address cannot be bound."""
     # The server raises the signal again when it has shut down in order: that is a good end, not a death by signal.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -52,7 +52,7 @@ def serve(settings: Settings) -> None:
             server_header=False,
             timeout_graceful_shutdown=settings.shutdown_seconds,
         )
-        sockets = [_bound(settings.host, port) for port in _ports(settings)]
+        sockets = [_bind_socket(settings.host, port) for port in _parse_ports(settings)]
         if settings.workers > 1:
             Multiprocess(config, sockets=sockets).run()
             return
@@ -63,14 +63,14 @@ def serve(settings: Settings) -> None:
             sys.exit(_FAILED_TO_START)
 
 
-def _ports(settings: Settings) -> list[int]:
-    own = ports_of(settings.listen)
+def _parse_ports(settings: ServerSettings) -> list[int]:
+    own = parse_ports(settings.listen)
     if settings.port in own:
         raise InvalidRequest(f"listen: port {settings.port} is the one of all dialects")
     return [settings.port, *own]
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     """A socket of that address, which worker processes share. Raises `InvalidRequest` when it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family=family)
