@@ -41,11 +41,11 @@ def run_server(settings: ServerSettings) -> None:
             # Read by prometheus-client when a worker imports it.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_directory
         config = uvicorn.Config(
-            "stele.server.run:worker",
+            "stele.server.run:make_worker_app",
             factory=True,
             workers=settings.workers,
             loop="uvloop",
-            http="stele.server.http2_upgrade:Protocol",
+            http="stele.server.http2_upgrade:Http1Protocol",
             lifespan="on",
             access_log=False,
             log_level="warning",
