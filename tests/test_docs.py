@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.running import serving
+from tests.support.server_process import serving
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -73,6 +73,12 @@ def test_relative_links_resolve(page: Path) -> None:
         if "://" not in target and not target.startswith("mailto:"):
             own = f"{page.name}{target}" if target.startswith("#") else target
             assert find_broken_link(page.parent, own) is None, f"{page.relative_to(ROOT)}: {target}"
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_have_no_marks_of_a_merge(page: Path) -> None:
+    """No page was committed in the middle of a merge."""
+    assert not re.search(r"^(<{7}|>{7}) ", page.read_text(encoding="utf-8"), re.MULTILINE), page.name
 
 
 def test_documentation_paths_in_code_resolve() -> None:

@@ -19,8 +19,8 @@ from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
 from stele.formats import rulesets
 from stele.formats.registry import get_format
-from stele.testing.format_cases import Case, lines, pairs
-from stele.testing.format_material import Material
+from stele.testing.format_cases import FormatCase, compared_pairs, read_cases
+from stele.testing.format_material import FormatMaterial
 
 ROOT: Final = Path(__file__).parent.parent
 CASES: Final = ROOT / "tests" / "conformance" / "formats" / "cases"
@@ -35,7 +35,7 @@ class Suite(NamedTuple):
     """One case file: its material, the ruleset its labels follow ('': no verdicts) and ours that judges ('': none)."""
 
     file: str
-    material: Material
+    material: FormatMaterial
     ruleset: str
     judge: str
 
@@ -56,32 +56,32 @@ class Score(NamedTuple):
     seconds: float
 
 
-def suites() -> Iterator[Suite]:
+def load_suites() -> Iterator[Suite]:
     """The published files; every line of a file is of one format and one ruleset."""
     for file in sorted(CASES.glob("*.jsonl")):
-        cases = list(lines([file]))
+        cases = list(read_cases([file]))
         fmt = get_format(cases[0].format)
-        material = Material(fmt, cases)
+        material = FormatMaterial(fmt, cases)
         ruleset = cases[0].ruleset
         named = (material.ruleset_of(cases[0]) or "") if ruleset else ""
         yield Suite(file.name, material, ruleset, rulesets.newest_ruleset(fmt, named) if named else "")
 
 
-def compatible(material: Material, case: Case, ruleset: str) -> bool | None:
+def judge_case(material: FormatMaterial, case: FormatCase, ruleset: str) -> bool | None:
     """The verdict of a ruleset on a line; None when a document is no schema."""
     try:
-        asked = [[material.parse(side, case.reference_texts) for side in pair] for pair in pairs(case)]
+        asked = [[material.parse(side, case.reference_texts) for side in pair] for pair in compared_pairs(case)]
     except MalformedSchema:
         return None
     return not any(found.breaks for reader, writer in asked for found in material.check(reader, writer, ruleset))
 
 
-def is_right(suite: Suite, case: Case) -> bool:
+def is_right(suite: Suite, case: FormatCase) -> bool:
     """Whether everything a line states is so."""
     if case.compatible is not None:
-        return compatible(suite.material, case, suite.judge) is (case.compatible if case.compiles else None)
+        return judge_case(suite.material, case, suite.judge) is (case.compatible if case.compiles else None)
     try:
-        parsed: Any = suite.material.format.parse(case.text, {}, strict=case.valid is not None)
+        parsed: Any = suite.material.format.parse(case.schema_text, {}, strict=case.valid is not None)
     except MalformedSchema:
         return case.valid is False
     canonical = suite.material.format.canonical(parsed, TextForm.CANONICAL).decode()
@@ -93,7 +93,7 @@ def is_right(suite: Suite, case: Case) -> bool:
     )
 
 
-def score(suite: Suite) -> Score:
+def score_suite(suite: Suite) -> Score:
     """How a suite is answered by the ruleset that answers for it."""
     started = time.perf_counter()
     cases = suite.material.cases
@@ -105,26 +105,26 @@ def score(suite: Suite) -> Score:
     return Score(len(cases), len(plain), right, len(contested), agreed, time.perf_counter() - started)
 
 
-def crossed(suite: Suite) -> Iterator[tuple[str, ...]]:
+def compare_rulesets(suite: Suite) -> Iterator[tuple[str, ...]]:
     """A row for each ruleset of the format: as labelled, stricter, laxer, of the uncontested verdicts."""
-    asked = [case for case in suite.material.judged if case.compatible is not None and case.compiles]
+    asked = [case for case in suite.material.uncontested_cases if case.compatible is not None and case.compiles]
     for ruleset in suite.material.format.rulesets if asked else ():
         seen: Counter[str] = Counter()
         for case in asked:
-            verdict = compatible(suite.material, case, ruleset)
+            verdict = judge_case(suite.material, case, ruleset)
             seen["same" if verdict is case.compatible else "laxer" if verdict else "stricter"] += 1
         name = rulesets.newest_ruleset(suite.material.format, ruleset)
         counts = tuple(str(seen[key]) for key in ("same", "stricter", "laxer"))
         yield (f"`{suite.file}`", f"`{suite.ruleset}`", f"`{name}`", str(len(asked)), *counts)
 
 
-def table(*rows: tuple[str, ...]) -> str:
+def format_table(*rows: tuple[str, ...]) -> str:
     """A Markdown table; the first row is its head."""
     head, *body = ("| " + " | ".join(row) + " |" for row in rows)
     return "\n".join([head, "|" + "---|" * len(rows[0]), *body]) + "\n"
 
 
-def page(scored: list[tuple[Suite, Score]]) -> str:
+def build_page(scored: list[tuple[Suite, Score]]) -> str:
     """The reference page."""
     own: list[tuple[str, ...]] = [
         ("file", "format", "its ruleset", "judged by", "lines", "uncontested", "right", "wrong", "contested", "agreed")
@@ -137,8 +137,10 @@ def page(scored: list[tuple[Suite, Score]]) -> str:
         shown = tuple("–" if count is None else str(count) for count in counts)
         own.append((f"`{suite.file}`", suite.format, said, judge, *shown))
     cross: list[tuple[str, ...]] = [("file", "labels follow", "ruleset", "lines", "as labelled", "stricter", "laxer")]
-    cross += [row for suite, _ in scored for row in crossed(suite)]
-    return "".join([_INTRODUCTION, table(*own), _CROSSED, table(*cross), _OFFICIAL, official()])
+    cross += [row for suite, _ in scored for row in compare_rulesets(suite)]
+    return "".join(
+        [_INTRODUCTION, format_table(*own), _CROSSED, format_table(*cross), _OFFICIAL, build_official_table()]
+    )
 
 
 _INTRODUCTION: Final = """<!-- Generated by tools/conformance.py: run `make docs` after changing the code. -->
@@ -169,20 +171,20 @@ when asked directly. `format` is an annotation in every draft here, and so not a
 """
 
 
-def official() -> str:
+def build_official_table() -> str:
     """What the official suite says of us, by draft."""
     rows = [("draft", "part", "tests", "Stele as the suite", "jsonschema-rs as the suite", "wrong where it is right")]
     for draft in json_suite.DRAFTS:
         for part in json_suite.PARTS:
-            found = [one for one in json_suite.results() if (one.group.draft, one.group.part) == (draft, part)]
+            found = [one for one in json_suite.judge_suite() if (one.group.draft, one.group.part) == (draft, part)]
             ours = sum(one.ours == one.suite for one in found)
             bare = sum(one.bare == one.suite for one in found)
             lost = sum(one.bare == one.suite != one.ours for one in found)
             rows.append((draft, part, str(len(found)), str(ours), str(bare), str(lost)))
-    return table(*rows)
+    return format_table(*rows)
 
 
-def summary(scored: list[tuple[Suite, Score]]) -> str:
+def build_summary(scored: list[tuple[Suite, Score]]) -> str:
     """The table for the README: a row for each format."""
     rows = [("published cases", "uncontested", "right", "by")]
     for name, title in TITLES.items():
@@ -190,17 +192,20 @@ def summary(scored: list[tuple[Suite, Score]]) -> str:
         judges = sorted({f"`{suite.judge}`" if suite.judge else "parsing" for suite, _ in asked})
         lines_ = sum(result.uncontested for _, result in asked)
         rows.append((title, str(lines_), str(sum(result.right or 0 for _, result in asked)), ", ".join(judges)))
-    required = [one for one in json_suite.results() if one.group.part == "required"]
+    required = [one for one in json_suite.judge_suite() if one.group.part == "required"]
     right = sum(one.ours == one.suite for one in required)
     rows.append(("official JSON Schema suite, 5 drafts", str(len(required)), str(right), "validation"))
-    return table(*rows)
+    return format_table(*rows)
 
 
 def main(*, check: bool) -> int:
     """Write page and table, or compare them; 1 when they differ."""
-    scored = [(suite, score(suite)) for suite in suites()]
+    scored = [(suite, score_suite(suite)) for suite in load_suites()]
     readme = README.read_text(encoding="utf-8")
-    texts = {PAGE: page(scored), README: MARKED.sub(lambda found: found[1] + summary(scored) + found[2], readme)}
+    texts = {
+        PAGE: build_page(scored),
+        README: MARKED.sub(lambda found: found[1] + build_summary(scored) + found[2], readme),
+    }
     if check:
         stale = [path.name for path, text in texts.items() if not path.exists() or path.read_text("utf-8") != text]
         if stale:

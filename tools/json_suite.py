@@ -57,7 +57,7 @@ class Answer(NamedTuple):
     bare: bool | None
 
 
-def archive() -> Path:
+def find_archive() -> Path:
     """The archive with the suite. Raises `FileNotFoundError` saying how to fetch it."""
     folder = Path(sys.prefix) / "suites"
     found = sorted(folder.glob("jsonschema-*.tar.gz"))
@@ -66,9 +66,9 @@ def archive() -> Path:
     return found[0]
 
 
-def groups() -> Iterator[Group]:
+def read_groups() -> Iterator[Group]:
     """Every group of the drafts under test."""
-    for path, text in _files().items():
+    for path, text in _read_files().items():
         head, _, rest = path.partition("/tests/")
         draft, _, file = rest.partition("/")
         if head == "json" and draft in DRAFTS:
@@ -80,9 +80,9 @@ def groups() -> Iterator[Group]:
 
 
 @cache
-def remotes(draft: str) -> Mapping[str, bytes]:
+def read_remotes(draft: str) -> Mapping[str, bytes]:
     """The remote documents of a draft by URI: those all drafts share, and its own."""
-    found = {path.removeprefix("json/remotes/"): text for path, text in _files().items() if "/remotes/" in path}
+    found = {path.removeprefix("json/remotes/"): text for path, text in _read_files().items() if "/remotes/" in path}
     return {
         REMOTE + path: text
         for path, text in found.items()
@@ -90,49 +90,54 @@ def remotes(draft: str) -> Mapping[str, bytes]:
     }
 
 
-def answers(group: Group) -> list[Answer]:
+def judge_group(group: Group) -> list[Answer]:
     """What all three say to the tests of a group."""
     uri, _ = DRAFTS[group.draft]
     schema = group.schema
     if isinstance(schema, dict) and "$schema" not in schema:
         schema = {"$schema": uri, **schema}
     data = [test["data"] for test in group.tests]
-    said = zip(group.tests, _ours(group.draft, schema, data), _bare(group.draft, schema, data), strict=True)
+    said = zip(
+        group.tests,
+        _validate_with_stele(group.draft, schema, data),
+        _validate_directly(group.draft, schema, data),
+        strict=True,
+    )
     return [Answer(group, test["description"], test["valid"], ours, bare) for test, ours, bare in said]
 
 
 @cache
-def results() -> tuple[Answer, ...]:
+def judge_suite() -> tuple[Answer, ...]:
     """The whole suite, answered once."""
-    return tuple(answer for group in groups() for answer in answers(group))
+    return tuple(answer for group in read_groups() for answer in judge_group(group))
 
 
-def _ours(draft: str, schema: Any, data: list[Any]) -> list[bool | None]:
+def _validate_with_stele(draft: str, schema: Any, data: list[Any]) -> list[bool | None]:
     try:
-        codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), remotes(draft)))
+        codec = JSON_SCHEMA.codec(JSON_SCHEMA.parse(json.dumps(schema).encode(), read_remotes(draft)))
     except SteleError:
         return [None] * len(data)
     return [not codec.validate(datum) for datum in data]
 
 
-def _bare(draft: str, schema: Any, data: list[Any]) -> list[bool | None]:
+def _validate_directly(draft: str, schema: Any, data: list[Any]) -> list[bool | None]:
     _, validator = DRAFTS[draft]
     try:
-        check = validator(schema, registry=_registry(draft))
+        check = validator(schema, registry=_build_registry(draft))
         return [check.is_valid(datum) for datum in data]
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError):
         return [None] * len(data)
 
 
 @cache
-def _registry(draft: str) -> jsonschema_rs.Registry:
-    return jsonschema_rs.Registry([(name, json.loads(text)) for name, text in remotes(draft).items()])
+def _build_registry(draft: str) -> jsonschema_rs.Registry:
+    return jsonschema_rs.Registry([(name, json.loads(text)) for name, text in read_remotes(draft).items()])
 
 
 @cache
-def _files() -> Mapping[str, bytes]:
+def _read_files() -> Mapping[str, bytes]:
     """The JSON files of the suite by their path below the archive's own folder."""
-    with tarfile.open(archive()) as packed:
+    with tarfile.open(find_archive()) as packed:
         read = {
             member.name.partition("/")[2]: body.read()
             for member in packed

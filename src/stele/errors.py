@@ -363,7 +363,8 @@ class RuleFailed(DataError):
 
 
 class NotInstalled(SteleError):
-    """An optional part is missing."""
+    """A package is missing; extra is the extra of this distribution that brings it, '' when it is installed alone."""
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} is not installed: pip install 'stele-registry[{extra}]'")
+    def __init__(self, what: str, extra: str = "") -> None:
+        package = f"'stele-registry[{extra}]'" if extra else what
+        super().__init__(f"{what} is not installed: pip install {package}")

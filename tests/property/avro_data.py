@@ -9,7 +9,16 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from stele.formats.avro.model import Array, EnumType, Fixed, Map, Primitive, Record, Type, Union
+from stele.formats.avro.model import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+)
 
 _NUMBERS = {
     "int": st.integers(-(2**31), 2**31 - 1),
@@ -28,20 +37,20 @@ _MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))  # noqa: DTZ0
 
 
 @st.composite
-def data(draw: st.DrawFn, node: Type, depth: int = 4) -> Any:
+def data(draw: st.DrawFn, node: AvroType, depth: int = 4) -> Any:
     """A datum; below depth unions are null where they can be, arrays and maps empty; endless data are rejected."""
     assume(depth > -5)
     match node:
-        case Record():
+        case AvroRecord():
             return {field.name: draw(data(field.type, depth - 1)) for field in node.fields}
-        case EnumType():
+        case AvroEnum():
             return draw(st.sampled_from(node.symbols))
-        case Array():
+        case AvroArray():
             return [draw(data(node.items, depth - 1)) for _ in range(draw(st.integers(0, 2 if depth > 0 else 0)))]
-        case Map():
+        case AvroMap():
             keys = draw(st.lists(st.text(max_size=2), max_size=2 if depth > 0 else 0, unique=True))
             return {key: draw(data(node.values, depth - 1)) for key in keys}
-        case Union():
+        case AvroUnion():
             branches = node.branches
             if depth <= 0:
                 branches = tuple(branch for branch in branches if branch.kind == "null") or branches
@@ -54,7 +63,7 @@ def data(draw: st.DrawFn, node: Type, depth: int = 4) -> Any:
             return draw(_scalar(node))
 
 
-def _scalar(node: Primitive | Fixed) -> st.SearchStrategy[Any]:
+def _scalar(node: AvroPrimitive | AvroFixed) -> st.SearchStrategy[Any]:
     logical = node.logical.name if node.logical else ""
     match logical:
         case "decimal":
@@ -72,4 +81,4 @@ def _scalar(node: Primitive | Fixed) -> st.SearchStrategy[Any]:
         case "timestamp-millis" | "local-timestamp-millis":
             zone = UTC if logical == "timestamp-millis" else None
             return _MOMENTS.map(lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000, tzinfo=zone))
-    return st.binary(min_size=node.size, max_size=node.size) if isinstance(node, Fixed) else _PLAIN[node.kind]
+    return st.binary(min_size=node.size, max_size=node.size) if isinstance(node, AvroFixed) else _PLAIN[node.kind]

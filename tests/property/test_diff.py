@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.findings import Finding
 from stele.errors import SteleError
 from stele.formats.capabilities import HasOutline
 from stele.formats.registry import get_format
-from stele.service.changes import SchemaChange, ChangeKind, Direction
+from stele.service.changes import ChangeKind, Direction, SchemaChange
 from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 
@@ -229,7 +230,7 @@ def test_thrift(old: list[str], new: list[str], ends: tuple[str, str]) -> None:
     obeys("thrift", *texts)
 
 
-@settings(max_examples=25)
+@settings(max_examples=scale_examples(25))
 @given(
     old=st.lists(st.sampled_from(XSD_PARTS), max_size=3, unique=True),
     new=st.lists(st.sampled_from(XSD_PARTS), max_size=3, unique=True),

@@ -11,21 +11,22 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.findings import Severity
 from stele.errors import SteleError
 from stele.formats.jsonschema import JSON_SCHEMA, ParsedJsonSchema
 from stele.formats.jsonschema.containment.document import build_document as one_document
-from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.structural_prover import StructuralProver
 from stele.formats.jsonschema.containment.view import DocumentView
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.jsonschema.text import to_builtin
+from stele.formats.jsonschema.json_text import to_builtin
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from jsonschema_pairs import URIS, Schemas, document
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**48)
 DRAFTS = st.sampled_from(sorted(URIS))
 DOCUMENTS = [document(Random(seed)) for seed in range(400)]

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from stele.errors import NotFound
-from stele.spark.pipeline.changes import planned
 from stele.spark.pipeline.config import TableConfig
+from stele.spark.pipeline.schema_evolution import planned
 from stele.spark.pipeline.sinks import Sink, open_sink
 
 NAME = "shop.things"

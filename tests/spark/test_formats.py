@@ -18,7 +18,7 @@ from registry_stub import StubRegistry
 
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.stream_sql.functions import register_sql_functions
+from stele.spark.stream_sql.sql_functions import register_sql_functions
 from stele.wire import confluent, pravega
 
 PROTO = 'syntax = "proto3"; message Item { string sku = 1; uint64 count = 2; repeated string tags = 3; }'
@@ -182,7 +182,7 @@ sys.path.insert(0, {folder!r})
 from orders import SUBJECT, VERSIONS, order
 from pyspark.sql import SparkSession
 from stele.spark import from_registry, to_registry
-from stele.spark.stream_sql.functions import register_sql_functions
+from stele.spark.stream_sql.sql_functions import register_sql_functions
 
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
 raw = spark.createDataFrame([(0, order(1, 1, 1)), (1, order(3, 3, 2)), (2, None), (3, b"x")], "row int, value binary")

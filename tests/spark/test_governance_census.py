@@ -15,7 +15,7 @@ from orders import SUBJECT, V1, V2, V3, datum, framed, order
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from registry_stub import StubRegistry
-from tests.running import serving
+from tests.support.server_process import serving
 from typer.testing import CliRunner
 
 from stele.cli.app import app
@@ -23,7 +23,7 @@ from stele.client import ResolvedSchema, Schema, SchemaRegistryClient, SchemaSna
 from stele.errors import Invalid, NotFound, SubjectNotFound
 from stele.spark.data_audit import JobFailed
 from stele.spark.data_audit import census as any_census
-from stele.spark.data_audit.data import read_records
+from stele.spark.data_audit.stored_records import read_records
 
 census = partial(any_census, engine="python")  # nothing to compile
 DAY = 86_400_000  # milliseconds

@@ -71,6 +71,7 @@ def test_from_the_first_file_to_a_replay(registry: StubRegistry, tmp_path: Path,
 
     listed = json.loads(typed("letters", file, "-o", "json").stdout)
     assert sorted(letter["reason"].partition(":")[0] for letter in listed) == ["no frame", *["unknown schema id 2"] * 2]
+    assert sorted(letter["code"] for letter in listed) == ["NOT_FRAMED", *["UNKNOWN_SCHEMA_ID"] * 2]
     assert b"junk" in [b64decode(letter["value_base64"]) for letter in listed]
     assert all(re.fullmatch(r"20\d\d-.*Z", letter["seen_at"]) for letter in listed)
     counted = list(csv.DictReader(io.StringIO(typed("letters", file, "--by", "reason", "-o", "csv").stdout)))
@@ -167,7 +168,7 @@ def test_the_first_file(registry: StubRegistry, tmp_path: Path, monkeypatch: pyt
 
 def test_questions_on_a_terminal(registry: StubRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is asked for, and only that."""
-    monkeypatch.setattr("stele.cli.starting._asks", lambda: True)
+    monkeypatch.setattr("stele.cli.pipeline_init._asks", lambda: True)
     answers = "kafka\nbroker:9092\norders, payments\nshop.orders\nparquet\n"
     done = CliRunner().invoke(app, ["pipeline", "init", "--registry", registry.url], input=answers)
     assert done.exit_code == 0, done.output

@@ -21,20 +21,20 @@ from pyspark.sql.types import LongType, StructField, StructType
 from tests.spark.sink_suite import SinkSuite, Step
 
 from stele.errors import Invalid
-from stele.spark.pipeline.changes import planned
 from stele.spark.pipeline.config import TableConfig
-from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_upkeep, open_sink, parquet
+from stele.spark.pipeline.schema_evolution import planned
+from stele.spark.pipeline.sinks import Sink, iceberg, iceberg_maintenance, open_sink, parquet
+from stele.spark.pipeline.sinks.file_writer import FileWriter, Target
 from stele.spark.pipeline.sinks.hadoop import Folder
-from stele.spark.pipeline.sinks.writing import FileWriter, Target
 
 
 class TestIceberg(SinkSuite):
     steps = (
-        Step(iceberg_upkeep, "sweep"),
+        Step(iceberg_maintenance, "sweep"),
         Step(iceberg.IcebergSink, "_written"),
         Step(iceberg, "commit"),
-        Step(iceberg_upkeep, "sweep", 2),
-        Step(iceberg_upkeep, "expire"),
+        Step(iceberg_maintenance, "sweep", 2),
+        Step(iceberg_maintenance, "expire"),
     )
 
     @pytest.fixture
@@ -111,12 +111,12 @@ def test_two_pipelines_may_begin_one_table_at_once(tmp_path: Path) -> None:
 
 def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest ones stay, no row is lost, and metadata that only the others needed are deleted."""
-    monkeypatch.setattr(iceberg_upkeep, "TOGETHER", 4)
+    monkeypatch.setattr(iceberg_maintenance, "TOGETHER", 4)
     sink = iceberg.IcebergSink(Mock(), _catalogue(tmp_path), "a.b")
     wanted = StructType([StructField("id", LongType())])
     sink.change(planned(None, wanted, sink.abilities), wanted)
     with sink._needed().transaction() as transaction:
-        transaction.set_properties({iceberg_upkeep.LEAST: "3", iceberg_upkeep.OLDEST: "0"})
+        transaction.set_properties({iceberg_maintenance.LEAST: "3", iceberg_maintenance.OLDEST: "0"})
     for batch in range(9):
         table = sink._needed()
         target = Target(schema_to_pyarrow(table.schema()), f"{table.location()}/data", "stele-", {})
@@ -124,17 +124,17 @@ def test_old_snapshots_of_an_iceberg_table_go(tmp_path: Path, monkeypatch: pytes
             writer.write(pa.RecordBatch.from_pydict({"id": [batch]}))
         iceberg.commit(table, list(writer.files), "app", batch)
         time.sleep(0.002)  # no snapshot is old in the millisecond it is made in
-        iceberg_upkeep.expire(table)
+        iceberg_maintenance.expire(table)
     table = sink._needed()
     assert 3 <= len(table.snapshots()) < 3 + 4
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(9)]
     assert iceberg.committed(table, "app", 8)
     lists = {path.name for path in tmp_path.rglob("snap-*.avro")}
     assert lists == {snapshot.manifest_list.rpartition("/")[2] for snapshot in table.snapshots()}
-    assert iceberg_upkeep.sweep(table, f"{table.location()}/data") == []
+    assert iceberg_maintenance.sweep(table, f"{table.location()}/data") == []
     stray = Path(f"{table.location()}/data/stele-stray.parquet".removeprefix("file://"))
     stray.write_bytes(b"")
-    assert iceberg_upkeep.sweep(table, f"{table.location()}/data") == [f"{table.location()}/data/{stray.name}"]
+    assert iceberg_maintenance.sweep(table, f"{table.location()}/data") == [f"{table.location()}/data/{stray.name}"]
     assert not stray.exists()
     assert len(list(stray.parent.glob("*.parquet"))) == 9
 

@@ -32,7 +32,7 @@ from stele.cli.sql import RowShape, Runner
 from stele.cli.sql_shell import _completer, finished, history_file, statements
 from stele.errors import NotInstalled, SteleError
 from stele.spark import drop_stream, list_streams
-from stele.spark.stream_sql.showing import Rows, csv_text, grid, html, json_lines
+from stele.spark.stream_sql.display import Rows, csv_text, grid, html, json_lines
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stele.spark.stream_sql.parsing import parse, parsed
-from stele.spark.stream_sql.rewriting import rewritten
+from stele.spark.stream_sql.parser import parse, parsed
+from stele.spark.stream_sql.query_rewrite import rewritten
 from stele.spark.stream_sql.statements import (
     ColumnWanted,
     CreateStream,

@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.running import call, free_port, serving
+from tests.support.server_process import call, free_port, serving
 
 from stele.errors import InvalidRequest
 from stele.server.dialects import parse_ports

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from stele_table_schema import TABLE_SCHEMA
 
-from stele.testing.format_suite import FormatConformance, Material
+from stele.testing.format_suite import FormatConformance, FormatMaterial
 
 
 class TestTableSchema(FormatConformance):
     """Every test of the kit, on the case lines beside this file."""
 
-    material = Material.read(TABLE_SCHEMA, [Path(__file__).parent / "cases.jsonl"])
+    material = FormatMaterial.read_files(TABLE_SCHEMA, [Path(__file__).parent / "cases.jsonl"])
 
 
 def test_a_refusal_says_what_to_do() -> None:

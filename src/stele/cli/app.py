@@ -10,9 +10,9 @@ from stele import __version__
 from stele.cli import (
     check,
     convert,
+    data_audit,
     diff,
-    governance,
-    inferring,
+    infer_data,
     lint,
     migrate,
     pipeline,
@@ -57,11 +57,11 @@ app.command("convert")(convert.convert)
 app.command("infer")(convert.infer)
 app.command("example")(convert.example)
 app.command("fields")(convert.fields)
-app.command("census")(governance.census)
-app.command("backtest")(governance.backtest)
-app.command("drift")(governance.drift)
+app.command("census")(data_audit.census)
+app.command("backtest")(data_audit.backtest)
+app.command("drift")(data_audit.drift)
 app.command("sql")(sql.sql)
-app.command("infer-data")(inferring.infer_data)
+app.command("infer-data")(infer_data.infer_data)
 app.command("reencode")(reencode.reencode)
 app.add_typer(schema.app, name="schema")
 app.add_typer(subject.app, name="subject")

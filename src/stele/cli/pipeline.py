@@ -13,17 +13,17 @@ import msgspec
 import typer
 from rich.text import Text
 
-from stele.cli import letters, starting
+from stele.cli import dead_letters, pipeline_init
 from stele.cli.output import Output, OutputOption, console, errors, failures, print_json
-from stele.cli.pipelines import FileArgument, configured, written
+from stele.cli.pipeline_file import FileArgument, configured, written
 from stele.errors import InvalidRequest
 from stele.spark.pipeline import BatchReport, PipelineReport, TablePlan, apply_plan, plan_pipeline, run_pipeline
 from stele.spark.pipeline.config import PipelineConfig
 
 app = typer.Typer(help="Turn registered streams into tables, on Spark.", no_args_is_help=True)
-app.command("init")(starting.init)
-app.command("letters")(letters.letters)
-app.command("replay")(letters.replay)
+app.command("init")(pipeline_init.init)
+app.command("letters")(dead_letters.letters)
+app.command("replay")(dead_letters.replay)
 
 MOST_IDS = 8
 """Ids a line about a batch names."""
@@ -97,7 +97,7 @@ def report(
     """Write a page with plots: throughput, schema ids in use, dead letters and batches over time."""
     with failures():
         from stele.spark.data_audit.report import to_html
-        from stele.spark.pipeline.summary import summary as summarised
+        from stele.spark.pipeline.history import summary as summarised
 
         page = to_html(summarised(configured(file)))
         if to is None:
@@ -154,7 +154,7 @@ def _print_status(config: PipelineConfig, plans: Sequence[TablePlan] | None, out
 
 def _progress(config: PipelineConfig) -> Callable[[BatchReport], None]:
     """A line about each batch, on standard error."""
-    from stele.spark.pipeline.lag import LagWatch, lag
+    from stele.spark.pipeline.kafka_lag import LagWatch, lag
 
     watch = LagWatch(lambda: lag(config))
 

@@ -20,7 +20,7 @@ from stele.errors import InvalidRequest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from stele.spark.data_audit.gathering import Records
+    from stele.spark.data_audit.aggregation import Records
     from stele.spark.data_audit.report import Reported
     from stele.spark.registry.clients import RegistryLike
 
@@ -75,7 +75,7 @@ class Stored:
     @contextmanager
     def opened(self, timestamp: str | None = None, position: Sequence[str] = ()) -> Iterator[Records]:
         """The records, in a Spark of this command's own."""
-        from stele.spark.data_audit.data import read_records
+        from stele.spark.data_audit.stored_records import read_records
 
         with spark_session() as spark:
             yield read_records(

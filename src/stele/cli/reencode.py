@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from stele.spark.data_audit import Migrated, Migration
-    from stele.spark.data_audit.reencoding.writing import Existing, Target
+    from stele.spark.data_audit.reencode.output import Existing, Target
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Placed:
 
     def targets(self, stored: Stored) -> tuple[Target, Target]:
         """For records and for dead letters. Raises `InvalidRequest`."""
-        from stele.spark.data_audit.reencoding.writing import Target, check_apart
+        from stele.spark.data_audit.reencode.output import Target, check_apart
 
         if not self.out:
             raise InvalidRequest("--out says where the new records go; --dry-run only counts them")
@@ -99,7 +99,7 @@ def reencode(
 
 def _migrated(spark: SparkSession, stored: Stored, new: New, subject: str) -> Migrated:
     from stele.spark.data_audit import migrate
-    from stele.spark.data_audit.data import read_stored
+    from stele.spark.data_audit.stored_records import read_stored
 
     if new.schema_version != "latest" and stored.wire != "unframed":
         raise InvalidRequest("--schema-version is for records without a frame: --wire unframed")
@@ -124,28 +124,28 @@ def _migrated(spark: SparkSession, stored: Stored, new: New, subject: str) -> Mi
 def _written(
     spark: SparkSession, stored: Stored, new: New, placed: Placed, subject: str, targets: tuple[Target, Target]
 ) -> Migration:
-    from stele.spark.data_audit.reencoding import writing
+    from stele.spark.data_audit.reencode import output
 
     target, dead = targets
     for each in targets:
-        writing.check_empty(spark, each)
+        output.check_empty(spark, each)
     moved = _migrated(spark, stored, new, subject)
-    before = writing.count(spark, target) if placed.append else 0
+    before = output.count(spark, target) if placed.append else 0
     moved.every.persist()
     try:
         counted = moved.counted()
-        writing.write(moved.good, target, stored.column)
+        output.write(moved.good, target, stored.column)
         if counted.dead:
-            writing.write(moved.dead, dead, stored.column)
+            output.write(moved.dead, dead, stored.column)
         seen = None
         if placed.verify or placed.verify_values:
             headers = stored.headers or new.headers_into
-            seen = writing.verified(
+            seen = output.verified(
                 spark, target, stored.column, headers, moved, before=before, values=placed.verify_values
             )
     finally:
         moved.every.unpersist()
-    return writing.settled(counted, seen)
+    return output.settled(counted, seen)
 
 
 def _number(version: str) -> int | Literal["latest"]:

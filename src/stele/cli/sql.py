@@ -90,7 +90,7 @@ def _setting(said: str) -> tuple[str, str]:
 
 def _check(texts: Iterable[str]) -> None:
     """Raise for what cannot be read, before Spark is started and anything is run."""
-    from stele.spark.stream_sql.parsing import parsed
+    from stele.spark.stream_sql.parser import parsed
     from stele.spark.stream_sql.tokens import pieces
 
     for text in texts:
@@ -101,7 +101,7 @@ def _check(texts: Iterable[str]) -> None:
 def _session(settings: Mapping[str, str]) -> SparkSession:
     """A Spark of this command's own. Settings that are not Spark's are set once it runs: its launcher drops them."""
     from stele.spark.session import local_session
-    from stele.spark.stream_sql.telling import quiet
+    from stele.spark.stream_sql.errors import quiet
 
     own = {name: value for name, value in settings.items() if name.startswith("spark.")}
     spark = local_session("stele sql", 2, **own)
@@ -122,8 +122,8 @@ class Runner:
 
     def run(self, text: str) -> None:
         """Run statements in turn. Raises the `SteleError` of the first that fails."""
-        from stele.spark.stream_sql.running import run
-        from stele.spark.stream_sql.telling import told
+        from stele.spark.stream_sql.errors import told
+        from stele.spark.stream_sql.execute import run
         from stele.spark.stream_sql.tokens import pieces
 
         for piece in pieces(text):
@@ -138,7 +138,7 @@ class Runner:
 
     def names(self) -> Iterable[str]:
         """Names of streams and of their columns, as their views have them."""
-        from stele.spark.stream_sql.session import list_streams
+        from stele.spark.stream_sql.stream_catalog import list_streams
         from stele.spark.stream_sql.tokens import quote, shown
 
         for stream in list_streams(self._spark):
@@ -146,7 +146,7 @@ class Runner:
             yield from map(shown, self._spark.table(quote(stream.name)).columns)
 
     def _print(self, df: DataFrame, *, head: bool) -> None:
-        from stele.spark.stream_sql.showing import csv_text, first_rows, grid, json_lines
+        from stele.spark.stream_sql.display import csv_text, first_rows, grid, json_lines
 
         found = first_rows(df, self._most)
         if self._shape is RowShape.JSON:
@@ -158,7 +158,7 @@ class Runner:
 
     def _follow(self, df: DataFrame) -> None:
         """Print the rows of a stream as they arrive, until there are no more or Ctrl-C."""
-        from stele.spark.stream_sql.following import follow
+        from stele.spark.stream_sql.console import follow
 
         def show(batch: DataFrame, number: int) -> None:
             self._print(batch, head=number == 0)

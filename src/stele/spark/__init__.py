@@ -13,7 +13,7 @@ from stele.spark.functions import DecodedSplit, from_registry, to_registry
 from stele.spark.pipeline import PipelineConfig, PipelineReport, iceberg_dataframe, load_config, run_pipeline
 from stele.spark.session import local_session
 from stele.spark.stream_sql import create_stream, describe_stream, drop_stream, list_streams, read_stream, script, sql
-from stele.spark.stream_sql.functions import register_sql_functions
+from stele.spark.stream_sql.sql_functions import register_sql_functions
 from stele.spark.types import from_spark, schema_for, spark_schema, to_spark
 
 __all__ = [

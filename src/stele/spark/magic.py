@@ -29,21 +29,21 @@ class Shown:
     """The answer to a cell. `df` is the DataFrame; rows are taken from it when it is shown."""
 
     def __init__(self, df: DataFrame, most: int) -> None:
-        from stele.spark.stream_sql.showing import Rows, first_rows
+        from stele.spark.stream_sql.display import Rows, first_rows
 
         self.df = df
         self._streaming = df.isStreaming
         self._rows = Rows(tuple(df.columns), ()) if self._streaming or not df.columns else first_rows(df, most)
 
     def __repr__(self) -> str:
-        from stele.spark.stream_sql.showing import grid
+        from stele.spark.stream_sql.display import grid
 
         if self._streaming:
             return f"a stream with the columns {', '.join(self.df.columns)}; -o names it, .writeStream starts it"
         return grid(self._rows) if self.df.columns else "done"
 
     def _repr_html_(self) -> str | None:
-        from stele.spark.stream_sql.showing import html
+        from stele.spark.stream_sql.display import html
 
         return None if self._streaming else html(self._rows)
 
@@ -67,8 +67,8 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def _run(shell: Any, line: str, cell: str | None) -> Shown | None:
-    from stele.spark.stream_sql.running import run
-    from stele.spark.stream_sql.telling import told
+    from stele.spark.stream_sql.errors import told
+    from stele.spark.stream_sql.execute import run
     from stele.spark.stream_sql.tokens import pieces
 
     options, rest = _options(line)

@@ -30,7 +30,7 @@ import msgspec
 
 from stele.errors import InvalidRequest
 
-__all__ = ["DRAFTS", "Case", "Pair", "lines", "pairs"]
+__all__ = ["DRAFTS", "FormatCase", "SchemaPair", "compared_pairs", "read_cases"]
 
 DRAFTS: Final = {
     "draft-04": "http://json-schema.org/draft-04/schema#",
@@ -42,7 +42,7 @@ DRAFTS: Final = {
 """The `$schema` of each draft a line may name."""
 
 
-class Case(msgspec.Struct, frozen=True, kw_only=True):
+class FormatCase(msgspec.Struct, frozen=True, kw_only=True):
     """One line; see the module for what its members mean. None and '' stand for members the line does not have."""
 
     id: str
@@ -71,7 +71,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     more: dict[str, Any] = {}
 
     @property
-    def text(self) -> bytes:
+    def schema_text(self) -> bytes:
         """The document of a line with `schema`; an object without `$schema` gets that of the line's draft."""
         schema = self.schema or ""
         if self.draft:
@@ -86,17 +86,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return {name: text.encode() for name, text in self.references.items()}
 
 
-class Pair(NamedTuple):
+class SchemaPair(NamedTuple):
     """Two documents whose compatibility is asked."""
 
     reader: bytes
     writer: bytes
 
 
-_MEMBERS = frozenset(field.encode_name for field in msgspec.structs.fields(Case)) - {"more"}
+_MEMBERS = frozenset(field.encode_name for field in msgspec.structs.fields(FormatCase)) - {"more"}
 
 
-def lines(places: Iterable[Path]) -> Iterator[Case]:
+def read_cases(places: Iterable[Path]) -> Iterator[FormatCase]:
     """The cases of files and of the `*.jsonl` files in folders, in order of their names.
 
     Raises `InvalidRequest` naming file and line for a line that is no case, `OSError` for a file that is not there.
@@ -105,26 +105,26 @@ def lines(places: Iterable[Path]) -> Iterator[Case]:
         for file in sorted(place.glob("*.jsonl")) if place.is_dir() else [place]:
             for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
                 if line.strip():
-                    yield _case(line, f"{file.name}, line {number}")
+                    yield _read_case(line, f"{file.name}, line {number}")
 
 
-def pairs(case: Case) -> Iterator[Pair]:
+def compared_pairs(case: FormatCase) -> Iterator[SchemaPair]:
     """The questions a line with `compatible` asks: the change is allowed when every one is answered with yes."""
     if case.new is None or case.old is None:
         return
     for old in case.history if case.transitive else (case.old,):
         if case.direction != "forward":
-            yield Pair(case.new.encode(), old.encode())
+            yield SchemaPair(case.new.encode(), old.encode())
         if case.direction != "backward":
-            yield Pair(old.encode(), case.new.encode())
+            yield SchemaPair(old.encode(), case.new.encode())
 
 
-def _case(line: str, place: str) -> Case:
+def _read_case(line: str, place: str) -> FormatCase:
     try:
         members: Mapping[str, Any] = json.loads(line)
         known = {name: value for name, value in members.items() if name in _MEMBERS}
         more = {name: value for name, value in members.items() if name not in _MEMBERS}
-        case = msgspec.convert({**known, "more": more}, Case)
+        case = msgspec.convert({**known, "more": more}, FormatCase)
     except (ValueError, AttributeError, msgspec.ValidationError) as error:
         raise InvalidRequest(f"{place}: no case: {error}") from None
     if case.compatible is not None and (case.old is None or case.new is None):

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, TypeVar
 
 from stele.core.ports import Codec
 from stele.errors import DecodeError, EncodeError, Invalid, MalformedSchema, NotInstalled, SteleError
-from stele.testing.format_cases import pairs
-from stele.testing.format_material import Material, Trial, bounded, fail
-from stele.testing.format_text_checks import describe
+from stele.testing.format_cases import compared_pairs
+from stele.testing.format_material import FormatMaterial, ParsedSample, fail_with, run_bounded
+from stele.testing.format_text_checks import describe_schema
 
 __all__ = ["DataChecks", "HostileChecks"]
 
@@ -53,32 +53,36 @@ class _Unencodable:
 class DataChecks:
     """Data of a schema in and out."""
 
-    material: ClassVar[Material]
+    material: ClassVar[FormatMaterial]
 
     def test_examples_survive(self) -> None:
         """The example of a schema is valid, is encoded, and what is decoded is valid and encoded without change."""
-        codecs = list(_codecs(self.material))
-        fail(fault for trial, codec in codecs for fault in _round_trip(trial, codec))
-        fail([] if any(_example(codec) for _, codec in codecs) else ["no schema has an example"])
+        codecs = list(_codecs_of(self.material))
+        fail_with(fault for trial, codec in codecs for fault in _check_round_trip(trial, codec))
+        fail_with([] if any(_example_of(codec) for _, codec in codecs) else ["no schema has an example"])
 
     def test_what_does_not_fit_is_refused(self) -> None:
         """A value of a type nobody knows is not valid and raises `EncodeError`."""
-        for (sample, _), codec in _codecs(self.material):
+        for (sample, _), codec in _codecs_of(self.material):
             reasons = codec.validate(_Unencodable())
-            fail([] if reasons and all(reasons) else [f"{sample.id}: no reason why an unknown type does not fit"])
+            fail_with([] if reasons and all(reasons) else [f"{sample.id}: no reason why an unknown type does not fit"])
             try:
                 codec.encode(_Unencodable())
             except EncodeError:
                 continue
-            fail([f"{sample.id}: encodes an unknown type"])
+            fail_with([f"{sample.id}: encodes an unknown type"])
 
     def test_payloads_of_the_lines(self) -> None:
         """Payloads a line `accepts` are decoded, those it `refuses` raise `DecodeError`."""
-        for case in self.material.judged:
+        for case in self.material.uncontested_cases:
             if case.accepts or case.refuses:
-                codec = self.material.format.codec(self.material.format.parse(case.text, case.reference_texts))
-                fail(f"{case.id}: refuses {data}" for data in case.accepts if not _decodes(codec, bytes.fromhex(data)))
-                fail(f"{case.id}: accepts {data}" for data in case.refuses if _decodes(codec, bytes.fromhex(data)))
+                codec = self.material.format.codec(self.material.format.parse(case.schema_text, case.reference_texts))
+                fail_with(
+                    f"{case.id}: refuses {data}" for data in case.accepts if not _can_decode(codec, bytes.fromhex(data))
+                )
+                fail_with(
+                    f"{case.id}: accepts {data}" for data in case.refuses if _can_decode(codec, bytes.fromhex(data))
+                )
 
     def test_a_yes_is_kept(self) -> None:
         """Where a ruleset about data finds nothing, the reader's codec decodes the example the writer's codec wrote."""
@@ -86,18 +90,18 @@ class DataChecks:
         schemas = self.material.format
         broken: set[str] = set()
         for ruleset in ([""] if schemas.rulesets else []) if rulesets is None else rulesets:
-            for case in self.material.judged:
-                for pair in pairs(case) if case.compatible and case.compiles else ():
+            for case in self.material.uncontested_cases:
+                for pair in compared_pairs(case) if case.compatible and case.compiles else ():
                     reader, writer = (self.material.parse(side, case.reference_texts) for side in pair)
                     if not schemas.check(reader, writer, ruleset):
-                        faults = list(_broken_promise(self.material, case.id, reader, writer))
+                        faults = list(_find_broken_promise(self.material, case.id, reader, writer))
                         broken |= {case.id} if faults else set()
-                        fail(faults if case.id not in self.material.broken else [])
-        fail(f"{name}: known to be broken, and is not" for name in self.material.broken.keys() - broken)
+                        fail_with(faults if case.id not in self.material.broken else [])
+        fail_with(f"{name}: known to be broken, and is not" for name in self.material.broken.keys() - broken)
 
     def test_tables(self) -> None:
         """A schema has an Arrow schema, always the same, or a reason why it has none."""
-        for sample, parsed in self.material.trials:
+        for sample, parsed in self.material.parsed_samples:
             try:
                 first = self.material.format.arrow_schema(parsed)
                 again = self.material.format.arrow_schema(parsed)
@@ -105,83 +109,85 @@ class DataChecks:
                 return
             except SteleError:
                 continue
-            fail([] if first.equals(again) else [f"{sample.id}: another table the second time"])
+            fail_with([] if first.equals(again) else [f"{sample.id}: another table the second time"])
 
     def test_threads_share_a_schema(self) -> None:
         """Eight threads that use one parsed schema and one codec see what one thread sees."""
         schemas = self.material.format
-        for trial, codec in _spread(_codecs(self.material), 8):
-            example = _example(codec)
+        for trial, codec in _pick_evenly(_codecs_of(self.material), 8):
+            example = _example_of(codec)
 
-            def use(_: int, trial: Trial = trial, codec: Codec = codec, example: Any = example) -> Any:
+            def use(_: int, trial: ParsedSample = trial, codec: Codec = codec, example: Any = example) -> Any:
                 data = [codec.encode(datum) for datum in example]
-                return describe(schemas, trial.parsed), data, [codec.encode(codec.decode(one)) for one in data]
+                return describe_schema(schemas, trial.parsed), data, [codec.encode(codec.decode(one)) for one in data]
 
             alone = use(0)
             with ThreadPoolExecutor(8) as pool:
-                fail(f"{trial.sample.id}: threads disagree" for seen in pool.map(use, range(32)) if seen != alone)
+                fail_with(f"{trial.sample.id}: threads disagree" for seen in pool.map(use, range(32)) if seen != alone)
 
 
 class HostileChecks:
     """Documents and bytes made to hurt: a clear error, or an answer, in bounded time."""
 
-    material: ClassVar[Material]
+    material: ClassVar[FormatMaterial]
 
     def test_hostile_documents(self) -> None:
         """Deep, huge, broken and foreign documents are refused by `MalformedSchema` (or accepted), never a hang."""
-        fail(fault for what, text in HOSTILE.items() for fault in self._parses(what, text, {}))
+        fail_with(fault for what, text in HOSTILE.items() for fault in self._check_parsing(what, text, {}))
 
     def test_mutilated_schemas(self) -> None:
         """Cut, doubled and altered schemas likewise, strictly read or not."""
         chance = random.Random(20240229)  # noqa: S311 - reproducible, not secret
-        fail(
+        fail_with(
             fault
-            for sample, _ in self.material.trials
-            for text in _mutilated(sample.text, chance)
-            for fault in self._parses(f"{sample.id}: {text[:60]!r}", text, sample.references)
+            for sample, _ in self.material.parsed_samples
+            for text in _mutilate(sample.text, chance)
+            for fault in self._check_parsing(f"{sample.id}: {text[:60]!r}", text, sample.references)
         )
 
     def test_hostile_references(self) -> None:
         """References that are no schemas are refused by `MalformedSchema` (or not looked at)."""
-        for trial in self.material.trials[:3]:
+        for trial in self.material.parsed_samples[:3]:
             for text in (b"", b"\0", b"[" * 100_000, trial.sample.text):
-                fail(self._parses(f"{trial.sample.id} with a hostile reference", trial.sample.text, {"x": text}))
+                fail_with(
+                    self._check_parsing(f"{trial.sample.id} with a hostile reference", trial.sample.text, {"x": text})
+                )
 
     def test_hostile_data(self) -> None:
         """Cut, lengthened, altered and random bytes raise `DecodeError` or are data, never anything else."""
         chance = random.Random(20240229)  # noqa: S311 - reproducible, not secret
-        for _, codec in _codecs(self.material):
-            encoded = [codec.encode(datum) for datum in _example(codec)]
+        for _, codec in _codecs_of(self.material):
+            encoded = [codec.encode(datum) for datum in _example_of(codec)]
             bad = [b"", b"\0", b"\xff" * 16, *(chance.randbytes(size) for size in (1, 2, 5, 17, 100))]
-            bad += [one for data in encoded for one in _mutilated(data, chance)]
+            bad += [one for data in encoded for one in _mutilate(data, chance)]
             for data in bad:
-                bounded(self.material.seconds, partial(_decodes, codec, data))
+                run_bounded(self.material.seconds, partial(_can_decode, codec, data))
 
     def test_hostile_data_is_bounded(self) -> None:
         """A megabyte of brackets, zeros or ones is answered in bounded time for every kind of schema."""
-        for _, codec in _spread(_codecs(self.material), 8):
+        for _, codec in _pick_evenly(_codecs_of(self.material), 8):
             for data in (b"[" * _MILLION, b"\0" * _MILLION, b"\xff" * _MILLION, b"<a>" * 100_000):
-                bounded(self.material.seconds, partial(_decodes, codec, data))
+                run_bounded(self.material.seconds, partial(_can_decode, codec, data))
 
-    def _parses(self, what: str, text: bytes, references: Any) -> Iterator[str]:
+    def _check_parsing(self, what: str, text: bytes, references: Any) -> Iterator[str]:
         for strict in (True, False):
             try:
-                bounded(self.material.seconds, partial(self.material.format.parse, text, references, strict=strict))
+                run_bounded(self.material.seconds, partial(self.material.format.parse, text, references, strict=strict))
             except MalformedSchema as error:
                 if not str(error).strip():
                     yield f"{what}: refused without a reason"
 
 
-def _codecs(material: Material) -> Iterator[tuple[Trial, Codec]]:
+def _codecs_of(material: FormatMaterial) -> Iterator[tuple[ParsedSample, Codec]]:
     """The trials that describe data; a document of definitions alone has no codec."""
-    for trial in material.trials:
+    for trial in material.parsed_samples:
         try:
             yield trial, material.format.codec(trial.parsed)
         except Invalid:
             continue
 
 
-def _example(codec: Codec) -> list[Any]:
+def _example_of(codec: Codec) -> list[Any]:
     """The example of a schema, or nothing: a schema may allow no datum."""
     try:
         return [codec.example()]
@@ -189,14 +195,14 @@ def _example(codec: Codec) -> list[Any]:
         return []
 
 
-def _spread(found: Iterator[T], count: int) -> list[T]:
+def _pick_evenly(found: Iterator[T], count: int) -> list[T]:
     """About so many of them, evenly."""
     everything = list(found)
     return everything[:: max(1, len(everything) // count)]
 
 
-def _round_trip(trial: Trial, codec: Codec) -> Iterator[str]:
-    for datum in _example(codec):
+def _check_round_trip(trial: ParsedSample, codec: Codec) -> Iterator[str]:
+    for datum in _example_of(codec):
         if reasons := codec.validate(datum):
             yield f"{trial.sample.id}: its example is not valid: {reasons}"
             continue
@@ -210,17 +216,17 @@ def _round_trip(trial: Trial, codec: Codec) -> Iterator[str]:
             yield f"{trial.sample.id}: its example changes on the way: {datum!r}, {once!r}"
 
 
-def _broken_promise(material: Material, name: str, reader: Any, writer: Any) -> Iterator[str]:
+def _find_broken_promise(material: FormatMaterial, name: str, reader: Any, writer: Any) -> Iterator[str]:
     try:
         written = material.format.codec(writer)
     except Invalid:
         return
-    for data in map(written.encode, _example(written)):
-        if not _decodes(material.format.codec(writer, reader), data):
+    for data in map(written.encode, _example_of(written)):
+        if not _can_decode(material.format.codec(writer, reader), data):
             yield f"{name}: nothing was found, but the reader does not decode {data[:80]!r}"
 
 
-def _decodes(codec: Codec, data: bytes) -> bool:
+def _can_decode(codec: Codec, data: bytes) -> bool:
     try:
         codec.decode(data)
     except DecodeError:
@@ -228,7 +234,7 @@ def _decodes(codec: Codec, data: bytes) -> bool:
     return True
 
 
-def _mutilated(data: bytes, chance: random.Random) -> Iterator[bytes]:
+def _mutilate(data: bytes, chance: random.Random) -> Iterator[bytes]:
     """Variants of some bytes that are probably wrong."""
     yield from (data[: len(data) * part // 4] for part in (1, 2, 3))
     yield from (data[:-1], data[1:], data + b"\0", data + data, data[::-1])

@@ -15,14 +15,14 @@ from stele.core.ports import Format, Parsed
 from stele.core.rulesets import split_ruleset
 from stele.errors import MalformedSchema
 from stele.formats import rulesets
-from stele.testing.format_cases import Case, lines, pairs
+from stele.testing.format_cases import FormatCase, compared_pairs, read_cases
 
-__all__ = ["Material", "Sample", "Trial", "bounded", "fail"]
+__all__ = ["FormatMaterial", "FormatSample", "ParsedSample", "fail_with", "run_bounded"]
 
 T = TypeVar("T")
 
 
-class Sample(NamedTuple):
+class FormatSample(NamedTuple):
     """A schema of the format: the id of the line it comes from, its document and what it refers to."""
 
     id: str
@@ -30,15 +30,15 @@ class Sample(NamedTuple):
     references: Mapping[str, bytes]
 
 
-class Trial(NamedTuple):
+class ParsedSample(NamedTuple):
     """A sample and what `parse` made of it."""
 
-    sample: Sample
+    sample: FormatSample
     parsed: Parsed
 
 
 @dataclass(frozen=True)
-class Material:
+class FormatMaterial:
     """A format and what is known about its schemas.
 
     format         the object the entry point names
@@ -54,7 +54,7 @@ class Material:
     """
 
     format: Format[Any]
-    cases: Sequence[Case]
+    cases: Sequence[FormatCase]
     judged_by: Mapping[str, str] = field(default_factory=dict)
     data_rulesets: Sequence[str] | None = None
     broken: Mapping[str, str] = field(default_factory=dict)
@@ -62,34 +62,34 @@ class Material:
     seconds: float = 60.0
 
     @classmethod
-    def read(cls, format: Format[Any], places: Iterable[Path], **options: Any) -> Self:  # noqa: A002 - the port's word
+    def read_files(cls, format: Format[Any], places: Iterable[Path], **options: Any) -> Self:  # noqa: A002 - the port's word
         """Material from case files, or folders of them; options are the other members."""
-        return cls(format, [case for case in lines(places) if case.format == format.name], **options)
+        return cls(format, [case for case in read_cases(places) if case.format == format.name], **options)
 
     @cached_property
-    def judged(self) -> list[Case]:
+    def uncontested_cases(self) -> list[FormatCase]:
         """The lines nobody contests."""
         return [case for case in self.cases if not case.contested]
 
     @cached_property
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[FormatSample]:
         """Every different document that the lines hold to be a schema."""
-        found: dict[tuple[bytes, tuple[str, ...]], Sample] = {}
-        for case in self.judged:
-            texts = [side for pair in pairs(case) for side in pair] if case.compiles else []
+        found: dict[tuple[bytes, tuple[str, ...]], FormatSample] = {}
+        for case in self.uncontested_cases:
+            texts = [side for pair in compared_pairs(case) for side in pair] if case.compiles else []
             if case.schema is not None and case.valid is not False:
-                texts += [case.text, *(text.encode() for text in case.equal)]
+                texts += [case.schema_text, *(text.encode() for text in case.equal)]
             for text in texts:
-                found.setdefault((text, tuple(case.references)), Sample(case.id, text, case.reference_texts))
+                found.setdefault((text, tuple(case.references)), FormatSample(case.id, text, case.reference_texts))
         return list(found.values())
 
     @cached_property
-    def trials(self) -> list[Trial]:
+    def parsed_samples(self) -> list[ParsedSample]:
         """Up to `at_most` of the samples, parsed; without those that only strict=False lets in."""
         found = []
         for sample in self.samples:
             try:
-                found.append(Trial(sample, self.format.parse(sample.text, sample.references)))
+                found.append(ParsedSample(sample, self.format.parse(sample.text, sample.references)))
             except MalformedSchema:
                 continue
         # Few schemas refer to others, and those that do are never left out.
@@ -97,7 +97,7 @@ class Material:
         rest = [trial for trial in found if not trial.sample.references]
         return rare + rest[:: max(1, -(-len(rest) // self.at_most))]
 
-    def ruleset_of(self, case: Case) -> str | None:
+    def ruleset_of(self, case: FormatCase) -> str | None:
         """The ruleset that judges a line; None when it is an example only, or of a ruleset nobody knows."""
         if case.ruleset in ("", *self.format.rulesets, *(split_ruleset(name)[0] for name in self.format.rulesets)):
             return case.ruleset
@@ -112,16 +112,16 @@ class Material:
     def parse(self, text: bytes, references: Mapping[str, bytes]) -> Parsed:
         """The document, read as leniently as what an older registry let in; each only once."""
         key = (text, tuple(references.items()))
-        if key not in self._parsed:
-            self._parsed[key] = self.format.parse(text, references, strict=False)
-        return self._parsed[key]
+        if key not in self._parsed_by_text:
+            self._parsed_by_text[key] = self.format.parse(text, references, strict=False)
+        return self._parsed_by_text[key]
 
     @cached_property
-    def _parsed(self) -> dict[tuple[bytes, tuple[tuple[str, bytes], ...]], Parsed]:
+    def _parsed_by_text(self) -> dict[tuple[bytes, tuple[tuple[str, bytes], ...]], Parsed]:
         return {}
 
 
-def fail(faults: Iterable[str]) -> None:
+def fail_with(faults: Iterable[str]) -> None:
     """End the test when there are faults, telling the first ones. Raises `AssertionError`."""
     told = list(faults)
     if told:
@@ -129,7 +129,7 @@ def fail(faults: Iterable[str]) -> None:
         raise AssertionError("\n".join([f"{len(told)} found wrong:", *told[:20], *more]))
 
 
-def bounded(seconds: float, call: Callable[[], T]) -> T:
+def run_bounded(seconds: float, call: Callable[[], T]) -> T:
     """What a call returns or raises, in a thread of its own. Raises `AssertionError` when it takes too long."""
     pool = ThreadPool(1)  # its threads are daemons: one that hangs keeps nobody from ending
     try:

@@ -27,20 +27,30 @@ from rich.table import Table
 
 from stele.errors import SteleError
 from stele.formats.registry import get_format
-from stele.testing.format_ability_checks import AbilityChecks
-from stele.testing.format_cases import Case, lines, pairs
+from stele.testing.format_capability_checks import CapabilityChecks
+from stele.testing.format_cases import FormatCase, compared_pairs, read_cases
 from stele.testing.format_data_checks import DataChecks, HostileChecks
-from stele.testing.format_material import Material, Sample
+from stele.testing.format_material import FormatMaterial, FormatSample
 from stele.testing.format_text_checks import TextChecks, VerdictChecks
 
-__all__ = ["Case", "FormatConformance", "Material", "Outcome", "Sample", "lines", "main", "outcomes", "pairs"]
+__all__ = [
+    "FormatCase",
+    "FormatConformance",
+    "FormatMaterial",
+    "FormatSample",
+    "SuiteOutcome",
+    "compared_pairs",
+    "main",
+    "read_cases",
+    "run_tests",
+]
 
 
-class FormatConformance(TextChecks, VerdictChecks, DataChecks, HostileChecks, AbilityChecks):
+class FormatConformance(TextChecks, VerdictChecks, DataChecks, HostileChecks, CapabilityChecks):
     """Everything a format promises; `material` says which format, and with what it is tried."""
 
 
-class Outcome(NamedTuple):
+class SuiteOutcome(NamedTuple):
     """One test of the suite: what it proves, how long it took in seconds, and why it failed ('' when it did not)."""
 
     proves: str
@@ -48,18 +58,18 @@ class Outcome(NamedTuple):
     failure: str
 
 
-def outcomes(material: Material) -> Iterator[Outcome]:
+def run_tests(material: FormatMaterial) -> Iterator[SuiteOutcome]:
     """Run the suite without pytest, test by test."""
     suite = type("Suite", (FormatConformance,), {"material": material})()
     for name in dir(suite):
         if name.startswith("test_"):
             test: Callable[[], None] = getattr(suite, name)
             started = time.perf_counter()
-            failure = _failure(test)
-            yield Outcome(" ".join((test.__doc__ or name).split()), time.perf_counter() - started, failure)
+            failure = _failure_text(test)
+            yield SuiteOutcome(" ".join((test.__doc__ or name).split()), time.perf_counter() - started, failure)
 
 
-def _failure(test: Callable[[], None]) -> str:
+def _failure_text(test: Callable[[], None]) -> str:
     """What a test raises, as text: a plug-in may raise anything, and the other tests shall run."""
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(test).exception()
@@ -70,12 +80,12 @@ def _failure(test: Callable[[], None]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module. The exit code: 0 all passed, 1 some failed, 2 nothing could be tried."""
-    options = _options(arguments)
+    options = _parse_options(arguments)
     console = Console()
     try:
         found = get_format(options.name)
         judged_by = dict(judge.split("=", 1) for judge in options.judge)
-        material = Material.read(
+        material = FormatMaterial.read_files(
             found, options.cases, judged_by=judged_by, **({"at_most": 10**9} if options.all else {})
         )
     except (SteleError, OSError, ValueError) as error:
@@ -83,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     table = Table("", "what is promised", "s", title=f"{found.name}: {len(material.cases)} lines")
     failed = 0
-    for outcome in outcomes(material):
+    for outcome in run_tests(material):
         failed += bool(outcome.failure)
         text = f"{outcome.proves}\n[red]{outcome.failure}[/red]" if outcome.failure else outcome.proves
         table.add_row("[red]✗[/red]" if outcome.failure else "[green]✓[/green]", text, f"{outcome.seconds:.2f}")
@@ -92,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m stele.testing.format_suite", description="Try a format.")
     parser.add_argument("name", help="name of an installed format")
     parser.add_argument("cases", nargs="*", type=Path, help="case files, or folders of them")

@@ -12,10 +12,10 @@ from stele.core.findings import Finding, Severity
 from stele.core.ports import Field, TextForm
 from stele.errors import MalformedSchema, UnknownRuleset, UnresolvedReference
 from stele.formats.rulesets import newest_ruleset
-from stele.testing.format_cases import Case, pairs
-from stele.testing.format_material import Material, fail
+from stele.testing.format_cases import FormatCase, compared_pairs
+from stele.testing.format_material import FormatMaterial, fail_with
 
-__all__ = ["TextChecks", "VerdictChecks", "describe"]
+__all__ = ["TextChecks", "VerdictChecks", "describe_schema"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_.-]*\Z")
 _MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+\Z")
@@ -28,77 +28,78 @@ _DIGESTS = {"md5": hashlib.md5, "sha256": hashlib.sha256}
 class TextChecks:
     """Documents in, documents out."""
 
-    material: ClassVar[Material]
+    material: ClassVar[FormatMaterial]
 
     def test_names(self) -> None:
         """Format, media types and rulesets have names that URLs, headers and settings can carry."""
         schemas = self.material.format
-        fail(
+        fail_with(
             [
                 *([] if _NAME.match(schemas.name) else [f"name {schemas.name!r}"]),
                 *(f"media type {media!r}" for media in schemas.media_types if not _MEDIA_TYPE.match(media)),
                 *(f"ruleset {ruleset!r}" for ruleset in schemas.rulesets if not _RULESET.match(ruleset)),
                 *(["no media type"] if not schemas.media_types else []),
-                *_repeated("media type", schemas.media_types),
-                *_repeated("ruleset", schemas.rulesets),
+                *_find_repeated("media type", schemas.media_types),
+                *_find_repeated("ruleset", schemas.rulesets),
             ]
         )
 
     def test_there_is_material(self) -> None:
         """There are lines, and schemas in them that strict parsing accepts: without any, nothing would be proved."""
-        fail([] if self.material.cases else ["no case line of this format"])
-        fail([] if self.material.trials else ["no schema that parses"])
+        fail_with([] if self.material.cases else ["no case line of this format"])
+        fail_with([] if self.material.parsed_samples else ["no schema that parses"])
 
     def test_schemas_parse(self) -> None:
         """Every document the lines hold to be a schema is accepted, strictly where a line says `valid`."""
-        fail(
+        fail_with(
             fault
             for sample in self.material.samples
-            for fault in _refusal(self.material, sample.id, sample.text, sample.references, strict=False)
+            for fault in _find_refusal(self.material, sample.id, sample.text, sample.references, strict=False)
         )
-        fail(
+        fail_with(
             fault
-            for case in self.material.judged
+            for case in self.material.uncontested_cases
             if case.valid
-            for fault in _refusal(self.material, case.id, case.text, case.reference_texts, strict=True)
+            for fault in _find_refusal(self.material, case.id, case.schema_text, case.reference_texts, strict=True)
         )
 
     def test_malformed_documents_are_refused_with_a_place(self) -> None:
         """What a line calls invalid raises `MalformedSchema` that says where (line or path) and what is wrong."""
-        fail(
+        fail_with(
             fault
-            for case in self.material.judged
+            for case in self.material.uncontested_cases
             if case.valid is False
-            for fault in _acceptance(self.material.format, case)
+            for fault in _find_acceptance(self.material.format, case)
         )
 
     def test_parsing_is_deterministic(self) -> None:
         """The same bytes give the same schema: texts, fingerprints, name and fields."""
         schemas = self.material.format
-        fail(
+        fail_with(
             f"{sample.id}: differs when parsed again"
-            for sample, parsed in self.material.trials
-            if describe(schemas, parsed) != describe(schemas, schemas.parse(sample.text, sample.references))
+            for sample, parsed in self.material.parsed_samples
+            if describe_schema(schemas, parsed)
+            != describe_schema(schemas, schemas.parse(sample.text, sample.references))
         )
 
     def test_printing_is_a_fixed_point(self) -> None:
         """Each stable text is a schema that prints as itself, and like the original in forms that leave out more."""
-        fail(
+        fail_with(
             f"{sample.id}: the {form.value} text prints as another {kept.value} text"
-            for sample, parsed in self.material.trials
-            for form, kept in _reprinted(self.material, parsed, sample.references)
+            for sample, parsed in self.material.parsed_samples
+            for form, kept in _find_reprint_faults(self.material, parsed, sample.references)
         )
 
     def test_style_makes_no_difference(self) -> None:
         """Texts that a line calls equal have one NORMALIZED form and the same fingerprints."""
         schemas = self.material.format
-        for case in self.material.judged:
+        for case in self.material.uncontested_cases:
             if case.equal:
                 first, *others = (
                     schemas.parse(text, case.reference_texts)
-                    for text in (case.text, *(text.encode() for text in case.equal))
+                    for text in (case.schema_text, *(text.encode() for text in case.equal))
                 )
-                fail(
+                fail_with(
                     f"{case.id}: text {number} differs from the schema"
                     for number, other in enumerate(others, 1)
                     if schemas.canonical(other, TextForm.NORMALIZED) != schemas.canonical(first, TextForm.NORMALIZED)
@@ -107,11 +108,11 @@ class TextChecks:
 
     def test_fingerprints_are_those_of_the_canonical_form(self) -> None:
         """Digests have their size; md5 and sha256 are those of the CANONICAL text."""
-        for sample, parsed in self.material.trials:
+        for sample, parsed in self.material.parsed_samples:
             digests = dict(self.material.format.fingerprints(parsed))
             text = self.material.format.canonical(parsed, TextForm.CANONICAL)
-            fail([] if digests else [f"{sample.id}: no fingerprint"])
-            fail(
+            fail_with([] if digests else [f"{sample.id}: no fingerprint"])
+            fail_with(
                 f"{sample.id}: {kind} is no digest of the CANONICAL form"
                 for kind, digest in digests.items()
                 if len(digest) != _SIZES.get(kind, len(digest))
@@ -120,31 +121,33 @@ class TextChecks:
 
     def test_canonical_forms_and_fingerprints_of_the_lines(self) -> None:
         """CANONICAL forms and fingerprints are, byte for byte, what the lines say: they never change."""
-        fail(fault for case in self.material.judged for fault in _canonical_faults(self.material, case))
+        fail_with(
+            fault for case in self.material.uncontested_cases for fault in _find_canonical_faults(self.material, case)
+        )
 
     def test_references_are_needed_and_used(self) -> None:
         """A schema with references parses with them, and without them misses them by their own error."""
-        for sample, _ in self.material.trials:
+        for sample, _ in self.material.parsed_samples:
             if sample.references:
                 try:
                     self.material.format.parse(sample.text, {})
                 except UnresolvedReference:
                     continue
-                fail([f"{sample.id}: parses without its references"])
+                fail_with([f"{sample.id}: parses without its references"])
 
     def test_unknown_styles_render_nothing(self) -> None:
         """`render` answers None for a style the format does not know."""
-        fail(
+        fail_with(
             f"{sample.id}: renders"
-            for sample, parsed in self.material.trials[:3]
+            for sample, parsed in self.material.parsed_samples[:3]
             if self.material.format.render(parsed, "no-such-style") is not None
         )
 
     def test_fields_are_well_formed(self) -> None:
         """Fields have a path and a type, their defaults are JSON, and all documentation is text."""
-        fail(
+        fail_with(
             f"{sample.id}: {field!r}"
-            for sample, parsed in self.material.trials
+            for sample, parsed in self.material.parsed_samples
             for field in self.material.format.fields(parsed)
             if not (isinstance(field, Field) and field.path and field.type and isinstance(field.doc, str))
             or (field.default is not None and not _is_json(field.default))
@@ -154,83 +157,95 @@ class TextChecks:
 class VerdictChecks:
     """Two schemas in, findings out."""
 
-    material: ClassVar[Material]
+    material: ClassVar[FormatMaterial]
 
     def test_verdicts_of_the_lines(self) -> None:
         """Every uncontested line gets its label from the ruleset it names, or from the one that judges for that."""
-        fail(f"{case.id}: nobody has its ruleset {case.ruleset!r}" for case in self._asked() if not self._known(case))
-        fail(
+        fail_with(
+            f"{case.id}: nobody has its ruleset {case.ruleset!r}"
+            for case in self._compared_cases()
+            if not self._is_known(case)
+        )
+        fail_with(
             f"{case.id} ({case.note}): should be {'compatible' if case.compatible else 'incompatible'}"
-            for case in self._asked()
+            for case in self._compared_cases()
             if (ruleset := self.material.ruleset_of(case)) is not None
-            and bool([found for found in self._findings(case, ruleset) if found.breaks]) is case.compatible
+            and bool([found for found in self._findings_of(case, ruleset) if found.breaks]) is case.compatible
         )
 
     def test_findings_explain_themselves(self) -> None:
         """Every finding of every ruleset has a rule in upper case, a path, a level, a reason and a way out."""
-        fail(
+        fail_with(
             f"{case.id}, {ruleset}: {found!r}"
-            for case in self._asked()
+            for case in self._compared_cases()
             for ruleset in self.material.format.rulesets
-            for found in self._findings(case, ruleset)
+            for found in self._findings_of(case, ruleset)
             if not _is_complete(found)
         )
 
     def test_printing_changes_no_verdict(self) -> None:
         """Two schemas are judged as their PRINTED and NORMALIZED texts are."""
         schemas = self.material.format
-        for case in self._asked():
+        for case in self._compared_cases():
             ruleset = self.material.ruleset_of(case) or ""
-            for pair in pairs(case):
+            for pair in compared_pairs(case):
                 sides = [self.material.parse(side, case.reference_texts) for side in pair]
-                verdict = self._breaks(sides, ruleset)
+                verdict = self._has_breaking_findings(sides, ruleset)
                 for form in (TextForm.PRINTED, TextForm.NORMALIZED):
                     texts = [schemas.canonical(side, form) for side in sides]
                     printed = [self.material.parse(text, case.reference_texts) for text in texts]
-                    fail([] if self._breaks(printed, ruleset) is verdict else [f"{case.id}: {form.value} differs"])
+                    fail_with(
+                        []
+                        if self._has_breaking_findings(printed, ruleset) is verdict
+                        else [f"{case.id}: {form.value} differs"]
+                    )
 
     def test_a_schema_reads_its_own_data(self) -> None:
         """Under every ruleset, a schema is compatible with itself and with its own PRINTED text."""
         schemas = self.material.format
         for ruleset in schemas.rulesets:
-            for sample, parsed in self.material.trials:
+            for sample, parsed in self.material.parsed_samples:
                 again = schemas.parse(schemas.canonical(parsed, TextForm.PRINTED), sample.references)
                 for sides in ([parsed, parsed], [parsed, again], [again, parsed]):
-                    fail([f"{sample.id}: breaks itself under {ruleset}"] if self._breaks(sides, ruleset) else [])
+                    fail_with(
+                        [f"{sample.id}: breaks itself under {ruleset}"]
+                        if self._has_breaking_findings(sides, ruleset)
+                        else []
+                    )
 
     def test_the_first_ruleset_is_the_default(self) -> None:
         """No name means the newest version of the first one; an unknown name is refused, any where there is none."""
         schemas = self.material.format
-        _, parsed = self.material.trials[0]
+        _, parsed = self.material.parsed_samples[0]
         for name in ["no-such-ruleset", *([] if schemas.rulesets else [""])]:
             try:
                 schemas.check(parsed, parsed, name)
             except UnknownRuleset:
                 continue
-            fail([f"check answers for the ruleset {name!r}"])
+            fail_with([f"check answers for the ruleset {name!r}"])
         if schemas.rulesets:
-            for case in self._asked():
-                same = self._findings(case, "") == self._findings(case, newest_ruleset(schemas))
-                fail([] if same else [f"{case.id}: the default differs from {newest_ruleset(schemas)}"])
+            for case in self._compared_cases():
+                same = self._findings_of(case, "") == self._findings_of(case, newest_ruleset(schemas))
+                fail_with([] if same else [f"{case.id}: the default differs from {newest_ruleset(schemas)}"])
 
-    def _asked(self) -> list[Case]:
-        cases = [case for case in self.material.judged if case.compatible is not None and case.compiles]
+    def _compared_cases(self) -> list[FormatCase]:
+        cases = [case for case in self.material.uncontested_cases if case.compatible is not None and case.compiles]
         return cases if self.material.format.rulesets else []
 
-    def _findings(self, case: Case, ruleset: str) -> list[Finding]:
+    def _findings_of(self, case: FormatCase, ruleset: str) -> list[Finding]:
         references = case.reference_texts
-        sides = [[self.material.parse(side, references) for side in pair] for pair in pairs(case)]
+        sides = [[self.material.parse(side, references) for side in pair] for pair in compared_pairs(case)]
         return [found for reader, writer in sides for found in self.material.check(reader, writer, ruleset)]
 
-    def _known(self, case: Case) -> bool:
+    def _is_known(self, case: FormatCase) -> bool:
         return case.ruleset in self.material.judged_by or self.material.ruleset_of(case) is not None
 
-    def _breaks(self, sides: list[Any], ruleset: str) -> bool:
+    def _has_breaking_findings(self, sides: list[Any], ruleset: str) -> bool:
         reader, writer = sides
         return any(found.breaks for found in self.material.check(reader, writer, ruleset))
 
 
-def describe(schemas: Any, parsed: Any) -> dict[str, Any]:
+def describe_schema(schemas: Any, parsed: Any) -> dict[str, Any]:
     """Everything a format says of one schema, comparable."""
     return {
         "type_name": parsed.type_name,
@@ -240,20 +255,20 @@ def describe(schemas: Any, parsed: Any) -> dict[str, Any]:
     }
 
 
-def _repeated(what: str, names: Any) -> list[str]:
+def _find_repeated(what: str, names: Any) -> list[str]:
     return [f"{what} {name!r} twice" for name in sorted({name for name in names if list(names).count(name) > 1})]
 
 
-def _refusal(material: Material, name: str, text: bytes, references: Any, *, strict: bool) -> Iterator[str]:
+def _find_refusal(material: FormatMaterial, name: str, text: bytes, references: Any, *, strict: bool) -> Iterator[str]:
     try:
         material.format.parse(text, references, strict=strict)
     except MalformedSchema as error:
         yield f"{name}: refused{' strictly' if strict else ''}: {error}"
 
 
-def _acceptance(schemas: Any, case: Case) -> Iterator[str]:
+def _find_acceptance(schemas: Any, case: FormatCase) -> Iterator[str]:
     try:
-        schemas.parse(case.text, case.reference_texts)
+        schemas.parse(case.schema_text, case.reference_texts)
     except MalformedSchema as error:
         if error.line is None and not error.path:
             yield f"{case.id}: refused without a place: {error}"
@@ -263,7 +278,7 @@ def _acceptance(schemas: Any, case: Case) -> Iterator[str]:
         yield f"{case.id} ({case.note}): accepted"
 
 
-def _reprinted(material: Material, parsed: Any, references: Any) -> Iterator[tuple[TextForm, TextForm]]:
+def _find_reprint_faults(material: FormatMaterial, parsed: Any, references: Any) -> Iterator[tuple[TextForm, TextForm]]:
     """Pairs of forms where the text in the first, parsed, has another text in the second than the original."""
     schemas, forms = material.format, list(TextForm)
     for number, form in enumerate(forms):
@@ -277,10 +292,10 @@ def _reprinted(material: Material, parsed: Any, references: Any) -> Iterator[tup
                 yield form, kept
 
 
-def _canonical_faults(material: Material, case: Case) -> Iterator[str]:
+def _find_canonical_faults(material: FormatMaterial, case: FormatCase) -> Iterator[str]:
     if case.canonical is None and case.crc64_signed is None and not case.fingerprints:
         return
-    parsed = material.parse(case.text, case.reference_texts)
+    parsed = material.parse(case.schema_text, case.reference_texts)
     if case.canonical is not None:
         text = material.format.canonical(parsed, TextForm.CANONICAL).decode()
         if text != case.canonical:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from stele.testing.format_cases import Case, lines
+from stele.testing.format_cases import FormatCase, read_cases
 
 CASES = Path(__file__).parent / "cases"
 """The published suites, copied as they are."""
@@ -15,16 +15,16 @@ OWN = Path(__file__).parent / "own"
 
 
 @cache
-def published() -> tuple[Case, ...]:
+def published() -> tuple[FormatCase, ...]:
     """Every line of the published suites."""
-    return tuple(lines([CASES]))
+    return tuple(read_cases([CASES]))
 
 
-def uncontested(format_name: str) -> list[Case]:
+def uncontested(format_name: str) -> list[FormatCase]:
     """The published lines of a format that nobody contradicts."""
     return [case for case in published() if case.format == format_name and not case.contested]
 
 
-def case_id(case: Case) -> str:
+def case_id(case: FormatCase) -> str:
     """The stable name of a case."""
     return case.id

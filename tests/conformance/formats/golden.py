@@ -20,7 +20,7 @@ from format_cases import published
 from stele.core.findings import Verdict
 from stele.errors import SteleError
 from stele.formats import rulesets
-from stele.formats.jsonschema.containment.prover import PROVER
+from stele.formats.jsonschema.containment.subprocess_prover import PROVER
 from stele.formats.registry import get_format
 
 FOLDER = Path(__file__).parent / "verdicts"

@@ -12,7 +12,7 @@ from stele.formats.registry import get_format
 from stele.formats.rulesets import installed_rulesets, split_ruleset
 from stele.service.check import Candidate, CheckRequest, NamedText, check_compatibility
 from stele.service.diff import DiffRequest, diff_schemas
-from stele.testing.format_cases import Case
+from stele.testing.format_cases import FormatCase
 
 from .format_cases import uncontested
 
@@ -28,7 +28,7 @@ class Versions(NamedTuple):
     ruleset: str | None
 
 
-def versions(case: Case) -> Iterator[Versions]:
+def versions(case: FormatCase) -> Iterator[Versions]:
     """The pairs of a case; a ruleset of somebody else's gives way to the default."""
     if case.compatible is None or case.new is None:
         return

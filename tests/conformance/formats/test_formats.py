@@ -8,14 +8,14 @@ import pytest
 from format_cases import CASES, OWN, published
 
 from stele.formats.registry import get_format
-from stele.testing.format_suite import FormatConformance, Material
+from stele.testing.format_suite import FormatConformance, FormatMaterial
 
 AT_MOST = 20
 """Schemas of each language that are tried in every way; there are hundreds."""
 
 
 class TestAvro(FormatConformance):
-    material = Material.read(
+    material = FormatMaterial.read_files(
         get_format("avro"),
         [CASES, OWN],
         at_most=AT_MOST,
@@ -24,7 +24,7 @@ class TestAvro(FormatConformance):
 
 
 class TestJsonSchema(FormatConformance):
-    material = Material.read(
+    material = FormatMaterial.read_files(
         get_format("json"),
         [CASES, OWN],
         at_most=AT_MOST,
@@ -33,19 +33,19 @@ class TestJsonSchema(FormatConformance):
 
 
 class TestProtobuf(FormatConformance):
-    material = Material.read(get_format("protobuf"), [CASES, OWN], at_most=AT_MOST)
+    material = FormatMaterial.read_files(get_format("protobuf"), [CASES, OWN], at_most=AT_MOST)
 
 
 class TestThrift(FormatConformance):
-    material = Material.read(get_format("thrift"), [CASES, OWN], at_most=AT_MOST)
+    material = FormatMaterial.read_files(get_format("thrift"), [CASES, OWN], at_most=AT_MOST)
 
 
 class TestXsd(FormatConformance):
-    material = Material.read(get_format("xsd"), [CASES, OWN], at_most=AT_MOST)
+    material = FormatMaterial.read_files(get_format("xsd"), [CASES, OWN], at_most=AT_MOST)
 
 
 class TestOpaque(FormatConformance):
-    material = Material.read(get_format("opaque"), [OWN])
+    material = FormatMaterial.read_files(get_format("opaque"), [OWN])
 
 
 def test_every_format_is_here() -> None:

@@ -8,7 +8,7 @@ from format_cases import case_id, published, uncontested
 from stele.core.findings import Severity
 from stele.errors import MalformedSchema
 from stele.formats.jsonschema import JSON_SCHEMA
-from stele.testing.format_cases import Case, pairs
+from stele.testing.format_cases import FormatCase, compared_pairs
 
 PAIRS = [case for case in uncontested("json") if case.compatible is not None]
 
@@ -22,25 +22,25 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("case", [case for case in uncontested("json") if case.valid is False], ids=case_id)
-def test_malformed_schemas_are_explained(case: Case) -> None:
+def test_malformed_schemas_are_explained(case: FormatCase) -> None:
     """A malformed schema is refused with its place and with what would have been right."""
     with pytest.raises(MalformedSchema) as caught:
-        JSON_SCHEMA.parse(case.text, {})
+        JSON_SCHEMA.parse(case.schema_text, {})
     assert caught.value.path
     assert caught.value.expected
 
 
-def compatible(case: Case) -> bool:
+def compatible(case: FormatCase) -> bool:
     """The strict verdict on a case."""
     return not any(
         finding.breaks
-        for reader, writer in pairs(case)
+        for reader, writer in compared_pairs(case)
         for finding in JSON_SCHEMA.check(JSON_SCHEMA.parse(reader, {}), JSON_SCHEMA.parse(writer, {}))
     )
 
 
 @pytest.mark.parametrize("case", [case for case in PAIRS if case.note not in UNSEEN], ids=case_id)
-def test_strict_verdict(case: Case) -> None:
+def test_strict_verdict(case: FormatCase) -> None:
     """The strict verdict is the label of a suite that aims at containment."""
     assert compatible(case) is case.compatible, case.note
 
@@ -51,11 +51,11 @@ def test_the_blind_spots_are_real() -> None:
     assert differing == UNSEEN
 
 
-def contained(case: Case) -> bool | None:
+def contained(case: FormatCase) -> bool | None:
     """The verdict of `containment` on a case: yes, no, or None for undecided."""
     found = [
         finding
-        for reader, writer in pairs(case)
+        for reader, writer in compared_pairs(case)
         for finding in JSON_SCHEMA.check(JSON_SCHEMA.parse(reader, {}), JSON_SCHEMA.parse(writer, {}), "containment")
     ]
     if any(finding.level is Severity.ERROR for finding in found):
@@ -64,7 +64,7 @@ def contained(case: Case) -> bool | None:
 
 
 @pytest.mark.parametrize("case", PAIRS, ids=case_id)
-def test_containment_agrees_with_what_is_known(case: Case) -> None:
+def test_containment_agrees_with_what_is_known(case: FormatCase) -> None:
     """What is contained is proved, what is not is refused with a document, and every uncontested label is met."""
     verdict = contained(case)
     if case.more["semantic"] != "unknown":

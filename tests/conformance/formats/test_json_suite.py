@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from tools.json_suite import DRAFTS, Answer, results
+from tools.json_suite import DRAFTS, Answer, judge_suite
 
 LEAST = {"draft4": 600, "draft6": 800, "draft7": 900, "draft2019-09": 1200, "draft2020-12": 1200}
 """Required tests each draft has at least."""
@@ -17,7 +17,7 @@ ASSERTING = "optional/format-assertion.json"
 
 def answers(draft: str, part: str) -> list[Answer]:
     """The answers to one part of the suite."""
-    return [one for one in results() if one.group.draft == draft and one.group.part == part]
+    return [one for one in judge_suite() if one.group.draft == draft and one.group.part == part]
 
 
 def wrong(found: list[Answer]) -> list[str]:

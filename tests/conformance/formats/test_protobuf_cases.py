@@ -11,7 +11,7 @@ from format_cases import case_id, published
 
 from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF
-from stele.testing.format_cases import Case
+from stele.testing.format_cases import FormatCase
 
 CASES = [case for case in published() if case.format == "protobuf" and case.compatible is not None]
 
@@ -26,7 +26,7 @@ def compiles(text: str | None) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
-def test_sources_of_comparisons_compile(case: Case) -> None:
+def test_sources_of_comparisons_compile(case: FormatCase) -> None:
     """Both texts of a pair are accepted exactly when the reference compiler accepts them."""
     assert (compiles(case.old) and compiles(case.new)) == case.compiles
 

@@ -6,16 +6,16 @@ import pytest
 from format_cases import case_id, uncontested
 
 from stele.formats.xsd import XSD
-from stele.formats.xsd.validate import is_valid
-from stele.testing.format_cases import Case, pairs
+from stele.formats.xsd.codec import is_valid
+from stele.testing.format_cases import FormatCase, compared_pairs
 
 CASES = [case for case in uncontested("xsd") if not case.compatible]
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
-def test_refusals_carry_a_witness(case: Case) -> None:
+def test_refusals_carry_a_witness(case: FormatCase) -> None:
     """Each breaking finding has a document that proves it."""
-    schemas = [(XSD.parse(reader, {}), XSD.parse(writer, {})) for reader, writer in pairs(case)]
+    schemas = [(XSD.parse(reader, {}), XSD.parse(writer, {})) for reader, writer in compared_pairs(case)]
     findings = [finding for reader, writer in schemas for finding in XSD.check(reader, writer, case.ruleset)]
     breaking = [finding for finding in findings if finding.breaks]
     assert breaking
@@ -23,10 +23,10 @@ def test_refusals_carry_a_witness(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "witness" in case.more], ids=case_id)
-def test_the_witness_of_the_suite(case: Case) -> None:
+def test_the_witness_of_the_suite(case: FormatCase) -> None:
     """The document the suite gives as proof is valid for the old schema and refused by the new one."""
     witness = case.more["witness"].encode()
-    (reader, writer), *_ = pairs(case)
+    (reader, writer), *_ = compared_pairs(case)
     assert is_valid(XSD.parse(writer, {}), witness)
     assert not is_valid(XSD.parse(reader, {}), witness)
 

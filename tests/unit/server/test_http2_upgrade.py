@@ -7,9 +7,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.running import call, serving
+from tests.support.server_process import call, serving
 
-from stele.server.http2_upgrade import split_whole_lines, remove_upgrade_offer
+from stele.server.http2_upgrade import remove_upgrade_offer, split_whole_lines
 
 HEAD = (
     b"POST /subjects/%s/versions HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nContent-Length: %d\r\n"

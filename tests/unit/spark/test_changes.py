@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from stele.spark.pipeline.changes import Abilities, Change, Path, holds, planned, widens
+from stele.spark.pipeline.schema_evolution import Abilities, Change, Path, holds, planned, widens
 from stele.spark.pipeline.sinks.columns import applied, done, literal, nullable, quoted, sql_type, type_at
 
 ALL = Abilities(nested=True, rename=True, widens=widens)

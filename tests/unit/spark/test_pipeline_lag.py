@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from stele.errors import StoreError
 from stele.spark.pipeline.config import PipelineConfig, SourceConfig, TableConfig
 from stele.spark.pipeline.journal import Entry, Journal
-from stele.spark.pipeline.lag import LagWatch, client_settings, lag, reached
+from stele.spark.pipeline.kafka_lag import LagWatch, client_settings, lag, reached
 from stele.spark.pipeline.report import BatchReport
 
 

@@ -16,8 +16,8 @@ from stele.core.ports import Field, TextForm
 from stele.errors import InvalidRequest, MalformedSchema
 from stele.formats.avro import AvroFormat
 from stele.formats.avro.codec import AvroCodec
-from stele.testing.format_cases import lines, pairs
-from stele.testing.format_suite import FormatConformance, Material, main, outcomes
+from stele.testing.format_cases import compared_pairs, read_cases
+from stele.testing.format_suite import FormatConformance, FormatMaterial, main, run_tests
 
 RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":1}]}'
 LINES: list[dict[str, Any]] = [
@@ -35,14 +35,14 @@ LINES: list[dict[str, Any]] = [
 ]
 
 
-def material(schemas: AvroFormat, folder: Path, **options: Any) -> Material:
+def material(schemas: AvroFormat, folder: Path, **options: Any) -> FormatMaterial:
     """A format with the lines above."""
     file = folder / "cases.jsonl"
     file.write_text("".join(json.dumps({"format": "avro", **line}) + "\n" for line in LINES))
-    return Material.read(schemas, [file], seconds=options.pop("seconds", 20), **options)
+    return FormatMaterial.read_files(schemas, [file], seconds=options.pop("seconds", 20), **options)
 
 
-def suite(found: Material) -> FormatConformance:
+def suite(found: FormatMaterial) -> FormatConformance:
     """The kit on some material."""
     made: FormatConformance = type("Suite", (FormatConformance,), {"material": found})()
     return made
@@ -140,7 +140,7 @@ def test_a_broken_promise_is_found(methods: dict[str, Any], test: str, tmp_path:
     getattr(suite(material(AvroFormat(), tmp_path)), test)()
     Broken.numbers = itertools.count(1)
     broken = type("Sabotaged", (Broken,), methods)()
-    found = Material(broken, [], seconds=0.5) if "name" in methods else material(broken, tmp_path, seconds=0.5)
+    found = FormatMaterial(broken, [], seconds=0.5) if "name" in methods else material(broken, tmp_path, seconds=0.5)
     with pytest.raises((AssertionError, ArithmeticError, AttributeError, TypeError, ValueError, MalformedSchema)):
         getattr(suite(found), test)()
 
@@ -163,7 +163,7 @@ def test_a_yes_that_is_not_kept(tmp_path: Path) -> None:
     file.write_text(json.dumps(case))
     lax = type("Lax", (AvroFormat,), {"check": lambda *_: []})()
     with pytest.raises(AssertionError, match="nothing was found"):
-        suite(Material.read(lax, [file])).test_a_yes_is_kept()
+        suite(FormatMaterial.read_files(lax, [file])).test_a_yes_is_kept()
     with pytest.raises(AssertionError, match="known to be broken"):
         suite(material(AvroFormat(), tmp_path, broken={"1": "an old tale"})).test_a_yes_is_kept()
 
@@ -174,20 +174,20 @@ def test_lines_of_an_unknown_ruleset_are_not_passed_over(tmp_path: Path) -> None
     case = {"id": "t", "format": "avro", "ruleset": "theirs", "compatible": True, "old": '"int"', "new": '"int"'}
     file.write_text(json.dumps(case))
     with pytest.raises(AssertionError, match="'theirs'"):
-        suite(Material.read(AvroFormat(), [file])).test_verdicts_of_the_lines()
+        suite(FormatMaterial.read_files(AvroFormat(), [file])).test_verdicts_of_the_lines()
     for judge in ("avro", ""):
-        suite(Material.read(AvroFormat(), [file], judged_by={"theirs": judge})).test_verdicts_of_the_lines()
+        suite(FormatMaterial.read_files(AvroFormat(), [file], judged_by={"theirs": judge})).test_verdicts_of_the_lines()
 
 
 def test_without_material_nothing_passes() -> None:
     """No line, no proof."""
     with pytest.raises(AssertionError):
-        suite(Material(AvroFormat(), [])).test_there_is_material()
+        suite(FormatMaterial(AvroFormat(), [])).test_there_is_material()
 
 
 def test_all_of_it_without_pytest(tmp_path: Path) -> None:
-    """`outcomes` runs every test, says what each proves, and a sound format passes them all."""
-    found = list(outcomes(material(AvroFormat(), tmp_path)))
+    """`run_tests` runs every test, says what each proves, and a sound format passes them all."""
+    found = list(run_tests(material(AvroFormat(), tmp_path)))
     assert len(found) >= 30
     assert [one for one in found if one.failure] == []
     assert all(one.proves.endswith(".") for one in found)
@@ -215,7 +215,7 @@ def test_lines_that_state_nothing_are_refused(line: str, tmp_path: Path) -> None
     file = tmp_path / "cases.jsonl"
     file.write_text(f"\n{line}\n")
     with pytest.raises(InvalidRequest, match=r"cases\.jsonl, line 2"):
-        list(lines([file]))
+        list(read_cases([file]))
 
 
 @pytest.mark.parametrize(
@@ -232,5 +232,5 @@ def test_pairs(direction: str, transitive: bool, expected: list[tuple[str, str]]
     file = tmp_path / "cases.jsonl"
     case = {"id": "1", "format": "x", "compatible": True, "old": "b", "new": "c", "history": ["a", "b"]}
     file.write_text(json.dumps({**case, "direction": direction, "transitive": transitive}))
-    (found,) = lines([file])
-    assert [(reader.decode(), writer.decode()) for reader, writer in pairs(found)] == expected
+    (found,) = read_cases([file])
+    assert [(reader.decode(), writer.decode()) for reader, writer in compared_pairs(found)] == expected

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import FrameError
 from stele.wire import pravega, snappy
@@ -23,7 +24,7 @@ def test_a_frame_is_one_and_the_id_in_four_bytes() -> None:
 
 
 @given(st.integers(0, pravega.MAX_ID), st.binary(max_size=20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=scale_examples(50), deadline=None)
 def test_unframe_gives_back_what_was_framed(encoding_id: int, payload: bytes) -> None:
     """Framing and taking apart are inverse."""
     assert pravega.unframe(pravega.frame(encoding_id, payload)) == (encoding_id, payload)
@@ -45,7 +46,7 @@ def test_ids_are_31_bits(encoding_id: int) -> None:
 
 @pytest.mark.parametrize("codec", pravega.CODECS)
 @given(data=TEXTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 def test_decompressing_undoes_compressing(codec: str, data: bytes) -> None:
     """26: every codec gives back the serialized datum."""
     assert pravega.decompress(codec, memoryview(pravega.compress(codec, data))) == data
@@ -90,7 +91,7 @@ def test_corrupt_gzip_is_a_frame_error(payload: bytes) -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scale_examples(200), deadline=None)
 def test_any_bytes_are_a_block_or_a_frame_error(junk: bytes, length: int) -> None:
     """Hostile blocks never fail in another way, and never make more than they say."""
     try:
@@ -118,7 +119,7 @@ def test_all_kinds_of_elements_are_read(block: bytes, made: bytes) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 def test_blocks_agree_with_a_native_library(data: bytes) -> None:
     """What one side writes the other reads."""
     native = pa.Codec("snappy")

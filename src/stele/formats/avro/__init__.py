@@ -13,7 +13,6 @@ from stele.core.ports import Field, TextForm
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
-from stele.formats.avro import fingerprint as _fingerprint
 from stele.formats.avro import from_model as _from_model
 from stele.formats.avro import lint as _lint
 from stele.formats.avro import outline as _outline
@@ -32,19 +31,19 @@ if TYPE_CHECKING:
 __all__ = ["AVRO", "AvroFormat", "AvroSchema"]
 
 
-def _java(reader: AvroSchema, writer: AvroSchema) -> list[Finding]:
-    return _compat.check(reader, writer)
+def _check_java(reader: AvroSchema, writer: AvroSchema) -> list[Finding]:
+    return _compat.check_compatibility(reader, writer)
 
 
-def _ruby(reader: AvroSchema, writer: AvroSchema) -> list[Finding]:
-    return _compat.check(reader, writer, ruby=True)
+def _check_ruby(reader: AvroSchema, writer: AvroSchema) -> list[Finding]:
+    return _compat.check_compatibility(reader, writer, ruby=True)
 
 
 RULESETS = Rulesets(
     "avro",
-    Ruleset("avro@1", _java, "Schema resolution as Java's SchemaCompatibility checks it."),
-    Ruleset("confluent@1", _java, "The same rules as avro, under the name a Confluent client knows."),
-    Ruleset("avro-ruby@1", _ruby, "Schema resolution as the Ruby library checks it."),
+    Ruleset("avro@1", _check_java, "Schema resolution as Java's SchemaCompatibility checks it."),
+    Ruleset("confluent@1", _check_java, "The same rules as avro, under the name a Confluent client knows."),
+    Ruleset("avro-ruby@1", _check_ruby, "Schema resolution as the Ruby library checks it."),
 )
 """avro and confluent are the rules of Java's SchemaCompatibility; for avro-ruby see `stele.formats.avro.compat`."""
 
@@ -70,15 +69,15 @@ class AvroFormat:
 
     def canonical(self, parsed: AvroSchema, form: TextForm) -> bytes:
         """PRINTED as Java prints it, NORMALIZED, or Parsing Canonical Form; see `stele.formats.avro.canonical`."""
-        return _canonical.canonical(parsed, form)
+        return _canonical.print_canonical(parsed, form)
 
     def render(self, parsed: AvroSchema, style: str) -> str | None:
         """`resolved`: printed with the references inlined. None for any other style."""
-        return _canonical.resolved(parsed).decode() if style == "resolved" else None
+        return _canonical.print_resolved(parsed).decode() if style == "resolved" else None
 
     def fingerprints(self, parsed: AvroSchema) -> Mapping[str, bytes]:
         """rabin (8 bytes, big-endian; single-object encoding wants them reversed), md5 and sha256."""
-        return _fingerprint.fingerprints(_canonical.canonical(parsed, TextForm.CANONICAL))
+        return _canonical.compute_fingerprints(_canonical.print_canonical(parsed, TextForm.CANONICAL))
 
     def check(self, reader: AvroSchema, writer: AvroSchema, ruleset: str = "") -> list[Finding]:
         """Why data of writer cannot be read with reader; see `stele.formats.avro.compat`. Raises `UnknownRuleset`."""
@@ -86,15 +85,15 @@ class AvroFormat:
 
     def fields(self, parsed: AvroSchema) -> list[Field]:
         """All fields, depth first (10 000 at most)."""
-        return _fields.fields(parsed)
+        return _fields.list_fields(parsed)
 
     def outline(self, parsed: AvroSchema) -> list[OutlineNode]:
         """Named types with their fields and symbols; see `stele.formats.avro.outline`."""
-        return _outline.outline(parsed)
+        return _outline.build_outline(parsed)
 
     def locator(self, parsed: AvroSchema) -> Callable[[str], OutlineLocation | None]:
         """Where in the outline a finding's path leads."""
-        return _outline.locator(parsed)
+        return _outline.make_locator(parsed)
 
     def arrow_schema(self, parsed: AvroSchema) -> pa.Schema:
         """The table shape of the data. Raises `NotInstalled` without pyarrow, `Invalid` when there is no such shape."""
@@ -115,7 +114,7 @@ class AvroFormat:
 
     def lint(self, parsed: AvroSchema, before: AvroSchema | None = None) -> list[Finding]:
         """Advice, as warnings; see `stele.formats.avro.lint`."""
-        return _lint.lint(parsed, before)
+        return _lint.lint_schema(parsed, before)
 
     def to_model(self, parsed: AvroSchema) -> tuple[Model, list[Loss]]:
         """The schema in neutral words; see `stele.formats.avro.to_model`. Raises `TooLarge`."""

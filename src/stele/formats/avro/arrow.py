@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Final
 
 from stele.errors import Invalid, NotInstalled
 from stele.formats.avro.model import (
-    Array,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
     AvroSchema,
-    EnumType,
-    Fixed,
-    Logical,
-    Map,
-    Primitive,
-    Record,
-    RecordField,
-    Type,
-    Union,
-    short,
+    AvroType,
+    AvroUnion,
+    LogicalType,
+    describe_type,
 )
 
 try:
@@ -80,92 +80,92 @@ def arrow_schema(schema: AvroSchema) -> pa.Schema:
     """The table shape. Raises `Invalid` for recursive types, decimals beyond 76 digits, shapes beyond the limits."""
     mapper = _Mapper()
     root = schema.root
-    if isinstance(root, Record):
-        struct = mapper.record(root, "")
-        return pa.schema([struct.field(index) for index in range(struct.num_fields)], metadata=_doc(root.doc))
-    kind, nullable = mapper.type(root, "value")
+    if isinstance(root, AvroRecord):
+        struct = mapper.map_record(root, "")
+        return pa.schema([struct.field(index) for index in range(struct.num_fields)], metadata=_doc_metadata(root.doc))
+    kind, nullable = mapper.map_type(root, "value")
     return pa.schema([pa.field("value", kind, nullable=nullable)])
 
 
 class _Mapper:
     def __init__(self) -> None:
-        self.open: list[Record] = []
+        self.open: list[AvroRecord] = []
         self.columns = 0
         self.depth = 0
 
-    def record(self, node: Record, path: str) -> pa.StructType:
+    def map_record(self, node: AvroRecord, path: str) -> pa.StructType:
         """A struct. path names the place in messages."""
         if node in self.open:
             raise Invalid(f"{path}: {node.name} contains itself, and a table cannot be nested without end")
         self.open.append(node)
-        fields = [self._field(field, f"{path}.{field.name}" if path else field.name) for field in node.fields]
+        fields = [self._map_field(field, f"{path}.{field.name}" if path else field.name) for field in node.fields]
         self.open.pop()
         return pa.struct(fields)
 
-    def _field(self, field: RecordField, path: str) -> pa.Field[pa.DataType]:
+    def _map_field(self, field: AvroField, path: str) -> pa.Field[pa.DataType]:
         self.columns += 1
         if self.columns > MAX_COLUMNS:
             raise Invalid(f"the table would have more than {MAX_COLUMNS} fields")
-        kind, nullable = self.type(field.type, path)
-        return pa.field(field.name, kind, nullable=nullable, metadata=_doc(field.doc))
+        kind, nullable = self.map_type(field.type, path)
+        return pa.field(field.name, kind, nullable=nullable, metadata=_doc_metadata(field.doc))
 
-    def type(self, node: Type, path: str) -> tuple[pa.DataType, bool]:
+    def map_type(self, node: AvroType, path: str) -> tuple[pa.DataType, bool]:
         """Arrow type, and whether null is among the values."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Invalid(f"{path}: a table cannot be nested deeper than {MAX_DEPTH} levels")
-        found = self._type(node, path)
+        found = self._map_type(node, path)
         self.depth -= 1
         return found
 
-    def _type(self, node: Type, path: str) -> tuple[pa.DataType, bool]:
+    def _map_type(self, node: AvroType, path: str) -> tuple[pa.DataType, bool]:
         match node:
-            case Record():
-                return self.record(node, path), False
-            case Array():
-                items, nullable = self.type(node.items, f"{path}[]")
+            case AvroRecord():
+                return self.map_record(node, path), False
+            case AvroArray():
+                items, nullable = self.map_type(node.items, f"{path}[]")
                 return pa.list_(pa.field("item", items, nullable=nullable)), False
-            case Map():
-                values, nullable = self.type(node.values, f"{path}{{}}")
+            case AvroMap():
+                values, nullable = self.map_type(node.values, f"{path}{{}}")
                 value = pa.field("value", values, nullable=nullable)
                 return pa.map_(pa.string(), value), False  # type: ignore[call-overload]  # the stubs know types only
-            case Union():
-                return self._union(node, path)
-            case EnumType():
+            case AvroUnion():
+                return self._map_union(node, path)
+            case AvroEnum():
                 return pa.string(), False
-            case Fixed() | Primitive():
-                return _scalar(node, node.logical, path), node.kind == "null"
+            case AvroFixed() | AvroPrimitive():
+                return _map_scalar(node, node.logical, path), node.kind == "null"
 
-    def _union(self, node: Union, path: str) -> tuple[pa.DataType, bool]:
+    def _map_union(self, node: AvroUnion, path: str) -> tuple[pa.DataType, bool]:
         others = [branch for branch in node.branches if branch.kind != "null"]
         nullable = len(others) < len(node.branches)
         if not others:
             return pa.null(), True
         if len(others) == 1:
-            return self.type(others[0], path)[0], nullable
+            return self.map_type(others[0], path)[0], nullable
         wider = _WIDER.get(frozenset(_plain_kinds(others)))
         if wider is not None:
             return wider, nullable
         self.columns += len(others)
-        members = [self.type(branch, f"{path}.member{index}")[0] for index, branch in enumerate(others)]
+        members = [self.map_type(branch, f"{path}.member{index}")[0] for index, branch in enumerate(others)]
         return pa.struct([pa.field(f"member{index}", kind) for index, kind in enumerate(members)]), nullable
 
 
-def _doc(doc: str | None) -> dict[bytes | str, bytes | str] | None:
+def _doc_metadata(doc: str | None) -> dict[bytes | str, bytes | str] | None:
     return {"doc": doc} if doc else None
 
 
-def _plain_kinds(branches: Iterable[Type]) -> Iterable[str]:
+def _plain_kinds(branches: Iterable[AvroType]) -> Iterable[str]:
     """Kinds, where a logical type counts as a kind of its own."""
     return (str(branch.logical) if branch.logical else branch.kind for branch in branches)
 
 
-def _scalar(node: Primitive | Fixed, logical: Logical | None, path: str) -> pa.DataType:
+def _map_scalar(node: AvroPrimitive | AvroFixed, logical: LogicalType | None, path: str) -> pa.DataType:
     if logical is not None and logical.name == "decimal":
         if logical.precision > 76:
-            raise Invalid(f"{path}: {short(node)} has {logical.precision} digits; tables hold 76 at most")
+            raise Invalid(f"{path}: {describe_type(node)} has {logical.precision} digits; tables hold 76 at most")
         make = pa.decimal128 if logical.precision <= 38 else pa.decimal256
         return make(logical.precision, logical.scale)
     if logical is not None and logical.name in _LOGICAL:
         return _LOGICAL[logical.name]
-    return pa.binary(node.size) if isinstance(node, Fixed) else _PLAIN[node.kind]
+    return pa.binary(node.size) if isinstance(node, AvroFixed) else _PLAIN[node.kind]

@@ -11,120 +11,121 @@ Source: docs/protocols/avro.md#canonical-forms.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema
-from stele.formats.avro.javajson import dumps
+from stele.formats.avro.java_json import to_java_json
 from stele.formats.avro.model import (
     NO_DEFAULT,
-    Array,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroNamedType,
+    AvroPrimitive,
+    AvroRecord,
     AvroSchema,
-    EnumType,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
+    AvroType,
+    AvroUnion,
     Props,
-    Record,
-    RecordField,
-    Type,
-    Union,
-    namespace,
+    namespace_of,
 )
 
 MAX_INLINED: Final = 200
 """Types inside types once references are inlined: documents may each stay flat and still nest deeply together."""
 
 
-def canonical(schema: AvroSchema, form: TextForm) -> bytes:
+def print_canonical(schema: AvroSchema, form: TextForm) -> bytes:
     """The schema in one of its stable texts, UTF-8. Raises `MalformedSchema` when references nest too deeply."""
     match form:
         case TextForm.PRINTED:
-            return _print(_Printed(schema.referenced), schema)
+            return _print_schema(_PrintedForm(schema.referenced), schema)
         case TextForm.NORMALIZED:
-            return _print(_Normalized(schema.referenced), schema)
+            return _print_schema(_NormalizedForm(schema.referenced), schema)
         case TextForm.CANONICAL:
-            return _print(_Canonical({}), schema)
+            return _print_schema(_ParsingCanonicalForm({}), schema)
 
 
-def resolved(schema: AvroSchema) -> bytes:
+def print_resolved(schema: AvroSchema) -> bytes:
     """PRINTED with every reference inlined where it is first used: a text that stands alone."""
-    return _print(_Printed({}), schema)
+    return _print_schema(_PrintedForm({}), schema)
 
 
-def _print(printer: _Printer, schema: AvroSchema) -> bytes:
+def _print_schema(printer: _Printer, schema: AvroSchema) -> bytes:
     try:
-        return dumps(printer.node(schema.root, "")).encode()
+        return to_java_json(printer.print_type(schema.root, "")).encode()
     except RecursionError:  # only where the caller's own stack is deep already
-        raise _too_deep() from None
+        raise _too_deep_error() from None
 
 
-def _too_deep() -> MalformedSchema:
+def _too_deep_error() -> MalformedSchema:
     return MalformedSchema(f"with its references inlined the schema nests deeper than {MAX_INLINED} levels")
 
 
 class _Printer:
     """Walks the model; a named type is written out where it is first met and by name afterwards."""
 
-    def __init__(self, known: Mapping[str, Named]) -> None:
+    def __init__(self, known: Mapping[str, AvroNamedType]) -> None:
         self.known = set(known)
         self.depth = 0
 
-    def node(self, node: Type, space: str) -> Any:
+    def print_type(self, node: AvroType, space: str) -> Any:
         """The JSON value of a type, space being the namespace in force."""
         if self.depth > MAX_INLINED:
-            raise _too_deep()
+            raise _too_deep_error()
         self.depth += 1
-        found = self._node(node, space)
+        found = self._print_type(node, space)
         self.depth -= 1
         return found
 
-    def _node(self, node: Type, space: str) -> Any:
+    def _print_type(self, node: AvroType, space: str) -> Any:
         match node:
-            case Primitive():
-                return self.with_props({"type": node.kind}, node.props) if node.props else node.kind
-            case Union():
-                return [self.node(branch, space) for branch in node.branches]
-            case Array():
-                return self.with_props({"type": "array", "items": self.node(node.items, space)}, node.props)
-            case Map():
-                return self.with_props({"type": "map", "values": self.node(node.values, space)}, node.props)
+            case AvroPrimitive():
+                return self.add_props({"type": node.kind}, node.props) if node.props else node.kind
+            case AvroUnion():
+                return [self.print_type(branch, space) for branch in node.branches]
+            case AvroArray():
+                return self.add_props({"type": "array", "items": self.print_type(node.items, space)}, node.props)
+            case AvroMap():
+                return self.add_props({"type": "map", "values": self.print_type(node.values, space)}, node.props)
             case _:
                 if node.name in self.known:
-                    return self.reference(node.name, space)
+                    return self.print_reference(node.name, space)
                 self.known.add(node.name)
-                return self.definition(node, space)
+                return self.print_definition(node, space)
 
-    def reference(self, name: str, space: str) -> str:
+    def print_reference(self, name: str, space: str) -> str:
         """How a type defined before is named."""
         return name
 
-    def definition(self, node: Named, space: str) -> dict[str, Any]:
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
         """How a named type is written out."""
         raise NotImplementedError
 
-    def with_props(self, out: dict[str, Any], props: Props) -> Any:
+    def add_props(self, out: dict[str, Any], props: Props) -> Any:
         """out with the attributes the specification does not know."""
         raise NotImplementedError
 
 
-class _Printed(_Printer):
-    """Form.PRINTED."""
+class _PrintedForm(_Printer):
+    """TextForm.PRINTED."""
 
-    def reference(self, name: str, space: str) -> str:
-        own = namespace(name)
+    def print_reference(self, name: str, space: str) -> str:
+        own = namespace_of(name)
         return name[len(own) + 1 :] if own and own == space else name
 
-    def with_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
+    def add_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
         out.update(props)
         return out
 
-    def definition(self, node: Named, space: str) -> dict[str, Any]:
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
         own, _, simple = node.name.rpartition(".")
         out: dict[str, Any] = {
-            "type": "error" if isinstance(node, Record) and node.error else node.kind,
+            "type": "error" if isinstance(node, AvroRecord) and node.error else node.kind,
             "name": simple,
         }
         if own != space:
@@ -132,21 +133,21 @@ class _Printed(_Printer):
         if node.doc is not None:
             out["doc"] = node.doc
         match node:
-            case Record():
-                out["fields"] = [self._field(field, own) for field in node.fields]
-            case Fixed():
+            case AvroRecord():
+                out["fields"] = [self._print_field(field, own) for field in node.fields]
+            case AvroFixed():
                 out["size"] = node.size
-            case EnumType():
+            case AvroEnum():
                 out["symbols"] = node.symbols
                 if node.default is not None:
                     out["default"] = node.default
         out.update(node.props)
         if node.aliases:
-            out["aliases"] = [_brief(alias, node.name) for alias in node.aliases]
+            out["aliases"] = [_shorten_alias(alias, node.name) for alias in node.aliases]
         return out
 
-    def _field(self, field: RecordField, space: str) -> dict[str, Any]:
-        out: dict[str, Any] = {"name": field.name, "type": self.node(field.type, space)}
+    def _print_field(self, field: AvroField, space: str) -> dict[str, Any]:
+        out: dict[str, Any] = {"name": field.name, "type": self.print_type(field.type, space)}
         if field.doc is not None:
             out["doc"] = field.doc
         if field.default is not NO_DEFAULT:
@@ -159,36 +160,36 @@ class _Printed(_Printer):
         return out
 
 
-class _Normalized(_Printer):
-    """Form.NORMALIZED."""
+class _NormalizedForm(_Printer):
+    """TextForm.NORMALIZED."""
 
-    def with_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
+    def add_props(self, out: dict[str, Any], props: Props) -> dict[str, Any]:
         for key in sorted(props):
-            out[key] = _sorted(props[key])
+            out[key] = _sort_members(props[key])
         return out
 
-    def definition(self, node: Named, space: str) -> dict[str, Any]:
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
         out: dict[str, Any] = {"name": node.name, "type": node.kind}
-        if space and not namespace(node.name):
+        if space and not namespace_of(node.name):
             out["namespace"] = ""
         match node:
-            case Record():
+            case AvroRecord():
                 out["type"] = "error" if node.error else "record"
-                out["fields"] = [self._field(field, namespace(node.name)) for field in node.fields]
-            case Fixed():
+                out["fields"] = [self._print_field(field, namespace_of(node.name)) for field in node.fields]
+            case AvroFixed():
                 out["size"] = node.size
-            case EnumType():
+            case AvroEnum():
                 out["symbols"] = node.symbols
         if node.doc:
             out["doc"] = node.doc
         if node.aliases:
-            out["aliases"] = sorted(_absolute(alias, node.name) for alias in node.aliases)
-        if isinstance(node, EnumType) and node.default is not None:
+            out["aliases"] = sorted(_qualify_alias(alias, node.name) for alias in node.aliases)
+        if isinstance(node, AvroEnum) and node.default is not None:
             out["default"] = node.default
-        return self.with_props(out, node.props)
+        return self.add_props(out, node.props)
 
-    def _field(self, field: RecordField, space: str) -> dict[str, Any]:
-        out: dict[str, Any] = {"name": field.name, "type": self.node(field.type, space)}
+    def _print_field(self, field: AvroField, space: str) -> dict[str, Any]:
+        out: dict[str, Any] = {"name": field.name, "type": self.print_type(field.type, space)}
         if field.order != "ascending":
             out["order"] = field.order
         if field.doc:
@@ -196,43 +197,83 @@ class _Normalized(_Printer):
         if field.aliases:
             out["aliases"] = sorted(field.aliases)
         if field.default is not NO_DEFAULT:
-            out["default"] = _sorted(field.default)
-        return self.with_props(out, field.props)
+            out["default"] = _sort_members(field.default)
+        return self.add_props(out, field.props)
 
 
-class _Canonical(_Printer):
-    """Form.CANONICAL: the specification's transformation, done on the model instead of the text."""
+class _ParsingCanonicalForm(_Printer):
+    """TextForm.CANONICAL: the specification's transformation, done on the model instead of the text."""
 
-    def with_props(self, out: dict[str, Any], props: Props) -> Any:
+    def add_props(self, out: dict[str, Any], props: Props) -> Any:
         return out if len(out) > 1 else out["type"]
 
-    def definition(self, node: Named, space: str) -> dict[str, Any]:
+    def print_definition(self, node: AvroNamedType, space: str) -> dict[str, Any]:
         out: dict[str, Any] = {"name": node.name, "type": node.kind}
         match node:
-            case Record():
-                out["fields"] = [{"name": field.name, "type": self.node(field.type, "")} for field in node.fields]
-            case EnumType():
+            case AvroRecord():
+                out["fields"] = [{"name": field.name, "type": self.print_type(field.type, "")} for field in node.fields]
+            case AvroEnum():
                 out["symbols"] = node.symbols
-            case Fixed():
+            case AvroFixed():
                 out["size"] = node.size
         return out
 
 
-def _brief(alias: str, name: str) -> str:
+def _shorten_alias(alias: str, name: str) -> str:
     """An alias without the namespace it shares with the type, as Java shortens it."""
-    own = namespace(name)
-    return alias[len(own) + 1 :] if own and namespace(alias) == own else _absolute(alias, name)
+    own = namespace_of(name)
+    return alias[len(own) + 1 :] if own and namespace_of(alias) == own else _qualify_alias(alias, name)
 
 
-def _absolute(alias: str, name: str) -> str:
+def _qualify_alias(alias: str, name: str) -> str:
     """An alias that means the same wherever it stands: without a namespace it gets a dot inside a type that has one."""
-    return f".{alias}" if namespace(name) and not namespace(alias) else alias
+    return f".{alias}" if namespace_of(name) and not namespace_of(alias) else alias
 
 
-def _sorted(value: Any) -> Any:
+def _sort_members(value: Any) -> Any:
     """The same JSON value with the members of every object in order of their names."""
     if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
+        return {key: _sort_members(value[key]) for key in sorted(value)}
     if isinstance(value, list):
-        return [_sorted(item) for item in value]
+        return [_sort_members(item) for item in value]
     return value
+
+
+# --- fingerprints -----------------------------------------------------------------------------------------------------
+
+
+_CRC_EMPTY: Final = 0xC15D213AA4D7A795
+
+
+def _make_crc_table() -> tuple[int, ...]:
+    """The 256 steps of CRC-64-AVRO, one for each value of a byte."""
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = (value >> 1) ^ (_CRC_EMPTY if value & 1 else 0)  # noqa: PLW2901 - the remainder grows bit by bit
+        table.append(value)
+    return tuple(table)
+
+
+_CRC_TABLE: Final = _make_crc_table()
+
+
+def rabin_fingerprint(text: bytes) -> bytes:
+    """CRC-64-AVRO as 8 bytes, big-endian: printed as hex it reads like Java's `Long.toHexString`.
+
+    The header of the single-object encoding wants the same bytes in reverse (little-endian) order.
+    """
+    value = _CRC_EMPTY
+    table = _CRC_TABLE
+    for byte in text:
+        value = (value >> 8) ^ table[(value ^ byte) & 0xFF]
+    return value.to_bytes(8, "big")
+
+
+def compute_fingerprints(canonical: bytes) -> Mapping[str, bytes]:
+    """The three digests the specification names, of a text in Parsing Canonical Form."""
+    return {
+        "rabin": rabin_fingerprint(canonical),
+        "md5": hashlib.md5(canonical, usedforsecurity=False).digest(),
+        "sha256": hashlib.sha256(canonical).digest(),
+    }

@@ -8,7 +8,7 @@ from typing import Any
 from stele.errors import DecodeError, EncodeError, MalformedSchema
 from stele.formats.avro import decode as _decode
 from stele.formats.avro import encode as _encode
-from stele.formats.avro.example import example
+from stele.formats.avro.example import make_example
 from stele.formats.avro.model import AvroSchema
 
 
@@ -26,23 +26,23 @@ class AvroCodec:
     def encode(self, datum: Any) -> bytes:
         """Bytes of one datum of the writer's schema. Raises `EncodeError` with the path of what does not fit."""
         out = bytearray()
-        write = self._write
+        write = self._get_writer
         try:
             write(out, datum)
-        except _encode.Misfit as misfit:
-            raise EncodeError(misfit.sentence()) from None
+        except _encode.DatumMismatch as misfit:
+            raise EncodeError(misfit.to_sentence()) from None
         except RecursionError:
             raise EncodeError("the datum is nested too deeply") from None
         return bytes(out)
 
     def decode(self, data: bytes) -> Any:
         """One datum. Raises `DecodeError` with the offset, also for bytes that are left over."""
-        read, counts_empties = self._read
-        data = _decode.Data(data) if counts_empties else bytes(data)
+        read, counts_empties = self._get_reader
+        data = _decode.CountedBytes(data) if counts_empties else bytes(data)
         try:
             value, end = read(data, 0)
-        except _decode.Broken as broken:
-            raise broken.public() from None
+        except _decode.MalformedData as broken:
+            raise broken.to_decode_error() from None
         except IndexError:
             raise DecodeError("the data end in the middle of a value", offset=len(data)) from None
         except RecursionError:
@@ -55,7 +55,7 @@ class AvroCodec:
         """Why the datum does not fit the writer's schema, a sentence with its path each (100 at most)."""
         found: list[str] = []
         try:
-            for sentence in _encode.problems(self.writer.root, datum):
+            for sentence in _encode.find_problems(self.writer.root, datum):
                 found.append(sentence)
                 if len(found) == _encode.MAX_PROBLEMS:
                     break
@@ -65,19 +65,19 @@ class AvroCodec:
 
     def example(self) -> Any:
         """A small datum that fits the writer's schema. Raises `Invalid` when there is no finite one."""
-        return example(self.writer.root)
+        return make_example(self.writer.root)
 
     @cached_property
-    def _write(self) -> _encode.Write:
+    def _get_writer(self) -> _encode.Write:
         try:
-            return _encode.Builder().build(self.writer.root)
+            return _encode.WriterBuilder().build_writer(self.writer.root)
         except RecursionError:
             raise MalformedSchema("the types of the schema are nested too deeply for a codec") from None
 
     @cached_property
-    def _read(self) -> tuple[_decode.Read, bool]:
-        builder = _decode.Builder()
+    def _get_reader(self) -> tuple[_decode.Read, bool]:
+        builder = _decode.ReaderBuilder()
         try:
-            return builder.build(self.writer.root, self.reader.root), builder.counts_empties
+            return builder.build_reader(self.writer.root, self.reader.root), builder.counts_empties
         except RecursionError:
             raise MalformedSchema("the types of the schema are nested too deeply for a codec") from None

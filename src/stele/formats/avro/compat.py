@@ -17,28 +17,27 @@ Source: docs/protocols/avro.md#compatibility-rules.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from stele.core.findings import Finding, Severity
-from stele.formats.avro.explain import explain
-from stele.formats.avro.logical import consequence
+from stele.formats.avro.logical_types import describe_consequence
 from stele.formats.avro.model import (
     NO_DEFAULT,
-    Array,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroNamedType,
+    AvroPrimitive,
+    AvroRecord,
     AvroSchema,
-    EnumType,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    RecordField,
-    Type,
-    Union,
-    short,
+    AvroType,
+    AvroUnion,
+    describe_type,
 )
-from stele.formats.avro.resolve import PROMOTIONS
+from stele.formats.avro.resolution import PROMOTIONS
 
 MAX_DEPTH: Final = 220
 """Comparisons inside comparisons; recursive types of coprime periods reach any depth."""
@@ -65,7 +64,7 @@ class Issue(NamedTuple):
     extra: str = ""
 
 
-class Verdict(NamedTuple):
+class PairVerdict(NamedTuple):
     """Whether a pair is compatible, and its issues: one, or a list of lists that may be shared between verdicts."""
 
     fits: bool
@@ -74,28 +73,38 @@ class Verdict(NamedTuple):
 
 Issues = Issue | list["Issues"] | None
 
-_FITS: Final = Verdict(True, None)
+_FITS: Final = PairVerdict(True, None)
 
 
-class _TooMuch(Exception):
+class _BudgetExceeded(Exception):
     """A limit was reached."""
 
 
-def check(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list[Finding]:
+def check_compatibility(reader: AvroSchema, writer: AvroSchema, *, ruby: bool = False) -> list[Finding]:
     """Findings in the order of the reader's schema, each once; none that breaks means compatible."""
     checker = _Checker(ruby=ruby, aliased=_has_field_aliases(reader.root))
     try:
-        verdict = checker.compare(reader.root, writer.root)
-    except (_TooMuch, RecursionError):  # the second only where the caller's own stack is deep already
+        verdict = checker.compare_types(reader.root, writer.root)
+    except (_BudgetExceeded, RecursionError):  # the second only where the caller's own stack is deep already
         why = "The two schemas are nested, or refer to each other, in too many ways to be compared in bounded time."
         fix = "Split the schema, or make its recursion simpler."
-        return [Finding("TOO_COMPLEX", "/", short(reader.root), short(writer.root), why, fix, level=Severity.UNKNOWN)]
+        return [
+            Finding(
+                "TOO_COMPLEX",
+                "/",
+                describe_type(reader.root),
+                describe_type(writer.root),
+                why,
+                fix,
+                level=Severity.UNKNOWN,
+            )
+        ]
     if verdict.issues is None and not checker.ambiguous:
         return []
-    return [explain(*issue) for issue in _flat([verdict.issues, checker.ambiguous])]
+    return [explain_issue(*issue) for issue in _flatten_issues([verdict.issues, checker.ambiguous])]
 
 
-def _flat(issues: Issues) -> list[Issue]:
+def _flatten_issues(issues: Issues) -> list[Issue]:
     """Leaves in order, each once; iterative, and every shared list entered once."""
     found: dict[Issue, None] = {}
     entered: set[int] = set()
@@ -116,8 +125,8 @@ class _Checker:
     def __init__(self, *, ruby: bool, aliased: bool) -> None:
         self.ruby = ruby
         self.aliased = aliased
-        self.done: dict[tuple[int, int], Verdict] = {}
-        self.named: dict[int, dict[str, list[Record]]] = {}
+        self.done: dict[tuple[int, int], PairVerdict] = {}
+        self.named: dict[int, dict[str, list[AvroRecord]]] = {}
         self.path: list[str] = []
         self.depth = 0
         self.pairs = 0
@@ -126,62 +135,66 @@ class _Checker:
         self.ambiguous: list[Issues] = []
         """Ambiguous fields, also those met in a branch of a union that was tried in vain: Java gives up there."""
 
-    def compare(self, reader: Type, writer: Type, token: str = "") -> Verdict:
+    def compare_types(self, reader: AvroType, writer: AvroType, token: str = "") -> PairVerdict:
         """The verdict on a pair, one step down when there is a token; optimistic while it is still being looked at."""
         if token:
             self.path.append(token)
         self.pairs += 1
         if self.pairs > MAX_PAIRS:
-            raise _TooMuch
-        if type(reader) is Primitive and type(writer) is Primitive:
-            verdict = self._primitives(reader, writer)
+            raise _BudgetExceeded
+        if type(reader) is AvroPrimitive and type(writer) is AvroPrimitive:
+            verdict = self._compare_primitives(reader, writer)
         else:
             key = (id(reader), id(writer))
             known = self.done.get(key)
             if known is None:
                 self.depth += 1
                 if self.depth > MAX_DEPTH:
-                    raise _TooMuch
+                    raise _BudgetExceeded
                 self.done[key] = _FITS
-                known = self.done[key] = self._compare(reader, writer)
+                known = self.done[key] = self._compare_types(reader, writer)
                 self.depth -= 1
             verdict = known
         if token:
             self.path.pop()
         return verdict
 
-    def _compare(self, reader: Type, writer: Type) -> Verdict:
+    def _compare_types(self, reader: AvroType, writer: AvroType) -> PairVerdict:
         if reader.kind == writer.kind:
             match reader.kind:
                 case "record":
-                    return self._records(reader, writer)  # type: ignore[arg-type]  # equal kinds: both are records
+                    return self._compare_records(reader, writer)  # type: ignore[arg-type]  # equal kinds: both are records
                 case "enum":
-                    return self._enums(reader, writer)  # type: ignore[arg-type]  # both are enums
+                    return self._compare_enums(reader, writer)  # type: ignore[arg-type]  # both are enums
                 case "fixed":
-                    return self._fixed(reader, writer)  # type: ignore[arg-type]  # both are fixed
+                    return self._compare_fixed(reader, writer)  # type: ignore[arg-type]  # both are fixed
                 case "array":
-                    return self.compare(reader.items, writer.items, "items")  # type: ignore[union-attr]  # both are arrays
+                    return self.compare_types(reader.items, writer.items, "items")  # type: ignore[union-attr]  # both are arrays
                 case "map":
-                    return self.compare(reader.values, writer.values, "values")  # type: ignore[union-attr]  # both are maps
+                    return self.compare_types(reader.values, writer.values, "values")  # type: ignore[union-attr]  # both are maps
                 case _:
-                    return self._unions(reader, writer)  # type: ignore[arg-type]  # nothing else is left
-        if isinstance(writer, Union):
-            verdicts = [self.compare(reader, branch, str(index)) for index, branch in enumerate(writer.branches)]
-            return _merge(verdicts)
-        if isinstance(reader, Union):
-            return self._into_union(reader, writer)
+                    return self._compare_unions(reader, writer)  # type: ignore[arg-type]  # nothing else is left
+        if isinstance(writer, AvroUnion):
+            verdicts = [self.compare_types(reader, branch, str(index)) for index, branch in enumerate(writer.branches)]
+            return _merge_verdicts(verdicts)
+        if isinstance(reader, AvroUnion):
+            return self._compare_to_union(reader, writer)
         if self.ruby and _decimals_agree(reader, writer):
             return _FITS
-        return self._fails("TYPE_MISMATCH", short(reader), short(writer))
+        return self._fail("TYPE_MISMATCH", describe_type(reader), describe_type(writer))
 
     # --- rules ------------------------------------------------------------------------------------------------------
 
-    def _primitives(self, reader: Primitive, writer: Primitive) -> Verdict:
+    def _compare_primitives(self, reader: AvroPrimitive, writer: AvroPrimitive) -> PairVerdict:
         if reader.kind != writer.kind and writer.kind not in PROMOTIONS.get(reader.kind, _NONE):
-            return self._fails("TYPE_MISMATCH", short(reader), short(writer))
-        return _FITS if reader.logical is None or writer.logical is None else self._logical(reader, writer)
+            return self._fail("TYPE_MISMATCH", describe_type(reader), describe_type(writer))
+        return (
+            _FITS if reader.logical is None or writer.logical is None else self._compare_logical_types(reader, writer)
+        )
 
-    def _logical(self, reader: Primitive | Fixed, writer: Primitive | Fixed) -> Verdict:
+    def _compare_logical_types(
+        self, reader: AvroPrimitive | AvroFixed, writer: AvroPrimitive | AvroFixed
+    ) -> PairVerdict:
         """A warning when both sides read the same bytes as different things; a precision may grow."""
         ours, theirs = reader.logical, writer.logical
         if ours is None or theirs is None or ours == theirs:
@@ -189,183 +202,253 @@ class _Checker:
         same = ours.name == theirs.name and ours.scale == theirs.scale
         if same and ours.precision >= theirs.precision:
             return _FITS
-        return Verdict(True, self._issue("LOGICAL_TYPE_CHANGED", str(ours), str(theirs), consequence(ours, theirs)))
+        return PairVerdict(
+            True, self._make_issue("LOGICAL_TYPE_CHANGED", str(ours), str(theirs), describe_consequence(ours, theirs))
+        )
 
-    def _names(self, reader: Named, writer: Named) -> Verdict:
-        if _simple(reader.name) == _simple(writer.name) or writer.name in reader.aliases:
+    def _compare_names(self, reader: AvroNamedType, writer: AvroNamedType) -> PairVerdict:
+        if _simple_name(reader.name) == _simple_name(writer.name) or writer.name in reader.aliases:
             return _FITS
-        return self._fails("NAME_MISMATCH", reader.name, writer.name, leaf="name")
+        return self._fail("NAME_MISMATCH", reader.name, writer.name, leaf="name")
 
-    def _fixed(self, reader: Fixed, writer: Fixed) -> Verdict:
+    def _compare_fixed(self, reader: AvroFixed, writer: AvroFixed) -> PairVerdict:
         if self.ruby and _decimals_agree(reader, writer):
             return _FITS
         size = _FITS
         if reader.size != writer.size:
-            size = self._fails(
-                "FIXED_SIZE_MISMATCH", str(reader.size), str(writer.size), leaf="size", extra=reader.name
-            )
-        return _merge([self._names(reader, writer), size, self._logical(reader, writer)])
+            size = self._fail("FIXED_SIZE_MISMATCH", str(reader.size), str(writer.size), leaf="size", extra=reader.name)
+        return _merge_verdicts([self._compare_names(reader, writer), size, self._compare_logical_types(reader, writer)])
 
-    def _enums(self, reader: EnumType, writer: EnumType) -> Verdict:
-        names = self._names(reader, writer)
+    def _compare_enums(self, reader: AvroEnum, writer: AvroEnum) -> PairVerdict:
+        names = self._compare_names(reader, writer)
         if reader.default is not None:
             return names
         missing = sorted(set(writer.symbols).difference(reader.symbols))
         if not missing:
             return names
         extra = f"[{', '.join(missing)}]"
-        fails = self._fails("MISSING_ENUM_SYMBOLS", reader.name, writer.name, leaf="symbols", extra=extra)
-        return _merge([names, fails])
+        fails = self._fail("MISSING_ENUM_SYMBOLS", reader.name, writer.name, leaf="symbols", extra=extra)
+        return _merge_verdicts([names, fails])
 
-    def _records(self, reader: Record, writer: Record) -> Verdict:
-        fits, names = self._names(reader, writer)
+    def _compare_records(self, reader: AvroRecord, writer: AvroRecord) -> PairVerdict:
+        fits, names = self._compare_names(reader, writer)
         issues: list[Issues] = [] if names is None else [names]
         path = self.path
         path += ("fields", "")
         for index, field in enumerate(reader.fields):
             other = writer.by_name.get(field.name)
             if other is not None and not field.aliases:
-                if field.type is other.type and type(other.type) is Primitive:
+                if field.type is other.type and type(other.type) is AvroPrimitive:
                     continue  # the commonest case by far: a shared plain primitive
                 path[-1] = str(index)
-                verdict = self.compare(field.type, other.type, "type")
+                verdict = self.compare_types(field.type, other.type, "type")
             else:
                 path[-1] = str(index)
-                verdict = self._aliased(field, reader, writer)
+                verdict = self._compare_aliased_field(field, reader, writer)
             fits = fits and verdict.fits
             if verdict.issues is not None:
                 issues.append(verdict.issues)
         del path[-2:]
-        return Verdict(fits, issues) if issues else (_FITS if fits else Verdict(False, None))
+        return PairVerdict(fits, issues) if issues else (_FITS if fits else PairVerdict(False, None))
 
-    def _aliased(self, field: RecordField, reader: Record, writer: Record) -> Verdict:
+    def _compare_aliased_field(self, field: AvroField, reader: AvroRecord, writer: AvroRecord) -> PairVerdict:
         """A field of the reader that is not simply there under its own name."""
         names = dict.fromkeys((field.name, *field.aliases))
         matches = [writer.by_name[name] for name in names if name in writer.by_name]
         if len(matches) == 1:
-            return self.compare(field.type, matches[0].type, "type")
+            return self.compare_types(field.type, matches[0].type, "type")
         if matches:
             found = ", ".join(match.name for match in matches)
-            verdict = self._fails("READER_FIELD_AMBIGUOUS", field.name, found, extra=reader.name)
+            verdict = self._fail("READER_FIELD_AMBIGUOUS", field.name, found, extra=reader.name)
             self.ambiguous.append(verdict.issues)
             return verdict
         if field.default is not NO_DEFAULT:
             return _FITS
-        return self._fails("READER_FIELD_MISSING_DEFAULT_VALUE", field.name, writer.name, extra=short(field.type))
+        return self._fail(
+            "READER_FIELD_MISSING_DEFAULT_VALUE", field.name, writer.name, extra=describe_type(field.type)
+        )
 
-    def _unions(self, reader: Union, writer: Union) -> Verdict:
+    def _compare_unions(self, reader: AvroUnion, writer: AvroUnion) -> PairVerdict:
         fits = True
         issues: list[Issues] = []
         for index, branch in enumerate(writer.branches):
             self.path.append(str(index))
-            verdict = self.compare(reader, branch)
+            verdict = self.compare_types(reader, branch)
             if not verdict.fits:
                 fits = False
                 issues.append(
-                    self._issue("MISSING_UNION_BRANCH", short(reader), short(branch), self._nearest(reader, branch))
+                    self._make_issue(
+                        "MISSING_UNION_BRANCH",
+                        describe_type(reader),
+                        describe_type(branch),
+                        self._nearest_branch_issue(reader, branch),
+                    )
                 )
             elif verdict.issues is not None:
                 issues.append(verdict.issues)
             self.path.pop()
-        return Verdict(fits, issues) if issues else _FITS
+        return PairVerdict(fits, issues) if issues else _FITS
 
-    def _into_union(self, reader: Union, writer: Type) -> Verdict:
-        for branch in self._branches(reader, writer):
+    def _compare_to_union(self, reader: AvroUnion, writer: AvroType) -> PairVerdict:
+        for branch in self._candidate_branches(reader, writer):
             if self.ruby and not _full_names_match(branch, writer):
                 self.skipped += 1
                 if self.skipped > MAX_SKIPPED:
-                    raise _TooMuch
+                    raise _BudgetExceeded
                 continue
-            verdict = self.compare(branch, writer)
+            verdict = self.compare_types(branch, writer)
             if verdict.fits:
                 return verdict
-        return self._fails("MISSING_UNION_BRANCH", short(reader), short(writer), extra=self._nearest(reader, writer))
+        return self._fail(
+            "MISSING_UNION_BRANCH",
+            describe_type(reader),
+            describe_type(writer),
+            extra=self._nearest_branch_issue(reader, writer),
+        )
 
-    def _branches(self, reader: Union, writer: Type) -> Sequence[Type]:
+    def _candidate_branches(self, reader: AvroUnion, writer: AvroType) -> Sequence[AvroType]:
         """The branches that can take a type, in order: for a record those of its name, so that width costs nothing.
 
         Where fields have aliases all are tried, as Java does: one that fits in vain may be ambiguous inside.
         """
-        if self.aliased or not isinstance(writer, Record):
+        if self.aliased or not isinstance(writer, AvroRecord):
             return reader.branches
         by_name = self.named.get(id(reader))
         if by_name is None:
             by_name = self.named[id(reader)] = {}
             for branch in reader.branches:
-                if isinstance(branch, Record):
-                    for name in {_simple(branch.name), *(f".{alias}" for alias in branch.aliases)}:
+                if isinstance(branch, AvroRecord):
+                    for name in {_simple_name(branch.name), *(f".{alias}" for alias in branch.aliases)}:
                         by_name.setdefault(name, []).append(branch)
-        return [*by_name.get(_simple(writer.name), ()), *by_name.get(f".{writer.name}", ())]
+        return [*by_name.get(_simple_name(writer.name), ()), *by_name.get(f".{writer.name}", ())]
 
-    def _nearest(self, reader: Union, writer: Type) -> str:
+    def _nearest_branch_issue(self, reader: AvroUnion, writer: AvroType) -> str:
         """Why the branch that was probably meant (same kind and name) does not fit: rule and path, or ''."""
-        branches = self._branches(reader, writer)
+        branches = self._candidate_branches(reader, writer)
         self.looks += len(branches)
         for branch in branches if self.looks <= MAX_LOOKS else ():
             verdict = self.done.get((id(branch), id(writer)))
             if verdict is None or verdict.fits or branch.kind != writer.kind:
                 continue
             same = True
-            if isinstance(branch, Named) and isinstance(writer, Named):
-                same = _simple(branch.name) == _simple(writer.name) or writer.name in branch.aliases
+            if isinstance(branch, AvroNamedType) and isinstance(writer, AvroNamedType):
+                same = _simple_name(branch.name) == _simple_name(writer.name) or writer.name in branch.aliases
             if same:
-                issue = next((issue for issue in _flat(verdict.issues)), None)
+                issue = next((issue for issue in _flatten_issues(verdict.issues)), None)
                 return f"{issue.rule} at {issue.path}" if issue else ""
         return ""
 
     # --- issues -----------------------------------------------------------------------------------------------------
 
-    def _issue(self, rule: str, reader: str, writer: str, extra: str = "") -> Issue:
+    def _make_issue(self, rule: str, reader: str, writer: str, extra: str = "") -> Issue:
         return Issue(rule, "/" + "/".join(self.path), reader, writer, extra)
 
-    def _fails(self, rule: str, reader: str, writer: str, *, leaf: str = "", extra: str = "") -> Verdict:
-        issue = self._issue(rule, reader, writer, extra)
+    def _fail(self, rule: str, reader: str, writer: str, *, leaf: str = "", extra: str = "") -> PairVerdict:
+        issue = self._make_issue(rule, reader, writer, extra)
         if leaf:
             issue = issue._replace(path=f"{issue.path}/{leaf}" if self.path else f"/{leaf}")
-        return Verdict(False, issue)
+        return PairVerdict(False, issue)
 
 
-def _merge(verdicts: list[Verdict]) -> Verdict:
+def _merge_verdicts(verdicts: list[PairVerdict]) -> PairVerdict:
     issues: list[Issues] = [verdict.issues for verdict in verdicts if verdict.issues is not None]
     fits = all(verdict.fits for verdict in verdicts)
-    return Verdict(fits, issues) if issues else Verdict(fits, None)
+    return PairVerdict(fits, issues) if issues else PairVerdict(fits, None)
 
 
-def _simple(full_name: str) -> str:
+def _simple_name(full_name: str) -> str:
     return full_name.rpartition(".")[2]
 
 
-def _has_field_aliases(root: Type) -> bool:
+def _has_field_aliases(root: AvroType) -> bool:
     """Whether a record anywhere in a type has a field with aliases."""
     entered: set[int] = set()
-    waiting: list[Type] = [root]
+    waiting: list[AvroType] = [root]
     while waiting:
         node = waiting.pop()
-        if type(node) is Primitive or id(node) in entered:
+        if type(node) is AvroPrimitive or id(node) in entered:
             continue
         entered.add(id(node))
         match node:
-            case Record():
+            case AvroRecord():
                 if any(field.aliases for field in node.fields):
                     return True
                 waiting.extend(field.type for field in node.fields)
-            case Union():
+            case AvroUnion():
                 waiting.extend(node.branches)
-            case Array():
+            case AvroArray():
                 waiting.append(node.items)
-            case Map():
+            case AvroMap():
                 waiting.append(node.values)
             case _:
                 pass
     return False
 
 
-def _decimals_agree(reader: Type, writer: Type) -> bool:
+def _decimals_agree(reader: AvroType, writer: AvroType) -> bool:
     ours, theirs = reader.logical, writer.logical
     return ours is not None and ours.name == "decimal" and ours == theirs
 
 
-def _full_names_match(reader: Type, writer: Type) -> bool:
-    if not (isinstance(reader, Named) and isinstance(writer, Named)):
+def _full_names_match(reader: AvroType, writer: AvroType) -> bool:
+    if not (isinstance(reader, AvroNamedType) and isinstance(writer, AvroNamedType)):
         return True
     return reader.name == writer.name or writer.name in reader.aliases or _decimals_agree(reader, writer)
+
+
+# --- issues in words --------------------------------------------------------------------------------------------------
+
+
+_WORDS: Final[Mapping[str, tuple[str, str]]] = {
+    "TYPE_MISMATCH": (
+        "Data written as {writer} cannot be read as {reader}.",
+        "Keep the type {writer}, or add a new field with a default and leave this one as it is.",
+    ),
+    "NAME_MISMATCH": (
+        "The writer's type is called {writer}, the reader's {reader}, and types are matched by name.",
+        'Keep the name, or add "aliases": ["{writer}"] to {reader}.',
+    ),
+    "FIXED_SIZE_MISMATCH": (
+        "The reader expects {reader} bytes where the writer wrote {writer}.",
+        "Keep the size of {extra} at {writer}, or define a new fixed type under another name.",
+    ),
+    "MISSING_ENUM_SYMBOLS": (
+        "The reader's enum {reader} has no symbol for values {extra} that the writer may have written.",
+        "Keep these symbols, or give the enum {reader} a default symbol.",
+    ),
+    "READER_FIELD_MISSING_DEFAULT_VALUE": (
+        "The reader needs the field {reader!r}, but records written as {writer} do not have it.",
+        'Give {reader!r} ({extra}) a default (for instance ["null", …] with null), or an alias the writer knows.',
+    ),
+    "READER_FIELD_AMBIGUOUS": (
+        "The reader's field {reader!r} matches several fields of the writer by name and alias: {writer}.",
+        "Remove the aliases of {reader!r} in {extra} that name other existing fields.",
+    ),
+    "MISSING_UNION_BRANCH": (
+        "The writer may have written {writer}, and no branch of the reader's {reader} takes it.",
+        "Add {writer} to the union, or stop removing it.",
+    ),
+    "LOGICAL_TYPE_CHANGED": (
+        "The bytes can be read, but values written as {writer} are taken for {reader}: {extra}.",
+        "Keep the logical type {writer}, or put values of the new kind into a new field.",
+    ),
+}
+
+_WARNINGS: Final = frozenset({"LOGICAL_TYPE_CHANGED"})
+
+
+def explain_issue(rule: str, path: str, reader: str, writer: str, extra: str = "") -> Finding:
+    """The finding for an issue.
+
+    extra is the fixed's name (FIXED_SIZE_MISMATCH), the missing symbols as `[A, B]` (MISSING_ENUM_SYMBOLS), the field's
+    type or the record's name (READER_FIELD_…), what becomes of values (LOGICAL_TYPE_CHANGED), the first reason why the
+    branch that was probably meant does not fit (MISSING_UNION_BRANCH).
+    """
+    why, fix = (text.format(reader=reader, writer=writer, extra=extra) for text in _WORDS[rule])
+    if rule == "MISSING_UNION_BRANCH" and extra:
+        why = f"{why} The nearest one fails with {extra}."
+        fix = "Mend that branch so that it reads what was written before."
+    level = Severity.WARNING if rule in _WARNINGS else Severity.ERROR
+    # The missing symbols are what the writer has and the reader lacks, so they stand in the writer's column.
+    shown = extra if rule == "MISSING_ENUM_SYMBOLS" else writer
+    return Finding(rule, path, reader, shown, why, fix, level=level)

@@ -12,22 +12,22 @@ from struct import Struct
 from typing import Any, Final
 
 from stele.errors import DecodeError
-from stele.formats.avro.defaults import default_datum
+from stele.formats.avro.defaults import make_default
 from stele.formats.avro.model import (
-    Array,
-    EnumType,
-    Fixed,
-    Logical,
-    Map,
-    Primitive,
-    Record,
-    RecordField,
-    Type,
-    Union,
-    short,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    LogicalType,
+    describe_type,
 )
-from stele.formats.avro.resolve import PROMOTIONS, best_branch, is_empty, sources_of
-from stele.formats.avro.scalars import converter
+from stele.formats.avro.resolution import PROMOTIONS, find_best_branch, is_empty, map_fields
+from stele.formats.avro.scalars import make_converter
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """Reads one value at a position; raises `Broken`, or IndexError at the end of the data."""
@@ -36,7 +36,7 @@ MAX_EMPTY_ITEMS: Final = 100_000
 """Items of a type without bytes (null, an empty record) in one datum: their number is not bounded by the data."""
 
 
-class Broken(Exception):
+class MalformedData(Exception):
     """The data contradict the schema at offset."""
 
     def __init__(self, why: str, offset: int) -> None:
@@ -44,12 +44,12 @@ class Broken(Exception):
         self.why = why
         self.offset = offset
 
-    def public(self) -> DecodeError:
+    def to_decode_error(self) -> DecodeError:
         """The error callers see."""
         return DecodeError(self.why, offset=self.offset)
 
 
-class Data(bytes):
+class CountedBytes(bytes):
     """The bytes of one datum, with what is left of MAX_EMPTY_ITEMS."""
 
     empties = MAX_EMPTY_ITEMS
@@ -73,16 +73,16 @@ def read_long(data: bytes, at: int) -> tuple[int, int]:
             break
         shift += 7
         if shift > 63:
-            raise Broken("an integer is longer than 10 bytes", start)
+            raise MalformedData("an integer is longer than 10 bytes", start)
     if value >> 64:
-        raise Broken("an integer does not fit into 64 bits", start)
+        raise MalformedData("an integer does not fit into 64 bits", start)
     return (value >> 1) ^ -(value & 1), at
 
 
 def _read_int(data: bytes, at: int) -> tuple[int, int]:
     value, end = read_long(data, at)
     if not -(2**31) <= value < 2**31:
-        raise Broken("an int does not fit into 32 bits", at)
+        raise MalformedData("an int does not fit into 32 bits", at)
     return value, end
 
 
@@ -93,7 +93,7 @@ def _read_null(data: bytes, at: int) -> tuple[None, int]:
 def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
     byte = data[at]
     if byte > 1:
-        raise Broken("a boolean is neither 0 nor 1", at)
+        raise MalformedData("a boolean is neither 0 nor 1", at)
     return byte == 1, at + 1
 
 
@@ -101,7 +101,7 @@ def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
     size, start = read_long(data, at)
     end = start + size
     if size < 0 or end > len(data):
-        raise Broken(f"a length of {size} is negative or beyond the end of the data", at)
+        raise MalformedData(f"a length of {size} is negative or beyond the end of the data", at)
     return bytes(data[start:end]), end
 
 
@@ -109,14 +109,14 @@ def _read_string(data: bytes, at: int) -> tuple[str, int]:
     size, start = read_long(data, at)
     end = start + size
     if size < 0 or end > len(data):
-        raise Broken(f"a length of {size} is negative or beyond the end of the data", at)
+        raise MalformedData(f"a length of {size} is negative or beyond the end of the data", at)
     try:
         return str(data[start:end], "utf-8"), end
     except UnicodeDecodeError as error:
-        raise Broken("a string is not UTF-8", start + error.start) from None
+        raise MalformedData("a string is not UTF-8", start + error.start) from None
 
 
-def _number(code: str) -> Read:
+def _fixed_number_reader(code: str) -> Read:
     layout = Struct(code)
     unpack, size = layout.unpack_from, layout.size
 
@@ -134,14 +134,14 @@ _PRIMITIVES: Final[dict[str, Read]] = {
     "boolean": _read_boolean,
     "int": _read_int,
     "long": read_long,
-    "float": _number("<f"),
-    "double": _number("<d"),
+    "float": _fixed_number_reader("<f"),
+    "double": _fixed_number_reader("<d"),
     "bytes": _read_bytes,
     "string": _read_string,
 }
 
 
-def _then(read: Read, convert: Callable[[Any], Any]) -> Read:
+def _convert_after(read: Read, convert: Callable[[Any], Any]) -> Read:
     """read, and its value converted; what the conversion refuses is broken data."""
 
     def converted(data: bytes, at: int) -> tuple[Any, int]:
@@ -149,7 +149,7 @@ def _then(read: Read, convert: Callable[[Any], Any]) -> Read:
         try:
             return convert(raw), end
         except (ValueError, OverflowError) as error:
-            raise Broken(str(error), at) from None
+            raise MalformedData(str(error), at) from None
 
     return converted
 
@@ -157,18 +157,18 @@ def _then(read: Read, convert: Callable[[Any], Any]) -> Read:
 # --- building -------------------------------------------------------------------------------------------------------
 
 
-class Builder:
+class ReaderBuilder:
     """Builds the functions for pairs of types, each pair once, so that recursive types end."""
 
     def __init__(self) -> None:
         self.built: dict[tuple[int, int], Read] = {}
         self.counts_empties = False
-        """Whether the functions want `Data` instead of bytes."""
+        """Whether the functions want `CountedBytes` instead of bytes."""
 
-    def build(self, writer: Type, reader: Type) -> Read:
+    def build_reader(self, writer: AvroType, reader: AvroType) -> Read:
         """What reads data of writer as values of reader. Data that cannot be resolved raise when they are met."""
-        if isinstance(writer, Primitive) and isinstance(reader, Primitive):
-            return self._scalar(writer, reader)
+        if isinstance(writer, AvroPrimitive) and isinstance(reader, AvroPrimitive):
+            return self._build_scalar(writer, reader)
         key = (id(writer), id(reader))
         known = self.built.get(key)
         if known is not None:
@@ -178,58 +178,60 @@ class Builder:
             return self.built[key](data, at)
 
         self.built[key] = later  # for the pair met again inside itself
-        read = self.built[key] = self._build(writer, reader)
+        read = self.built[key] = self._build_reader(writer, reader)
         return read
 
-    def _build(self, writer: Type, reader: Type) -> Read:
-        if isinstance(writer, Union):
-            return self._union([self.build(branch, reader) for branch in writer.branches])
-        if isinstance(reader, Union):
-            branch = best_branch(writer, reader)
-            return _unreadable(writer, reader) if branch is None else self.build(writer, branch)
+    def _build_reader(self, writer: AvroType, reader: AvroType) -> Read:
+        if isinstance(writer, AvroUnion):
+            return self._build_union([self.build_reader(branch, reader) for branch in writer.branches])
+        if isinstance(reader, AvroUnion):
+            branch = find_best_branch(writer, reader)
+            return _mismatch_reader(writer, reader) if branch is None else self.build_reader(writer, branch)
         match writer, reader:
-            case Record(), Record():
-                return self._record(writer, reader)
-            case Array(), Array():
-                return self._array(writer, reader)
-            case Map(), Map():
-                return self._map(writer, reader)
-            case EnumType(), EnumType():
-                return self._enum(writer, reader)
-            case Fixed(), Fixed() if writer.size == reader.size:
-                return _convert(_sized(writer.size), writer.logical, reader.logical)
-        return _unreadable(writer, reader)
+            case AvroRecord(), AvroRecord():
+                return self._build_record(writer, reader)
+            case AvroArray(), AvroArray():
+                return self._build_array(writer, reader)
+            case AvroMap(), AvroMap():
+                return self._build_map(writer, reader)
+            case AvroEnum(), AvroEnum():
+                return self._build_enum(writer, reader)
+            case AvroFixed(), AvroFixed() if writer.size == reader.size:
+                return _with_logical_type(_fixed_reader(writer.size), writer.logical, reader.logical)
+        return _mismatch_reader(writer, reader)
 
-    def _scalar(self, writer: Primitive, reader: Primitive) -> Read:
+    def _build_scalar(self, writer: AvroPrimitive, reader: AvroPrimitive) -> Read:
         read = _PRIMITIVES[writer.kind]
         if writer.kind != reader.kind:
             if writer.kind not in PROMOTIONS.get(reader.kind, ()):
-                return _unreadable(writer, reader)
+                return _mismatch_reader(writer, reader)
             if reader.kind in ("float", "double"):
-                read = _then(read, float)
+                read = _convert_after(read, float)
             elif reader.kind == "string":
                 read = _read_string
             elif reader.kind == "bytes":
                 read = _read_bytes
-        return _convert(read, writer.logical, reader.logical)
+        return _with_logical_type(read, writer.logical, reader.logical)
 
-    def _union(self, branches: list[Read]) -> Read:
+    def _build_union(self, branches: list[Read]) -> Read:
         count = len(branches)
 
         def read(data: bytes, at: int) -> tuple[Any, int]:
             index, start = read_long(data, at)
             if not 0 <= index < count:
-                raise Broken(f"the union has no branch {index}", at)
+                raise MalformedData(f"the union has no branch {index}", at)
             return branches[index](data, start)
 
         return read
 
-    def _record(self, writer: Record, reader: Record) -> Read:
-        sources = sources_of(writer, reader)
+    def _build_record(self, writer: AvroRecord, reader: AvroRecord) -> Read:
+        sources = map_fields(writer, reader)
         if isinstance(sources, str):
-            return _always_broken(sources)
+            return _failing_reader(sources)
         steps = [
-            (target.name, self.build(field.type, target.type)) if target else ("", self.build(field.type, field.type))
+            (target.name, self.build_reader(field.type, target.type))
+            if target
+            else ("", self.build_reader(field.type, field.type))
             for field in writer.fields
             for target in [sources.get(field.name)]
         ]
@@ -243,7 +245,7 @@ class Builder:
 
             return read
         given = {target.name for target in sources.values()}
-        defaults = [(field.name, _factory(field)) for field in reader.fields if field.name not in given]
+        defaults = [(field.name, _default_factory(field)) for field in reader.fields if field.name not in given]
         order = [field.name for field in reader.fields]
 
         def resolve(data: bytes, at: int) -> tuple[dict[str, Any], int]:
@@ -258,15 +260,15 @@ class Builder:
 
         return resolve
 
-    def _array(self, writer: Array, reader: Array) -> Read:
-        step = self.build(writer.items, reader.items)
+    def _build_array(self, writer: AvroArray, reader: AvroArray) -> Read:
+        step = self.build_reader(writer.items, reader.items)
         empty = is_empty(writer.items)
         self.counts_empties |= empty
 
         def read(data: bytes, at: int) -> tuple[list[Any], int]:
             out: list[Any] = []
             while True:
-                count, at = _block(data, at, empty=empty)
+                count, at = _read_block_size(data, at, empty=empty)
                 if not count:
                     return out, at
                 for _ in range(count):
@@ -275,13 +277,13 @@ class Builder:
 
         return read
 
-    def _map(self, writer: Map, reader: Map) -> Read:
-        step = self.build(writer.values, reader.values)
+    def _build_map(self, writer: AvroMap, reader: AvroMap) -> Read:
+        step = self.build_reader(writer.values, reader.values)
 
         def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
             out: dict[str, Any] = {}
             while True:
-                count, at = _block(data, at, empty=False)
+                count, at = _read_block_size(data, at, empty=False)
                 if not count:
                     return out, at
                 for _ in range(count):
@@ -290,50 +292,50 @@ class Builder:
 
         return read
 
-    def _enum(self, writer: EnumType, reader: EnumType) -> Read:
+    def _build_enum(self, writer: AvroEnum, reader: AvroEnum) -> Read:
         known = set(reader.symbols)
         symbols = [symbol if symbol in known else reader.default for symbol in writer.symbols]
 
         def read(data: bytes, at: int) -> tuple[str, int]:
             index, end = read_long(data, at)
             if not 0 <= index < len(symbols):
-                raise Broken(f"the enum {writer.name} has no symbol {index}", at)
+                raise MalformedData(f"the enum {writer.name} has no symbol {index}", at)
             symbol = symbols[index]
             if symbol is None:
-                raise Broken(f"the reader's enum {reader.name} has no symbol {writer.symbols[index]!r}", at)
+                raise MalformedData(f"the reader's enum {reader.name} has no symbol {writer.symbols[index]!r}", at)
             return symbol, end
 
         return read
 
 
-def _block(data: bytes, at: int, *, empty: bool) -> tuple[int, int]:
+def _read_block_size(data: bytes, at: int, *, empty: bool) -> tuple[int, int]:
     """Number of items in the next block, 0 at the end of an array or map; a negative one is followed by its bytes."""
     count, end = read_long(data, at)
     if count < 0:
         count = -count
         size, end = read_long(data, end)
         if size < 0 or end + size > len(data):
-            raise Broken(f"a block of {size} bytes is negative or goes beyond the end of the data", at)
+            raise MalformedData(f"a block of {size} bytes is negative or goes beyond the end of the data", at)
     if not empty:
         if count > len(data) - end:
-            raise Broken(f"a block of {count} items goes beyond the end of the data", at)
+            raise MalformedData(f"a block of {count} items goes beyond the end of the data", at)
         return count, end
-    assert isinstance(data, Data)
+    assert isinstance(data, CountedBytes)
     data.empties -= count
     if data.empties < 0:
-        raise Broken(f"more than {MAX_EMPTY_ITEMS} items without content", at)
+        raise MalformedData(f"more than {MAX_EMPTY_ITEMS} items without content", at)
     return count, end
 
 
-def _factory(field: RecordField) -> Callable[[], Any]:
+def _default_factory(field: AvroField) -> Callable[[], Any]:
     """Makes the default of a field; a new one each time when it could be changed by who gets it."""
-    value = default_datum(field.type, field.default)
+    value = make_default(field.type, field.default)
     if isinstance(value, (list, dict)):
-        return lambda: default_datum(field.type, field.default)
+        return lambda: make_default(field.type, field.default)
     return lambda: value
 
 
-def _sized(size: int) -> Read:
+def _fixed_reader(size: int) -> Read:
     def read(data: bytes, at: int) -> tuple[bytes, int]:
         end = at + size
         if end > len(data):
@@ -343,22 +345,22 @@ def _sized(size: int) -> Read:
     return read
 
 
-def _convert(read: Read, writer: Logical | None, reader: Logical | None) -> Read:
+def _with_logical_type(read: Read, writer: LogicalType | None, reader: LogicalType | None) -> Read:
     """The reader's logical type, in the writer's unit and scale where both are of one family."""
     if reader is None:
         return read
     family = reader.name.rpartition("-")[0] or reader.name
     same = writer is not None and family == (writer.name.rpartition("-")[0] or writer.name)
-    convert = converter(writer if same else reader)
-    return read if convert is None else _then(read, convert)
+    convert = make_converter(writer if same else reader)
+    return read if convert is None else _convert_after(read, convert)
 
 
-def _unreadable(writer: Type, reader: Type) -> Read:
-    return _always_broken(f"{short(writer)} cannot be read as {short(reader)}")
+def _mismatch_reader(writer: AvroType, reader: AvroType) -> Read:
+    return _failing_reader(f"{describe_type(writer)} cannot be read as {describe_type(reader)}")
 
 
-def _always_broken(why: str) -> Read:
+def _failing_reader(why: str) -> Read:
     def read(data: bytes, at: int) -> tuple[Any, int]:
-        raise Broken(why, at)
+        raise MalformedData(why, at)
 
     return read

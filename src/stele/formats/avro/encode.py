@@ -13,30 +13,30 @@ from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Any, Final
 
-from stele.formats.avro.defaults import default_datum
+from stele.formats.avro.defaults import make_default
 from stele.formats.avro.model import (
     NO_DEFAULT,
-    Array,
-    EnumType,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    Type,
-    Union,
-    short,
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroNamedType,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+    describe_type,
 )
-from stele.formats.avro.scalars import lower, problem, shown
+from stele.formats.avro.scalars import describe_datum, find_problem, to_raw_value
 
 Write = Callable[[bytearray, Any], None]
-"""Appends one datum; raises `Misfit`."""
+"""Appends one datum; raises `DatumMismatch`."""
 
 MAX_PROBLEMS: Final = 100
 """Problems listed for one datum."""
 
 
-class Misfit(Exception):
+class DatumMismatch(Exception):
     """A datum does not fit; tokens lead from it out to the root."""
 
     def __init__(self, why: str) -> None:
@@ -44,7 +44,7 @@ class Misfit(Exception):
         self.why = why
         self.tokens: list[str] = []
 
-    def sentence(self) -> str:
+    def to_sentence(self) -> str:
         """Path and reason."""
         path = "".join(reversed(self.tokens)).removeprefix(".")
         return f"{path}: {self.why}" if path else self.why
@@ -83,13 +83,13 @@ _PRIMITIVES: Final[dict[str, Write]] = {
 }
 
 
-class Builder:
+class WriterBuilder:
     """Builds the functions for types, each type once, so that recursive types end."""
 
     def __init__(self) -> None:
         self.built: dict[int, Write] = {}
 
-    def build(self, node: Type) -> Write:
+    def build_writer(self, node: AvroType) -> Write:
         """What writes values of a type."""
         known = self.built.get(id(node))
         if known is not None:
@@ -99,89 +99,89 @@ class Builder:
             self.built[id(node)](out, datum)
 
         self.built[id(node)] = later  # for the type met again inside itself
-        write = self.built[id(node)] = self._build(node)
+        write = self.built[id(node)] = self._build_writer(node)
         return write
 
-    def _build(self, node: Type) -> Write:
+    def _build_writer(self, node: AvroType) -> Write:
         match node:
-            case Primitive() | Fixed():
-                return _scalar(node)
-            case EnumType():
-                return _enum(node)
-            case Array():
-                return self._array(node)
-            case Map():
-                return self._map(node)
-            case Union():
-                return self._union(node)
-            case Record():
-                return self._record(node)
+            case AvroPrimitive() | AvroFixed():
+                return _build_scalar(node)
+            case AvroEnum():
+                return _build_enum(node)
+            case AvroArray():
+                return self._build_array(node)
+            case AvroMap():
+                return self._build_map(node)
+            case AvroUnion():
+                return self._build_union(node)
+            case AvroRecord():
+                return self._build_record(node)
 
-    def _record(self, node: Record) -> Write:
-        steps = [(field.name, self.build(field.type), field) for field in node.fields]
+    def _build_record(self, node: AvroRecord) -> Write:
+        steps = [(field.name, self.build_writer(field.type), field) for field in node.fields]
         names = frozenset(node.by_name)
 
         def write(out: bytearray, datum: Any) -> None:
             if not isinstance(datum, dict):
-                raise Misfit(f"{shown(datum)} is not a dict for the record {node.name}")
+                raise DatumMismatch(f"{describe_datum(datum)} is not a dict for the record {node.name}")
             if not datum.keys() <= names:
-                raise Misfit(_unknown(node, datum))
+                raise DatumMismatch(_unknown_fields_problem(node, datum))
             for name, step, field in steps:
                 value = datum.get(name, NO_DEFAULT)
                 if value is NO_DEFAULT:
                     if field.default is NO_DEFAULT:
-                        raise Misfit(f"the field {name!r} of {node.name} is missing and has no default")
-                    value = default_datum(field.type, field.default)
+                        raise DatumMismatch(f"the field {name!r} of {node.name} is missing and has no default")
+                    value = make_default(field.type, field.default)
                 try:
                     step(out, value)
-                except Misfit as misfit:
+                except DatumMismatch as misfit:
                     misfit.tokens.append(f".{name}")
                     raise
 
         return write
 
-    def _array(self, node: Array) -> Write:
-        step = self.build(node.items)
+    def _build_array(self, node: AvroArray) -> Write:
+        step = self.build_writer(node.items)
 
         def write(out: bytearray, datum: Any) -> None:
             if not isinstance(datum, (list, tuple)):
-                raise Misfit(f"{shown(datum)} is not a list")
+                raise DatumMismatch(f"{describe_datum(datum)} is not a list")
             if datum:
                 write_long(out, len(datum))
                 for index, item in enumerate(datum):
                     try:
                         step(out, item)
-                    except Misfit as misfit:
+                    except DatumMismatch as misfit:
                         misfit.tokens.append(f"[{index}]")
                         raise
             out.append(0)
 
         return write
 
-    def _map(self, node: Map) -> Write:
-        step = self.build(node.values)
+    def _build_map(self, node: AvroMap) -> Write:
+        step = self.build_writer(node.values)
 
         def write(out: bytearray, datum: Any) -> None:
             if not isinstance(datum, dict):
-                raise Misfit(f"{shown(datum)} is not a dict")
+                raise DatumMismatch(f"{describe_datum(datum)} is not a dict")
             if datum:
                 write_long(out, len(datum))
                 for key, item in datum.items():
-                    why = problem(_STRING, key)
+                    why = find_problem(_STRING, key)
                     if why:
-                        raise Misfit(f"a key of the map is no text: {why}")
+                        raise DatumMismatch(f"a key of the map is no text: {why}")
                     _write_bytes(out, key.encode())
                     try:
                         step(out, item)
-                    except Misfit as misfit:
+                    except DatumMismatch as misfit:
                         misfit.tokens.append(f"{{{key}}}")
                         raise
             out.append(0)
 
         return write
 
-    def _union(self, node: Union) -> Write:
-        steps = [self.build(branch) for branch in node.branches]
+    def _build_union(self, node: AvroUnion) -> Write:
+        steps = [self.build_writer(branch) for branch in node.branches]
         null = next((index for index, branch in enumerate(node.branches) if branch.kind == "null"), -1)
         others = [index for index in range(len(steps)) if index != null]
         only = others[0] if len(others) == 1 else -1
@@ -192,17 +192,17 @@ class Builder:
                 return
             index = only
             if index < 0 or isinstance(datum, tuple):
-                index, datum = choose(node, datum)
+                index, datum = choose_branch(node, datum)
             write_long(out, index)
             steps[index](out, datum)
 
         return write
 
 
-_STRING: Final = Primitive("string")
+_STRING: Final = AvroPrimitive("string")
 
 
-def _scalar(node: Primitive | Fixed) -> Write:
+def _build_scalar(node: AvroPrimitive | AvroFixed) -> Write:
     if node.kind == "fixed":
         put: Write = bytearray.extend
     else:
@@ -210,27 +210,27 @@ def _scalar(node: Primitive | Fixed) -> Write:
     logical = node.logical
 
     def write(out: bytearray, datum: Any) -> None:
-        why = problem(node, datum)
+        why = find_problem(node, datum)
         if why is not None:
-            raise Misfit(why)
-        put(out, datum if logical is None else lower(node, datum))
+            raise DatumMismatch(why)
+        put(out, datum if logical is None else to_raw_value(node, datum))
 
     return write
 
 
-def _enum(node: EnumType) -> Write:
+def _build_enum(node: AvroEnum) -> Write:
     ordinals = {symbol: index for index, symbol in enumerate(node.symbols)}
 
     def write(out: bytearray, datum: Any) -> None:
-        why = problem(node, datum)
+        why = find_problem(node, datum)
         if why is not None:
-            raise Misfit(why)
+            raise DatumMismatch(why)
         write_long(out, ordinals[datum])
 
     return write
 
 
-def _unknown(node: Record, datum: dict[Any, Any]) -> str:
+def _unknown_fields_problem(node: AvroRecord, datum: dict[Any, Any]) -> str:
     extra = ", ".join(sorted(repr(key) for key in datum if key not in node.by_name)[:5])
     return f"the record {node.name} has no field {extra}"
 
@@ -248,98 +248,98 @@ _OWN_KINDS: Final[dict[type, frozenset[str]]] = {
 }
 
 
-def choose(node: Union, datum: Any) -> tuple[int, Any]:
-    """Index of the branch a datum goes to, and the datum without its hint. Raises `Misfit`."""
-    return _Problems().choose(node, datum)
+def choose_branch(node: AvroUnion, datum: Any) -> tuple[int, Any]:
+    """Index of the branch a datum goes to, and the datum without its hint. Raises `DatumMismatch`."""
+    return _ProblemFinder().choose_branch(node, datum)
 
 
-def problems(node: Type, datum: Any) -> Iterator[str]:
+def find_problems(node: AvroType, datum: Any) -> Iterator[str]:
     """Every reason why datum does not fit, a sentence with its path each; nothing when it fits."""
-    return _Problems().all(node, datum, "")
+    return _ProblemFinder().find_problems(node, datum, "")
 
 
-class _Problems:
+class _ProblemFinder:
     """Remembers which parts do not fit which types: else nested unions would be tried exponentially often."""
 
     def __init__(self) -> None:
         self.refuted: set[tuple[int, int]] = set()
 
-    def fits(self, node: Type, datum: Any) -> bool:
+    def matches_type(self, node: AvroType, datum: Any) -> bool:
         key = (id(node), id(datum))
         if key in self.refuted:
             return False
-        found = next(self.all(node, datum, ""), None) is None
+        found = next(self.find_problems(node, datum, ""), None) is None
         if not found:
             self.refuted.add(key)
         return found
 
-    def choose(self, node: Union, datum: Any) -> tuple[int, Any]:
+    def choose_branch(self, node: AvroUnion, datum: Any) -> tuple[int, Any]:
         if isinstance(datum, tuple) and len(datum) == 2 and isinstance(datum[0], str):
             for index, branch in enumerate(node.branches):
-                if datum[0] == (branch.name if isinstance(branch, Named) else branch.kind):
+                if datum[0] == (branch.name if isinstance(branch, AvroNamedType) else branch.kind):
                     return index, datum[1]
         own = _OWN_KINDS.get(type(datum), frozenset())
         order = sorted(range(len(node.branches)), key=lambda index: node.branches[index].kind not in own)
         for index in order:
-            if self.fits(node.branches[index], datum):
+            if self.matches_type(node.branches[index], datum):
                 return index, datum
-        raise Misfit(f"{shown(datum)} fits no branch of {short(node)}")
+        raise DatumMismatch(f"{describe_datum(datum)} fits no branch of {describe_type(node)}")
 
-    def all(self, node: Type, datum: Any, path: str) -> Iterator[str]:
+    def find_problems(self, node: AvroType, datum: Any, path: str) -> Iterator[str]:
         match node:
-            case Record():
-                yield from self._record(node, datum, path)
-            case Array():
+            case AvroRecord():
+                yield from self._find_record_problems(node, datum, path)
+            case AvroArray():
                 if isinstance(datum, (list, tuple)):
                     for index, item in enumerate(datum):
-                        yield from self.all(node.items, item, f"{path}[{index}]")
+                        yield from self.find_problems(node.items, item, f"{path}[{index}]")
                 else:
-                    yield _sentence(path, f"{shown(datum)} is not a list")
-            case Map():
-                yield from self._map(node, datum, path)
-            case Union():
-                yield from self._union(node, datum, path)
+                    yield _join_path(path, f"{describe_datum(datum)} is not a list")
+            case AvroMap():
+                yield from self._find_map_problems(node, datum, path)
+            case AvroUnion():
+                yield from self._find_union_problems(node, datum, path)
             case _:
-                why = problem(node, datum)
+                why = find_problem(node, datum)
                 if why is not None:
-                    yield _sentence(path, why)
+                    yield _join_path(path, why)
 
-    def _record(self, node: Record, datum: Any, path: str) -> Iterator[str]:
+    def _find_record_problems(self, node: AvroRecord, datum: Any, path: str) -> Iterator[str]:
         if not isinstance(datum, dict):
-            yield _sentence(path, f"{shown(datum)} is not a dict for the record {node.name}")
+            yield _join_path(path, f"{describe_datum(datum)} is not a dict for the record {node.name}")
             return
         if not datum.keys() <= node.by_name.keys():
-            yield _sentence(path, _unknown(node, datum))
+            yield _join_path(path, _unknown_fields_problem(node, datum))
         for field in node.fields:
             if field.name in datum:
-                yield from self.all(field.type, datum[field.name], f"{path}.{field.name}")
+                yield from self.find_problems(field.type, datum[field.name], f"{path}.{field.name}")
             elif field.default is NO_DEFAULT:
-                yield _sentence(path, f"the field {field.name!r} of {node.name} is missing and has no default")
+                yield _join_path(path, f"the field {field.name!r} of {node.name} is missing and has no default")
 
-    def _map(self, node: Map, datum: Any, path: str) -> Iterator[str]:
+    def _find_map_problems(self, node: AvroMap, datum: Any, path: str) -> Iterator[str]:
         if not isinstance(datum, dict):
-            yield _sentence(path, f"{shown(datum)} is not a dict")
+            yield _join_path(path, f"{describe_datum(datum)} is not a dict")
             return
         for key, item in datum.items():
-            why = problem(_STRING, key)
+            why = find_problem(_STRING, key)
             if why:
-                yield _sentence(path, f"a key of the map is no text: {why}")
-            yield from self.all(node.values, item, f"{path}{{{key}}}")
+                yield _join_path(path, f"a key of the map is no text: {why}")
+            yield from self.find_problems(node.values, item, f"{path}{{{key}}}")
 
-    def _union(self, node: Union, datum: Any, path: str) -> Iterator[str]:
+    def _find_union_problems(self, node: AvroUnion, datum: Any, path: str) -> Iterator[str]:
         if datum is None and any(branch.kind == "null" for branch in node.branches):
             return
         others = [branch for branch in node.branches if branch.kind != "null"]
         if len(others) == 1 and not isinstance(datum, tuple):
-            yield from self.all(others[0], datum, path)
+            yield from self.find_problems(others[0], datum, path)
             return
         try:
-            index, chosen = self.choose(node, datum)
-        except Misfit as misfit:
-            yield _sentence(path, misfit.why)
+            index, chosen = self.choose_branch(node, datum)
+        except DatumMismatch as misfit:
+            yield _join_path(path, misfit.why)
             return
-        yield from self.all(node.branches[index], chosen, path)
+        yield from self.find_problems(node.branches[index], chosen, path)
 
 
-def _sentence(path: str, why: str) -> str:
+def _join_path(path: str, why: str) -> str:
     return f"{path.removeprefix('.')}: {why}" if path else why

@@ -9,7 +9,16 @@ from typing import Any, Final
 from uuid import UUID
 
 from stele.errors import Invalid
-from stele.formats.avro.model import Array, EnumType, Fixed, Map, Primitive, Record, Type, Union
+from stele.formats.avro.model import (
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+)
 from stele.formats.avro.scalars import MAX_DIGITS
 
 MAX_VALUES: Final = 10_000
@@ -44,78 +53,78 @@ _LOGICAL: Final[dict[str, Any]] = {
 }
 
 
-def example(node: Type) -> Any:
+def make_example(node: AvroType) -> Any:
     """A datum of a type: recursion ends at the first union, array or map that lets it.
 
     Raises `Invalid` when every datum would be infinite or has more than MAX_VALUES values.
     """
-    return _Examples().make(node)
+    return _ExampleMaker().make_datum(node)
 
 
-class _Examples:
+class _ExampleMaker:
     def __init__(self) -> None:
-        self.open: list[Record] = []
+        self.open: list[AvroRecord] = []
         self.made = 0
 
-    def make(self, node: Type) -> Any:
+    def make_datum(self, node: AvroType) -> Any:
         """A datum; `Invalid` when the node leads back into a record that is being made."""
         self.made += 1
         if self.made > MAX_VALUES:
             raise Invalid(f"an example of this schema would have more than {MAX_VALUES} values")
         match node:
-            case Primitive() | Fixed():
-                return _scalar(node)
-            case EnumType():
+            case AvroPrimitive() | AvroFixed():
+                return _make_scalar(node)
+            case AvroEnum():
                 if not node.symbols:
                     raise Invalid(f"the enum {node.name} has no symbols, so no datum fits it")
                 return node.symbols[0]
-            case Array():
-                return self._filled(node.items, list, lambda item: [item])
-            case Map():
-                return self._filled(node.values, dict, lambda item: {"key": item})
-            case Union():
-                return self._union(node)
-            case Record():
-                return self._record(node)
+            case AvroArray():
+                return self._wrap_item(node.items, list, lambda item: [item])
+            case AvroMap():
+                return self._wrap_item(node.values, dict, lambda item: {"key": item})
+            case AvroUnion():
+                return self._make_union(node)
+            case AvroRecord():
+                return self._make_record(node)
 
-    def _filled(self, node: Type, empty: Callable[[], Any], wrap: Callable[[Any], Any]) -> Any:
+    def _wrap_item(self, node: AvroType, empty: Callable[[], Any], wrap: Callable[[Any], Any]) -> Any:
         """One item, or none where that would lead on and on."""
         if len(self.open) > MAX_DEPTH:
             return empty()
         try:
-            return wrap(self.make(node))
+            return wrap(self.make_datum(node))
         except Invalid:
             return empty()
 
-    def _union(self, node: Union) -> Any:
+    def _make_union(self, node: AvroUnion) -> Any:
         """A branch with something in it says more than null, but deep down null ends the recursion."""
         deep = len(self.open) > MAX_DEPTH
         refused = Invalid("no datum fits an empty union")
         for branch in sorted(node.branches, key=lambda branch: (branch.kind == "null") != deep):
             try:
-                return self.make(branch)
+                return self.make_datum(branch)
             except Invalid as error:
                 refused = error
         raise refused
 
-    def _record(self, node: Record) -> dict[str, Any]:
+    def _make_record(self, node: AvroRecord) -> dict[str, Any]:
         if node in self.open:
             raise Invalid(f"every datum of {node.name} would contain another one without end")
         self.open.append(node)
         try:
-            return {field.name: self.make(field.type) for field in node.fields}
+            return {field.name: self.make_datum(field.type) for field in node.fields}
         finally:
             self.open.pop()
 
 
-def _scalar(node: Primitive | Fixed) -> Any:
-    if isinstance(node, Fixed) and node.size > MAX_FIXED:
+def _make_scalar(node: AvroPrimitive | AvroFixed) -> Any:
+    if isinstance(node, AvroFixed) and node.size > MAX_FIXED:
         raise Invalid(f"an example of {node.name} would have {node.size} bytes, more than {MAX_FIXED}")
     logical = node.logical
     if logical is not None and logical.name == "decimal":
         if logical.precision <= MAX_DIGITS:
             return Decimal(1).scaleb(-logical.scale)
-        return bytes(node.size) if isinstance(node, Fixed) else b"\x01"
+        return bytes(node.size) if isinstance(node, AvroFixed) else b"\x01"
     if logical is not None and logical.name in _LOGICAL:
         return _LOGICAL[logical.name]
-    return bytes(node.size) if isinstance(node, Fixed) else _PLAIN[node.kind]
+    return bytes(node.size) if isinstance(node, AvroFixed) else _PLAIN[node.kind]

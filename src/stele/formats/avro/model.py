@@ -26,7 +26,7 @@ Props = Mapping[str, Any]
 NO_PROPS: Props = {}
 
 
-class Logical(msgspec.Struct, frozen=True):
+class LogicalType(msgspec.Struct, frozen=True):
     """A valid logical type. precision and scale have a meaning for `decimal` only."""
 
     name: str
@@ -37,41 +37,41 @@ class Logical(msgspec.Struct, frozen=True):
         return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
 
 
-class Primitive(msgspec.Struct, frozen=True, eq=False):
+class AvroPrimitive(msgspec.Struct, frozen=True, eq=False):
     """null, boolean, int, long, float, double, bytes or string; kind is that word."""
 
     kind: str
     props: Props = NO_PROPS
-    logical: Logical | None = None
+    logical: LogicalType | None = None
 
 
-class Array(msgspec.Struct, frozen=True, eq=False):
+class AvroArray(msgspec.Struct, frozen=True, eq=False):
     """A list of one type."""
 
-    items: Type
+    items: AvroType
     props: Props = NO_PROPS
     kind: ClassVar[str] = "array"
     logical: ClassVar[None] = None
 
 
-class Map(msgspec.Struct, frozen=True, eq=False):
+class AvroMap(msgspec.Struct, frozen=True, eq=False):
     """Values of one type by string key."""
 
-    values: Type
+    values: AvroType
     props: Props = NO_PROPS
     kind: ClassVar[str] = "map"
     logical: ClassVar[None] = None
 
 
-class Union(msgspec.Struct, frozen=True, eq=False):
+class AvroUnion(msgspec.Struct, frozen=True, eq=False):
     """One of several types."""
 
-    branches: tuple[Type, ...]
+    branches: tuple[AvroType, ...]
     kind: ClassVar[str] = "union"
     logical: ClassVar[None] = None
 
 
-class Fixed(msgspec.Struct, frozen=True, eq=False):
+class AvroFixed(msgspec.Struct, frozen=True, eq=False):
     """A number of bytes under a name. aliases are full names."""
 
     name: str
@@ -79,11 +79,11 @@ class Fixed(msgspec.Struct, frozen=True, eq=False):
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     props: Props = NO_PROPS
-    logical: Logical | None = None
+    logical: LogicalType | None = None
     kind: ClassVar[str] = "fixed"
 
 
-class EnumType(msgspec.Struct, frozen=True, eq=False):
+class AvroEnum(msgspec.Struct, frozen=True, eq=False):
     """One of several symbols. default is what a reader takes for a symbol it does not know."""
 
     name: str
@@ -96,11 +96,11 @@ class EnumType(msgspec.Struct, frozen=True, eq=False):
     logical: ClassVar[None] = None
 
 
-class RecordField(msgspec.Struct, frozen=True, eq=False):
+class AvroField(msgspec.Struct, frozen=True, eq=False):
     """A field of a record; default is the decoded JSON value, order is ascending, descending or ignore."""
 
     name: str
-    type: Type
+    type: AvroType
     default: Any = NO_DEFAULT
     doc: str | None = None
     order: str = "ascending"
@@ -108,15 +108,15 @@ class RecordField(msgspec.Struct, frozen=True, eq=False):
     props: Props = NO_PROPS
 
 
-class Record(msgspec.Struct, frozen=True, eq=False):
+class AvroRecord(msgspec.Struct, frozen=True, eq=False):
     """Named fields in order. fields is empty while the record is being parsed; `complete` fills it, once."""
 
     name: str
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     error: bool = False
-    fields: tuple[RecordField, ...] = ()
-    by_name: Mapping[str, RecordField] = {}
+    fields: tuple[AvroField, ...] = ()
+    by_name: Mapping[str, AvroField] = {}
     props: Props = NO_PROPS
     kind: ClassVar[str] = "record"
     logical: ClassVar[None] = None
@@ -124,56 +124,56 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     def __repr__(self) -> str:
         return f"Record({self.name!r}, {len(self.fields)} fields)"
 
-    def complete(self, fields: Mapping[str, RecordField]) -> None:
+    def set_fields(self, fields: Mapping[str, AvroField]) -> None:
         """Set the fields: a record that contains itself has to exist before them."""
         msgspec.structs.force_setattr(self, "fields", tuple(fields.values()))
         msgspec.structs.force_setattr(self, "by_name", fields)
 
 
-Named = Record | EnumType | Fixed
-Type = Primitive | Array | Map | Union | Record | EnumType | Fixed
+AvroNamedType = AvroRecord | AvroEnum | AvroFixed
+AvroType = AvroPrimitive | AvroArray | AvroMap | AvroUnion | AvroRecord | AvroEnum | AvroFixed
 
-PRIMITIVES: Final[Mapping[str, Primitive]] = {
-    word: Primitive(word) for word in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+PRIMITIVES: Final[Mapping[str, AvroPrimitive]] = {
+    word: AvroPrimitive(word) for word in ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 }
 
 
 class AvroSchema(msgspec.Struct, frozen=True, eq=False):
     """What `AVRO.parse` returns: the top type, and the named types that came with its references."""
 
-    root: Type
-    referenced: Mapping[str, Named] = {}
+    root: AvroType
+    referenced: Mapping[str, AvroNamedType] = {}
 
     def __repr__(self) -> str:
-        return f"AvroSchema({short(self.root)})"
+        return f"AvroSchema({describe_type(self.root)})"
 
     @property
     def type_name(self) -> str:
         """Full name of the top type, or '' when it has none."""
-        return self.root.name if isinstance(self.root, Named) else ""
+        return self.root.name if isinstance(self.root, AvroNamedType) else ""
 
 
-def namespace(full_name: str) -> str:
+def namespace_of(full_name: str) -> str:
     """Everything before the last dot; '' for the null namespace."""
     return full_name.rpartition(".")[0]
 
 
-def short(node: Type, limit: int = 120) -> str:
+def describe_type(node: AvroType, limit: int = 120) -> str:
     """A type in a few words: `array<long>`, `null | string`, `bytes decimal(9,2)`, or its full name."""
-    text = _short(node, 4)
+    text = _describe_type(node, 4)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def _short(node: Type, depth: int) -> str:
+def _describe_type(node: AvroType, depth: int) -> str:
     match node:
-        case Record() | EnumType() | Fixed():
+        case AvroRecord() | AvroEnum() | AvroFixed():
             return node.name
-        case Array():
-            return f"array<{_short(node.items, depth - 1) if depth else '…'}>"
-        case Map():
-            return f"map<{_short(node.values, depth - 1) if depth else '…'}>"
-        case Union():
-            shown = [_short(branch, depth - 1) if depth else "…" for branch in node.branches[:12]]
+        case AvroArray():
+            return f"array<{_describe_type(node.items, depth - 1) if depth else '…'}>"
+        case AvroMap():
+            return f"map<{_describe_type(node.values, depth - 1) if depth else '…'}>"
+        case AvroUnion():
+            shown = [_describe_type(branch, depth - 1) if depth else "…" for branch in node.branches[:12]]
             return " | ".join(shown + ["…"] * (len(node.branches) > 12)) or "empty union"
-        case Primitive():
+        case AvroPrimitive():
             return f"{node.kind} {node.logical}" if node.logical else node.kind

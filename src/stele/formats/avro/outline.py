@@ -10,21 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from stele.formats.avro.javajson import dumps
+from stele.formats.avro.java_json import to_java_json
 from stele.formats.avro.model import (
     NO_DEFAULT,
-    Array,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroNamedType,
+    AvroPrimitive,
+    AvroRecord,
     AvroSchema,
-    EnumType,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
+    AvroType,
+    AvroUnion,
     Props,
-    Record,
-    RecordField,
-    Type,
-    Union,
 )
 from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.outline_builder import OutlineBuilder
@@ -35,14 +35,14 @@ ROOT: Final = "/"
 _DECIMAL: Final = frozenset({"logicalType", "precision", "scale"})
 
 
-def outline(schema: AvroSchema) -> list[OutlineNode]:
+def build_outline(schema: AvroSchema) -> list[OutlineNode]:
     """Types in the order in which they are first met, each followed by its fields or symbols."""
-    return _Outliner(schema).run()
+    return _Outliner(schema).build_outline()
 
 
-def locator(schema: AvroSchema) -> Callable[[str], OutlineLocation | None]:
+def make_locator(schema: AvroSchema) -> Callable[[str], OutlineLocation | None]:
     """Follows the paths of compatibility findings: through names of types, fields counted by position."""
-    return lambda path: _locate(schema, path)
+    return lambda path: _locate_path(schema, path)
 
 
 class _Outliner:
@@ -50,51 +50,51 @@ class _Outliner:
         self.schema = schema
         self.outline = OutlineBuilder()
         self.types = _named_types(schema)
-        times = Counter(_simple(node.name) for node in self.types)
+        times = Counter(_simple_name(node.name) for node in self.types)
         self.unique = {word for word in times if times[word] == 1}
 
-    def run(self) -> list[OutlineNode]:
+    def build_outline(self) -> list[OutlineNode]:
         root = self.schema.root
-        if not isinstance(root, Named):
-            attributes = {"type": type_text(root), **_type_props(root)}
-            self.outline.add_node(ROOT, "schema", attributes, aliases=[ROOT], uses=_names(root))
+        if not isinstance(root, AvroNamedType):
+            attributes = {"type": format_type(root), **_format_type_props(root)}
+            self.outline.add_node(ROOT, "schema", attributes, aliases=[ROOT], uses=_type_names(root))
         for node in self.outline.until_full(self.types):
-            self._named(node)
+            self._add_named_type(node)
         return self.outline.nodes
 
-    def _named(self, node: Named) -> None:
+    def _add_named_type(self, node: AvroNamedType) -> None:
         """Types are the same by their simple names, as readers match them; the top type is always the top type."""
-        kind = "error" if isinstance(node, Record) and node.error else node.kind
+        kind = "error" if isinstance(node, AvroRecord) and node.error else node.kind
         attributes = {"doc": node.doc or "", "aliases": ", ".join(sorted(node.aliases))}
-        if isinstance(node, Fixed):
+        if isinstance(node, AvroFixed):
             attributes = {"size": str(node.size), "logicalType": str(node.logical or ""), **attributes}
-        elif isinstance(node, EnumType):
+        elif isinstance(node, AvroEnum):
             attributes = {"default": node.default or "", **attributes}
-        attributes |= _props(node.props, hide=isinstance(node, Fixed) and node.logical is not None)
+        attributes |= _format_props(node.props, hide=isinstance(node, AvroFixed) and node.logical is not None)
         path = self.outline.add_node(
             node.name,
             kind,
             attributes,
             name=node.name,
-            identity=f"type {_simple(node.name)}" if _simple(node.name) in self.unique else "",
+            identity=f"type {_simple_name(node.name)}" if _simple_name(node.name) in self.unique else "",
             aliases=[*node.aliases, *([ROOT] if node is self.schema.root else [])],
         )
-        if isinstance(node, Record):
+        if isinstance(node, AvroRecord):
             for field in self.outline.until_full(node.fields):
-                self._field(path, field)
-        elif isinstance(node, EnumType):
+                self._add_field(path, field)
+        elif isinstance(node, AvroEnum):
             for symbol in self.outline.until_full(node.symbols):
                 self.outline.add_node(f"{path}.{symbol}", "symbol", {}, parent=path, name=symbol, ordered=True)
 
-    def _field(self, record: str, field: RecordField) -> None:
+    def _add_field(self, record: str, field: AvroField) -> None:
         attributes = {
-            "type": type_text(field.type),
-            "default": "" if field.default is NO_DEFAULT else dumps(field.default),
+            "type": format_type(field.type),
+            "default": "" if field.default is NO_DEFAULT else to_java_json(field.default),
             "order": "" if field.order == "ascending" else field.order,
             "aliases": ", ".join(sorted(field.aliases)),
             "doc": field.doc or "",
-            **_props(field.props),
-            **_type_props(field.type),
+            **_format_props(field.props),
+            **_format_type_props(field.type),
         }
         self.outline.add_node(
             f"{record}.{field.name}",
@@ -104,106 +104,107 @@ class _Outliner:
             name=field.name,
             aliases=field.aliases,
             ordered=True,
-            uses=_names(field.type),
+            uses=_type_names(field.type),
         )
 
 
-def _named_types(schema: AvroSchema) -> list[Named]:
+def _named_types(schema: AvroSchema) -> list[AvroNamedType]:
     """Every named type the schema itself defines, in the order of the text."""
-    found: dict[str, Named] = {}
-    waiting: list[Type] = [schema.root]
+    found: dict[str, AvroNamedType] = {}
+    waiting: list[AvroType] = [schema.root]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Named):
+        if isinstance(node, AvroNamedType):
             if node.name in found or node.name in schema.referenced:
                 continue
             found[node.name] = node
-        waiting.extend(reversed(_inside(node)))
+        waiting.extend(reversed(_inner_types(node)))
     return list(found.values())
 
 
-def _inside(node: Type) -> list[Type]:
+def _inner_types(node: AvroType) -> list[AvroType]:
     match node:
-        case Record():
+        case AvroRecord():
             return [field.type for field in node.fields]
-        case Union():
+        case AvroUnion():
             return list(node.branches)
-        case Array():
+        case AvroArray():
             return [node.items]
-        case Map():
+        case AvroMap():
             return [node.values]
         case _:
             return []
 
 
-def _simple(full_name: str) -> str:
+def _simple_name(full_name: str) -> str:
     return full_name.rpartition(".")[2]
 
 
 # --- texts ----------------------------------------------------------------------------------------------------------
 
 
-def type_text(node: Type) -> str:
+def format_type(node: AvroType) -> str:
     """A type in full, named types by name: `array<null | a.Item>`, `bytes decimal(9,2)`. Parsing bounds the nesting."""
     match node:
-        case Record() | EnumType() | Fixed():
+        case AvroRecord() | AvroEnum() | AvroFixed():
             return node.name
-        case Array():
-            return f"array<{type_text(node.items)}>"
-        case Map():
-            return f"map<{type_text(node.values)}>"
-        case Union():
-            return " | ".join(map(type_text, node.branches)) or "empty union"
-        case Primitive():
+        case AvroArray():
+            return f"array<{format_type(node.items)}>"
+        case AvroMap():
+            return f"map<{format_type(node.values)}>"
+        case AvroUnion():
+            return " | ".join(map(format_type, node.branches)) or "empty union"
+        case AvroPrimitive():
             return f"{node.kind} {node.logical}" if node.logical else node.kind
 
 
-def _parts(node: Type, place: str) -> Iterator[tuple[str, Type]]:
+def _walk_type(node: AvroType, place: str) -> Iterator[tuple[str, AvroType]]:
     """A type and all it is made of up to names, each with the words that lead there."""
     yield place, node
     match node:
-        case Array():
-            yield from _parts(node.items, f"{place}items ")
-        case Map():
-            yield from _parts(node.values, f"{place}values ")
-        case Union():
+        case AvroArray():
+            yield from _walk_type(node.items, f"{place}items ")
+        case AvroMap():
+            yield from _walk_type(node.values, f"{place}values ")
+        case AvroUnion():
             for branch in node.branches:
-                yield from _parts(branch, f"{place}{branch.kind} ")
+                yield from _walk_type(branch, f"{place}{branch.kind} ")
         case _:
             pass
 
 
-def _names(node: Type) -> list[str]:
+def _type_names(node: AvroType) -> list[str]:
     """Full names of the types that a type is made of."""
-    return [part.name for _, part in _parts(node, "") if isinstance(part, Named)]
+    return [part.name for _, part in _walk_type(node, "") if isinstance(part, AvroNamedType)]
 
 
-def _type_props(node: Type) -> dict[str, str]:
+def _format_type_props(node: AvroType) -> dict[str, str]:
     """Attributes of unnamed types that the specification does not know, behind where they stand."""
     found: dict[str, str] = {}
-    for place, part in _parts(node, "type "):
-        if isinstance(part, Primitive | Array | Map):
+    for place, part in _walk_type(node, "type "):
+        if isinstance(part, AvroPrimitive | AvroArray | AvroMap):
             found |= {
-                f"{place}{word}": text for word, text in _props(part.props, hide=part.logical is not None).items()
+                f"{place}{word}": text
+                for word, text in _format_props(part.props, hide=part.logical is not None).items()
             }
     return found
 
 
-def _props(props: Props, *, hide: bool = False) -> Mapping[str, str]:
+def _format_props(props: Props, *, hide: bool = False) -> Mapping[str, str]:
     """Further attributes as JSON; hide leaves out those the text of a valid logical type tells."""
-    return {word: dumps(value) for word, value in props.items() if not (hide and word in _DECIMAL)}
+    return {word: to_java_json(value) for word, value in props.items() if not (hide and word in _DECIMAL)}
 
 
 # --- paths ----------------------------------------------------------------------------------------------------------
 
 
-def _locate(schema: AvroSchema, path: str) -> OutlineLocation | None:
-    node: Type | None = schema.root
-    place = OutlineLocation(node.name if isinstance(node, Named) else ROOT)
+def _locate_path(schema: AvroSchema, path: str) -> OutlineLocation | None:
+    node: AvroType | None = schema.root
+    place = OutlineLocation(node.name if isinstance(node, AvroNamedType) else ROOT)
     steps = iter(path.strip("/").split("/"))
     for step in steps:
-        found = next((each for each in _branches(node) if _has(each, step)), None)
-        if step == "fields" and isinstance(found, Record):
+        found = next((each for each in _branches_of(node) if _can_enter(each, step)), None)
+        if step == "fields" and isinstance(found, AvroRecord):
             index = next(steps, "")
             if not index.isdecimal() or int(index) >= len(found.fields) or found.name in schema.referenced:
                 return place
@@ -211,32 +212,32 @@ def _locate(schema: AvroSchema, path: str) -> OutlineLocation | None:
             place, node = OutlineLocation(f"{found.name}.{field.name}"), field.type
         elif step == "type":
             place = OutlineLocation(place.path, "type")
-        elif isinstance(found, Array | Map):
-            node = found.items if isinstance(found, Array) else found.values
-        elif isinstance(found, Named) and found.name not in schema.referenced:
+        elif isinstance(found, AvroArray | AvroMap):
+            node = found.items if isinstance(found, AvroArray) else found.values
+        elif isinstance(found, AvroNamedType) and found.name not in schema.referenced:
             return OutlineLocation(found.name, step)
         elif not step.isdecimal():  # a number counts the writer's branches: the reader stays where it is
             return place
     return place
 
 
-def _branches(node: Type | None) -> tuple[Type, ...]:
-    return node.branches if isinstance(node, Union) else () if node is None else (node,)
+def _branches_of(node: AvroType | None) -> tuple[AvroType, ...]:
+    return node.branches if isinstance(node, AvroUnion) else () if node is None else (node,)
 
 
-def _has(node: Type, step: str) -> bool:
+def _can_enter(node: AvroType, step: str) -> bool:
     """Whether a step of a path can lead into a type."""
     match step:
         case "fields":
-            return isinstance(node, Record)
+            return isinstance(node, AvroRecord)
         case "items":
-            return isinstance(node, Array)
+            return isinstance(node, AvroArray)
         case "values":
-            return isinstance(node, Map)
+            return isinstance(node, AvroMap)
         case "symbols":
-            return isinstance(node, EnumType)
+            return isinstance(node, AvroEnum)
         case "size":
-            return isinstance(node, Fixed)
+            return isinstance(node, AvroFixed)
         case "name":
-            return isinstance(node, Named)
+            return isinstance(node, AvroNamedType)
     return False

@@ -17,7 +17,7 @@ from math import isfinite
 from typing import Any, Final
 from uuid import UUID
 
-from stele.formats.avro.model import EnumType, Fixed, Logical, Primitive
+from stele.formats.avro.model import AvroEnum, AvroFixed, AvroPrimitive, LogicalType
 
 Problem = str
 """The end of a sentence that starts with a path: what is wrong there."""
@@ -39,7 +39,7 @@ _EXACT: Final = Context(prec=MAX_DIGITS, Emax=10 * MAX_DIGITS, Emin=-10 * MAX_DI
 # --- from the wire --------------------------------------------------------------------------------------------------
 
 
-def converter(logical: Logical | None) -> Callable[[Any], Any] | None:
+def make_converter(logical: LogicalType | None) -> Callable[[Any], Any] | None:
     """What turns a raw value into the Python value of a logical type; None when it stays as it is.
 
     The function raises ValueError or OverflowError for values beyond the type.
@@ -60,17 +60,17 @@ def converter(logical: Logical | None) -> Callable[[Any], Any] | None:
         return lambda raw: _EPOCH + timedelta(microseconds=raw * size)
     if family == "local-timestamp":
         return lambda raw: _LOCAL_EPOCH + timedelta(microseconds=raw * size)
-    return lambda raw: _time(raw * size)
+    return lambda raw: _make_time(raw * size)
 
 
-def _time(micros: int) -> time:
+def _make_time(micros: int) -> time:
     seconds, micros = divmod(micros, 1_000_000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
     return time(hour, minute, second, micros)
 
 
-def _decimal_reader(logical: Logical) -> Callable[[bytes], Decimal]:
+def _decimal_reader(logical: LogicalType) -> Callable[[bytes], Decimal]:
     limit = 10**logical.precision
 
     def read(raw: bytes) -> Decimal:
@@ -85,7 +85,7 @@ def _decimal_reader(logical: Logical) -> Callable[[bytes], Decimal]:
 # --- to the wire ----------------------------------------------------------------------------------------------------
 
 
-def lower(node: Primitive | Fixed, datum: Any) -> Any:
+def to_raw_value(node: AvroPrimitive | AvroFixed, datum: Any) -> Any:
     """The raw value of a datum that fits a node with a logical type."""
     logical = node.logical
     if logical is None:
@@ -93,10 +93,10 @@ def lower(node: Primitive | Fixed, datum: Any) -> Any:
     match datum:
         case Decimal():
             unscaled = int(datum.scaleb(logical.scale, _EXACT))
-            size = node.size if isinstance(node, Fixed) else (unscaled + (unscaled < 0)).bit_length() // 8 + 1
+            size = node.size if isinstance(node, AvroFixed) else (unscaled + (unscaled < 0)).bit_length() // 8 + 1
             return unscaled.to_bytes(size, "big", signed=True)
         case UUID():
-            return datum.bytes if isinstance(node, Fixed) else str(datum)
+            return datum.bytes if isinstance(node, AvroFixed) else str(datum)
         case datetime():
             since = datum - (_LOCAL_EPOCH if datum.tzinfo is None else _EPOCH)
             return since // timedelta(microseconds=_MICROS[logical.name.rpartition("-")[2]])
@@ -111,19 +111,19 @@ def lower(node: Primitive | Fixed, datum: Any) -> Any:
 # --- what fits ------------------------------------------------------------------------------------------------------
 
 
-def problem(node: Primitive | Fixed | EnumType, datum: Any) -> Problem | None:
+def find_problem(node: AvroPrimitive | AvroFixed | AvroEnum, datum: Any) -> Problem | None:
     """Why datum is no value of node; None when it is one."""
-    if isinstance(node, EnumType):
+    if isinstance(node, AvroEnum):
         fits = isinstance(datum, str) and datum in node.symbols
-        return None if fits else f"{shown(datum)} is no symbol of {node.name}"
+        return None if fits else f"{describe_datum(datum)} is no symbol of {node.name}"
     if node.logical is not None:
         why = _logical_problem(node, node.logical, datum)
         if why is not _RAW:
             return why
-    if isinstance(node, Fixed):
+    if isinstance(node, AvroFixed):
         if isinstance(datum, (bytes, bytearray)) and len(datum) == node.size:
             return None
-        return f"{shown(datum)} is not {node.size} bytes"
+        return f"{describe_datum(datum)} is not {node.size} bytes"
     return _plain_problem(node.kind, datum)
 
 
@@ -143,7 +143,7 @@ def _plain_problem(kind: str, datum: Any) -> Problem | None:
             return _string_problem(datum)
         case _:
             fits = isinstance(datum, (bytes, bytearray))
-    return None if fits else f"{shown(datum)} is not {'an' if kind == 'int' else 'a'} {kind}"
+    return None if fits else f"{describe_datum(datum)} is not {'an' if kind == 'int' else 'a'} {kind}"
 
 
 def _is_number(datum: Any) -> bool:
@@ -152,7 +152,7 @@ def _is_number(datum: Any) -> bool:
 
 def _string_problem(datum: Any) -> Problem | None:
     if not isinstance(datum, str):
-        return f"{shown(datum)} is not a string"
+        return f"{describe_datum(datum)} is not a string"
     try:
         datum.encode()
     except UnicodeEncodeError:
@@ -163,7 +163,7 @@ def _string_problem(datum: Any) -> Problem | None:
 _RAW: Final = "raw"
 
 
-def _logical_problem(node: Primitive | Fixed, logical: Logical, datum: Any) -> Problem | None:
+def _logical_problem(node: AvroPrimitive | AvroFixed, logical: LogicalType, datum: Any) -> Problem | None:
     """The problem of a value of Python's matching type, or _RAW when datum has to be judged as the raw value."""
     match datum:
         case Decimal() if logical.name == "decimal":
@@ -174,23 +174,24 @@ def _logical_problem(node: Primitive | Fixed, logical: Logical, datum: Any) -> P
             try:
                 UUID(datum)
             except ValueError:
-                return f"{shown(datum)} is not a UUID"
+                return f"{describe_datum(datum)} is not a UUID"
             return None
         case datetime():
             family, _, unit = logical.name.rpartition("-")
             if family not in ("timestamp", "local-timestamp") or unit not in _MICROS:
-                return f"{shown(datum)} is not a {logical}"
+                return f"{describe_datum(datum)} is not a {logical}"
             if (datum.tzinfo is None) != (family == "local-timestamp"):
-                return f"{shown(datum)} {'has no' if datum.tzinfo is None else 'has a'} time zone, unlike {logical}"
+                has = "has no" if datum.tzinfo is None else "has a"
+                return f"{describe_datum(datum)} {has} time zone, unlike {logical}"
             return None
         case date() if logical.name == "date":
             return None
         case time() if logical.name in ("time-millis", "time-micros"):
-            return None if datum.tzinfo is None else f"{shown(datum)} has a time zone"
+            return None if datum.tzinfo is None else f"{describe_datum(datum)} has a time zone"
     return _RAW
 
 
-def _decimal_problem(logical: Logical, datum: Decimal) -> Problem | None:
+def _decimal_problem(logical: LogicalType, datum: Decimal) -> Problem | None:
     if not datum.is_finite():
         return f"{datum} is not a number"
     if logical.precision > MAX_DIGITS or datum.adjusted() + 1 + logical.scale > logical.precision:
@@ -202,7 +203,7 @@ def _decimal_problem(logical: Logical, datum: Decimal) -> Problem | None:
     return None
 
 
-def shown(datum: Any) -> str:
+def describe_datum(datum: Any) -> str:
     """A datum and its type, short."""
     text = repr(datum)
     text = text if len(text) <= 40 else text[:39] + "…"

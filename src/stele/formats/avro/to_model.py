@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from stele.errors import DataError, TooLarge
 from stele.formats.avro import model as avro
-from stele.formats.avro.defaults import default_datum, default_fault
+from stele.formats.avro.defaults import find_default_fault, make_default
 from stele.formats.conversion import model as neutral
 from stele.formats.conversion.json_values import to_json_value
 from stele.formats.conversion.model import ABSENT, Loss, ScalarKind, TimeUnit
@@ -54,68 +54,68 @@ _LOGICAL: Final = frozenset({"logicalType", "precision", "scale"})
 
 def to_model(schema: avro.AvroSchema) -> tuple[neutral.Model, list[Loss]]:
     """The model, and what it cannot say. Raises `TooLarge` for types nested deeper than `MAX_DEPTH`."""
-    reader = _Reader()
+    reader = _SchemaReader()
     try:
-        root, nullable = reader.type(schema.root, "")
+        root, nullable = reader.read_type(schema.root, "")
         reader.read_pending()
     except RecursionError:  # only where the caller's own stack is deep already
-        raise _too_deep() from None
+        raise _too_deep_error() from None
     model = neutral.Model(root, {}, nullable)
     types = {name: declared for name, declared in reader.types.items() if declared is not None}
-    return neutral.Model(root, _with_defaults(reader, types, model), nullable), reader.losses
+    return neutral.Model(root, _add_defaults(reader, types, model), nullable), reader.losses
 
 
-def _too_deep() -> TooLarge:
+def _too_deep_error() -> TooLarge:
     return TooLarge(f"the types of the schema are nested deeper than {MAX_DEPTH} levels")
 
 
-class _Reader:
+class _SchemaReader:
     """Walks the schema; named types are read in their turn, defaults when every type is known."""
 
     def __init__(self) -> None:
         self.types: dict[str, neutral.NamedType | None] = {}
         self.losses: list[Loss] = []
-        self.defaults: list[tuple[str, int, avro.RecordField, str]] = []
+        self.defaults: list[tuple[str, int, avro.AvroField, str]] = []
         self.names: dict[str, str] = {}
-        self.pending: list[tuple[str, avro.Named, str]] = []
+        self.pending: list[tuple[str, avro.AvroNamedType, str]] = []
         self.depth = 0
 
-    def lose(self, path: str, what: str, why: str) -> None:
+    def add_loss(self, path: str, what: str, why: str) -> None:
         """Note a loss that no datum is hurt by: all of Avro's data have a place in the model."""
         self.losses.append(Loss(path, what, why))
 
-    def type(self, node: avro.Type, path: str) -> tuple[neutral.Type, bool]:
+    def read_type(self, node: avro.AvroType, path: str) -> tuple[neutral.Type, bool]:
         """The type, and whether null is a value of it."""
         if self.depth >= MAX_DEPTH:
-            raise _too_deep()
+            raise _too_deep_error()
         self.depth += 1
-        found = self._type(node, path)
+        found = self._read_type(node, path)
         self.depth -= 1
         return found
 
-    def _type(self, node: avro.Type, path: str) -> tuple[neutral.Type, bool]:
+    def _read_type(self, node: avro.AvroType, path: str) -> tuple[neutral.Type, bool]:
         match node:
-            case avro.Primitive():
-                self._props(node.props, path, logical=node.logical is not None)
-                return self._scalar(node, path), node.kind == "null"
-            case avro.Array():
-                self._props(node.props, path)
-                items, nullable = self.type(node.items, f"{path}[]")
+            case avro.AvroPrimitive():
+                self._read_props(node.props, path, logical=node.logical is not None)
+                return self._read_scalar(node, path), node.kind == "null"
+            case avro.AvroArray():
+                self._read_props(node.props, path)
+                items, nullable = self.read_type(node.items, f"{path}[]")
                 return neutral.Array(items, nullable), False
-            case avro.Map():
-                self._props(node.props, path)
-                values, nullable = self.type(node.values, f"{path}{{}}")
+            case avro.AvroMap():
+                self._read_props(node.props, path)
+                values, nullable = self.read_type(node.values, f"{path}{{}}")
                 return neutral.Map(values, nullable=nullable), False
-            case avro.Union():
-                return self._union(node, path)
-            case avro.Fixed() if node.logical is not None:
-                self._props(node.props, path, logical=True)
-                self.lose(path, "FIXED", f"The {node.logical} is no longer stored in the fixed type {node.name}.")
-                return self._scalar(node, path), False
+            case avro.AvroUnion():
+                return self._read_union(node, path)
+            case avro.AvroFixed() if node.logical is not None:
+                self._read_props(node.props, path, logical=True)
+                self.add_loss(path, "FIXED", f"The {node.logical} is no longer stored in the fixed type {node.name}.")
+                return self._read_scalar(node, path), False
             case _:
-                return neutral.TypeReference(self._declared(node, path)), False
+                return neutral.TypeReference(self._refer_to_named_type(node, path)), False
 
-    def _scalar(self, node: avro.Primitive | avro.Fixed, path: str) -> neutral.Type:
+    def _read_scalar(self, node: avro.AvroPrimitive | avro.AvroFixed, path: str) -> neutral.Type:
         logical = node.logical
         if logical is None:
             return neutral.Scalar(_PLAIN[node.kind])
@@ -133,29 +133,31 @@ class _Reader:
             return neutral.Time(_UNITS[unit])
         if family in ("timestamp", "local-timestamp"):
             return neutral.Timestamp(_UNITS[unit], utc=family == "timestamp")
-        self.lose(
+        self.add_loss(
             path, "LOGICAL_TYPE", f"The logical type {logical} is not kept: data are raw values of type {node.kind}."
         )
         return neutral.Scalar(_PLAIN[node.kind])
 
-    def _union(self, node: avro.Union, path: str, *, null_last: bool = False) -> tuple[neutral.Type, bool]:
+    def _read_union(self, node: avro.AvroUnion, path: str, *, null_last: bool = False) -> tuple[neutral.Type, bool]:
         """null_last is whether null will stand last when the union is written anew: beside a default only."""
         others = [branch for branch in node.branches if branch.kind != "null"]
         nullable = len(others) < len(node.branches)
         if len(node.branches) < 2:
-            self.lose(path, "UNION", "A union of one type becomes that type.")
+            self.add_loss(path, "UNION", "A union of one type becomes that type.")
         elif nullable and node.branches[-1 if null_last else 0].kind != "null":
-            self.lose(path, "UNION_ORDER", f"Null becomes the {'last' if null_last else 'first'} branch of the union.")
+            self.add_loss(
+                path, "UNION_ORDER", f"Null becomes the {'last' if null_last else 'first'} branch of the union."
+            )
         if not others:
             return neutral.Scalar(ScalarKind.NULL), True
         if len(others) == 1:
-            return self.type(others[0], path)[0], nullable
-        options = [neutral.UnionOption(self.type(branch, path)[0], _label(branch)) for branch in others]
+            return self.read_type(others[0], path)[0], nullable
+        options = [neutral.UnionOption(self.read_type(branch, path)[0], _branch_label(branch)) for branch in others]
         return neutral.Union(tuple(options)), nullable
 
     # --- named types ------------------------------------------------------------------------------------------------
 
-    def _declared(self, node: avro.Named, path: str) -> str:
+    def _refer_to_named_type(self, node: avro.AvroNamedType, path: str) -> str:
         name = node.props.get(NAME, node.name)
         name = name if isinstance(name, str) and name else node.name
         if node.name in self.names:
@@ -171,23 +173,23 @@ class _Reader:
         """Read the named types met so far, and those met on the way."""
         while self.pending:
             name, node, path = self.pending.pop(0)
-            self.types[name] = self._definition(name, node, path)
+            self.types[name] = self._read_definition(name, node, path)
 
-    def _definition(self, name: str, node: avro.Named, path: str) -> neutral.NamedType:
-        self._props(node.props, path)
+    def _read_definition(self, name: str, node: avro.AvroNamedType, path: str) -> neutral.NamedType:
+        self._read_props(node.props, path)
         doc, aliases = node.doc or "", node.aliases
         match node:
-            case avro.Record():
+            case avro.AvroRecord():
                 if node.error:
-                    self.lose(path, "ERROR", f"{node.name} is an error of a protocol, and becomes a record.")
-                fields = tuple(self._field(name, at, field, path) for at, field in enumerate(node.fields))
+                    self.add_loss(path, "ERROR", f"{node.name} is an error of a protocol, and becomes a record.")
+                fields = tuple(self._read_field(name, at, field, path) for at, field in enumerate(node.fields))
                 return neutral.RecordType(name, fields, doc, aliases)
-            case avro.EnumType():
-                return self._enum(name, node)
-            case avro.Fixed():
+            case avro.AvroEnum():
+                return self._read_enum(name, node)
+            case avro.AvroFixed():
                 return neutral.Fixed(name, node.size, doc, aliases)
 
-    def _enum(self, name: str, node: avro.EnumType) -> neutral.Enumeration:
+    def _read_enum(self, name: str, node: avro.AvroEnum) -> neutral.Enumeration:
         given = node.props.get(SYMBOLS)
         names = [given.get(symbol, symbol) if isinstance(given, dict) else symbol for symbol in node.symbols]
         if len({name for name in names if isinstance(name, str)}) < len(names):
@@ -199,18 +201,18 @@ class _Reader:
         default = "" if node.default is None else names[node.symbols.index(node.default)]
         return neutral.Enumeration(name, symbols, default, node.doc or "", node.aliases)
 
-    def _field(self, record: str, at: int, field: avro.RecordField, path: str) -> neutral.RecordField:
+    def _read_field(self, record: str, at: int, field: avro.AvroField, path: str) -> neutral.RecordField:
         given, number = field.props.get(NAME), field.props.get(NUMBER)
         name = given if isinstance(given, str) and given else field.name
         place = f"{path}.{name}" if path else name
-        if isinstance(field.type, avro.Union):
+        if isinstance(field.type, avro.AvroUnion):
             last = field.default is not avro.NO_DEFAULT and field.default is not None
-            kind, nullable = self._union(field.type, place, null_last=last)
+            kind, nullable = self._read_union(field.type, place, null_last=last)
         else:
-            kind, nullable = self.type(field.type, place)
+            kind, nullable = self.read_type(field.type, place)
         if field.order != "ascending":
-            self.lose(place, "ORDER", f"The sort order {field.order!r} is not kept.")
-        self._props(field.props, place)
+            self.add_loss(place, "ORDER", f"The sort order {field.order!r} is not kept.")
+        self._read_props(field.props, place)
         if field.default is not avro.NO_DEFAULT:
             self.defaults.append((record, at, field, place))
         return neutral.RecordField(
@@ -222,23 +224,23 @@ class _Reader:
             aliases=field.aliases,
         )
 
-    def _props(self, props: avro.Props, path: str, *, logical: bool = False) -> None:
+    def _read_props(self, props: avro.Props, path: str, *, logical: bool = False) -> None:
         known = _OWN | _LOGICAL if logical else _OWN
         unknown = sorted(key for key in props if key not in known)
         if unknown:
-            self.lose(
+            self.add_loss(
                 path,
                 "ATTRIBUTE",
                 f"Attributes that Avro itself does not know are not kept: {', '.join(unknown)[:200]}.",
             )
 
 
-def _label(branch: avro.Type) -> str:
-    return branch.name if isinstance(branch, avro.Named) else branch.kind
+def _branch_label(branch: avro.AvroType) -> str:
+    return branch.name if isinstance(branch, avro.AvroNamedType) else branch.kind
 
 
-def _with_defaults(
-    reader: _Reader, types: dict[str, neutral.NamedType], model: neutral.Model
+def _add_defaults(
+    reader: _SchemaReader, types: dict[str, neutral.NamedType], model: neutral.Model
 ) -> dict[str, neutral.NamedType]:
     """The types with the defaults of their fields, as JSON values of the model."""
     model = neutral.Model(model.root, types)
@@ -246,21 +248,24 @@ def _with_defaults(
     for name, at, field, path in reader.defaults:
         declared = types[name]
         assert isinstance(declared, neutral.RecordType)
-        if default_fault(field.type, field.default) is not None:
-            reader.lose(path, "DEFAULT", "The default is no value of the field's type.")
+        if find_default_fault(field.type, field.default) is not None:
+            reader.add_loss(path, "DEFAULT", "The default is no value of the field's type.")
             continue
-        if isinstance(field.type, avro.Union) and default_fault(field.type.branches[0], field.default) is not None:
-            reader.lose(path, "UNION_ORDER", "The branch of the default becomes the first of the union.")
+        if (
+            isinstance(field.type, avro.AvroUnion)
+            and find_default_fault(field.type.branches[0], field.default) is not None
+        ):
+            reader.add_loss(path, "UNION_ORDER", "The branch of the default becomes the first of the union.")
         try:
-            value = to_json_value(model, default_datum(field.type, field.default), declared.fields[at].type)
+            value = to_json_value(model, make_default(field.type, field.default), declared.fields[at].type)
         except DataError as error:
-            reader.lose(path, "DEFAULT", f"The default has no JSON form: {error}.")
+            reader.add_loss(path, "DEFAULT", f"The default has no JSON form: {error}.")
             continue
         found.setdefault(name, {})[at] = value
-    return {name: _filled(declared, found.get(name, {})) for name, declared in types.items()}
+    return {name: _set_defaults(declared, found.get(name, {})) for name, declared in types.items()}
 
 
-def _filled(declared: neutral.NamedType, defaults: dict[int, Any]) -> neutral.NamedType:
+def _set_defaults(declared: neutral.NamedType, defaults: dict[int, Any]) -> neutral.NamedType:
     if not isinstance(declared, neutral.RecordType) or not defaults:
         return declared
     fields = (replace(field, default=defaults.get(at, ABSENT)) for at, field in enumerate(declared.fields))

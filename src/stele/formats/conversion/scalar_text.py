@@ -1,4 +1,6 @@
-"""Times, days, spans and decimals as text, exact and total: the scalar half of `stele.formats.conversion.json_values`.
+"""Dates, times, durations and decimals as text and in parts, exact and total.
+
+The scalar half of `stele.formats.conversion.json_values`:
 
     day        2024-01-31; years beyond 0000 to 9999 with a sign and six or more digits (ISO 8601, expanded)
     time       12:30:00.5, a fraction where there is one; beyond a day the hours count on, before it stands a minus
@@ -12,11 +14,13 @@ Functions that read raise ValueError for any other text; what they take they giv
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import date
-from decimal import Context, Decimal, InvalidOperation
-from typing import Final
+from decimal import Context, InvalidOperation
+from decimal import Decimal as Number
+from typing import Any, Final
 
-from stele.formats.conversion.model import TimeUnit
+from stele.formats.conversion.model import Decimal, Duration, Scalar, ScalarKind, Time, Timestamp, TimeUnit, Type
 
 SECOND_DIGITS: Final = {TimeUnit.SECOND: 0, TimeUnit.MILLI: 3, TimeUnit.MICRO: 6, TimeUnit.NANO: 9}
 """Decimal places of a second."""
@@ -111,31 +115,31 @@ def parse_calendar_duration(text: str) -> tuple[int, int, int]:
     return int(found[1]), int(found[2]), _count_units("", int(found[3]), found[4], TimeUnit.MILLI)
 
 
-def format_decimal(value: Decimal, scale: int | None) -> str:
+def format_decimal(value: Number, scale: int | None) -> str:
     """A decimal without exponent; scale None keeps the places it has."""
     if not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS:
         raise ValueError(f"{value} cannot be written out")
     if scale is not None:
         if scale > MAX_DIGITS:
             raise ValueError(f"{scale} decimal places are not written out")
-        value = value.quantize(Decimal((0, (1,), -scale)), context=EXACT_CONTEXT)
+        value = value.quantize(Number((0, (1,), -scale)), context=EXACT_CONTEXT)
     return format(abs(value) if value == 0 else value, "f")
 
 
-def decimal_from_unscaled(unscaled: int, scale: int) -> Decimal:
+def decimal_from_unscaled(unscaled: int, scale: int) -> Number:
     """The decimal with that many places. ValueError when it is too long to be written out."""
     if scale > MAX_DIGITS or unscaled.bit_length() > 4 * MAX_DIGITS:
         raise ValueError(f"a decimal of more than {MAX_DIGITS} digits is not written out")
-    return Decimal(unscaled).scaleb(-scale, EXACT_CONTEXT)
+    return Number(unscaled).scaleb(-scale, EXACT_CONTEXT)
 
 
-def parse_decimal(text: str, scale: int | None) -> Decimal:
+def parse_decimal(text: str, scale: int | None) -> Number:
     """The decimal; ValueError when it has more places than the scale allows."""
     if len(text) > MAX_DIGITS or not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is no decimal")
-    value = Decimal(text)
+    value = Number(text)
     try:
-        exact = scale is None or value == value.quantize(Decimal((0, (1,), -scale)), context=EXACT_CONTEXT)
+        exact = scale is None or value == value.quantize(Number((0, (1,), -scale)), context=EXACT_CONTEXT)
     except InvalidOperation:
         exact = False
     if not exact:
@@ -169,3 +173,98 @@ def _parse_offset(text: str) -> int:
         return 0
     seconds = int(text[1:3]) * 3600 + int(text[4:6]) * 60
     return -seconds if text[0] == "-" else seconds
+
+
+# --- in parts ---------------------------------------------------------------------------------------------------------
+
+
+_SECONDS: Final = re.compile(r"(-?)([0-9]+(?:\.[0-9]{1,9})?)s")
+_CAPITAL: Final = re.compile("[A-Z]")
+_DAY_NANOS: Final = 86_400 * 10**9
+
+
+class Nanos(int):
+    """Nanoseconds, which Python's own types do not hold: of a day, since 1970, or of a span.
+
+    A codec that takes them tells them from a count in some other unit.
+    """
+
+
+def text_from_parts(kind: Type, parts: Any) -> str | None:
+    """The neutral text of a value in parts; None for parts that make no value of the type, such as a day 0."""
+    try:
+        match kind:
+            case Duration(unit, False) if isinstance(parts, str) and (found := _SECONDS.fullmatch(parts)):
+                return format_duration(parse_duration(f"{found[1]}PT{found[2]}S", unit), unit)
+            case Scalar(ScalarKind.DATE) if isinstance(parts, Mapping):
+                return format_date(_days_from_parts(parts))
+            case Time(TimeUnit.NANO) if isinstance(parts, Mapping):
+                return format_time(_nanos_from_parts(parts), TimeUnit.NANO)
+            case Timestamp(TimeUnit.NANO, False) if isinstance(parts, Mapping):
+                return format_timestamp(
+                    _days_from_parts(parts) * _DAY_NANOS + _nanos_from_parts(parts), TimeUnit.NANO, utc=False
+                )
+            case Decimal() if isinstance(parts, Mapping):
+                return format_decimal(_decimal_from_parts(parts), None)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        pass
+    return None
+
+
+def parse_field_mask(text: str) -> list[str]:
+    """The paths of a field mask in Protobuf's JSON notation: `a.fooBar,b` is a.foo_bar and b."""
+    return [_CAPITAL.sub(lambda found: f"_{found[0].lower()}", path) for path in text.split(",")] if text else []
+
+
+def date_to_parts(days: int) -> dict[str, int]:
+    """Year, month and day, from days since 1970-01-01. ValueError for a day before the year 1 or after 9999."""
+    try:
+        found = date.fromordinal(date(1970, 1, 1).toordinal() + days)
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
+    return {"year": found.year, "month": found.month, "day": found.day}
+
+
+def time_to_parts(nanos: int) -> dict[str, int]:
+    """Hours, minutes, seconds and nanos, from nanoseconds since midnight. ValueError beyond a day."""
+    if not 0 <= nanos < _DAY_NANOS:
+        raise ValueError(f"{nanos} ns are no time of day")
+    seconds, rest = divmod(nanos, 10**9)
+    return {"hours": seconds // 3600, "minutes": seconds // 60 % 60, "seconds": seconds % 60, "nanos": rest}
+
+
+def timestamp_to_parts(nanos: int) -> dict[str, int]:
+    """A day and a time of day, from nanoseconds since 1970-01-01T00:00:00. ValueError as `date_to_parts`."""
+    days, rest = divmod(nanos, _DAY_NANOS)
+    return date_to_parts(days) | time_to_parts(rest)
+
+
+def decimal_to_parts(number: Number) -> dict[str, Any]:
+    """Unscaled value (big-endian two's complement), precision and scale. ValueError for what is not finite."""
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{number} is no decimal number")
+    scale = max(0, -exponent)
+    unscaled = int(number.scaleb(scale, EXACT_CONTEXT))
+    size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    precision = max(len(digits) + max(0, exponent), scale)
+    return {"value": unscaled.to_bytes(size, "big", signed=True), "precision": precision, "scale": scale}
+
+
+def _days_from_parts(parts: Mapping[str, Any]) -> int:
+    return date(parts["year"], parts["month"], parts["day"]).toordinal() - date(1970, 1, 1).toordinal()
+
+
+def _nanos_from_parts(parts: Mapping[str, Any]) -> int:
+    hours, minutes, seconds, nanos = (parts[name] for name in ("hours", "minutes", "seconds", "nanos"))
+    if not (0 <= hours < 24 and 0 <= minutes < 60 and 0 <= seconds < 60 and 0 <= nanos < 10**9):
+        raise ValueError("no time of day")
+    total: int = ((hours * 60 + minutes) * 60 + seconds) * 10**9 + nanos
+    return total
+
+
+def _decimal_from_parts(parts: Mapping[str, Any]) -> Number:
+    value = parts["value"]
+    if isinstance(value, str):
+        return Number(value)
+    return decimal_from_unscaled(int.from_bytes(value, "big", signed=True), parts["scale"])

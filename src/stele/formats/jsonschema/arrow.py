@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stele.errors import NotInstalled
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json
+from stele.formats.jsonschema.json_text import Json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa

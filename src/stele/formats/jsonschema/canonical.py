@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from stele.core.ports import TextForm
 from stele.formats.jsonschema.drafts import ANNOTATIONS, SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.json_text import Json, json_pointer, write_json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.text import Json, json_pointer, write_json
 
 _FRAGMENT = "#/~!$&'()*+,;=:@?"
 _IDENTITY = frozenset(("id", "$id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"))

@@ -7,7 +7,7 @@ from enum import Enum
 
 import jsonschema_rs
 
-from stele.formats.jsonschema.text import Json
+from stele.formats.jsonschema.json_text import Json
 
 
 class Draft(Enum):

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from stele.core.ports import Field
 from stele.formats.jsonschema.drafts import ANNOTATIONS
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, write_json
+from stele.formats.jsonschema.json_text import Json, write_json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 
 MAX_FIELDS = 10_000
 """Fields listed of one schema; what lies behind is left out."""

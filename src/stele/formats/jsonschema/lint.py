@@ -8,16 +8,102 @@ not declare what the whole does.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from stele.core.findings import Finding
 from stele.formats import lint as common
-from stele.formats.jsonschema import lint_graph, lint_words
+from stele.formats.graph import strongly_connected
+from stele.formats.jsonschema import keywords
 from stele.formats.jsonschema.drafts import Draft, detect_draft, list_subschemas
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json, escape_token, is_equal, write_json
+from stele.formats.jsonschema.json_text import Json, escape_token, is_equal, write_json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.lint import LintReport
+
+_DEFINITIONS = frozenset(("$defs", "definitions"))
+_OPTIONAL_APPLICATORS = frozenset(("anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"))
+MAX_OBJECTS = 20_000
+"""Objects of one document that are compared with those of another."""
+
+
+def reachable_schemas(parsed: ParsedJsonSchema) -> set[int]:
+    """The schemas (by identity) that say something about data: all but definitions nobody refers to."""
+    found: set[int] = set()
+    waiting = [parsed.root]
+    while waiting:
+        schema = waiting.pop()
+        if isinstance(schema, dict) and id(schema) not in found:
+            found.add(id(schema))
+            waiting += _applied_schemas(parsed, schema)
+    return found
+
+
+def find_recursion(parsed: ParsedJsonSchema, schemas: Sequence[dict[str, Json]]) -> Iterator[tuple[str, list[int]]]:
+    """Groups of schemas inside each other, by identity, with the rule they break."""
+    known = {id(schema): schema for schema in schemas}
+
+    def list_applied(key: int) -> list[int]:
+        return _identities(known, _applied_schemas(parsed, known[key]))
+
+    def list_required(key: int) -> list[int]:
+        return _identities(known, _required_schemas(parsed, known[key]))
+
+    yield from (("RECURSIVE_TYPE", group) for group in strongly_connected(list(known), list_applied))
+    yield from (("UNBOUNDED_RECURSION", group) for group in strongly_connected(list(known), list_required))
+
+
+def _identities(known: dict[int, dict[str, Json]], schemas: Iterator[Json]) -> list[int]:
+    found = []
+    for schema in schemas:
+        if isinstance(schema, dict):
+            known.setdefault(id(schema), schema)
+            found.append(id(schema))
+    return found
+
+
+def _applied_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
+    """What a schema applies to a value or to what is in it."""
+    if id(schema) in parsed.links.targets:
+        yield parsed.links.targets[id(schema)]
+        if parsed.draft.ref_hides_siblings:
+            return
+    yield from (child for path, child in list_subschemas(schema) if path[0] not in _DEFINITIONS)
+
+
+def _required_schemas(parsed: ParsedJsonSchema, schema: dict[str, Json]) -> Iterator[Json]:
+    """What every valid value must hold: the value itself, required properties, items there must be."""
+    if id(schema) in parsed.links.targets:
+        yield parsed.links.targets[id(schema)]
+        if parsed.draft.ref_hides_siblings:
+            return
+    branches = schema.get("allOf")
+    yield from branches if isinstance(branches, list) else ()
+    properties, required = schema.get("properties"), schema.get("required")
+    if schema.get("type") == "object" and isinstance(properties, dict) and isinstance(required, list):
+        yield from (properties[name] for name in required if isinstance(name, str) and name in properties)
+    least = schema.get("minItems")
+    if schema.get("type") == "array" and isinstance(least, int) and least > 0:
+        yield schema.get("items")
+
+
+def list_objects(parsed: ParsedJsonSchema) -> Iterator[tuple[str, frozenset[str], dict[str, Json]]]:
+    """Path, required names and properties of every object that is no choice; the same path is the same object."""
+    waiting: list[tuple[str, Json]] = [("#", parsed.root)]
+    seen = 0
+    while waiting and seen < MAX_OBJECTS:
+        path, schema = waiting.pop()
+        if not isinstance(schema, dict):
+            continue
+        seen += 1
+        required, properties = schema.get("required"), schema.get("properties")
+        if isinstance(required, list) or isinstance(properties, dict):
+            names = required if isinstance(required, list) else []
+            named = properties if isinstance(properties, dict) else {}
+            yield path, frozenset(name for name in names if isinstance(name, str)), named
+        for steps, child in list_subschemas(schema):
+            if steps[0] not in _OPTIONAL_APPLICATORS:
+                waiting.append(("/".join([path, *(escape_token(str(step)) for step in steps)]), child))
+
 
 IGNORE: Final = "x-stele-lint-ignore"
 """The keyword that silences rules."""
@@ -155,9 +241,9 @@ def _check_draft(notes: LintReport, parsed: ParsedJsonSchema, *, silenced: froze
 
 def _check_keywords(notes: LintReport, place: _LintedSchema, parsed: ParsedJsonSchema) -> None:
     for word in place.schema:
-        if lint_words.is_known_keyword(word, parsed.draft):
+        if keywords.is_known_keyword(word, parsed.draft):
             continue
-        why, fix = lint_words.explain_unknown_keyword(word, parsed.draft, notes.nearest_word(word, lint_words.WORDS))
+        why, fix = keywords.explain_unknown_keyword(word, parsed.draft, notes.nearest_word(word, keywords.WORDS))
         notes.add_finding("UNKNOWN_KEYWORD", place.path, why, fix, shown=word, ignored=place.ignored)
 
 
@@ -177,7 +263,7 @@ def _check_documented(notes: LintReport, place: _LintedSchema, parsed: ParsedJso
 
 
 def _check_ref_siblings(notes: LintReport, place: _LintedSchema) -> None:
-    lost = [word for word in place.schema if lint_words.is_asserting(word) and word != "$ref"]
+    lost = [word for word in place.schema if keywords.is_asserting(word) and word != "$ref"]
     if lost and place.path != "#":
         why = f"{', '.join(lost[:6])} beside the $ref: up to draft-07 nothing beside a $ref is looked at."
         fix = 'Write "allOf": [{"$ref": …}] beside them, or take a newer draft.'
@@ -186,12 +272,12 @@ def _check_ref_siblings(notes: LintReport, place: _LintedSchema) -> None:
 
 def _check_texts(notes: LintReport, place: _LintedSchema, draft: Draft) -> None:
     pattern, name = place.schema.get("pattern"), place.schema.get("format")
-    if isinstance(pattern, str) and not (pattern.startswith("^") and lint_words.is_anchored_at_end(pattern)):
+    if isinstance(pattern, str) and not (pattern.startswith("^") and keywords.is_anchored_at_end(pattern)):
         why = "The pattern matches anywhere inside the text: whatever stands before or behind it is allowed."
         fix = "Put ^ in front and $ behind; write .* where anything may follow."
         notes.add_finding("PATTERN_ANCHORED", place.path, why, fix, shown=pattern, ignored=place.ignored)
-    if isinstance(name, str) and not lint_words.is_known_format(name, draft):
-        why, fix = lint_words.explain_unknown_format(name, draft, notes.nearest_word(name, lint_words.FORMATS))
+    if isinstance(name, str) and not keywords.is_known_format(name, draft):
+        why, fix = keywords.explain_unknown_format(name, draft, notes.nearest_word(name, keywords.FORMATS))
         notes.add_finding("FORMAT_KNOWN", place.path, why, fix, shown=name, ignored=place.ignored)
 
 
@@ -266,7 +352,7 @@ def _check_default(notes: LintReport, place: _LintedSchema) -> None:
 
 
 def _check_recursion(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, _LintedSchema]) -> None:
-    for rule, group in lint_graph.find_recursion(parsed, [place.schema for place in places.values()]):
+    for rule, group in find_recursion(parsed, [place.schema for place in places.values()]):
         inside = [places[each] for each in group if each in places]
         if inside:
             # The places with names say most: the whole, or a definition.
@@ -276,9 +362,9 @@ def _check_recursion(notes: LintReport, parsed: ParsedJsonSchema, places: Mappin
 
 
 def _check_unused_definitions(notes: LintReport, parsed: ParsedJsonSchema, places: Mapping[int, _LintedSchema]) -> None:
-    if not any(lint_words.is_asserting(word) for word in parsed.root):
+    if not any(keywords.is_asserting(word) for word in parsed.root):
         return  # a collection of definitions for other documents
-    used = lint_graph.reachable_schemas(parsed)
+    used = reachable_schemas(parsed)
     below = sorted(place.path for key, place in places.items() if key in used)
     for key, place in places.items():
         if place.keyword not in ("$defs", "definitions") or key in used or "$dynamicAnchor" in place.schema:
@@ -295,8 +381,8 @@ def _check_changes(
     notes: LintReport, parsed: ParsedJsonSchema, before: ParsedJsonSchema, ignored: frozenset[str]
 ) -> None:
     """Properties that are required now and that documents written before need not have."""
-    old = {path: required for path, required, _ in lint_graph.list_objects(before)}
-    for path, required, properties in lint_graph.list_objects(parsed):
+    old = {path: required for path, required, _ in list_objects(before)}
+    for path, required, properties in list_objects(parsed):
         if path not in old:
             continue
         for name in required - old[path]:

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.jsonschema.drafts import SCHEMA_KEYWORDS, SCHEMA_LIST_KEYWORDS, SCHEMA_MAP_KEYWORDS, list_subschemas
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.json_text import Json, json_pointer, write_json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.text import Json, json_pointer, write_json
 from stele.formats.outline_builder import MAX_CHARACTERS, MAX_NODES, OutlineBuilder
 
 ROOT: Final = "#"

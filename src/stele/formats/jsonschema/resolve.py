@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from stele.errors import UnresolvedReference
 from stele.formats.jsonschema.drafts import Draft, list_subschemas
-from stele.formats.jsonschema.text import Json, json_pointer
+from stele.formats.jsonschema.json_text import Json, json_pointer
 
 ROOT_BASE = "stele:///"
 """Base URI of documents without an absolute `$id`: reserved, never dereferenced."""

@@ -1,52 +1,97 @@
-"""Protocol Buffers: proto2, proto3 and editions."""
+"""Protocol Buffers: proto2, proto3 and editions.
+
+Importing this package loads neither the Protobuf library nor the compiler: both are loaded when they are first used.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from google.protobuf import json_format
-
-from stele.core.findings import Finding
 from stele.core.ports import Field, Format, TextForm
-from stele.formats.capabilities import OutlineNode
-from stele.formats.conversion.model import Loss, Model
-from stele.formats.protobuf import apicurio, buf, confluent, xregistry
-from stele.formats.protobuf import lint as _lint
-from stele.formats.protobuf.arrow import arrow_schema
-from stele.formats.protobuf.buf import check_modules
-from stele.formats.protobuf.codec import ProtobufCodec
-from stele.formats.protobuf.convert import from_model, to_model
-from stele.formats.protobuf.fields import list_fields
-from stele.formats.protobuf.model import (
-    ProtobufSchema,
-    file_descriptor_set,
-    indexes_of,
-    message_by_indexes,
-    message_class,
-)
-from stele.formats.protobuf.normalize import descriptor_bytes
-from stele.formats.protobuf.outline import outline
-from stele.formats.protobuf.parse import parse
-from stele.formats.protobuf.printer import print_schema
+from stele.formats.protobuf.buf.rules import CATEGORIES
 from stele.formats.rulesets import Ruleset, Rulesets
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stele.core.findings import Finding
+    from stele.formats.capabilities import OutlineNode
+    from stele.formats.conversion.model import Loss, Model
+    from stele.formats.protobuf.arrow import arrow_schema
+    from stele.formats.protobuf.buf.breaking import check_modules
+    from stele.formats.protobuf.codec import ProtobufCodec
+    from stele.formats.protobuf.model import (
+        ProtobufSchema,
+        file_descriptor_set,
+        indexes_of,
+        message_by_indexes,
+        message_class,
+    )
+
+_EXPORTS: Final = {
+    "ProtobufCodec": "codec",
+    "ProtobufSchema": "model",
+    "arrow_schema": "arrow",
+    "check_modules": "buf.breaking",
+    "file_descriptor_set": "model",
+    "indexes_of": "model",
+    "message_by_indexes": "model",
+    "message_class": "model",
+}
+"""Names of this package that load the Protobuf library, with the modules that define them."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load one of `_EXPORTS` on first use."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+
+
+def _check_with(module: str, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
+    """Run the ruleset that a module of this package holds."""
+    findings: list[Finding] = import_module(f"{__name__}.{module}").check(reader, writer)
+    return findings
+
+
+def _check_buf(category: str, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Finding]:
+    from stele.formats.protobuf.buf.breaking import check_category
+
+    return check_category(category, reader, writer)
+
+
 RULESETS = Rulesets(
     "protobuf",
-    Ruleset("confluent@1", confluent.check, "Messages, fields and types, changed as Confluent's registry allows."),
-    *(
-        Ruleset(f"{name}@1", rules, f"The breaking-change rules of buf's category {name.removeprefix(buf.PREFIX)}.")
-        for name, rules in buf.RULESETS.items()
+    Ruleset(
+        "confluent@1",
+        partial(_check_with, "confluent"),
+        "Messages, fields and types, changed as Confluent's registry allows.",
     ),
-    Ruleset("apicurio@1", apicurio.check, "Fields and values keep number, name and type, and go only when reserved."),
-    Ruleset("xregistry@1", xregistry.check, "Declarations stay by name, fields by number; what goes is reserved."),
+    *(
+        Ruleset(
+            f"buf:{category}@1",
+            partial(_check_buf, category),
+            f"The breaking-change rules of buf's category {category}.",
+        )
+        for category in CATEGORIES
+    ),
+    Ruleset(
+        "apicurio@1",
+        partial(_check_with, "apicurio"),
+        "Fields and values keep number, name and type, and go only when reserved.",
+    ),
+    Ruleset(
+        "xregistry@1",
+        partial(_check_with, "xregistry"),
+        "Declarations stay by name, fields by number; what goes is reserved.",
+    ),
 )
-"""`confluent` for policies; `buf:…` for whoever builds with buf; the others for whoever comes from those registries."""
+"""`confluent` for policies; `buf:…` for users of buf; the others for users of those registries."""
 
 
 class ProtobufFormat:
@@ -66,24 +111,33 @@ class ProtobufFormat:
         strict: bool = True,
     ) -> ProtobufSchema:
         """Compile source text or a serialized descriptor; references are by import path. See `parse.parse`."""
+        from stele.formats.protobuf.parse import parse
+
         return parse(text, references, name=name)
 
     def canonical(self, parsed: ProtobufSchema, form: TextForm) -> bytes:
-        """The schema as `.proto` text without comments.
+        """Return the schema as `.proto` text without comments.
 
         PRINTED keeps the order of declarations and the author's spelling of type names. NORMALIZED sorts what has no
-        order (see `normalize.normalized`) and writes full names. CANONICAL is the same text: nothing more can be left
-        out without changing what some reader of data sees (JSON names, features, custom options).
+        order (see `normalize.normalize_file`) and writes full names. CANONICAL is the same text: nothing more can be
+        left out without changing what some reader of data sees (JSON names, features, custom options).
         """
+        from stele.formats.protobuf.printer import print_schema
+
         return print_schema(parsed, normal=form is not TextForm.PRINTED).encode()
 
     def render(self, parsed: ProtobufSchema, style: str) -> str | None:
-        """Another representation of the schema, None for an unknown style.
+        """Return another representation of the schema, None for an unknown style.
 
         `serialized` is the file's FileDescriptorProto in base64, `ignore_extensions` the text without custom options
         and `extend` blocks, `descriptor_set` the file with its imports as a FileDescriptorSet in base64, and `json`
         that set as JSON with the names of descriptor.proto.
         """
+        from google.protobuf import json_format
+
+        from stele.formats.protobuf.model import file_descriptor_set
+        from stele.formats.protobuf.printer import print_schema
+
         if style == "serialized":
             return base64.b64encode(parsed.proto.SerializeToString(deterministic=True)).decode()
         if style == "ignore_extensions":
@@ -95,10 +149,13 @@ class ProtobufFormat:
         return None
 
     def fingerprints(self, parsed: ProtobufSchema) -> Mapping[str, bytes]:
-        """`sha256` and `md5` of the CANONICAL text, `descriptor`: SHA-256 of the normalized descriptors with imports.
+        """Return `sha256` and `md5` of the CANONICAL text, and `descriptor`.
 
-        Two schemas of equal text that import different files differ in `descriptor` only.
+        `descriptor` is the SHA-256 of the normalized descriptors with imports. Two schemas of equal text that import
+        different files differ in `descriptor` only.
         """
+        from stele.formats.protobuf.normalize import descriptor_bytes
+
         text = self.canonical(parsed, TextForm.CANONICAL)
         return {
             "sha256": hashlib.sha256(text).digest(),
@@ -107,41 +164,57 @@ class ProtobufFormat:
         }
 
     def check(self, reader: ProtobufSchema, writer: ProtobufSchema, ruleset: str = "") -> list[Finding]:
-        """Why reader cannot read data of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
+        """Return why reader cannot read data of writer, by the rules of the ruleset. Raises `UnknownRuleset`."""
         return RULESETS.check(reader, writer, ruleset)
 
     def fields(self, parsed: ProtobufSchema) -> list[Field]:
-        """All fields, depth first. See `fields.fields`."""
+        """Return all fields, depth first. See `fields.list_fields`."""
+        from stele.formats.protobuf.fields import list_fields
+
         return list_fields(parsed)
 
     def outline(self, parsed: ProtobufSchema) -> list[OutlineNode]:
-        """The file with all it declares. See `outline.outline`."""
+        """Return the file with all it declares. See `outline.outline`."""
+        from stele.formats.protobuf.outline import outline
+
         return outline(parsed)
 
     def arrow_schema(self, parsed: ProtobufSchema) -> pa.Schema:
-        """The columns of the first message. See `arrow.arrow_schema`, which also takes another message."""
+        """Return the columns of the first message. See `arrow.arrow_schema`, which also takes another message."""
+        from stele.formats.protobuf.arrow import arrow_schema
+
         return arrow_schema(parsed)
 
     def codec(self, writer: ProtobufSchema, reader: ProtobufSchema | None = None) -> ProtobufCodec:
-        """A codec for the first message of writer. See `codec.ProtobufCodec`, which also takes another message."""
+        """Return a codec for the first message of writer. `codec.ProtobufCodec` also takes another message."""
+        from stele.formats.protobuf.codec import ProtobufCodec
+
         return ProtobufCodec(writer, reader)
 
     def to_model(self, parsed: ProtobufSchema, message: str = "") -> tuple[Model, list[Loss]]:
-        """A message by full name ('' is the first of the file) in neutral words. See `neutral.to_model`."""
+        """Return the model of a message by full name ('' is the first of the file). See `to_model.to_model`."""
+        from stele.formats.protobuf.to_model import to_model
+
         return to_model(parsed, message)
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
-        """A proto3 file for a schema in neutral words. See `convert.from_model`."""
+        """Return a proto3 file for a model. See `from_model.from_model`."""
+        from stele.formats.protobuf.from_model import from_model
+
         return from_model(model)
 
     @property
     def lint_rules(self) -> Mapping[str, str]:
         """The rules of `lint`, each with a sentence."""
-        return _lint.RULES
+        from stele.formats.protobuf.lint import RULES
+
+        return RULES
 
     def lint(self, parsed: ProtobufSchema, before: ProtobufSchema | None = None) -> list[Finding]:
-        """Advice, as warnings; see `stele.formats.protobuf.lint`."""
-        return _lint.lint(parsed, before)
+        """Return advice, as warnings; see `stele.formats.protobuf.lint`."""
+        from stele.formats.protobuf.lint import lint
+
+        return lint(parsed, before)
 
 
 PROTOBUF: Format[ProtobufSchema] = ProtobufFormat()

@@ -46,5 +46,5 @@ def _package_folder(module: str, distribution: str) -> Path:
     except ModuleNotFoundError:
         spec = None
     if spec is None or not spec.submodule_search_locations:
-        raise NotInstalled(distribution, "dev")
+        raise NotInstalled(distribution)
     return Path(next(iter(spec.submodule_search_locations)))

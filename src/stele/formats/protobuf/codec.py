@@ -9,7 +9,8 @@ from google.protobuf.message import DecodeError as ParserError
 from google.protobuf.message import Message
 
 from stele.errors import DecodeError, EncodeError
-from stele.formats.protobuf.kinds import (
+from stele.formats.protobuf.python_values import EXAMPLE_VALUES, MAX_DEPTH, MessageFiller, message_to_python
+from stele.formats.protobuf.type_names import (
     DURATION,
     FIELD_MASK,
     JSON_VALUES,
@@ -20,8 +21,6 @@ from stele.formats.protobuf.kinds import (
     is_map,
     map_parts,
 )
-from stele.formats.protobuf.native import MAX_DEPTH, MessageFiller, message_to_python
-from stele.formats.protobuf.whole import EXAMPLE_VALUES
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -36,7 +35,7 @@ _TEXTS = {TIMESTAMP: "2026-01-31T12:00:00Z", DURATION: "1.5s", FIELD_MASK: "path
 class ProtobufCodec:
     """Encodes data of one message, decodes it with the same or another schema.
 
-    Data are plain Python values as `stele.formats.protobuf.native` describes them, or messages of the type's name.
+    Data are plain Python values as `python_values` describes them, or messages of the type's name.
     full_name selects the message; '' is the first one of writer's file. The reader's message is the one of the same
     name, or the first of its file when it has none. Raises `InvalidRequest` when there is no such message.
     """

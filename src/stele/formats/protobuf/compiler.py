@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import BinaryIO, NamedTuple
 
 from stele.errors import Unavailable
-from stele.formats.protobuf import worker
+from stele.formats.protobuf import compiler_worker
 from stele.formats.protobuf.builtin import builtin_sources, compiler_folder
 
 DEADLINE = 10.0
@@ -45,7 +45,7 @@ class _CompilerProcess:
     def __init__(self) -> None:
         folder = compiler_folder().parent
         self._process = subprocess.Popen(
-            [sys.executable, "-I", worker.__file__, str(folder)],
+            [sys.executable, "-I", compiler_worker.__file__, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -61,8 +61,8 @@ class _CompilerProcess:
         alarm.daemon = True
         alarm.start()
         try:
-            worker.write_message(self._require_stream(self._process.stdin), parts)
-            return worker.read_message(self._require_stream(self._process.stdout))
+            compiler_worker.write_message(self._require_stream(self._process.stdin), parts)
+            return compiler_worker.read_message(self._require_stream(self._process.stdout))
         finally:
             alarm.cancel()
 

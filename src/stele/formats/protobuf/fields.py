@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from stele.core.ports import Field
-from stele.formats.protobuf.kinds import WELL_KNOWN, enum_of, is_map, map_parts, type_text
 from stele.formats.protobuf.layout import Layout, Path
+from stele.formats.protobuf.type_names import WELL_KNOWN, enum_of, is_map, map_parts, type_text
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor, FieldDescriptor

@@ -21,10 +21,9 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from stele.formats.protobuf.layout import NO_POSITION, Layout, Path
-from stele.formats.protobuf.members import Declaration, DeclarationScope, order_declarations
 from stele.formats.protobuf.normalize import normalize_file
-from stele.formats.protobuf.options import Option, list_options
-from stele.formats.protobuf.values import quote_text
+from stele.formats.protobuf.options import Option, list_options, quote_text
+from stele.formats.protobuf.print_order import Declaration, DeclarationScope, order_declarations
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

@@ -111,8 +111,8 @@ class XsdFormat:
         return XsdCodec(writer, reader)
 
     def to_model(self, parsed: ParsedXsd, element: str = "") -> tuple[Model, list[Loss]]:
-        """Documents of a root element ('' is the first) in neutral words; see `stele.formats.xsd.convert`."""
-        from stele.formats.xsd.convert import to_model
+        """Documents of a root element ('' is the first) in neutral words; see `stele.formats.xsd.to_model`."""
+        from stele.formats.xsd.to_model import to_model
 
         return to_model(parsed, element)
 

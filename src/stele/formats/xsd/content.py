@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from xmlschema.validators import XsdAnyElement, XsdElement, XsdGroup, XsdSimpleType
 
-from stele.formats.xsd.library import BUILT_IN
 from stele.formats.xsd.terms import Algebra, BudgetExceeded, Term
+from stele.formats.xsd.xmlschema_adapter import BUILT_IN
 
 FOREIGN: Final = "urn:x-stele:elsewhere"
 """A namespace no schema knows: names of it stand for all names nobody declares."""

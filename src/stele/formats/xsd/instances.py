@@ -10,9 +10,9 @@ from lxml import etree
 from xmlschema.validators import XsdSimpleType
 
 from stele.formats.xsd.content import FOREIGN, Leaf, SchemaSide, list_leaves
-from stele.formats.xsd.library import accepts_text
-from stele.formats.xsd.samples import valid_samples
 from stele.formats.xsd.terms import Term, sequence_items
+from stele.formats.xsd.type_texts import valid_samples
+from stele.formats.xsd.xmlschema_adapter import accepts_text
 
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 MAX_DEPTH: Final = 24

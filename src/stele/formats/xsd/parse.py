@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import MalformedSchema, NotInstalled, UnresolvedReference
-from stele.formats.xsd.diagnostics import rephrase_message
-from stele.formats.xsd.text import SourcePositions, read_schema
+from stele.formats.xsd.xml_reader import SourcePositions, read_schema
 
 if TYPE_CHECKING:
     from lxml import etree
@@ -80,11 +79,11 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "") -> Pa
     root = read_schema(text)
     roots = {label: _read_reference(label, body) for label, body in references.items()}
     places = SourcePositions([(root, text), *((tree, references[label]) for label, tree in roots.items())])
-    size = _check_limits([root, *roots.values()], places)
     try:
         import xmlschema  # noqa: F401 - to tell what is missing
     except ImportError:
         raise NotInstalled("xmlschema", "xsd") from None
+    size = _check_limits([root, *roots.values()], places)
     newer = any(_is_newer(tree) for tree in (root, *roots.values()))
     try:
         return _build_parsed(root, roots, places, name, "1.1" if newer else "1.0")
@@ -122,7 +121,7 @@ def _build_parsed(
     from xmlschema import XMLSchemaException
     from xmlschema.validators import XMLSchemaModelDepthError
 
-    from stele.formats.xsd.library import build_schema
+    from stele.formats.xsd.xmlschema_adapter import build_schema
 
     try:
         return ParsedXsd(build_schema(root, roots, places, name=name, version=version), root, roots, version)
@@ -146,6 +145,8 @@ def _build_parsed(
 
 
 def _explain_error(error: Any, places: SourcePositions) -> MalformedSchema:
+    from stele.formats.xsd.xmlschema_adapter import rephrase_message
+
     element = getattr(error, "elem", None)
     message = _shorten((getattr(error, "message", None) or str(error)).partition("Schema component:")[0])
     twin = None if element is None else places.find_twin(getattr(error, "source", None), element)
@@ -163,7 +164,7 @@ def _shorten(message: str) -> str:
 
 def _check_limits(roots: list[etree._Element], places: SourcePositions) -> int:
     """Refuse what would take the library too long, else count elements. Raises `MalformedSchema`."""
-    from stele.formats.xsd.library import explain_unsafe_test
+    from stele.formats.xsd.xmlschema_adapter import explain_unsafe_test
 
     count = sum(1 for root in roots for _ in root.iter("*"))
     if count > MAX_SCHEMA_ELEMENTS:

@@ -12,13 +12,13 @@
 Each answer is a typed value with a `report()`; `shown`, `print_text`, `to_html` and `to_json` show it.
 """
 
+from stele.spark.data_audit.aggregation import JobFailed
 from stele.spark.data_audit.backtest import Backtest, backtest
 from stele.spark.data_audit.census import Census, census
 from stele.spark.data_audit.drift import DriftReport, drift
-from stele.spark.data_audit.gathering import JobFailed
-from stele.spark.data_audit.infer import Inference, infer, register_inferred
-from stele.spark.data_audit.migrate import Migrated, migrate
-from stele.spark.data_audit.reencoding.answer import Migration
+from stele.spark.data_audit.infer.infer import Inference, infer, register_inferred
+from stele.spark.data_audit.reencode.migrate import Migrated, migrate
+from stele.spark.data_audit.reencode.result import Migration
 from stele.spark.data_audit.report import Report, print_text, shown, to_html, to_json
 from stele.spark.data_audit.usage import record_usage
 

@@ -17,11 +17,11 @@ from stele.client.serdes.schemas import ready
 from stele.core.findings import Finding, Verdict, WhenUndecided
 from stele.errors import Invalid
 from stele.formats import rulesets
-from stele.spark.data_audit.gathering import Records, gathered
-from stele.spark.data_audit.known import Known, SubjectLike, known
+from stele.spark.data_audit.aggregation import Records, gathered
+from stele.spark.data_audit.audit_scope import Known, SubjectLike, known
+from stele.spark.data_audit.backtest_tasks import Example, Trial, Trials
 from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
-from stele.spark.data_audit.sightings import NO_ID
-from stele.spark.data_audit.trials import Example, Trial, Trials
+from stele.spark.data_audit.schema_stats import NO_ID
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import ReaderLike, pin_schemas
 from stele.spark.session import need_spark

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stele.client import ResolvedSchema
-from stele.spark.data_audit.gathering import Records, added, gathered, later
-from stele.spark.data_audit.known import Known, SubjectLike, VersionAt, VersionOf, known
+from stele.spark.data_audit.aggregation import Records, added, gathered, later
+from stele.spark.data_audit.audit_scope import Known, SubjectLike, VersionAt, VersionOf, known
 from stele.spark.data_audit.report import Bars, Fact, Report, Section, moment, several, spread
-from stele.spark.data_audit.sightings import NO_ID, Sighting, Sightings
+from stele.spark.data_audit.schema_stats import NO_ID, Sighting, Sightings
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import need_spark
 from stele.spark.wires import WireLike

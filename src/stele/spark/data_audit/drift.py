@@ -16,11 +16,11 @@ from stele.client.serdes.schemas import ready
 from stele.errors import Invalid
 from stele.formats.capabilities import ToModel
 from stele.formats.conversion.model import Array, Enumeration, Map, Model, RecordType, Type, TypeReference
-from stele.spark.data_audit.gathering import Records, gathered
-from stele.spark.data_audit.known import Known, SubjectLike, known
+from stele.spark.data_audit.aggregation import Records, gathered
+from stele.spark.data_audit.audit_scope import Known, SubjectLike, known
+from stele.spark.data_audit.field_stats import Fields, FieldStats, merge
 from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
-from stele.spark.data_audit.sightings import NO_ID, Sighting, Sightings
-from stele.spark.data_audit.stats import Fields, FieldStats, merge
+from stele.spark.data_audit.schema_stats import NO_ID, Sighting, Sightings
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.session import need_spark
 from stele.spark.wires import WireLike

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid
-from stele.formats.avro.model import Record, Type, Union
+from stele.formats.avro.model import AvroRecord, AvroType, AvroUnion
 from stele.spark.registry.snapshot import parse_avro
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class EncodeTask:
 
         schema = parse_avro(self._writing.writer)
         root = Resolver(schema, for_spark=True, recursion=self._writing.recursion).root
-        if self._fields is not None and isinstance(schema.root, Record):
+        if self._fields is not None and isinstance(schema.root, AvroRecord):
             there = {child.name for child in root.children}
             missing = [
                 f.name
@@ -97,8 +97,8 @@ def field_names(
     """
     if _is_avro(writer):
         root = parse_avro(writer).root
-        branches = root.branches if isinstance(root, Union) else (root,)
-        is_record, kind = any(isinstance(branch, Record) for branch in branches), root.kind
+        branches = root.branches if isinstance(root, AvroUnion) else (root,)
+        is_record, kind = any(isinstance(branch, AvroRecord) for branch in branches), root.kind
     else:
         import pyarrow as pa
 
@@ -117,5 +117,7 @@ def _is_avro(schema: ResolvedSchema) -> bool:
     return schema.schema_type == "AVRO"
 
 
-def _nullable(node: Type) -> bool:
-    return node.kind == "null" or (isinstance(node, Union) and any(branch.kind == "null" for branch in node.branches))
+def _nullable(node: AvroType) -> bool:
+    return node.kind == "null" or (
+        isinstance(node, AvroUnion) and any(branch.kind == "null" for branch in node.branches)
+    )

@@ -228,7 +228,7 @@ def _encoder(reader: ResolvedSchema, message: str) -> Any:
 
         def write(value: Any) -> bytes:
             name = value.DESCRIPTOR.full_name
-            known = name in own.parsed.positions
+            known = name in own.parsed.message_positions
             payload: bytes = value.SerializeToString()
             return encode_indexes(indexes_of(own.parsed, name if known else message)) + payload
 

@@ -6,11 +6,21 @@ import struct
 from typing import Any
 
 from stele.errors import DataError
-from stele.formats.avro.defaults import default_fault
-from stele.formats.avro.model import NO_DEFAULT, Array, EnumType, Fixed, Map, Primitive, Record, Type, Union
+from stele.formats.avro.defaults import find_default_fault
+from stele.formats.avro.model import (
+    NO_DEFAULT,
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
+    AvroType,
+    AvroUnion,
+)
 from stele.spark.engines.unroll import Shortened
 
-_NOBODY = Record("")
+_NOBODY = AvroRecord("")
 
 
 def varint(value: int) -> bytes:
@@ -24,9 +34,9 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def encoded_default(node: Type, value: Any) -> bytes:
+def encoded_default(node: AvroType, value: Any) -> bytes:
     """The JSON default under its type. Raises `DataError` when it is none of that type."""
-    fault = default_fault(node, value, _NOBODY)
+    fault = find_default_fault(node, value, _NOBODY)
     if fault:
         raise DataError(f"the default {value!r} does not fit: {fault}")
     try:
@@ -35,22 +45,22 @@ def encoded_default(node: Type, value: Any) -> bytes:
         raise DataError(f"the default {value!r} cannot be encoded: {error}") from error
 
 
-def _encoded(node: Type, value: Any) -> bytes:
+def _encoded(node: AvroType, value: Any) -> bytes:
     match node:
-        case Primitive():
+        case AvroPrimitive():
             return _primitive(node.kind, value)
-        case Fixed():
+        case AvroFixed():
             return bytes(value.encode("latin-1"))
-        case EnumType():
+        case AvroEnum():
             return varint(node.symbols.index(value))
-        case Array():
+        case AvroArray():
             return _block([_encoded(node.items, item) for item in value])
-        case Map():
+        case AvroMap():
             return _block([_sized(key.encode()) + _encoded(node.values, item) for key, item in value.items()])
-        case Union():
-            number = next(i for i, b in enumerate(node.branches) if default_fault(b, value, _NOBODY) is None)
+        case AvroUnion():
+            number = next(i for i, b in enumerate(node.branches) if find_default_fault(b, value, _NOBODY) is None)
             return varint(number) + _encoded(node.branches[number], value)
-        case Record():
+        case AvroRecord():
             if isinstance(node, Shortened):
                 _check_shallow(node, value)
             given = {f.name: value.get(f.name, f.default) for f in node.fields}

@@ -8,7 +8,17 @@ from itertools import count
 import pyarrow as pa
 
 from stele.formats.avro import AVRO
-from stele.formats.avro.model import PRIMITIVES, Array, AvroSchema, EnumType, Fixed, Map, Record, Type, Union
+from stele.formats.avro.model import (
+    PRIMITIVES,
+    AvroArray,
+    AvroEnum,
+    AvroFixed,
+    AvroMap,
+    AvroRecord,
+    AvroSchema,
+    AvroType,
+    AvroUnion,
+)
 from stele.spark.engines.arrow import ArrowType
 from stele.spark.engines.steps import Digits, Kind, Slot
 
@@ -21,7 +31,7 @@ def layout(schema: AvroSchema, *, for_spark: bool) -> Slot:
     of day as integers in their own unit, nanosecond timestamps as long, fixed as binary.
     """
     table = AVRO.arrow_schema(schema)
-    type_ = pa.struct(list(table)) if isinstance(schema.root, Record) else table.field(0).type
+    type_ = pa.struct(list(table)) if isinstance(schema.root, AvroRecord) else table.field(0).type
     return _Layout(for_spark=for_spark).slot("value", schema.root, type_)
 
 
@@ -38,12 +48,12 @@ def tabular(type_: ArrowType) -> ArrowType:
     return type_
 
 
-def members(node: Union) -> list[Type]:
+def members(node: AvroUnion) -> list[AvroType]:
     """The branches of a union that are not null: one makes a nullable column, more make a struct with a field each."""
     return [branch for branch in node.branches if branch.kind != "null"]
 
 
-def merged(branches: Sequence[Type], type_: ArrowType) -> Type | None:
+def merged(branches: Sequence[AvroType], type_: ArrowType) -> AvroType | None:
     """The one branch that holds all: the only one, or the wider where the mapping made one number of int and long.
 
     None for a general union, whose type is a struct with one field per branch.
@@ -60,10 +70,10 @@ class _Layout:
         self._for_spark = for_spark
         self._numbers = count()
 
-    def slot(self, name: str, node: Type, type_: ArrowType) -> Slot:
+    def slot(self, name: str, node: AvroType, type_: ArrowType) -> Slot:
         """The slot of one node, numbered before those below it."""
         index = next(self._numbers)
-        if isinstance(node, Union):
+        if isinstance(node, AvroUnion):
             branches = members(node) or [PRIMITIVES["null"]]
             single = merged(branches, type_)
             if single is None:
@@ -71,12 +81,12 @@ class _Layout:
                 return self._struct(index, name, [(part.name, branch, part.type) for part, branch in parts])
             node = single
         match node:
-            case Record():
+            case AvroRecord():
                 return self._struct(index, name, [(f.name, f.type, type_.field(f.name).type) for f in node.fields])
-            case Array():
+            case AvroArray():
                 item = self.slot("element", node.items, type_.value_type)
                 return Slot(index, Kind.LIST, name, pa.list_(_field(item)), (item,))
-            case Map():
+            case AvroMap():
                 key = self.slot("key", PRIMITIVES["string"], pa.string())
                 value = self.slot("value", node.values, type_.item_type)
                 entry = (pa.field("key", pa.string(), nullable=False), _field(value))
@@ -84,18 +94,18 @@ class _Layout:
             case _:
                 return self._leaf(index, name, node, type_)
 
-    def _struct(self, index: int, name: str, fields: Sequence[tuple[str, Type, ArrowType]]) -> Slot:
+    def _struct(self, index: int, name: str, fields: Sequence[tuple[str, AvroType, ArrowType]]) -> Slot:
         children = tuple(self.slot(*field) for field in fields)
         return Slot(index, Kind.STRUCT, name, pa.struct([_field(child) for child in children]), children)
 
-    def _leaf(self, index: int, name: str, node: Type, type_: ArrowType) -> Slot:
-        if isinstance(node, EnumType):
+    def _leaf(self, index: int, name: str, node: AvroType, type_: ArrowType) -> Slot:
+        if isinstance(node, AvroEnum):
             return Slot(index, Kind.WORD, name, pa.string(), symbols=node.symbols)
         if pa.types.is_decimal256(type_):
-            digits = Digits(type_.precision, type_.scale, node.size if isinstance(node, Fixed) else None)
+            digits = Digits(type_.precision, type_.scale, node.size if isinstance(node, AvroFixed) else None)
             return Slot(index, Kind.BYTES, name, pa.string(), digits=digits)
         target = tabular(type_) if self._for_spark else type_
-        is_uuid = isinstance(node, Fixed) and pa.types.is_string(type_)
+        is_uuid = isinstance(node, AvroFixed) and pa.types.is_string(type_)
         return Slot(index, _kind(type_), name, target, is_uuid=is_uuid)
 
 

@@ -15,21 +15,21 @@ from operator import itemgetter
 from stele.errors import DataError
 from stele.formats.avro.model import (
     NO_DEFAULT,
-    Array,
+    AvroArray,
+    AvroEnum,
+    AvroField,
+    AvroFixed,
+    AvroMap,
+    AvroPrimitive,
+    AvroRecord,
     AvroSchema,
-    EnumType,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
-    RecordField,
-    Type,
-    Union,
-    short,
+    AvroType,
+    AvroUnion,
+    describe_type,
 )
 from stele.spark.engines.defaults import encoded_default
+from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.layout import layout, members, merged
-from stele.spark.engines.reasons import Reason
 from stele.spark.engines.scalars import is_number, number, promotes
 from stele.spark.engines.steps import (
     REST,
@@ -88,55 +88,55 @@ class _Match:
         self._routines: dict[int, Routine] = {}
         self._again: set[int] = set()
 
-    def step(self, writer: Type, reader: Type, slot: Slot) -> Step:
+    def step(self, writer: AvroType, reader: AvroType, slot: Slot) -> Step:
         """How to read a value of the writer's type as one of the reader's."""
         self._count()
-        if isinstance(writer, Union):
+        if isinstance(writer, AvroUnion):
             return self._writer_union(writer, reader, slot)
-        if isinstance(reader, Union):
+        if isinstance(reader, AvroUnion):
             return self._reader_union(writer, reader, slot)
         match writer, reader:
-            case Record(), Record():
+            case AvroRecord(), AvroRecord():
                 return self._record(writer, reader, slot)
-            case Array(), Array():
+            case AvroArray(), AvroArray():
                 item = self.step(writer.items, reader.items, slot.children[0])
                 return Repeat(slot, None, item, floor(item))
-            case Map(), Map():
+            case AvroMap(), AvroMap():
                 item = self.step(writer.values, reader.values, slot.children[1])
                 return Repeat(slot, Text(slot.children[0], utf8=True), item, 1 + floor(item))
-            case EnumType(), EnumType():
+            case AvroEnum(), AvroEnum():
                 return _enum(writer, reader, slot)
-            case ((Primitive() | Fixed()), (Primitive() | Fixed())):
+            case ((AvroPrimitive() | AvroFixed()), (AvroPrimitive() | AvroFixed())):
                 return _scalar(writer, reader, slot, bare=self._bare)
         raise _mismatch(writer, reader)
 
-    def skip(self, writer: Type, depth: int = 0) -> Step:
+    def skip(self, writer: AvroType, depth: int = 0) -> Step:
         """How to read past a value."""
         self._count()
         if depth > MOST_DEPTH:
             raise DataError(f"the writer's schema nests types more than {MOST_DEPTH} deep")
         depth += 1
         match writer:
-            case Union():
+            case AvroUnion():
                 return Branch(None, tuple(self.skip(branch, depth) for branch in writer.branches))
-            case Record():
+            case AvroRecord():
                 return self._skip_record(writer, depth)
-            case Array():
+            case AvroArray():
                 item = self.skip(writer.items, depth)
                 return Repeat(None, None, item, floor(item))
-            case Map():
+            case AvroMap():
                 item = self.skip(writer.values, depth)
                 return Repeat(None, Text(None), item, 1 + floor(item))
-            case EnumType():
+            case AvroEnum():
                 return Symbol(None, tuple(range(len(writer.symbols))))
-            case Fixed():
+            case AvroFixed():
                 return Text(None, size=writer.size)
-            case Primitive():
+            case AvroPrimitive():
                 if writer.kind == "null":
                     return Nothing(None)
                 return number(writer, writer, None) if is_number(writer) else Text(None)
 
-    def _skip_record(self, writer: Record, depth: int) -> Step:
+    def _skip_record(self, writer: AvroRecord, depth: int) -> Step:
         """The record's parts one after the other; by its routine, when it is met again inside itself."""
         key = id(writer)
         if key in self._routines:
@@ -149,7 +149,7 @@ class _Match:
         del self._routines[key]
         return routine.step
 
-    def _beyond(self, writer: Type) -> Beyond:
+    def _beyond(self, writer: AvroType) -> Beyond:
         """Nothing but empty values, where the reader's columns end."""
         return Beyond(_only_empty(writer), _empty(writer))
 
@@ -158,7 +158,7 @@ class _Match:
         if self._made > MOST_STEPS:
             raise DataError(f"the writer's schema unfolds to more than {MOST_STEPS} steps")
 
-    def _record(self, writer: Record, reader: Record, slot: Slot) -> Step:
+    def _record(self, writer: AvroRecord, reader: AvroRecord, slot: Slot) -> Step:
         targets = _targets(writer, reader)
         places = {child.name: child for child in slot.children}
         steps: list[Step] = []
@@ -176,18 +176,18 @@ class _Match:
             steps += [_deep_default(f) for f in _deeper(reader) if f.name not in found]
         return Group(slot, tuple(steps))
 
-    def _field(self, mine: RecordField, theirs: RecordField, slot: Slot) -> Step:
+    def _field(self, mine: AvroField, theirs: AvroField, slot: Slot) -> Step:
         try:
             return self.step(mine.type, theirs.type, slot)
         except DataError as error:
             raise DataError(f"{theirs.name}: {error}") from error
 
-    def _default(self, field: RecordField, slot: Slot) -> Step:
+    def _default(self, field: AvroField, slot: Slot) -> Step:
         if field.default is NO_DEFAULT:
             raise _no_default(field)
         return Default(encoded_default(field.type, field.default), _Match().step(field.type, field.type, slot))
 
-    def _writer_union(self, writer: Union, reader: Type, slot: Slot) -> Step:
+    def _writer_union(self, writer: AvroUnion, reader: AvroType, slot: Slot) -> Step:
         steps: list[Step] = []
         for branch in writer.branches:
             try:
@@ -195,16 +195,16 @@ class _Match:
             except DataError:
                 # an error only for the records that take this branch
                 steps.append(Unreadable(slot))
-        if all(isinstance(step, Unreadable) and step.reason is Reason.UNREADABLE_BRANCH for step in steps):
+        if all(isinstance(step, Unreadable) and step.code is ErrorCode.UNREADABLE_BRANCH for step in steps):
             raise _mismatch(writer, reader)
         return Branch(slot, tuple(steps))
 
-    def _reader_union(self, writer: Type, reader: Union, slot: Slot) -> Step:
+    def _reader_union(self, writer: AvroType, reader: AvroUnion, slot: Slot) -> Step:
         if writer.kind == "null" and any(branch.kind == "null" for branch in reader.branches):
             return Nothing(slot)
         branches = members(reader)
         if isinstance(reader, Pruned) and _best(writer, reader.deeper) < min(2, _best(writer, branches)):
-            return Unreadable(slot, Reason.TOO_DEEP)
+            return Unreadable(slot, ErrorCode.TOO_DEEP)
         single = merged(branches, slot.type)
         if single is not None:
             return self.step(writer, single, slot)
@@ -218,49 +218,49 @@ class _Match:
         raise _mismatch(writer, reader)
 
 
-def _only_empty(writer: Type) -> Step:
+def _only_empty(writer: AvroType) -> Step:
     """Reads null, or an array or map without items; all else is too deep."""
     match writer:
-        case Primitive(kind="null"):
+        case AvroPrimitive(kind="null"):
             return Nothing(None)
-        case Union():
+        case AvroUnion():
             return Branch(None, tuple(_only_empty(branch) for branch in writer.branches))
-        case Array():
-            return Repeat(None, None, Unreadable(None, Reason.TOO_DEEP), 1)
-        case Map():
-            return Repeat(None, Text(None), Unreadable(None, Reason.TOO_DEEP), 1)
-    return Unreadable(None, Reason.TOO_DEEP)
+        case AvroArray():
+            return Repeat(None, None, Unreadable(None, ErrorCode.TOO_DEEP), 1)
+        case AvroMap():
+            return Repeat(None, Text(None), Unreadable(None, ErrorCode.TOO_DEEP), 1)
+    return Unreadable(None, ErrorCode.TOO_DEEP)
 
 
-def _empty(writer: Type) -> tuple[int, ...] | None:
+def _empty(writer: AvroType) -> tuple[int, ...] | None:
     """How the writer says null or, where it cannot, that there are no items."""
     match writer:
-        case Primitive(kind="null"):
+        case AvroPrimitive(kind="null"):
             return ()
-        case Array() | Map():
+        case AvroArray() | AvroMap():
             return (0,)
-        case Union():
+        case AvroUnion():
             found = [(branch.kind != "null", n, _empty(branch)) for n, branch in enumerate(writer.branches)]
             return next(((n, *rest) for _, n, rest in sorted(found, key=itemgetter(0, 1)) if rest is not None), None)
     return None
 
 
-def _deeper(reader: Record) -> tuple[RecordField, ...]:
+def _deeper(reader: AvroRecord) -> tuple[AvroField, ...]:
     return reader.deeper if isinstance(reader, Shortened) else ()
 
 
-def _deep_default(field: RecordField) -> Step:
+def _deep_default(field: AvroField) -> Step:
     """What becomes of a field that has no column, and that the writer does not have."""
     if field.default is NO_DEFAULT:
         raise _no_default(field)
-    return Nothing(None) if field.default in (None, [], {}) else Unreadable(None, Reason.TOO_DEEP)
+    return Nothing(None) if field.default in (None, [], {}) else Unreadable(None, ErrorCode.TOO_DEEP)
 
 
-def _no_default(field: RecordField) -> DataError:
+def _no_default(field: AvroField) -> DataError:
     return DataError(f"the writer has no field {field.name!r}, and the reader no default for it")
 
 
-def _targets(writer: Record, reader: Record) -> dict[str, RecordField]:
+def _targets(writer: AvroRecord, reader: AvroRecord) -> dict[str, AvroField]:
     """Which field of the reader each of the writer's fields goes to: by name, else by the reader's aliases.
 
     Those without a column, because they would go deeper, are among the reader's fields.
@@ -276,12 +276,12 @@ def _targets(writer: Record, reader: Record) -> dict[str, RecordField]:
     return targets
 
 
-def _preferred(writer: Type, branches: list[Type]) -> list[Type]:
+def _preferred(writer: AvroType, branches: list[AvroType]) -> list[AvroType]:
     """The reader's branches, likeliest first: same name, same kind, then promotions in the order written."""
     return sorted(branches, key=lambda branch: _rank(writer, branch))
 
 
-def _rank(writer: Type, branch: Type) -> int:
+def _rank(writer: AvroType, branch: AvroType) -> int:
     if branch.kind != writer.kind:
         return 3
     mine, theirs = getattr(writer, "name", ""), getattr(branch, "name", "")
@@ -290,11 +290,11 @@ def _rank(writer: Type, branch: Type) -> int:
     return 1 if mine.rpartition(".")[2] == theirs.rpartition(".")[2] else 2
 
 
-def _best(writer: Type, branches: Iterable[Type]) -> int:
+def _best(writer: AvroType, branches: Iterable[AvroType]) -> int:
     return min((_rank(writer, branch) for branch in branches), default=3)
 
 
-def _enum(writer: EnumType, reader: EnumType, slot: Slot) -> Symbol:
+def _enum(writer: AvroEnum, reader: AvroEnum, slot: Slot) -> Symbol:
     places = {symbol: place for place, symbol in enumerate(reader.symbols)}
     fallback = places.get(reader.default, -1) if reader.default is not None else -1
     mapping = tuple(places.get(symbol, fallback) for symbol in writer.symbols)
@@ -303,14 +303,14 @@ def _enum(writer: EnumType, reader: EnumType, slot: Slot) -> Symbol:
     return Symbol(slot, mapping)
 
 
-def _scalar(writer: Primitive | Fixed, reader: Primitive | Fixed, slot: Slot, *, bare: bool) -> Step:
+def _scalar(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed, slot: Slot, *, bare: bool) -> Step:
     if not promotes(writer, reader):
         raise _mismatch(writer, reader)
     if reader.kind == "null":
         return Nothing(slot)
     if is_number(writer):
         return number(writer, reader, slot)
-    size = writer.size if isinstance(writer, Fixed) else REST if bare else None
+    size = writer.size if isinstance(writer, AvroFixed) else REST if bare else None
     if slot.kind is Kind.DECIMAL or slot.digits is not None:
         assert reader.logical is not None
         if writer.logical is not None and writer.logical.scale != reader.logical.scale:
@@ -319,5 +319,5 @@ def _scalar(writer: Primitive | Fixed, reader: Primitive | Fixed, slot: Slot, *,
     return Text(slot, size, utf8="string" in (writer.kind, reader.kind))
 
 
-def _mismatch(writer: Type, reader: Type) -> DataError:
-    return DataError(f"{short(writer)} cannot be read as {short(reader)}")
+def _mismatch(writer: AvroType, reader: AvroType) -> DataError:
+    return DataError(f"{describe_type(writer)} cannot be read as {describe_type(reader)}")

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from stele.formats.avro.model import Fixed, Primitive, Type
+from stele.formats.avro.model import AvroFixed, AvroPrimitive, AvroType
 from stele.spark.engines.steps import Cast, Number, Slot, Wire
 
 WIRES: Final = {
@@ -32,19 +32,19 @@ _PER_SECOND: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 _PER_SECOND_ARROW: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def is_number(node: Type) -> bool:
+def is_number(node: AvroType) -> bool:
     """Whether the node is encoded as one of Avro's numbers (booleans among them)."""
     return node.kind in WIRES
 
 
-def promotes(writer: Primitive | Fixed, reader: Primitive | Fixed) -> bool:
+def promotes(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed) -> bool:
     """Whether the specification lets the reader take the writer's values."""
-    if isinstance(writer, Fixed) and isinstance(reader, Fixed):
+    if isinstance(writer, AvroFixed) and isinstance(reader, AvroFixed):
         return writer.size == reader.size
     return writer.kind == reader.kind or (writer.kind, reader.kind) in _PROMOTIONS
 
 
-def number(writer: Type, reader: Type, slot: Slot | None) -> Number:
+def number(writer: AvroType, reader: AvroType, slot: Slot | None) -> Number:
     """The step that reads a number; points in time change from the writer's unit to the slot's."""
     wire = WIRES[writer.kind]
     if slot is None:
@@ -58,7 +58,7 @@ def number(writer: Type, reader: Type, slot: Slot | None) -> Number:
     return Number(slot, wire, cast, want // common, have // common, limit)
 
 
-def _units(writer: Type, reader: Type, slot: Slot) -> tuple[int, int]:
+def _units(writer: AvroType, reader: AvroType, slot: Slot) -> tuple[int, int]:
     """(units per second the writer has, the slot has); equal where nothing is to convert."""
     family, theirs = _unit(reader)
     if theirs is None:
@@ -69,7 +69,7 @@ def _units(writer: Type, reader: Type, slot: Slot) -> tuple[int, int]:
     return have, _PER_SECOND_ARROW[slot.type.unit] if temporal else theirs
 
 
-def _unit(node: Type) -> tuple[str, int | None]:
+def _unit(node: AvroType) -> tuple[str, int | None]:
     """The family of a logical type (`timestamp`, `local-timestamp`, `time`) and its units per second."""
     if node.logical is None:
         return "", None

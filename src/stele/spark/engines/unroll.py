@@ -12,7 +12,7 @@ from enum import Enum, auto
 import msgspec
 
 from stele.errors import Invalid
-from stele.formats.avro.model import Array, AvroSchema, Map, Record, RecordField, Type, Union
+from stele.formats.avro.model import AvroArray, AvroField, AvroMap, AvroRecord, AvroSchema, AvroType, AvroUnion
 
 MOST_RECURSION = 32
 """Levels that can be asked for; nesting and number of columns have limits of their own."""
@@ -20,16 +20,16 @@ MOST_FIELDS = 10_000
 """Fields at all levels together: with two fields of its own type, a record doubles at each."""
 
 
-class Shortened(Record, frozen=True, eq=False):
+class Shortened(AvroRecord, frozen=True, eq=False):
     """A record without those of its fields that would go deeper; their types are as they were."""
 
-    deeper: tuple[RecordField, ...] = ()
+    deeper: tuple[AvroField, ...] = ()
 
 
-class Pruned(Union, frozen=True, eq=False):
+class Pruned(AvroUnion, frozen=True, eq=False):
     """A union without those of its branches that would go deeper."""
 
-    deeper: tuple[Type, ...] = ()
+    deeper: tuple[AvroType, ...] = ()
 
 
 class _Left(Enum):
@@ -69,31 +69,31 @@ def unrolled(schema: AvroSchema, levels: int) -> AvroSchema:
     return msgspec.structs.replace(schema, root=made)
 
 
-def _parts(node: Type) -> tuple[Type, ...]:
+def _parts(node: AvroType) -> tuple[AvroType, ...]:
     match node:
-        case Record():
+        case AvroRecord():
             return tuple(field.type for field in node.fields)
-        case Array():
+        case AvroArray():
             return (node.items,)
-        case Map():
+        case AvroMap():
             return (node.values,)
-        case Union():
+        case AvroUnion():
             return node.branches
     return ()
 
 
-def _endless(root: Type) -> Record | None:
+def _endless(root: AvroType) -> AvroRecord | None:
     """A record that contains itself, the first there is; without recursion, as schemas may be deep."""
     done: set[int] = set()
     open_: set[int] = set()
-    ways: list[tuple[Type, bool]] = [(root, False)]
+    ways: list[tuple[AvroType, bool]] = [(root, False)]
     while ways:
         node, leaving = ways.pop()
         if leaving:
             open_.discard(id(node))
             done.add(id(node))
             continue
-        if isinstance(node, Record):
+        if isinstance(node, AvroRecord):
             if id(node) in open_:
                 return node
             if id(node) in done:
@@ -107,25 +107,25 @@ def _endless(root: Type) -> Record | None:
 class _Unroller:
     def __init__(self, levels: int) -> None:
         self._levels = levels
-        self._inside: list[Record] = []
+        self._inside: list[AvroRecord] = []
         self._fields = 0
 
-    def type(self, node: Type) -> Type | _Left:
+    def type(self, node: AvroType) -> AvroType | _Left:
         """A type at one place, or what is left of it."""
         match node:
-            case Record():
+            case AvroRecord():
                 return self._record(node)
-            case Array():
+            case AvroArray():
                 items = self.type(node.items)
                 return _Left.EMPTY if isinstance(items, _Left) else msgspec.structs.replace(node, items=items)
-            case Map():
+            case AvroMap():
                 values = self.type(node.values)
                 return _Left.EMPTY if isinstance(values, _Left) else msgspec.structs.replace(node, values=values)
-            case Union():
+            case AvroUnion():
                 return self._union(node)
         return node
 
-    def _record(self, node: Record) -> Record | _Left:
+    def _record(self, node: AvroRecord) -> AvroRecord | _Left:
         if sum(each is node for each in self._inside) > self._levels:
             return _Left.NOTHING
         self._inside.append(node)
@@ -133,7 +133,7 @@ class _Unroller:
         self._inside.pop()
         return made
 
-    def _members(self, node: Record) -> Record | _Left:
+    def _members(self, node: AvroRecord) -> AvroRecord | _Left:
         kept, deeper = [], []
         for field in node.fields:
             self._fields += 1
@@ -150,7 +150,7 @@ class _Unroller:
         by_name = {field.name: field for field in kept}
         return Shortened(**rest, fields=tuple(kept), by_name=by_name, deeper=tuple(deeper))
 
-    def _union(self, node: Union) -> Union | _Left:
+    def _union(self, node: AvroUnion) -> AvroUnion | _Left:
         made = [(branch, self.type(branch)) for branch in node.branches]
         kept = tuple(type_ for _, type_ in made if not isinstance(type_, _Left))
         deeper = tuple(branch for branch, type_ in made if isinstance(type_, _Left))

@@ -7,12 +7,12 @@ the records were judged by (`journal`), let the tables grow (`changes`, `tables`
 (`sinks`). Whatever dies in between, the same batch comes again, is judged the same, and only what is missing is done.
 """
 
-from stele.spark.pipeline.asking import apply_plan, dead_letters, plan_pipeline, replay_dead_letters
-from stele.spark.pipeline.changes import Change, TablePlan
+from stele.spark.pipeline.admin import apply_plan, dead_letters, plan_pipeline, replay_dead_letters
 from stele.spark.pipeline.config import PipelineConfig, load_config
 from stele.spark.pipeline.iceberg import iceberg_dataframe, open_table
 from stele.spark.pipeline.report import BatchReport, PipelineReport
 from stele.spark.pipeline.runner import PipelineFailed, run_pipeline
+from stele.spark.pipeline.schema_evolution import Change, TablePlan
 
 __all__ = [
     "BatchReport",

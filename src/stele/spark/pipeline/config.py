@@ -29,7 +29,7 @@ import msgspec
 
 from stele.client import SchemaSnapshot
 from stele.errors import Invalid
-from stele.spark.pipeline.changes import Drops, Renames
+from stele.spark.pipeline.schema_evolution import Drops, Renames
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 
 Format = Literal["parquet", "orc", "binaryFile"]

@@ -22,9 +22,9 @@ from prometheus_client.registry import Collector
 
 from stele.errors import Conflict, Invalid
 from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.dead_letter_kinds import KINDS, OTHER, by_kind
 from stele.spark.pipeline.journal import Journal
-from stele.spark.pipeline.kinds import KINDS, OTHER, by_kind
-from stele.spark.pipeline.lag import LagWatch, lag
+from stele.spark.pipeline.kafka_lag import LagWatch, lag
 from stele.spark.pipeline.report import BatchReport
 
 MOST_IDS: Final = 100
@@ -125,7 +125,7 @@ class PipelineMetrics(Collector):
             if batch.batch <= self._totals.through:
                 return
             self._totals = self._totals.plus(batch)
-            for kind, count in by_kind(batch.reasons, batch.dead_letters).items():
+            for kind, count in by_kind(batch.codes, batch.dead_letters).items():
                 self._kinds[kind] = self._kinds.get(kind, 0) + count
             self._durations = self._durations.plus(batch.seconds)
         if self._file is not None:

@@ -17,13 +17,13 @@ from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import ArrowType
 from stele.spark.functions import to_spark_types
 from stele.spark.pipeline.batch import Judge, Judged, entry_of, finished
-from stele.spark.pipeline.changes import Change
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Entry, Journal
 from stele.spark.pipeline.judging import ERROR
+from stele.spark.pipeline.raw_records import RAW
 from stele.spark.pipeline.report import BatchReport, PipelineReport
+from stele.spark.pipeline.schema_evolution import Change
 from stele.spark.pipeline.sinks import Sink, open_sink
-from stele.spark.pipeline.source import RAW
 from stele.spark.pipeline.tables import Tables
 from stele.spark.registry.clients import RegistryLike
 

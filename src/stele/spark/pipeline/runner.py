@@ -158,7 +158,7 @@ class _Run:
     def _start(self) -> StreamingQuery:
         from pyspark.errors import PySparkException
 
-        from stele.spark.pipeline.source import frames
+        from stele.spark.pipeline.raw_records import frames
 
         try:
             writer = frames(self._spark, self._config).writeStream.foreachBatch(self._batch)

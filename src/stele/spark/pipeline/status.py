@@ -12,7 +12,7 @@ from stele.errors import StoreError
 from stele.spark.data_audit.report import Fact, Report, Section, moment, several
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import FOLDER, Journal
-from stele.spark.pipeline.lag import begun, lag
+from stele.spark.pipeline.kafka_lag import begun, lag
 from stele.spark.pipeline.report import BatchReport, PipelineReport, summed
 
 try:

@@ -9,9 +9,9 @@ from stele.client.serdes.schemas import ready
 from stele.errors import Conflict, DataError, Invalid
 from stele.formats.capabilities import HasOutline, OutlineNode
 from stele.formats.registry import get_format
-from stele.spark.pipeline.changes import Names, TablePlan, planned
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.judging import Group, Route, letter_columns, letters
+from stele.spark.pipeline.schema_evolution import Names, TablePlan, planned
 from stele.spark.pipeline.sinks import Sink, open_sink
 from stele.spark.registry.snapshot import PinnedSchemas
 

@@ -9,8 +9,10 @@ A stream says where records are (`places`) and how the registry reads them (`opt
 `from_registry` makes of them with the columns of the version that is newest when a query is planned.
 """
 
-from stele.spark.stream_sql.running import run, script, sql
-from stele.spark.stream_sql.session import (
+from stele.spark.stream_sql.execute import run, script, sql
+from stele.spark.stream_sql.statements import ColumnWanted
+from stele.spark.stream_sql.stream import Stream
+from stele.spark.stream_sql.stream_catalog import (
     Description,
     StreamNotFound,
     create_stream,
@@ -19,8 +21,6 @@ from stele.spark.stream_sql.session import (
     list_streams,
     read_stream,
 )
-from stele.spark.stream_sql.statements import ColumnWanted
-from stele.spark.stream_sql.stream import Stream
 from stele.spark.stream_sql.tokens import StatementInvalid
 
 __all__ = [

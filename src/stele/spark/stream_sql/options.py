@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from stele.errors import Invalid
 from stele.spark.registry.clients import PATIENCE
-from stele.spark.stream_sql.places import Files, Kafka, Place, Source, Table
+from stele.spark.stream_sql.connectors import Files, Kafka, Place, Source, Table
 
 if TYPE_CHECKING:
     from stele.spark.decode.rules import RulesLike

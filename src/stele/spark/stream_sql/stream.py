@@ -11,8 +11,8 @@ from stele.errors import Invalid
 from stele.spark.functions import DecodedSplit, from_registry
 from stele.spark.registry.clients import RegistryLike, as_picklable
 from stele.spark.registry.snapshot import pin_schemas
-from stele.spark.stream_sql.declared import chosen
 from stele.spark.stream_sql.options import Reading, reading
+from stele.spark.stream_sql.projection import chosen
 from stele.spark.stream_sql.statements import ColumnWanted
 from stele.spark.stream_sql.tokens import quote
 

@@ -6,8 +6,8 @@ import pytest
 
 from stele.core.ports import TextForm
 from stele.formats.avro import AVRO
-from stele.formats.avro.fingerprint import rabin
-from stele.formats.avro.javajson import double, dumps
+from stele.formats.avro.canonical import rabin_fingerprint
+from stele.formats.avro.java_json import format_double, to_java_json
 
 TEXT = b"""{
   "fields": [
@@ -46,7 +46,7 @@ def test_three_forms(form: TextForm, expected: str) -> None:
 def test_rabin_is_big_endian() -> None:
     """The fingerprint of "long" reads as Java prints it; the empty text gives the seed."""
     assert AVRO.fingerprints(AVRO.parse(b'"null"', {}))["rabin"].hex() == "63dd24e7cc258f8a"
-    assert rabin(b"").hex() == "c15d213aa4d7a795"
+    assert rabin_fingerprint(b"").hex() == "c15d213aa4d7a795"
 
 
 def test_null_namespace_inside_another() -> None:
@@ -70,9 +70,9 @@ def test_null_namespace_inside_another() -> None:
 )
 def test_doubles_look_like_java(value: float, expected: str) -> None:
     """The borders of Java's decimal notation."""
-    assert double(value) == expected
+    assert format_double(value) == expected
 
 
 def test_strings_look_like_java() -> None:
     """Control characters in upper-case hex, everything else as it is, backslashes never mistaken for escapes."""
-    assert dumps('\x1f\x7fé/\U0001f600"\\u001f') == '"\\u001F\x7fé/\U0001f600\\"\\\\u001f"'
+    assert to_java_json('\x1f\x7fé/\U0001f600"\\u001f') == '"\\u001F\x7fé/\U0001f600\\"\\\\u001f"'

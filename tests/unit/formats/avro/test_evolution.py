@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from stele.core.findings import Finding
 from stele.errors import DecodeError, MalformedSchema, UnresolvedReference
 from stele.formats.avro import AVRO, AvroSchema
-from stele.formats.avro.logical import consequence
-from stele.formats.avro.model import Logical
+from stele.formats.avro.logical_types import describe_consequence
+from stele.formats.avro.model import LogicalType
 from stele.wire import avro_single
 
 
@@ -249,9 +249,9 @@ def test_changes_of_logical_types_say_what_happens(reader: Any, writer: Any, wor
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 40), st.integers(1, 40))
 def test_the_factor_of_a_decimal_is_the_same_both_ways(ours: int, theirs: int, more: int, less: int) -> None:
     """Which side reads does not matter for how far numbers are off."""
-    left, right = Logical("decimal", ours + more, ours), Logical("decimal", theirs + less, theirs)
+    left, right = LogicalType("decimal", ours + more, ours), LogicalType("decimal", theirs + less, theirs)
     if ours != theirs:
-        assert consequence(left, right) == consequence(right, left)
+        assert describe_consequence(left, right) == describe_consequence(right, left)
 
 
 # --- single objects -------------------------------------------------------------------------------------------------

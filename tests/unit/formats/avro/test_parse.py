@@ -10,7 +10,7 @@ import pytest
 from stele.core.ports import TextForm
 from stele.errors import MalformedSchema, UnresolvedReference
 from stele.formats.avro import AVRO
-from stele.formats.avro.model import Fixed, Primitive, Record, Union
+from stele.formats.avro.model import AvroFixed, AvroPrimitive, AvroRecord, AvroUnion
 
 
 def record(*fields: Any, **more: Any) -> bytes:
@@ -157,7 +157,7 @@ def test_lenient_reading(text: bytes) -> None:
 )
 def test_accepted_fields(kind: Any) -> None:
     """Defaults of any branch (Avro 1.12), NaN, sort orders in any case, and recursion are right."""
-    assert isinstance(AVRO.parse(record(kind), {}).root, Record)
+    assert isinstance(AVRO.parse(record(kind), {}).root, AvroRecord)
 
 
 def test_names_and_namespaces() -> None:
@@ -172,18 +172,18 @@ def test_names_and_namespaces() -> None:
     )
     schema = AVRO.parse(text, {})
     assert schema.type_name == "n.R"
-    assert isinstance(schema.root, Record)
+    assert isinstance(schema.root, AvroRecord)
     kinds = [found.type for found in schema.root.fields]
-    assert [kind.name for kind in kinds if isinstance(kind, Fixed)] == ["n.A", "x.B", "C", "n.A", "x.B", "C"]
+    assert [kind.name for kind in kinds if isinstance(kind, AvroFixed)] == ["n.A", "x.B", "C", "n.A", "x.B", "C"]
     assert kinds[0] is kinds[3]
-    assert isinstance(kinds[2], Fixed)
+    assert isinstance(kinds[2], AvroFixed)
     assert kinds[2].aliases == ("old", "y.C")
 
 
 def test_last_duplicate_member_wins() -> None:
     """Duplicate JSON members are read as Java reads them."""
     schema = AVRO.parse(b'{"type":"long","x":1,"type":"int","x":2}', {})
-    assert isinstance(schema.root, Primitive)
+    assert isinstance(schema.root, AvroPrimitive)
     assert (schema.root.kind, schema.root.props) == ("int", {"x": 2})
 
 
@@ -191,7 +191,7 @@ def test_top_level_union_and_primitive() -> None:
     """A bare word and a union are schemas, without a type name."""
     assert AVRO.parse(b'"string"', {}).type_name == ""
     union = AVRO.parse(b'["null","long"]', {}).root
-    assert isinstance(union, Union)
+    assert isinstance(union, AvroUnion)
     assert [branch.kind for branch in union.branches] == ["null", "long"]
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from stele.formats.jsonschema import JSON_SCHEMA, list_changes
 from stele.formats.jsonschema.confluent import ALL, LENIENT, STRICT
-from stele.formats.jsonschema.confluent.changes import BREAKING
+from stele.formats.jsonschema.confluent.changes import BREAKING, change_advice
 from stele.formats.jsonschema.confluent.combined import maximum_matching
-from stele.formats.jsonschema.confluent.explain import change_advice
 
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 

@@ -11,7 +11,7 @@ import pytest
 from stele.core.findings import Severity
 from stele.errors import CannotConvert
 from stele.formats.jsonschema import JSON_SCHEMA
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 
 
 def parse(schema: Any, *, strict: bool = True) -> ParsedJsonSchema:

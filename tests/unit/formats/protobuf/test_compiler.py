@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stele.formats.protobuf import compiler
+from stele.errors import NotInstalled
+from stele.formats.protobuf import builtin, compiler
 from stele.formats.protobuf.compiler import Compiler
 
 GOOD = b'syntax = "proto3"; message A {}'
@@ -91,3 +94,17 @@ def test_a_forked_child_uses_processes_of_its_own() -> None:
         assert outcome.ok
     finally:
         pool.close()
+
+
+def test_importing_the_format_loads_neither_library_nor_compiler() -> None:
+    """A server or command that meets no Protobuf schema does not pay for one."""
+    code = "import sys, stele.formats.protobuf; print(*[m for m in sys.modules if m.startswith(('google.', 'grpc'))])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.split() == []
+
+
+def test_a_missing_compiler_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without grpcio-tools everything starts; the first Protobuf schema says what to install."""
+    monkeypatch.setattr(builtin, "find_spec", lambda _name: None)
+    with pytest.raises(NotInstalled, match=r"pip install grpcio-tools$"):
+        builtin.compiler_folder()

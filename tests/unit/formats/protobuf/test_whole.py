@@ -11,17 +11,18 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import EncodeError
 from stele.formats.conversion.convert import convert_schema
 from stele.formats.conversion.json_values import from_json_value, to_json_value
 from stele.formats.conversion.model import Decimal as DecimalType
 from stele.formats.conversion.model import Scalar, ScalarKind
-from stele.formats.conversion.scalar_parts import Nanos, date_to_parts, decimal_to_parts, text_from_parts
+from stele.formats.conversion.scalar_text import Nanos, date_to_parts, decimal_to_parts, text_from_parts
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import ProtobufFormat
 
-FEW = settings(max_examples=50, deadline=None)
+FEW = settings(max_examples=scale_examples(50), deadline=None)
 SOURCE = b"""
 syntax = "proto3";
 import "confluent/type/decimal.proto";

@@ -10,7 +10,7 @@ from tests.unit.formats.xsd.xsd_schemas import check, root, simple
 from stele.core.findings import Severity
 from stele.errors import UnknownRuleset
 from stele.formats.xsd import XSD
-from stele.formats.xsd.validate import is_valid
+from stele.formats.xsd.codec import is_valid
 
 A = '<xs:element name="a" type="xs:string"/>'
 B = '<xs:element name="b" type="xs:string"/>'

@@ -6,15 +6,16 @@ import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.formats import rulesets
 from stele.formats.registry import get_format
+from stele.spark.data_audit.audit_scope import Known, known
 from stele.spark.data_audit.backtest import judged
+from stele.spark.data_audit.backtest_tasks import Example, Trial
 from stele.spark.data_audit.census import counted_up
-from stele.spark.data_audit.known import Known, known
-from stele.spark.data_audit.sightings import NO_ID, Sighting
-from stele.spark.data_audit.trials import Example, Trial
+from stele.spark.data_audit.schema_stats import NO_ID, Sighting
 
 LONG = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
 INT = LONG.replace("long", "int")
@@ -50,7 +51,7 @@ def asked() -> Known:
     return known(SchemaSnapshot(schemas), "s", engine="python")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scale_examples(40), deadline=None)
 @given(TRIALS, TRIALS, TRIALS)
 def test_trials_merge_in_any_grouping(a: Trial, b: Trial, c: Trial) -> None:
     """Which task meets which record first makes no difference, and the first examples stay."""

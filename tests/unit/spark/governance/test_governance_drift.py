@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from stele.client import ResolvedSchema, SchemaSnapshot
+from stele.spark.data_audit.audit_scope import known
 from stele.spark.data_audit.drift import compared, drifts_of, enumerations
-from stele.spark.data_audit.known import known
-from stele.spark.data_audit.sightings import NO_ID, Sighting
-from stele.spark.data_audit.stats import FieldStats
+from stele.spark.data_audit.field_stats import FieldStats
+from stele.spark.data_audit.schema_stats import NO_ID, Sighting
 
 
 def kinds(symbols: tuple[str, ...] = (), path: str = "a", **figures: Any) -> list[str]:

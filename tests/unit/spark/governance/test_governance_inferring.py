@@ -17,11 +17,11 @@ from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import write_model
 from stele.formats.conversion.infer import InferOptions
 from stele.formats.conversion.model import Enumeration, Map, RecordType, TypeReference
-from stele.spark.data_audit.infer import Inference, register_inferred
-from stele.spark.data_audit.inferring.columns import of_rows
-from stele.spark.data_audit.inferring.documents import of_documents
-from stele.spark.data_audit.inferring.evidence import Evidence, weighed
-from stele.spark.data_audit.inferring.proposal import Proposed, model_from, refined, told, with_notes
+from stele.spark.data_audit.infer.columns import of_rows
+from stele.spark.data_audit.infer.documents import of_documents
+from stele.spark.data_audit.infer.evidence import Evidence, weighed
+from stele.spark.data_audit.infer.infer import Inference, register_inferred
+from stele.spark.data_audit.infer.proposal import Proposed, model_from, refined, told, with_notes
 from stele.spark.types import from_spark
 
 MOST = 32

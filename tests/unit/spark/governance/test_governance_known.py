@@ -11,11 +11,11 @@ import pytest
 from stele.cli.offline import StoreTransport
 from stele.client import ResolvedSchema, Schema, SchemaReference, SchemaRegistryClient, SchemaSnapshot
 from stele.errors import Invalid, SubjectNotFound
+from stele.spark.data_audit.aggregation import RAW, TIME
+from stele.spark.data_audit.audit_scope import Known, known
+from stele.spark.data_audit.backtest_tasks import Trial, Trials
 from stele.spark.data_audit.census import counted_up
-from stele.spark.data_audit.gathering import RAW, TIME
-from stele.spark.data_audit.known import Known, known
-from stele.spark.data_audit.sightings import NO_ID, Sighting, Sightings
-from stele.spark.data_audit.trials import Trial, Trials
+from stele.spark.data_audit.schema_stats import NO_ID, Sighting, Sightings
 
 
 def text(kind: str) -> str:

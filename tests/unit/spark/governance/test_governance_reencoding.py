@@ -17,9 +17,9 @@ from stele.errors import CannotConvert
 from stele.formats.avro import AVRO
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
-from stele.spark.data_audit.reencoding.headers import Merging
-from stele.spark.data_audit.reencoding.naming import by_name
-from stele.spark.data_audit.reencoding.transcoders import transcoder
+from stele.spark.data_audit.reencode.field_mapping import by_name
+from stele.spark.data_audit.reencode.headers import Merging
+from stele.spark.data_audit.reencode.transcoders import transcoder
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.wires import CloudEvents, HeaderGuid, Prefix
 from stele.wire.confluent import HEADER_NAMES

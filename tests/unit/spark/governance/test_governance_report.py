@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from stele.spark.data_audit.aggregation import added, bounded, cause
 from stele.spark.data_audit.charts import MOST_BARS, Stack, draw_chart, layout_bars, layout_columns
-from stele.spark.data_audit.gathering import added, bounded, cause
 from stele.spark.data_audit.report import (
     MOST_ROWS,
     Bars,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stele.errors import InvalidRequest
-from stele.spark.data_audit.reencoding.answer import Migration, Verified
-from stele.spark.data_audit.reencoding.writing import Target, check_apart, settled
+from stele.spark.data_audit.reencode.output import Target, check_apart, settled
+from stele.spark.data_audit.reencode.result import Migration, Verified
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stele.client.serdes.rules.model import FieldPlace, FieldType, RuleContext, Visit, Walk
-from stele.formats.avro.encode import Misfit, choose
-from stele.formats.avro.model import Array, AvroSchema, Map, Record, RecordField, Type, Union
+from stele.formats.avro.encode import DatumMismatch, choose_branch
+from stele.formats.avro.model import AvroArray, AvroField, AvroMap, AvroRecord, AvroSchema, AvroType, AvroUnion
 
 TAGS = "confluent:tags"
 """Attribute of a field with its tags."""
@@ -29,17 +29,17 @@ class _Walker:
         self.context = context
         self.visit = visit
 
-    def value(self, node: Type, value: Any, place: tuple[Any, Record, RecordField] | None) -> Any:
+    def value(self, node: AvroType, value: Any, place: tuple[Any, AvroRecord, AvroField] | None) -> Any:
         match node:
-            case Union():
+            case AvroUnion():
                 return self._union(node, value, place)
-            case Array():
+            case AvroArray():
                 return [self.value(node.items, item, place) for item in value] if isinstance(value, list) else value
-            case Map():
+            case AvroMap():
                 if not isinstance(value, dict):
                     return value
                 return {key: self.value(node.values, item, place) for key, item in value.items()}
-            case Record():
+            case AvroRecord():
                 return self._record(node, value)
         if place is None:
             return value
@@ -50,25 +50,25 @@ class _Walker:
             return value
         return self.visit(FieldPlace(message, full_name, field.name, FieldType(node.kind.upper()), tags), value)
 
-    def _union(self, node: Union, value: Any, place: tuple[Any, Record, RecordField] | None) -> Any:
+    def _union(self, node: AvroUnion, value: Any, place: tuple[Any, AvroRecord, AvroField] | None) -> Any:
         try:
-            index, inner = choose(node, value)
-        except Misfit:
+            index, inner = choose_branch(node, value)
+        except DatumMismatch:
             return value  # the encoder will say so
         found = self.value(node.branches[index], inner, place)
         if inner is value:
             return found
         return self._named(node, index, value[0], found)
 
-    def _named(self, node: Union, index: int, name: str, found: Any) -> Any:
+    def _named(self, node: AvroUnion, index: int, name: str, found: Any) -> Any:
         """A value with its branch, which stays while the value fits it."""
         try:
-            choose(Union((node.branches[index],)), found)
-        except Misfit:
+            choose_branch(AvroUnion((node.branches[index],)), found)
+        except DatumMismatch:
             return found
         return name, found
 
-    def _record(self, node: Record, value: Any) -> Any:
+    def _record(self, node: AvroRecord, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
         copy = dict(value)

@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema_rs
 
 from stele.client.serdes.rules.model import FieldPlace, FieldType, RuleContext, Visit, Walk
-from stele.formats.jsonschema import text as jsontext
-from stele.formats.jsonschema.parsed import PATTERN_LIMITS, ParsedJsonSchema
+from stele.formats.jsonschema import json_text as jsontext
+from stele.formats.jsonschema.parse import PATTERN_LIMITS, ParsedJsonSchema
 from stele.formats.jsonschema.resolve import ROOT_BASE, join_uri
 
 TAGS = "confluent:tags"

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from stele.core.findings import Finding
+from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
+
 
 class Change(NamedTuple):
     """One difference between two schemas.
@@ -91,3 +94,121 @@ BREAKING: frozenset[str] = frozenset(
 
 ALL: frozenset[str] = LENIENT | BREAKING
 """Every type of change there is."""
+
+
+class _Advice(NamedTuple):
+    why: str
+    fix: str
+
+
+_REFUSED = "The reader refuses documents the writer may have written: "
+_EXACT = {
+    "TYPE_CHANGED": _Advice(
+        _REFUSED + "the two schemas describe values of different kinds.",
+        "Keep the kind of value, or allow both by anyOf.",
+    ),
+    "TYPE_NARROWED": _Advice(_REFUSED + "numbers with a fraction are no integers.", "Keep the type number."),
+    "SCHEMA_ADDED": _Advice(_REFUSED + "items were free and now have to fit a schema.", "Leave the items free."),
+    "PATTERN_ADDED": _Advice(_REFUSED + "strings were free and now have to match.", "Leave the pattern out."),
+    "PATTERN_CHANGED": _Advice(
+        "Nobody can tell whether all strings that matched the old pattern match the new one.", "Keep the pattern."
+    ),
+    "UNIQUE_ITEMS_ADDED": _Advice(_REFUSED + "items may repeat.", "Leave uniqueItems out."),
+    "MULTIPLE_OF_ADDED": _Advice(_REFUSED + "numbers were free.", "Leave multipleOf out."),
+    "MULTIPLE_OF_EXPANDED": _Advice(_REFUSED + "fewer numbers are multiples.", "Keep multipleOf, or a divisor of it."),
+    "MULTIPLE_OF_CHANGED": _Advice(_REFUSED + "other numbers are multiples.", "Keep multipleOf, or a divisor of it."),
+    "REQUIRED_ATTRIBUTE_ADDED": _Advice(
+        _REFUSED + "the property may be absent.", "Do not require the property, or give it a default."
+    ),
+    "DEPENDENCY_ARRAY_ADDED": _Advice(_REFUSED + "the property did not need others.", "Leave the dependency out."),
+    "DEPENDENCY_ARRAY_EXTENDED": _Advice(_REFUSED + "the property needs more others now.", "Keep the dependency."),
+    "DEPENDENCY_ARRAY_CHANGED": _Advice(_REFUSED + "the property needs others than before.", "Keep the dependency."),
+    "DEPENDENCY_SCHEMA_ADDED": _Advice(_REFUSED + "the property brought no schema.", "Leave the dependency out."),
+    "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": _Advice(
+        "The writer's objects are open: a member of this name may hold any value, which the reader now checks.",
+        "Close the object (additionalProperties: false) before adding properties, or compare with confluent-lenient.",
+    ),
+    "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL": _Advice(
+        "The writer's objects are open: a member of this name may hold any value, which the reader now checks.",
+        "Close the object (additionalProperties: false) before adding properties, or compare with confluent-lenient.",
+    ),
+    "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": _Advice(
+        _REFUSED + "they need not have the property.", "Do not require the property, or give it a default."
+    ),
+    "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL": _Advice(
+        _REFUSED + "they do not have the property.", "Do not require the property, or give it a default."
+    ),
+    "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL": _Advice(
+        _REFUSED + "the reader's objects are closed, so the property is one too many.",
+        "Keep the property, or open the object; confluent-lenient lets this pass.",
+    ),
+    "ITEM_ADDED_TO_OPEN_CONTENT_MODEL": _Advice(
+        "The writer's arrays may hold anything at this position, which the reader now checks.",
+        "Close the tuple (additionalItems: false) before adding positions.",
+    ),
+    "ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL": _Advice(
+        _REFUSED + "the reader's tuple is closed, so the item is one too many.", "Keep the item, or open the tuple."
+    ),
+    "ENUM_ARRAY_NARROWED": _Advice(_REFUSED + "a value is no longer listed.", "Keep every value ever listed."),
+    "ENUM_ARRAY_CHANGED": _Advice(_REFUSED + "a value is no longer listed.", "Keep every value ever listed."),
+    "COMBINED_TYPE_CHANGED": _Advice(
+        _REFUSED + "the branches add up in another way.", "Keep the keyword, or change it to anyOf."
+    ),
+    "COMBINED_TYPE_SUBSCHEMAS_CHANGED": _Advice(
+        _REFUSED + "not every branch of the writer has a branch of its own that reads it.",
+        "Change branches compatibly, or add new ones.",
+    ),
+    "PRODUCT_TYPE_EXTENDED": _Advice(_REFUSED + "there is one more condition to meet.", "Leave allOf as it is."),
+    "SUM_TYPE_NARROWED": _Advice(_REFUSED + "a branch is gone.", "Keep every branch."),
+    "NOT_TYPE_EXTENDED": _Advice(_REFUSED + "more is forbidden now.", "Forbid less, not more."),
+}
+_BY_ENDING = {
+    "_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL": _Advice(
+        _REFUSED + "the schema for members nobody names says otherwise.",
+        "Give the member the schema that covers its name.",
+    ),
+    "_NARROWED": _Advice(_REFUSED + "members nobody names have to fit a schema now.", "Leave them free."),
+    "_REMOVED": _Advice(_REFUSED + "members nobody names are no longer allowed.", "Keep allowing them."),
+    "_ADDED": _Advice(_REFUSED + "there was no such limit.", "Leave the limit out."),
+    "_INCREASED": _Advice(_REFUSED + "smaller ones were allowed.", "Keep the lower limit, or lower it."),
+    "_DECREASED": _Advice(_REFUSED + "larger ones were allowed.", "Keep the upper limit, or raise it."),
+}
+
+
+def build_findings(
+    changes: list[Change], allowed: frozenset[str], reader: ParsedJsonSchema, writer: ParsedJsonSchema
+) -> list[Finding]:
+    """One finding for each change that is not allowed, once for each place."""
+    return [_build_finding(change, reader, writer) for change in dict.fromkeys(changes) if change.type not in allowed]
+
+
+def change_advice(change: str) -> tuple[str, str]:
+    """Why a type of change matters and what to do about it: two sentences, empty for types nothing speaks against."""
+    if change in STRICT:
+        return "", ""
+    if change in _EXACT:
+        return _EXACT[change]
+    found = next((text for ending, text in _BY_ENDING.items() if change.endswith(ending)), None)
+    return found or _EXACT["TYPE_CHANGED"]
+
+
+def _build_finding(change: Change, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Finding:
+    why, fix = change_advice(change.type)
+    return Finding(
+        rule=change.type,
+        path=change.path,
+        reader=_excerpt_at(reader, change.path),
+        writer=_excerpt_at(writer, change.path),
+        why=why,
+        fix=fix,
+    )
+
+
+def _excerpt_at(parsed: ParsedJsonSchema, path: str) -> str:
+    """What a schema has at a path of a change; '' where the path is none of the text."""
+    tokens = path.removeprefix("#/").split("/") if path != "#/" else ()
+    return excerpt_at(parsed, (token.replace("~1", "/").replace("~0", "~") for token in tokens))
+
+
+RULESETS = {"confluent": STRICT, "confluent-lenient": LENIENT}
+"""The rulesets of this family with the types of change each lets pass."""

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from stele.formats.jsonschema.confluent.engine import CombinationBranch, Comparison, InnerPair, LocalChange
-from stele.formats.jsonschema.shapes import Criterion, Member, ReferencePart, Shape
-from stele.formats.jsonschema.text import write_json
+from stele.formats.jsonschema.confluent.shapes import Criterion, Member, ReferencePart, Shape
+from stele.formats.jsonschema.json_text import write_json
 
 
 def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import jsonschema_rs
 
 from stele.formats.jsonschema.confluent.engine import InnerPair, LocalChange
-from stele.formats.jsonschema.parsed import PATTERN_LIMITS
-from stele.formats.jsonschema.shapes import Shape
-from stele.formats.jsonschema.text import Json
+from stele.formats.jsonschema.confluent.shapes import Shape
+from stele.formats.jsonschema.json_text import Json
+from stele.formats.jsonschema.parse import PATTERN_LIMITS
 
 
 class Rest(NamedTuple):

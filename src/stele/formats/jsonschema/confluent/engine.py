@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 
 from stele.errors import TooLarge
 from stele.formats.jsonschema.confluent.changes import Change
-from stele.formats.jsonschema.shapes import Shape
-from stele.formats.jsonschema.text import escape_token
+from stele.formats.jsonschema.confluent.shapes import Shape
+from stele.formats.jsonschema.json_text import escape_token
 
 MAX_EVALUATIONS = 60_000
 """Pairs of schemas looked at before a comparison is given up; a pair of long ones counts several times."""

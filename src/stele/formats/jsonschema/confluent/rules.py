@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stele.formats.jsonschema.confluent import arrays, combined, objects, scalars
+from stele.formats.jsonschema.confluent import combined, containers, scalars
 from stele.formats.jsonschema.confluent.changes import STRICT, Change
 from stele.formats.jsonschema.confluent.engine import Comparison, InnerPair, LocalChange
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.shapes import Shape, ShapeKind, ShapeModel
+from stele.formats.jsonschema.confluent.shapes import Shape, ShapeKind, ShapeModel
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 
 
 def list_changes(
@@ -52,9 +52,9 @@ def _same_kind(comparison: Comparison, old: Shape, new: Shape) -> Iterator[Local
         case ShapeKind.CONST:
             yield from scalars.compare_constants(old, new)
         case ShapeKind.OBJECT:
-            yield from objects.compare_objects(comparison, old, new)
+            yield from containers.compare_objects(comparison, old, new)
         case ShapeKind.ARRAY:
-            yield from arrays.compare_arrays(comparison, old, new)
+            yield from containers.compare_arrays(comparison, old, new)
         case ShapeKind.COMBINED:
             yield from combined.compare_combinations(comparison, old, new)
         case ShapeKind.NOT:

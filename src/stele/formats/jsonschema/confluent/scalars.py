@@ -7,8 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from stele.formats.jsonschema.confluent.engine import LocalChange
-from stele.formats.jsonschema.shapes import Shape, ShapeModel
-from stele.formats.jsonschema.text import Json, is_equal, to_hashable
+from stele.formats.jsonschema.confluent.shapes import Shape, ShapeModel
+from stele.formats.jsonschema.json_text import Json, is_equal, to_hashable
 
 
 def compare_annotations(old: Shape, new: Shape) -> Iterator[LocalChange]:

@@ -12,6 +12,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
+from stele.formats.jsonschema.branch_limits import has_reference_loops
 from stele.formats.jsonschema.drafts import (
     SCHEMA_KEYWORDS,
     SCHEMA_LIST_KEYWORDS,
@@ -19,10 +20,9 @@ from stele.formats.jsonschema.drafts import (
     Draft,
     detect_draft,
 )
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.json_text import Json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.tangle import has_reference_loops
-from stele.formats.jsonschema.text import Json
 
 _SINCE = {
     Draft.DRAFT4: (

@@ -10,10 +10,9 @@ import jsonschema_rs
 
 from stele.core.findings import Finding, Severity
 from stele.formats.jsonschema.codec import spell_numbers
-from stele.formats.jsonschema.excerpt import excerpt_at
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
+from stele.formats.jsonschema.json_text import Json, json_pointer, write_json
+from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
-from stele.formats.jsonschema.text import Json, json_pointer, write_json
 
 _MESSAGE_LIMIT = 200
 _CHOICES = (jsonschema_rs.ValidationErrorKind.AnyOf, jsonschema_rs.ValidationErrorKind.OneOfNotValid)

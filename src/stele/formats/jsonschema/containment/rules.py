@@ -12,17 +12,13 @@ from stele.core.findings import Finding, Severity
 from stele.errors import MalformedSchema
 from stele.formats.jsonschema.containment.document import BundledDocument, build_document
 from stele.formats.jsonschema.containment.explain import UndecidedReason, build_refusal, build_undecided
-from stele.formats.jsonschema.containment.prover import PROVER
-from stele.formats.jsonschema.containment.search import find_witness
-from stele.formats.jsonschema.containment.shrink import shrink_document
-from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.search import find_witness, shrink_document
+from stele.formats.jsonschema.containment.structural_prover import StructuralProver
+from stele.formats.jsonschema.containment.subprocess_prover import PROVER
 from stele.formats.jsonschema.containment.view import DocumentView, is_valid_value
 from stele.formats.jsonschema.drafts import Draft
-from stele.formats.jsonschema.parsed import ParsedJsonSchema
-from stele.formats.jsonschema.text import Json
-
-RULESETS = {"containment": Severity.UNKNOWN, "containment-lenient": Severity.WARNING}
-"""The rulesets of this family with the level of what cannot be decided."""
+from stele.formats.jsonschema.json_text import Json
+from stele.formats.jsonschema.parse import ParsedJsonSchema
 
 STEPS_BEFORE_PROOF = 1_000
 """Values made before the prover is asked: it is experimental, and a document beats its word."""

@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from stele.formats.jsonschema.containment.composites import make_arrays, make_objects
-from stele.formats.jsonschema.containment.numbers import make_numbers
-from stele.formats.jsonschema.containment.scalars import listed_values
-from stele.formats.jsonschema.containment.strings import make_strings
-from stele.formats.jsonschema.containment.structure import StructuralProver
+from stele.formats.jsonschema.containment.composite_samples import make_arrays, make_objects
+from stele.formats.jsonschema.containment.scalar_samples import make_numbers, make_strings
+from stele.formats.jsonschema.containment.structural_prover import StructuralProver, listed_values
 from stele.formats.jsonschema.containment.view import DocumentView, Parts, Schemas, item_schemas, member_schemas
-from stele.formats.jsonschema.text import Json, to_hashable
+from stele.formats.jsonschema.json_text import Json, to_hashable
 
 
 class SearchPass(NamedTuple):
@@ -262,3 +260,39 @@ def _types_of_parts(parts: Parts) -> list[str]:
             names = (*names, "integer")
         allowed = [name for name in allowed if name in names]
     return [name for name in allowed if name != "integer" or "number" not in allowed]
+
+
+MAX_TRIES = 300
+"""Smaller documents that are tried."""
+
+
+def shrink_document(value: Json, proves: Callable[[Json], bool]) -> Json:
+    """The document without the members and items that proves can do without."""
+    tries = 0
+    progress = True
+    while progress:
+        progress = False
+        for smaller in _smaller_documents(value):
+            tries += 1
+            if tries > MAX_TRIES:
+                return value
+            if proves(smaller):
+                value, progress = smaller, True
+                break
+    return value
+
+
+def _smaller_documents(value: Json) -> Iterator[Json]:
+    """Documents with one thing less, outer ones first."""
+    if isinstance(value, dict):
+        for name in value:
+            yield {each: inner for each, inner in value.items() if each != name}
+        for name, inner in value.items():
+            yield from ({**value, name: smaller} for smaller in _smaller_documents(inner))
+    elif isinstance(value, list):
+        if len(value) > 3:
+            yield value[: len(value) // 2]
+        for index in range(min(len(value), 50)):
+            yield value[:index] + value[index + 1 :]
+        for index, inner in enumerate(value[:50]):
+            yield from ([*value[:index], smaller, *value[index + 1 :]] for smaller in _smaller_documents(inner))

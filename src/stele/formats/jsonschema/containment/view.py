@@ -11,8 +11,8 @@ import jsonschema_rs
 from stele.formats.jsonschema.confluent.content import pattern_matches
 from stele.formats.jsonschema.containment.document import BundledDocument
 from stele.formats.jsonschema.drafts import list_subschemas
-from stele.formats.jsonschema.parsed import PATTERN_LIMITS
-from stele.formats.jsonschema.text import Json, to_builtin
+from stele.formats.jsonschema.json_text import Json, to_builtin
+from stele.formats.jsonschema.parse import PATTERN_LIMITS
 
 Schemas: TypeAlias = tuple[Json, ...]
 """Schemas that apply to one value together."""

@@ -8,8 +8,8 @@ from functools import partial
 from google.protobuf.descriptor_pb2 import FeatureSet, FieldDescriptorProto
 
 from stele.formats.protobuf.buf.module import FieldDeclaration, MessageDeclaration
-from stele.formats.protobuf.buf.note import Rules, Violation
-from stele.formats.protobuf.buf.ranges import Ranges, format_ranges
+from stele.formats.protobuf.buf.rules import Rules, Violation
+from stele.formats.protobuf.number_ranges import Ranges, format_ranges
 
 _MAX_NUMBER = (1 << 29) - 1
 

@@ -8,7 +8,7 @@ from functools import partial
 from google.protobuf.descriptor_pb2 import MethodDescriptorProto, MethodOptions
 
 from stele.formats.protobuf.buf.module import ServiceDeclaration
-from stele.formats.protobuf.buf.note import Rules, Violation
+from stele.formats.protobuf.buf.rules import Rules, Violation
 
 _Part = Callable[[MethodDescriptorProto], str]
 

@@ -22,7 +22,8 @@ from stele.client.serdes.schemas import Ready
 from stele.errors import DecodeError, Invalid, InvalidRequest, NotInstalled
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
-from stele.formats.protobuf.kinds import (
+from stele.formats.protobuf.python_values import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
+from stele.formats.protobuf.type_names import (
     DURATION,
     FIELD_MASK,
     JSON_VALUES,
@@ -33,10 +34,10 @@ from stele.formats.protobuf.kinds import (
     map_parts,
     message_of,
 )
-from stele.formats.protobuf.whole import CONFLUENT_DECIMAL, DATE, DATE_TIME, DECIMAL, TIME_OF_DAY
 from stele.spark.decode.formats.base import Accepts, Reads, Write
 from stele.spark.decode.formats.plans import Deeper, Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
 from stele.spark.engines.arrow import ArrowType
+from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.wire.confluent import decode_indexes, encode_indexes
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class ProtobufLanguage:
 
     def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown message."""
-        described = schema.parsed.message(message)
+        described = schema.parsed.get_message(message)
         plan = _Planner(recursion).message(described, "", ())
         if plan is None:
             raise Invalid(f"message {described.full_name} contains itself and has no value that ends")
@@ -95,25 +96,25 @@ class ProtobufLanguage:
             return None
         assert isinstance(plan, Struct)
         try:
-            return Scanner(reader.parsed.message(message), plan, accepts)
+            return Scanner(reader.parsed.get_message(message), plan, accepts)
         except Unfit:
             return None
 
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """See `Language`."""
         kind = reader.parsed.message_class(message)
-        known: dict[tuple[int, ...], str | None] = {}
+        known: dict[tuple[int, ...], RecordError | None] = {}
 
-        def refusal(indexes: tuple[int, ...]) -> str | None:
+        def refusal(indexes: tuple[int, ...]) -> RecordError | None:
             if indexes not in known:
                 known[indexes] = _refusal(writer, reader, kind.DESCRIPTOR.full_name, indexes)
             return known[indexes]
 
         def read(data: bytes) -> Any:
             indexes, start = _indexes(data)
-            why = refusal(indexes)
-            if why is not None:
-                raise DecodeError(why)
+            refused = refusal(indexes)
+            if refused is not None:
+                raise refused.with_traceback(None)
             try:
                 value = kind.FromString(data[start:])
             except ParserError as error:
@@ -128,19 +129,19 @@ class ProtobufLanguage:
     def writing(self, schema: Ready, message: str) -> Write:
         """See `Language`."""
         codec = ProtobufCodec(schema.parsed, full_name=message)
-        indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.message(message).full_name))
+        indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.get_message(message).full_name))
         return lambda value: indexes + codec.encode(value)
 
 
-def _refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]) -> str | None:
+def _refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]) -> RecordError | None:
     """Why a message of the writer's is not the one wanted; None when it is, or stands for one the reader renamed."""
     try:
         name = message_by_indexes(writer.parsed, indexes)
     except InvalidRequest as error:
-        return str(error)
-    if name == wanted or (name not in reader.parsed.positions and indexes == (0,)):
+        return RecordError(ErrorCode.INVALID_DATA, str(error))
+    if name == wanted or (name not in reader.parsed.message_positions and indexes == (0,)):
         return None
-    return f"the record is a {name}, not a {wanted}"
+    return RecordError(ErrorCode.WRONG_MESSAGE, f"{name}, not a {wanted}")
 
 
 class _Planner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from stele.spark.pipeline.changes import Abilities, Change
+from stele.spark.pipeline.schema_evolution import Abilities, Change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

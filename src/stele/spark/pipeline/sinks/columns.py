@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from stele.spark.pipeline.changes import Change, Path, holds
+from stele.spark.pipeline.schema_evolution import Change, Path, holds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import Conflict, Invalid
-from stele.spark.pipeline.changes import Abilities
-from stele.spark.pipeline.changes import widens as iceberg_widens
 from stele.spark.pipeline.config import TableConfig
+from stele.spark.pipeline.schema_evolution import Abilities
+from stele.spark.pipeline.schema_evolution import widens as iceberg_widens
 from stele.spark.pipeline.sinks.columns import filled, quoted
 from stele.spark.pipeline.sinks.jvm import java_session, jvm, need_class
-from stele.spark.pipeline.sinks.sql import SqlTable, first_line, properties, refusals
+from stele.spark.pipeline.sinks.sql_table import SqlTable, first_line, properties, refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

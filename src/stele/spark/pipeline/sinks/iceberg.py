@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import Conflict, Invalid, NotFound
-from stele.spark.pipeline.changes import Abilities, Change, widens
 from stele.spark.pipeline.config import TableConfig
 from stele.spark.pipeline.iceberg import iceberg_dataframe, open_catalog
-from stele.spark.pipeline.sinks import iceberg_upkeep as upkeep
+from stele.spark.pipeline.schema_evolution import Abilities, Change, widens
+from stele.spark.pipeline.sinks import iceberg_maintenance as upkeep
 from stele.spark.pipeline.sinks.columns import done
+from stele.spark.pipeline.sinks.file_writer import RESULT_DDL, Target, WriteFiles
 from stele.spark.pipeline.sinks.iceberg_types import iceberg_schema, spark_schema
-from stele.spark.pipeline.sinks.writing import RESULT_DDL, Target, WriteFiles
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from stele.errors import Invalid
-from stele.spark.pipeline.changes import Abilities, widens
 from stele.spark.pipeline.config import TableConfig
+from stele.spark.pipeline.schema_evolution import Abilities, widens
 from stele.spark.pipeline.sinks.columns import filled, literal, quoted
 from stele.spark.pipeline.sinks.jvm import need_class
-from stele.spark.pipeline.sinks.sql import SqlTable, properties
+from stele.spark.pipeline.sinks.sql_table import SqlTable, properties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from stele.errors import Conflict, Invalid
-from stele.spark.pipeline.changes import Abilities, Change, widens
 from stele.spark.pipeline.config import TableConfig
+from stele.spark.pipeline.schema_evolution import Abilities, Change, widens
 from stele.spark.pipeline.sinks.columns import applied, filled, literal, nullable, quoted, sql_columns
 from stele.spark.pipeline.sinks.hadoop import Folder
 from stele.spark.pipeline.sinks.jvm import java_session, jvm
-from stele.spark.pipeline.sinks.sql import SqlTable, first_line, refusals
+from stele.spark.pipeline.sinks.sql_table import SqlTable, first_line, refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,0 +1,157 @@
+"""`stele census`, `backtest` and `drift`: what is really stored, as Spark jobs over framed records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from stele.cli.files import read_text
+from stele.cli.groups import flattened
+from stele.cli.output import failures
+from stele.cli.records import SampleOption, Shown, Stored, SubjectsOption, TimeOption
+from stele.core.findings import WhenUndecided
+from stele.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from stele.spark.data_audit import Census
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the registry is told of a census."""
+
+    record: Annotated[
+        bool, typer.Option("--record", help="Tell the registry, which warns whoever deletes a version that was seen.")
+    ] = False
+    place: Annotated[
+        str,
+        typer.Option("--place", help="What was counted, as the registry knows it: topic orders …; --data if empty."),
+    ] = ""
+    part: Annotated[bool, typer.Option("--part", help="The data are a part of the place only.")] = False
+
+    def keep(self, found: Census, stored: Stored) -> None:
+        """Record the census if that is wanted. Raises as `record_usage`."""
+        from stele.spark.data_audit import record_usage
+        from stele.spark.data_audit.stored_records import TABLE
+
+        if not self.record:
+            if self.place or self.part:
+                raise InvalidRequest("--place and --part say what to record: they need --record")
+            return
+        place = self.place or (f"table {stored.data}" if stored.data_format == TABLE else stored.data)
+        record_usage(found, place, stored.known, whole=not self.part)
+
+
+@flattened
+def census(
+    stored: Stored,
+    recorded: Recorded,
+    shown: Shown,
+    subject: SubjectsOption = None,
+    timestamp: TimeOption = None,
+    fields: Annotated[
+        bool, typer.Option("--fields/--no-fields", help="Decode records to count fields, or only look at frames.")
+    ] = True,
+) -> None:
+    """Count schema ids, versions and fields in stored records, and say which versions may be deleted.
+
+    Exit code 0 when all records were counted, whatever they are; 2 when they could not be.
+    """
+    with failures():
+        from stele.spark.data_audit import census as run
+
+        with stored.opened(timestamp) as records:
+            answer = run(
+                records.df,
+                records.column,
+                registry=stored.known,
+                subject=subject or (),
+                wire=stored.wire,
+                headers=stored.headers,
+                timestamp=timestamp,
+                message=stored.message,
+                fields=fields,
+                engine=stored.engine,
+            )
+        recorded.keep(answer, stored)
+        shown.show(answer)
+
+
+@flattened
+def backtest(
+    schema: Annotated[Path, typer.Argument(help="File with the proposed schema; - for standard input.")],
+    stored: Stored,
+    shown: Shown,
+    subject: Annotated[list[str], typer.Option("--subject", help="The subject it is for; further ones are mixed in.")],
+    ruleset: Annotated[str, typer.Option("--ruleset", help="Rules to compare by; the format's default.")] = "",
+    undecided: Annotated[
+        WhenUndecided, typer.Option("--undecided", help="What to do where no rule can decide.")
+    ] = WhenUndecided.REFUSE,
+    sample: SampleOption = 1.0,
+    position: Annotated[
+        list[str] | None, typer.Option("--position", help="Column that tells where a record is; repeatable.")
+    ] = None,
+    allow_damaged: Annotated[
+        bool, typer.Option("--allow-damaged", help="Pass in spite of records that their own schema does not read.")
+    ] = False,
+) -> None:
+    """Read stored records with a proposed schema: by the rules, and by decoding them.
+
+    Exit code 0: all can be read; 1: not; 2: the question makes no sense, or the data could not be read.
+    """
+    with failures():
+        from stele.spark.data_audit import backtest as run
+
+        proposed = read_text(schema)
+        with stored.opened(position=position or ()) as records:
+            answer = run(
+                records.df,
+                records.column,
+                schema=proposed,
+                registry=stored.known,
+                subject=subject,
+                ruleset=ruleset,
+                undecided=undecided,
+                sample=sample,
+                wire=stored.wire,
+                headers=stored.headers,
+                message=stored.message,
+                position=records.position,
+                engine=stored.engine,
+            )
+        shown.show(answer)
+    raise typer.Exit(0 if answer.passed(allow_damaged=allow_damaged) else 1)
+
+
+@flattened
+def drift(
+    stored: Stored,
+    shown: Shown,
+    subject: SubjectsOption = None,
+    sample: SampleOption = 1.0,
+    least: Annotated[int, typer.Option("--least", help="Values below which nothing is said about a type.")] = 20,
+) -> None:
+    """Find what schemas allow and stored records never use: fields never set, symbols never written, types too wide.
+
+    Exit code 0 when the data were read, whatever they are; 2 when they could not be.
+    """
+    with failures():
+        from stele.spark.data_audit import drift as run
+
+        with stored.opened() as records:
+            answer = run(
+                records.df,
+                records.column,
+                registry=stored.known,
+                subject=subject or (),
+                least=least,
+                sample=sample,
+                wire=stored.wire,
+                headers=stored.headers,
+                message=stored.message,
+                engine=stored.engine,
+            )
+        shown.show(answer)

@@ -1,0 +1,186 @@
+"""`stele pipeline letters` and `replay`: records that could not be decoded, and another try."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stele.cli.output import Output, OutputOption, console, errors, failures, print_json, print_rows
+from stele.cli.pipeline_file import FileArgument, configured
+from stele.errors import Invalid
+from stele.spark.pipeline import BatchReport, dead_letters, replay_dead_letters
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+HEAD = 24
+"""Bytes of a record that are shown in text."""
+COLUMNS = (
+    "letter",
+    "seen_at",
+    "topic",
+    "partition",
+    "offset",
+    "source",
+    "schema_id",
+    "byte",
+    "code",
+    "reason",
+    "batch",
+)
+"""Columns of a dead letter that are listed, beside its bytes and when it was replayed."""
+
+
+class Shape(StrEnum):
+    """Shapes of a list."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+class By(StrEnum):
+    """What dead letters are counted by: a column of their table."""
+
+    CODE = "code"
+    REASON = "reason"
+    ID = "schema_id"
+    TOPIC = "topic"
+    SOURCE = "source"
+    BATCH = "batch"
+
+
+WhereOption = Annotated[
+    str, typer.Option("--where", help="Which ones, a condition of SQL: \"code = 'UNKNOWN_SCHEMA_ID' AND batch > 10\".")
+]
+
+
+def letters(
+    file: FileArgument,
+    where: WhereOption = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest first.")] = 20,
+    by: Annotated[By | None, typer.Option("--by", help="Count them by this, instead of listing them.")] = None,
+    replayed: Annotated[bool, typer.Option("--all", help="Those that became rows since, too.")] = False,
+    output: Annotated[Shape, typer.Option("--output", "-o", help="Shape of the list.")] = Shape.TEXT,
+) -> None:
+    """List records that could not be decoded: where they were, what is wrong, and how they begin.
+
+    JSON and CSV have the whole record, as base64.
+    """
+    with failures():
+        from stele.spark.pipeline.sessions import session_of, usable
+
+        config = configured(file)
+        with session_of(config, usable(config, None)) as spark:
+            found = _chosen(dead_letters(config, spark=spark), where, replayed=replayed)
+            rows = _listed(found, limit) if by is None else _counted(found, by, limit)
+    _print(rows, output)
+
+
+def replay(file: FileArgument, where: WhereOption = "", output: OutputOption = Output.TEXT) -> None:
+    """Decode dead letters again, by what the registry knows now: good ones become rows, the others stay.
+
+    Exit code 1 when some could still not be decoded.
+    """
+    with failures():
+        done = replay_dead_letters(configured(file), where=where, progress=_show)
+    if output is Output.JSON:
+        print_json(done)
+    else:
+        console.print(f"{done.rows:,} became rows, {done.dead_letters:,} are still dead letters", highlight=False)
+    if done.dead_letters:
+        raise typer.Exit(1)
+
+
+def _chosen(df: DataFrame, where: str, *, replayed: bool) -> DataFrame:
+    """The letters asked for. Raises `Invalid` for a condition Spark does not understand."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    chosen = df if replayed else df.where("replayed_at IS NULL")
+    try:
+        return chosen.where(where) if where else chosen
+    except (AnalysisException, ParseException) as error:
+        raise Invalid(f"the condition {where!r} is not understood: {str(error).partition(chr(10))[0]}") from error
+
+
+def _listed(df: DataFrame, limit: int) -> list[dict[str, Any]]:
+    from pyspark.sql import functions as f
+
+    newest = df.orderBy(f.desc("seen_at"), "topic", "partition", "offset", "letter").limit(limit)
+    shown = [_clock(name) if name.endswith("_at") else f.col(name) for name in (*COLUMNS, "replayed_at", "value")]
+    return [row.asDict() for row in newest.select(*shown).collect()]
+
+
+def _counted(df: DataFrame, by: By, limit: int) -> list[dict[str, Any]]:
+    from pyspark.sql import functions as f
+
+    counts = df.groupBy(by.value).agg(
+        f.count("*").alias("letters"), f.min("seen_at").alias("first"), f.max("seen_at").alias("last")
+    )
+    most = counts.orderBy(f.desc("letters"), by.value).limit(limit)
+    return [row.asDict() for row in most.select(by.value, "letters", _clock("first"), _clock("last")).collect()]
+
+
+def _clock(name: str) -> Column:
+    """A time as RFC 3339, which Python would show in the time zone of this machine."""
+    from pyspark.sql import functions as f
+
+    return f.date_format(name, "yyyy-MM-dd'T'HH:mm:ssXXX").alias(name)
+
+
+def _print(rows: Sequence[Mapping[str, Any]], shape: Shape) -> None:
+    if shape is Shape.TEXT:
+        shown = [{name: "" if cell is None else cell for name, cell in _short(row).items()} for row in rows]
+        if shown:
+            print_rows(Output.TEXT, tuple(shown[0]), shown)
+        else:
+            errors.print("no dead letters")
+        return
+    plain = [_plain(row) for row in rows]
+    if shape is Shape.JSON:
+        print_json(plain)
+        return
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if plain:
+        writer.writerow(plain[0])
+    writer.writerows(row.values() for row in plain)
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row in texts and numbers; the name of the record's bytes says how they are written."""
+    if "value" not in row:
+        return dict(row)
+    value = row["value"]
+    rest = {name: cell for name, cell in row.items() if name != "value"}
+    return rest | {"value_base64": None if value is None else b64encode(value).decode()}
+
+
+def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as it fits a terminal."""
+    if "value" not in row:
+        return dict(row)
+    value: bytes = row["value"] or b""
+    file = (row["source"] or "").rpartition("/")[2]
+    where = f"{row['topic']}/{row['partition']}/{row['offset']}" if row["topic"] is not None else file
+    return {
+        "seen at": row["seen_at"],
+        "where": where,
+        "id": row["schema_id"],
+        "byte": row["byte"],
+        "reason": row["reason"],
+        "begins": value[:HEAD].hex() + ("…" if len(value) > HEAD else ""),
+        "replayed at": row["replayed_at"],
+    }
+
+
+def _show(batch: BatchReport) -> None:
+    again = ", begun by an earlier replay" if batch.replayed else ""
+    counts = f"{batch.rows:,} rows, {batch.dead_letters:,} still dead letters"
+    said = f"replay {batch.batch}: {counts}, {batch.seconds:.1f} s{again}"
+    errors.print(said, highlight=False, soft_wrap=True)

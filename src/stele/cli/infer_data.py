@@ -1,0 +1,75 @@
+"""`stele infer-data`: a schema for files and tables of any size, as a Spark job; `stele infer` is for a few samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stele.cli.connect import DEFAULT_URLS
+from stele.cli.files import unreadable
+from stele.cli.groups import flattened
+from stele.cli.output import failures
+from stele.cli.records import RegistryOption, Shown, registry_named, spark_session
+
+
+@flattened
+def infer_data(
+    data: Annotated[str, typer.Option("--data", help="File, folder or table with the data.")],
+    shown: Shown,
+    data_format: Annotated[
+        str, typer.Option("--format", help="json (a document in each line), csv, parquet, orc, table, or another one.")
+    ] = "json",
+    column: Annotated[
+        str | None, typer.Option("--column", help="A column with JSON documents; else the columns are the fields.")
+    ] = None,
+    schema_format: Annotated[str, typer.Option("--schema-format", help="avro, json, protobuf …")] = "avro",
+    name: Annotated[str, typer.Option("--name", help="Full name of the record.")] = "Record",
+    texts: Annotated[bool, typer.Option("--texts", help="Leave dates, timestamps and UUIDs in text as text.")] = False,
+    enumerations: Annotated[int, typer.Option("--enumerations", help="Most symbols of one; 0 makes none.")] = 0,
+    notes: Annotated[bool, typer.Option("--notes/--no-notes", help="Write what was seen into the schema.")] = True,
+    sample: Annotated[float, typer.Option("--sample", help="Part of the records that is read, up to 1.")] = 1.0,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write the schema to.")] = None,
+    register: Annotated[
+        str, typer.Option("--register", help="Subject to register the schema in, if its policy has nothing against it.")
+    ] = "",
+    registry: RegistryOption = DEFAULT_URLS[0],
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when some of the data have no place.")] = False,
+) -> None:
+    """Make a schema that fits all records, and say how sure each part of it is.
+
+    Exit code 0: made; 1: the subject refuses it, or, with --strict, it does not hold all of the data; 2: there is none.
+    """
+    with failures():
+        from stele.spark.data_audit import infer as run
+        from stele.spark.data_audit import register_inferred
+        from stele.spark.data_audit.stored_records import read_raw
+
+        with spark_session() as spark:
+            answer = run(
+                read_raw(spark, data, data_format, column),
+                column or ("value" if data_format == "json" else None),
+                to=schema_format,
+                name=name,
+                parse=data_format == "csv" and column is None,
+                notations=not texts,
+                enumerations=enumerations,
+                notes=notes,
+                sample=sample,
+            )
+        if out is not None:
+            _write(out, answer.schema)
+        refused = False
+        if register:
+            answer = register_inferred(answer, register, registry_named(registry))
+            refused = answer.offer is not None and not answer.offer.taken
+        shown.show(answer)
+    raise typer.Exit(1 if refused or (strict and not answer.keeps_data) else 0)
+
+
+def _write(path: Path, schema: str) -> None:
+    try:
+        path.write_text(f"{schema.rstrip()}\n", encoding="utf-8")
+    except OSError as error:
+        raise unreadable(path, error) from None

@@ -1,0 +1,133 @@
+"""`stele pipeline init`: the first file of a pipeline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.text import Text
+
+from stele.cli.connect import DEFAULT_URLS
+from stele.cli.output import errors, failures
+from stele.cli.pipeline_file import written
+from stele.client import Retry, SchemaRegistryClient, SchemaSnapshot
+from stele.errors import InvalidRequest, NotFound, SteleError
+from stele.spark.pipeline.config import TableKind
+from stele.spark.pipeline.scaffold import Start, pipeline_toml
+
+
+class Kind(StrEnum):
+    """Kinds of tables."""
+
+    ICEBERG = "iceberg"
+    ICEBERG_SPARK = "iceberg-spark"
+    DELTA = "delta"
+    PARQUET = "parquet"
+
+
+def init(
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("pipeline.toml"),
+    kafka: Annotated[str, typer.Option("--kafka", help="Records are in Kafka: address of a broker.")] = "",
+    topic: Annotated[list[str] | None, typer.Option("--topic", help="A topic of Kafka; repeatable.")] = None,
+    path: Annotated[str, typer.Option("--path", help="Records are in files: their folder.")] = "",
+    subject: Annotated[str, typer.Option("--subject", help="Whose versions they are; of a topic, topic-value.")] = "",
+    registry: Annotated[
+        str, typer.Option("--registry", envvar="STELE_URL", help="Base URL of the registry, or a snapshot file.")
+    ] = DEFAULT_URLS[0],
+    table: Annotated[str, typer.Option("--table", help="namespace.name of the table.")] = "",
+    kind: Annotated[Kind, typer.Option("--kind", help="Kind of the table.")] = Kind.ICEBERG,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a pipeline.toml with comments, ready to run.
+
+    Asks for what is missing when it is started on a terminal. Paths on the command line count from here.
+    """
+    with failures():
+        if file.exists() and not force:
+            raise InvalidRequest(f"{file} is there already; --force writes over it")
+        given = Start(kafka, tuple(topic or ()), path, subject, registry, table, kind.value)
+        start = _completed(given) if _asks() else given
+        start.check()
+        hints = [_hint(start.registry, name) for name in start.subjects]
+        written(file, pipeline_toml(_from(start, file.parent), file.parent, spark=_spark_version()))
+    for hint in hints:
+        errors.print(Text(hint), soft_wrap=True)
+    typer.echo(file)
+
+
+def _completed(start: Start) -> Start:
+    """The answers, with what nothing can be done without asked for."""
+    replace = msgspec.structs.replace
+    complete = (start.bootstrap and start.topics) or (start.path and start.subject)
+    if complete:
+        return start
+    if not start.bootstrap and not start.path:
+        where = _choice("Where are the records", ("kafka", "files"), "kafka")
+        if where == "kafka":
+            start = replace(start, bootstrap=typer.prompt("Address of a broker", default="localhost:9092"))
+        else:
+            start = replace(start, path=typer.prompt("Folder of the files"))
+    if start.bootstrap and not start.topics:
+        named = typer.prompt("Topics, with commas between them")
+        start = replace(start, topics=tuple(name.strip() for name in named.split(",") if name.strip()))
+    if start.path and not start.subject:
+        start = replace(start, subject=typer.prompt("Subject of the records"))
+    start.check()
+    if not start.table:
+        start = replace(start, table=typer.prompt("Table", default=start.tables[0]))
+    kind = _choice("Kind of table", tuple(Kind), start.kind)
+    return replace(start, kind=msgspec.convert(kind, TableKind))
+
+
+def _choice(question: str, words: Sequence[str], default: str) -> str:
+    """One of some words."""
+    while (answer := typer.prompt(f"{question} ({', '.join(words)})", default=default)) not in words:
+        typer.echo(f"One of {', '.join(words)}.")
+    return str(answer)
+
+
+def _from(start: Start, folder: Path) -> Start:
+    """The answers with paths that count from the file's folder, as those in it do."""
+
+    def moved(path: str) -> str:
+        if not path or "://" in path or "$" in path or Path(path).is_absolute():
+            return path
+        return Path(os.path.relpath(path, folder)).as_posix()
+
+    registry = moved(start.registry) if start.registry.endswith(".json") else start.registry
+    return msgspec.structs.replace(start, path=moved(start.path), registry=registry)
+
+
+def _hint(registry: str, subject: str) -> str:
+    """What the registry says of a subject now; that it does not answer is no error, it may be started later."""
+    try:
+        if registry.endswith(".json"):
+            known = SchemaSnapshot.load(Path(registry))
+        else:
+            with SchemaRegistryClient(registry.split(","), timeout=3.0, retry=Retry(rounds=1)) as client:
+                known = client.snapshot(subjects=[subject])
+        newest = known.resolve_version(subject)
+    except NotFound:
+        return f"{subject}: the registry has no such subject yet; register a schema before the first run"
+    except (SteleError, OSError) as error:
+        return f"{subject}: the registry at {registry} cannot be asked now: {error}"
+    return f"{subject}: {newest.schema_type.capitalize()}, newest version {newest.version}"
+
+
+def _spark_version() -> str:
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        return ""
+
+
+def _asks() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin.isatty()

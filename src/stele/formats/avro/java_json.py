@@ -1,0 +1,86 @@
+"""JSON printed the way the Java Avro library prints it, so that texts match those of registries built on it.
+
+No white space; non-ASCII characters stand for themselves; control characters are escaped with upper-case hex; doubles
+look like Java's `Double.toString` (`1.0`, `2.0E10`, `1.0E-4`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from math import isinf, isnan
+from typing import Any
+
+_quote = json.encoder.encode_basestring
+_LOWER_HEX = re.compile(r"(?<!\\)((?:\\\\)*)\\u00([01])([a-f])")
+
+
+def to_java_json(value: Any) -> str:
+    """One line of JSON; members keep their order."""
+    parts: list[str] = []
+    _write_value(value, parts.append)
+    return "".join(parts)
+
+
+def quote_string(text: str) -> str:
+    """A JSON string."""
+    quoted = _quote(text)
+    if "\\u00" in quoted:
+        quoted = _LOWER_HEX.sub(lambda match: f"{match[1]}\\u00{match[2]}{match[3].upper()}", quoted)
+    return quoted
+
+
+def _write_value(value: Any, put: Any) -> None:
+    match value:
+        case str():
+            put(quote_string(value))
+        case None:
+            put("null")
+        case bool():
+            put("true" if value else "false")
+        case int():
+            put(str(value))
+        case float():
+            put(format_double(value))
+        case Mapping():
+            opening = "{"
+            for key, item in value.items():
+                put(opening + quote_string(key) + ":")
+                _write_value(item, put)
+                opening = ","
+            put("{}" if opening == "{" else "}")
+        case Sequence():
+            opening = "["
+            for item in value:
+                put(opening)
+                _write_value(item, put)
+                opening = ","
+            put("[]" if opening == "[" else "]")
+        case _:
+            raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def format_double(value: float) -> str:
+    """A double in Java's notation, with the fewest digits that read back as the same number."""
+    if isnan(value) or isinf(value):
+        return '"NaN"' if isnan(value) else ('"Infinity"' if value > 0 else '"-Infinity"')
+    sign, digits, exponent = _decompose_double(value)
+    if value == 0:
+        return f"{sign}0.0"
+    if -3 <= exponent < 7:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        digits = digits.ljust(exponent + 2, "0")
+        return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def _decompose_double(value: float) -> tuple[str, str, int]:
+    """(sign, significant digits without trailing zeros, exponent of the first digit)."""
+    mantissa, _, power = f"{value!r}".lower().partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.removeprefix("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    exponent = int(power or 0) + (len(whole) - 1 if whole.strip("0") else len(digits) - len(fraction) - 1)
+    return sign, digits.rstrip("0") or "0", exponent

@@ -1,0 +1,266 @@
+"""Rules for objects and arrays: their members, what is required or unique, sizes and content models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stele.formats.jsonschema.confluent.content import ContentModel, Rest, compare_rest, compare_unevaluated, parse_rest
+from stele.formats.jsonschema.confluent.engine import Comparison, InnerPair, LocalChange
+from stele.formats.jsonschema.confluent.scalars import compare_bound, compare_limits, has_default
+from stele.formats.jsonschema.confluent.shapes import Shape
+from stele.formats.jsonschema.json_text import Json
+
+
+def compare_objects(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+    """All that two objects can differ in; `patternProperties` count for what they cover, `propertyNames` not at all."""
+    yield from _compare_required(old, new)
+    before, after = _object_content(old), _object_content(new)
+    yield from _compare_properties(comparison, before, after)
+    yield from _compare_dependencies(old, new)
+    yield from compare_rest(before, after, "additionalProperties", "ADDITIONAL_PROPERTIES")
+    yield from compare_unevaluated(before, after, "unevaluatedProperties", "UNEVALUATED_PROPERTIES")
+    yield from compare_bound(old, new, "maxProperties", "MAX_PROPERTIES")
+    yield from compare_bound(old, new, "minProperties", "MIN_PROPERTIES")
+
+
+def _object_content(shape: Shape) -> ContentModel:
+    patterns = tuple(shape.named_schemas("patternProperties").items())
+    unevaluated = shape.source.get("unevaluatedProperties") if shape.model.later else None
+    return ContentModel(shape, patterns, parse_rest(shape.source.get("additionalProperties")), unevaluated)
+
+
+def _compare_required(old: Shape, new: Shape) -> Iterator[LocalChange]:
+    """Properties both know that became required or free; names that are in no `properties` are not looked at."""
+    before, after = _string_set(old.source.get("required")), _string_set(new.source.get("required"))
+    if before == after:
+        return
+    known = new.named_schemas("properties")
+    for name in old.named_schemas("properties"):
+        if name not in known or (name in before) == (name in after):
+            continue
+        if name in before:
+            yield LocalChange("REQUIRED_ATTRIBUTE_REMOVED", ("required", name))
+        else:
+            change = "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED" if _has_default(new, name) else "REQUIRED_ATTRIBUTE_ADDED"
+            yield LocalChange(change, ("required", name))
+
+
+def _compare_properties(
+    comparison: Comparison, old: ContentModel, new: ContentModel
+) -> Iterator[LocalChange | InnerPair]:
+    before, after = old.shape.named_schemas("properties"), new.shape.named_schemas("properties")
+    for name in {**before, **after}:
+        path = ("properties", name)
+        if name not in after:
+            yield from _find_removed_property(comparison, old.shape, before[name], new, path)
+        elif name not in before:
+            yield from _find_added_property(comparison, old, new.shape, after[name], path)
+        else:
+            yield InnerPair(old.shape.model.get_shape(before[name]), new.shape.model.get_shape(after[name]), path)
+
+
+def _find_removed_property(
+    comparison: Comparison, old: Shape, gone: Json, content: ContentModel, path: tuple[str, str]
+) -> Iterator[LocalChange | InnerPair]:
+    """Only the content model of the reader counts: what does it make of a member it no longer names?"""
+    if content.is_open:
+        yield LocalChange("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
+        return
+    cover = content.covering_schema(path[1])
+    if cover is not None:
+        shape = old.model.get_shape(gone)
+        covered = "IS" if comparison.is_compatible(shape, cover) else "NOT"
+        yield InnerPair(shape, cover, path)
+        yield LocalChange(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    elif gone is False:
+        yield LocalChange("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+    else:
+        yield LocalChange("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+
+
+def _find_added_property(
+    comparison: Comparison, content: ContentModel, new: Shape, added: Json, path: tuple[str, str]
+) -> Iterator[LocalChange | InnerPair]:
+    """Only the content model of the writer counts: what may it have put there already?"""
+    required = "OPTIONAL_PROPERTY"
+    if path[1] in _string_set(new.source.get("required")):
+        required = "REQUIRED_PROPERTY_WITH_DEFAULT" if _has_default(new, path[1]) else "REQUIRED_PROPERTY"
+    if content.is_open:
+        kind = "PROPERTY_WITH_EMPTY_SCHEMA" if new.model.allows_anything(added) else required
+        yield LocalChange(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
+        return
+    cover = content.covering_schema(path[1])
+    if cover is not None:
+        shape = new.model.get_shape(added)
+        covered = "IS" if comparison.is_compatible(cover, shape) else "NOT"
+        yield InnerPair(cover, shape, path)
+        yield LocalChange(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    yield LocalChange(f"{required}_ADDED_TO_UNOPEN_CONTENT_MODEL", path)
+
+
+def _compare_dependencies(old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+    """First what a property brings with it as names, then what it brings as schemas."""
+    before, after = (
+        {
+            name: found
+            for name, value in _dependency_map(shape, "dependentRequired").items()
+            if (found := _string_set(value))
+        }
+        for shape in (old, new)
+    )
+    for name in {**before, **after}:
+        was, now = before.get(name), after.get(name)
+        if was != now:
+            yield LocalChange(f"DEPENDENCY_ARRAY_{_set_change(was, now)}", ("dependencies", name))
+    schemas, others = (
+        {
+            name: value
+            for name, value in _dependency_map(shape, "dependentSchemas").items()
+            if isinstance(value, dict | bool)
+        }
+        for shape in (old, new)
+    )
+    for name in {**schemas, **others}:
+        path = ("dependencies", name)
+        if name in schemas and name in others:
+            yield InnerPair(old.model.get_shape(schemas[name]), new.model.get_shape(others[name]), path)
+        else:
+            yield LocalChange(f"DEPENDENCY_SCHEMA_{'REMOVED' if name in schemas else 'ADDED'}", path)
+
+
+def _set_change(was: set[str] | None, now: set[str] | None) -> str:
+    if was is None or now is None:
+        return "ADDED" if was is None else "REMOVED"
+    return "EXTENDED" if was < now else "NARROWED" if was > now else "CHANGED"
+
+
+def _dependency_map(shape: Shape, keyword: str) -> dict[str, Json]:
+    """One half of what was `dependencies` up to draft-07."""
+    return shape.named_schemas(keyword if shape.model.later else "dependencies")
+
+
+def _string_set(value: Json) -> set[str]:
+    return {name for name in value if isinstance(name, str)} if isinstance(value, list) else set()
+
+
+def _has_default(shape: Shape, name: str) -> bool:
+    """Whether a property has a default, written beside its reference if it is one."""
+    schema = shape.named_schemas("properties").get(name)
+    return isinstance(schema, dict) and has_default(schema, shape.model)
+
+
+def compare_arrays(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+    """All that two arrays can differ in; of `contains` only its bounds are looked at."""
+    yield from _compare_item_schemas(old, new)
+    before, after = _array_content(old), _array_content(new)
+    yield from _compare_positions(comparison, before, after)
+    yield from compare_rest(before, after, "additionalItems", "ADDITIONAL_ITEMS")
+    yield from compare_unevaluated(before, after, "unevaluatedItems", "UNEVALUATED_ITEMS")
+    yield from compare_bound(old, new, "maxItems", "MAX_ITEMS")
+    yield from compare_bound(old, new, "minItems", "MIN_ITEMS")
+    unique_before, unique_after = (shape.source.get("uniqueItems") is True for shape in (old, new))
+    if unique_before != unique_after:
+        yield LocalChange("UNIQUE_ITEMS_REMOVED" if unique_before else "UNIQUE_ITEMS_ADDED", ("uniqueItems",))
+    for keyword, stem in (("maxContains", "MAX_CONTAINS"), ("minContains", "MIN_CONTAINS")):
+        yield from compare_limits(_contains_bound(old, keyword), _contains_bound(new, keyword), keyword, stem)
+
+
+def _contains_bound(shape: Shape, keyword: str) -> Json:
+    """A bound of `contains`: since 2019-09 it needs one beside it, and is one or more when nothing else is said."""
+    if not shape.model.later:
+        return shape.source.get(keyword) if shape.whole else None
+    if "contains" not in shape.source:
+        return None
+    return shape.source.get(keyword, 1 if keyword == "minContains" else None)
+
+
+def _compare_item_schemas(old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+    """The schema of all items, where there is one."""
+    before, after = _item_schema(old), _item_schema(new)
+    if before is not None and after is not None:
+        yield InnerPair(old.model.get_shape(before), new.model.get_shape(after), ("items",))
+    elif before is not None or after is not None:
+        yield LocalChange("SCHEMA_ADDED" if before is None else "SCHEMA_REMOVED", ("items",))
+
+
+def _compare_positions(
+    comparison: Comparison, old: ContentModel, new: ContentModel
+) -> Iterator[LocalChange | InnerPair]:
+    before, after = _tuple_schemas(old.shape), _tuple_schemas(new.shape)
+    for index in range(max(len(before), len(after))):
+        path = ("items", str(index))
+        if index >= len(after):
+            yield from _find_removed_item(comparison, old.shape, before[index], new, path)
+        elif index >= len(before):
+            yield from _find_added_item(comparison, old, new.shape, after[index], path)
+        else:
+            yield InnerPair(old.shape.model.get_shape(before[index]), new.shape.model.get_shape(after[index]), path)
+
+
+def _find_removed_item(
+    comparison: Comparison, old: Shape, gone: Json, content: ContentModel, path: tuple[str, ...]
+) -> Iterator[LocalChange | InnerPair]:
+    if content.is_open:
+        yield LocalChange("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", path)
+        return
+    cover = content.covering_schema("")
+    if cover is not None:
+        item = old.model.get_shape(gone)
+        covered = "IS" if comparison.is_compatible(item, cover) else "NOT"
+        yield InnerPair(item, cover, path)
+        yield LocalChange(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    elif gone is False:
+        yield LocalChange("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+    else:
+        yield LocalChange("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+
+
+def _find_added_item(
+    comparison: Comparison, content: ContentModel, new: Shape, added: Json, path: tuple[str, ...]
+) -> Iterator[LocalChange | InnerPair]:
+    if content.is_open:
+        item = "ITEM_WITH_EMPTY_SCHEMA" if new.model.allows_anything(added) else "ITEM"
+        yield LocalChange(f"{item}_ADDED_TO_OPEN_CONTENT_MODEL", path)
+        return
+    cover = content.covering_schema("")
+    if cover is None:
+        yield LocalChange("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", path)
+        return
+    shape = new.model.get_shape(added)
+    covered = "IS" if comparison.is_compatible(cover, shape) else "NOT"
+    yield InnerPair(cover, shape, path)
+    yield LocalChange(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+
+
+def _tuple_schemas(shape: Shape) -> list[Json]:
+    """The schemas of a tuple: `prefixItems`, before 2020-12 a list in `items`."""
+    for keyword in ("prefixItems", "items") if shape.model.later else ("items",):
+        schemas = shape.source.get(keyword)
+        if isinstance(schemas, list):
+            return schemas
+    return []
+
+
+def _item_schema(shape: Shape) -> Json:
+    """`items` as one schema for everything; since 2019-09 a boolean there says as little or as much as for the rest."""
+    schema = shape.source.get("items")
+    if shape.model.later:
+        return schema if isinstance(schema, dict) and not _tuple_schemas(shape) else None
+    return schema if isinstance(schema, dict | bool) else None
+
+
+def _array_content(shape: Shape) -> ContentModel:
+    if not shape.model.later:
+        return ContentModel(shape, (), _additional_items(shape), None)
+    items = shape.source.get("items")
+    if isinstance(items, list):
+        items = shape.source.get("additionalItems")
+    elif isinstance(items, dict) and not _tuple_schemas(shape):
+        items = None
+    return ContentModel(shape, (), parse_rest(items), shape.source.get("unevaluatedItems"))
+
+
+def _additional_items(shape: Shape) -> Rest:
+    """`additionalItems` up to draft-07: it forbids nothing beside one schema for all items."""
+    value = shape.source.get("additionalItems")
+    return parse_rest(None if value is False and _item_schema(shape) is not None else value)

@@ -1,0 +1,75 @@
+"""What a breaking-change rule reports, and which categories it belongs to.
+
+The categories are those that `buf config ls-breaking-rules` of version 1.75 lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Violation(NamedTuple):
+    """A finding whose rule goes without saying; the members are those of `stele.core.findings.Finding`."""
+
+    path: str
+    reader: str
+    writer: str
+    why: str
+    fix: str
+
+
+Rules = Mapping[str, Callable[[T, T], Iterator[Violation]]]
+"""Rule ids to functions of what the reader's and the writer's schema have in the same place."""
+
+
+CATEGORIES = ("WIRE", "WIRE_JSON", "PACKAGE", "FILE", "CSR")
+"""Laxest first: encoded data, data also as JSON, generated code of a package, of each file; Confluent's registry."""
+
+_TABLE = {
+    "FILE": """
+        EXTENSION_NO_DELETE SERVICE_NO_DELETE
+        """,
+    "CSR FILE": """
+        ENUM_NO_DELETE FILE_NO_DELETE MESSAGE_NO_DELETE
+        """,
+    "FILE PACKAGE": """
+        ENUM_SAME_TYPE FIELD_SAME_CARDINALITY FIELD_SAME_CPP_STRING_TYPE FIELD_SAME_JAVA_UTF8_VALIDATION
+        FIELD_SAME_JSTYPE FIELD_SAME_UTF8_VALIDATION FILE_SAME_CC_ENABLE_ARENAS FILE_SAME_CC_GENERIC_SERVICES
+        FILE_SAME_CSHARP_NAMESPACE FILE_SAME_GO_PACKAGE FILE_SAME_JAVA_GENERIC_SERVICES FILE_SAME_JAVA_MULTIPLE_FILES
+        FILE_SAME_JAVA_OUTER_CLASSNAME FILE_SAME_JAVA_PACKAGE FILE_SAME_OBJC_CLASS_PREFIX FILE_SAME_OPTIMIZE_FOR
+        FILE_SAME_PHP_CLASS_PREFIX FILE_SAME_PHP_METADATA_NAMESPACE FILE_SAME_PHP_NAMESPACE
+        FILE_SAME_PY_GENERIC_SERVICES FILE_SAME_RUBY_PACKAGE FILE_SAME_SWIFT_PREFIX RPC_NO_DELETE
+        """,
+    "CSR FILE PACKAGE": """
+        ENUM_VALUE_NO_DELETE EXTENSION_MESSAGE_NO_DELETE FIELD_NO_DELETE FIELD_SAME_TYPE FILE_SAME_SYNTAX
+        MESSAGE_NO_REMOVE_STANDARD_DESCRIPTOR_ACCESSOR ONEOF_NO_DELETE
+        """,
+    "CSR FILE PACKAGE WIRE_JSON": """
+        ENUM_SAME_JSON_FORMAT ENUM_VALUE_SAME_NAME FIELD_SAME_JSON_NAME FIELD_SAME_NAME MESSAGE_SAME_JSON_FORMAT
+        """,
+    "CSR FILE PACKAGE WIRE_JSON WIRE": """
+        FIELD_SAME_DEFAULT FIELD_SAME_ONEOF FILE_SAME_PACKAGE MESSAGE_SAME_REQUIRED_FIELDS RESERVED_ENUM_NO_DELETE
+        RESERVED_MESSAGE_NO_DELETE RPC_SAME_CLIENT_STREAMING RPC_SAME_IDEMPOTENCY_LEVEL RPC_SAME_REQUEST_TYPE
+        RPC_SAME_RESPONSE_TYPE RPC_SAME_SERVER_STREAMING
+        """,
+    "PACKAGE": """
+        PACKAGE_ENUM_NO_DELETE PACKAGE_EXTENSION_NO_DELETE PACKAGE_MESSAGE_NO_DELETE PACKAGE_NO_DELETE
+        PACKAGE_SERVICE_NO_DELETE
+        """,
+    "CSR WIRE_JSON": """
+        ENUM_VALUE_NO_DELETE_UNLESS_NAME_RESERVED FIELD_NO_DELETE_UNLESS_NAME_RESERVED
+        FIELD_WIRE_JSON_COMPATIBLE_CARDINALITY FIELD_WIRE_JSON_COMPATIBLE_TYPE
+        """,
+    "CSR WIRE_JSON WIRE": """
+        ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED
+        """,
+    "WIRE": """
+        FIELD_WIRE_COMPATIBLE_CARDINALITY FIELD_WIRE_COMPATIBLE_TYPE
+        """,
+}
+
+CATEGORIES_OF = {rule: frozenset(head.split()) for head, rules in _TABLE.items() for rule in rules.split()}
+"""Rule id to the categories it belongs to."""

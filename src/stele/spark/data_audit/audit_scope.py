@@ -1,0 +1,155 @@
+"""What the registry knows of the ids that are in the data, asked on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from stele.client import ResolvedSchema, SchemaSnapshot, calls
+from stele.client.names import qualify, split
+from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
+from stele.spark.data_audit.schema_stats import Frame
+from stele.spark.engines.base import engine_named
+from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
+from stele.spark.wires import WireLike, wire_named
+
+SubjectLike: TypeAlias = "str | Sequence[str]"
+"""A subject, or several whose records are mixed; '' or none where nobody knows."""
+
+
+class VersionAt(msgspec.Struct, frozen=True):
+    """Where a schema is registered. In a sentence it is `orders-value v3`."""
+
+    subject: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.subject} v{self.version}"
+
+
+class VersionOf(msgspec.Struct, frozen=True):
+    """A version of a subject in question.
+
+    hidden       it was deleted, but not for good: its schema can still be read
+    referred_by  ids of schemas that refer to it
+    """
+
+    subject: str
+    version: int
+    schema: ResolvedSchema
+    hidden: bool = False
+    newest: bool = False
+    referred_by: tuple[int, ...] = ()
+
+    @property
+    def at(self) -> VersionAt:
+        """Its place."""
+        return VersionAt(self.subject, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A frame, and the subjects' versions, oldest first."""
+
+    frame: Frame
+    versions: tuple[VersionOf, ...]
+
+    def schema(self, name: str) -> tuple[ResolvedSchema | None, str]:
+        """The schema of an id by its name, or None and why there is none."""
+        frame = self.frame
+        key: Any = int(name) if pa.types.is_integer(frame.wire.id_type) else name
+        try:
+            found = frame.wire.resolve_id(key, frame.lookup())
+        except (DataError, Invalid) as error:
+            return None, f"{frame.wire.id_label} {name} cannot be read: {error}"
+        return (found.schema, "") if found else (None, f"unknown {frame.wire.id_label} {name}")
+
+    def places(self, schema: ResolvedSchema) -> list[VersionOf]:
+        """The versions in question that are this schema."""
+        return [version for version in self.versions if _same(version.schema, schema)]
+
+    def registered(self, schema: ResolvedSchema) -> list[VersionAt]:
+        """Where the registry has a schema: as versions in question, or else anywhere."""
+        return [version.at for version in self.places(schema)] or self._elsewhere(schema)
+
+    def _elsewhere(self, schema: ResolvedSchema) -> list[VersionAt]:
+        registry = self.frame.registry
+        if isinstance(registry, SchemaSnapshot) or not schema.id:
+            return [VersionAt(schema.subject, schema.version)] if schema.subject else []
+        context = split(self.frame.subject).context
+        asked = calls.versions_of_id(schema.id, subject=qualify("", context) or None, deleted=True)
+        with suppress(NotFound):
+            places = retry_unavailable(lambda: get_client(registry).send(asked), self.frame.patience)
+            return [VersionAt(place.subject, place.version) for place in places]
+        return []
+
+
+def known(
+    registry: RegistryLike,
+    subject: SubjectLike,
+    *,
+    wire: WireLike = "confluent",
+    message: str = "",
+    patience: float = PATIENCE,
+    engine: str = "auto",
+) -> Known:
+    """Ask for the subjects' versions, deleted ones among them, and what refers to them.
+
+    Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid` for subjects of several contexts or an unknown
+    wire or engine.
+    """
+    engine_named(engine)
+    registry = as_picklable(registry)
+    names = [subject] if isinstance(subject, str) else list(subject)
+    names = [name for name in names if name]
+    if len({split(name).context for name in names}) > 1:
+        raise Invalid("the subjects are of several contexts, in which ids mean different schemas")
+    versions = [version for name in names for version in _versions(registry, name, patience)]
+    snapshot = SchemaSnapshot(tuple(version.schema for version in versions))
+    if isinstance(registry, SchemaSnapshot):
+        snapshot = registry
+    frame = Frame(registry, wire_named(wire), names[0] if names else "", snapshot, message, patience, engine)
+    return Known(frame, tuple(versions))
+
+
+def _versions(registry: RegistryLike, subject: str, patience: float) -> Iterable[VersionOf]:
+    if isinstance(registry, SchemaSnapshot):
+        mine = sorted((schema for schema in registry.schemas if schema.subject == subject), key=lambda it: it.version)
+        if not mine:
+            raise SubjectNotFound(subject)
+        return [VersionOf(subject, it.version, it, newest=it is mine[-1]) for it in mine]
+    return retry_unavailable(lambda: _asked(registry, subject), patience)
+
+
+def _asked(registry: Any, subject: str) -> list[VersionOf]:
+    client = get_client(registry)
+    context = split(subject).context
+    numbers: list[int] = client.send(calls.versions(subject, deleted=True))
+    live: list[int] = []
+    with suppress(NotFound):  # all are deleted
+        live = client.send(calls.versions(subject))
+    found = []
+    for number in numbers:
+        registered = client.send(calls.version(subject, number, deleted=True))
+        schema = client.resolve(registered.id, context=context)
+        named = msgspec.structs.replace(schema, id=registered.id, subject=subject, version=number, guid=registered.guid)
+        referring: list[int] = []
+        with suppress(NotFound):  # registries that do not tell
+            referring = client.send(calls.referenced_by(subject, number))
+        hidden = number not in live
+        newest = number == max(live, default=0)
+        found.append(VersionOf(subject, number, named, hidden, newest, tuple(referring)))
+    return found
+
+
+def _same(one: ResolvedSchema, other: ResolvedSchema) -> bool:
+    if one.id and other.id:
+        return (one.context, one.id) == (other.context, other.id)
+    if one.guid and other.guid:
+        return one.guid == other.guid
+    return (one.schema_type, one.text, one.references) == (other.schema_type, other.text, other.references)

@@ -1,0 +1,234 @@
+"""Infer: a schema for raw data, made of all of them in one Spark job, with how sure each part of it is.
+
+Data without types (JSON documents, CSV) become what the formats' own inference makes of them; columns with types
+(Parquet, ORC, tables) keep these, and what the data prove is added: which fields are always there, which texts are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from stele.client import ResolvedSchema
+from stele.errors import Invalid, InvalidRequest
+from stele.formats.conversion.convert import write_model
+from stele.formats.conversion.infer import InferOptions
+from stele.formats.conversion.model import Loss
+from stele.formats.registry import get_format
+from stele.spark.data_audit.aggregation import asked_of, spark_failures
+from stele.spark.data_audit.field_stats import MOST_VALUES
+from stele.spark.data_audit.infer.proposal import Proposed, model_from, refined, told, with_notes
+from stele.spark.data_audit.infer.questions import ALL, Documents, Gathered, Rows
+from stele.spark.data_audit.infer.registration import Offer, notes_of, offered
+from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
+from stele.spark.registry.clients import PATIENCE, RegistryLike
+from stele.spark.session import need_spark
+from stele.spark.types import from_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_SYMBOLS: Final = 1_000
+"""Symbols an inferred enumeration may have."""
+
+
+class Inference(msgspec.Struct, frozen=True):
+    """The whole answer.
+
+    schema      text of the proposed schema in format
+    records     all that were read; nulls are rows without a document
+    unreadable  records that are no documents, by reason: they are in no other figure
+    sample      the part of the records that was to be read
+    losses      what the format cannot say of the data
+    fields      what is proposed for every place
+    offer       what became of it in a registry, where it was offered to one
+    """
+
+    format: str
+    schema: str
+    records: int
+    nulls: int
+    unreadable: dict[str, int]
+    sample: float
+    losses: tuple[Loss, ...]
+    fields: tuple[Proposed, ...]
+    offer: Offer | None = None
+
+    @property
+    def confidence(self) -> float:
+        """At least that part of further records fits in all, as far as the least sure field says; 0 of none."""
+        return min((field.confidence for field in self.fields), default=0.0)
+
+    @property
+    def keeps_data(self) -> bool:
+        """Whether every record that was read can be written under the schema as it is."""
+        return not any(loss.data for loss in self.losses)
+
+    @property
+    def resolved(self) -> ResolvedSchema:
+        """The schema as functions of `stele.spark` take it."""
+        return ResolvedSchema(self.schema, self.format.upper())
+
+    def report(self) -> Report:
+        """The answer for people."""
+        return _report(self)
+
+
+def infer(
+    df: DataFrame,
+    column: str | None = None,
+    *,
+    to: str = "avro",
+    name: str = "Record",
+    parse: bool = False,
+    notations: bool = True,
+    enumerations: int = 0,
+    notes: bool = True,
+    sample: float = 1.0,
+    seed: int = 0,
+) -> Inference:
+    """Make a schema of data. Runs one Spark job over a batch DataFrame.
+
+    column        a column with a JSON document in each row, as text or bytes; None: the columns are the fields
+    to            format of the schema: avro, json, protobuf …
+    name          full name of the record
+    parse         columns of texts hold what these look like (CSV): numbers, booleans; empty ones are null
+    notations     JSON and parsed texts: a place where all are dates, timestamps or UUIDs gets that type; columns that
+                  have a type keep it, and the report tells
+    enumerations  a place with at most that many different texts that repeat is an enumeration; 0 makes none
+    notes         write what was seen into the schema, as documentation of its fields
+    sample        which part of the records is read
+
+    Raises `InvalidRequest` without records, `UnknownFormat`, `CannotConvert`, `TooLarge`, `Invalid`, `JobFailed`,
+    `NotInstalled`.
+    """
+    need_spark()
+    target = get_format(to)
+    if df.isStreaming:
+        raise Invalid("data at rest are a batch DataFrame, this one is a stream")
+    if not 0 < sample <= 1:
+        raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
+    if not 0 <= enumerations <= MOST_SYMBOLS:
+        raise InvalidRequest(f"enumerations is {enumerations}; it goes from 0 to {MOST_SYMBOLS}")
+    chosen = df if sample == 1 else df.sample(fraction=sample, seed=seed)
+    seen = _gathered(chosen, column, max(MOST_VALUES, enumerations), parse=parse)
+    losses: list[Loss] = []
+    if column is not None or parse:
+        options = InferOptions(notations=notations, enumerations=enumerations)
+        model = model_from(seen.evidence, name, options, parsed=parse)
+    else:
+        typed, losses = from_spark(chosen.schema, name=name)
+        model = refined(typed, seen.evidence, enumerations)
+    fields = told(seen.evidence, model, parsed=parse)
+    written = write_model(with_notes(model, _docs(fields)) if notes else model, target)
+    return Inference(
+        format=target.name,
+        schema=written.text.decode(),
+        records=seen.records,
+        nulls=seen.nulls,
+        unreadable=seen.reasons,
+        sample=sample,
+        losses=(*losses, *written.losses),
+        fields=fields,
+    )
+
+
+def register_inferred(
+    found: Inference, subject: str, registry: RegistryLike, *, patience: float = PATIENCE
+) -> Inference:
+    """Offer the schema to a registry; the same answer with what became of it.
+
+    The subject's policy is asked first; what it refuses is reported and not registered. Notes go with the schema as
+    properties of its metadata. A newest version that differs only in documentation stays the newest.
+    Raises `Invalid` for a snapshot, `ReadOnly`, `RegistryUnreachable`.
+    """
+    notes = notes_of(found.fields, found.records, found.confidence)
+    offer = offered(registry, subject, found.resolved, notes, patience=patience)
+    return msgspec.structs.replace(found, offer=offer)
+
+
+def _gathered(df: DataFrame, column: str | None, most: int, *, parse: bool) -> Gathered:
+    """The evidence. Raises `InvalidRequest` without any."""
+    seen = asked_of(df, Rows(most, parse)).get(ALL, Gathered()) if column is None else _documents(df, column, most)
+    if not seen.records - sum(seen.reasons.values()):
+        raise InvalidRequest("there are no records to infer a schema from")
+    return seen
+
+
+def _documents(df: DataFrame, column: str, most: int) -> Gathered:
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    if df.columns.count(column) != 1:
+        raise Invalid(f"there is no one column {column!r}: the data have {', '.join(df.columns)}")
+    place = df.columns.index(column)
+    kind = df.schema.fields[place].dataType
+    if not isinstance(kind, t.StringType | t.BinaryType):
+        raise Invalid(f"JSON documents are texts or bytes, {column!r} is {kind.simpleString()}")
+    with spark_failures():
+        one = df.toDF(*(f"c{n}" for n in range(len(df.columns)))).select(f.col(f"c{place}"))
+    return asked_of(one, Documents(most)).get(ALL, Gathered())
+
+
+def _docs(fields: tuple[Proposed, ...]) -> Mapping[str, str]:
+    return {field.path: f"{field.note[:1].upper()}{field.note[1:]}." for field in fields if field.note}
+
+
+def _report(found: Inference) -> Report:
+    unread = sum(found.unreadable.values())
+    verdict = f"a schema in {found.format} for {several(found.records - unread, 'record')}"
+    if unread:
+        verdict += f"; {several(unread, 'record')} could not be read"
+    if not found.keeps_data:
+        verdict += "; it does not hold all of the data"
+    if found.offer is not None:
+        verdict += f"; {_outcome(found.offer)}"
+    return Report(
+        title="Inference",
+        verdict=verdict,
+        good=not unread and found.keeps_data and (found.offer is None or found.offer.taken),
+        facts=(
+            Fact("records", found.records),
+            Fact("not read", unread),
+            Fact("fields", len(found.fields)),
+            Fact("confidence", found.confidence),
+            *((Fact("sample", found.sample),) if found.sample < 1 else ()),
+        ),
+        sections=(
+            Section(
+                "Fields",
+                ("field", "type", "required", "nullable", "confidence", "why"),
+                tuple(_row(field) for field in found.fields),
+                note="Confidence: at least that part of further records fits, with 95 % certainty.",
+            ),
+            Section(
+                "Why the subject refuses it", ("reason",), tuple((why,) for why in (found.offer or Offer("")).against)
+            ),
+            Section(
+                "What the schema does not say",
+                ("field", "what", "why", "data"),
+                tuple((it.path or "/", it.what, it.why, "lost" if it.data else "kept") for it in found.losses),
+            ),
+            Section(
+                "Records that are no documents",
+                ("reason", "records"),
+                tuple(found.unreadable.items()),
+                bars=Bars("records by reason", found.unreadable) if found.unreadable else None,
+            ),
+            Section("Schema", ("text",), tuple((line,) for line in found.schema.splitlines())),
+        ),
+    )
+
+
+def _outcome(offer: Offer) -> str:
+    if not offer.taken:
+        return f"{offer.subject} refuses it"
+    at = f"{offer.subject} v{offer.version}, id {offer.id}"
+    return f"{at} says the same already" if offer.there else f"registered as {at}"
+
+
+def _row(field: Proposed) -> tuple[Any, ...]:
+    required, nullable = ("yes" if flag else "no" for flag in (field.required, field.nullable))
+    return field.path, field.type, required, nullable, field.confidence, field.note

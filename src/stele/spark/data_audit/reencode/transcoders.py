@@ -1,0 +1,166 @@
+"""What makes new records of old ones, a batch at a time; what cannot be made is told record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.client import ResolvedSchema
+from stele.client.serdes.schemas import Ready, ready
+from stele.errors import DataError, EncodeError, Invalid
+from stele.formats.conversion import json_values as neutral
+from stele.formats.protobuf import indexes_of, message_by_indexes
+from stele.formats.protobuf.codec import ProtobufCodec
+from stele.spark.data_audit.reencode.field_mapping import Adapt, by_name
+from stele.spark.decode.planning import WritePlan
+from stele.spark.decode.records import ReadPlan, RecordEncoder
+from stele.spark.engines.arrow import Column
+from stele.spark.engines.error_messages import describe_errors
+from stele.spark.registry.snapshot import SchemaLookup
+from stele.spark.wires import Prefix
+from stele.spark.wires.normalize import FrameNormalizer
+from stele.wire.confluent import decode_indexes, encode_indexes
+
+_HEAD: Final = 5
+NULL_DATUM: Final = "its datum is null, and the record would be a tombstone"
+
+
+class Transcoded(NamedTuple):
+    """New records, null where the old one is null or bad; their headers where the wire has such; ids and reasons."""
+
+    records: Column
+    headers: Column | None
+    ids: Column
+    reasons: Column
+
+
+class Transcoder(Protocol):
+    """For one task."""
+
+    def transcode(self, raw: Column, headers: Column | None) -> Transcoded:
+        """The new records. Raises `RegistryUnreachable`."""
+        ...
+
+
+class ByColumns:
+    """Within one schema language: decoded towards the new schema, by the language's own resolution, and encoded."""
+
+    def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
+        self._decoder = reading.decoder()
+        self._encoder = RecordEncoder(writing)
+        self._headed = writing.wire.needs_headers
+
+    def transcode(self, raw: Column, headers: Column | None) -> Transcoded:
+        """See `Transcoder`."""
+        decoded = self._decoder.decode(raw, headers)
+        lost = pc.and_(pc.and_(raw.is_valid(), decoded.values.is_null()), pc.invert(decoded.is_bad()))
+        reasons = pc.if_else(lost, pa.scalar(NULL_DATUM), describe_errors(decoded))
+        records, made, more = _encoded(decoded.values, self._encoder.encode)
+        return Transcoded(records, made, decoded.schema_ids, pc.coalesce(reasons, more))
+
+
+def _encoded(values: Column, encode: Callable[[Column], list[Column]]) -> tuple[Column, Column | None, Column]:
+    """Records, headers and reasons; a batch with bad values is halved until these are alone."""
+    try:
+        made = encode(values)
+        return made[0], made[1] if len(made) > 1 else None, pa.nulls(len(values), pa.string())
+    except (DataError, Invalid, pa.ArrowException) as error:
+        if len(values) == 1:
+            empty = encode(pa.nulls(1, values.type))
+            return empty[0], empty[1] if len(empty) > 1 else None, pa.array([str(error)], pa.string())
+    middle = len(values) // 2
+    one, other = _encoded(values.slice(0, middle), encode), _encoded(values.slice(middle), encode)
+    headers = None if one[1] is None or other[1] is None else pa.concat_arrays([one[1], other[1]])
+    return pa.concat_arrays([one[0], other[0]]), headers, pa.concat_arrays([one[2], other[2]])
+
+
+class ByValues:
+    """From one schema language to another: decoded by the old one's codec and resolution, mapped by name, encoded."""
+
+    def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
+        target = reading.targets[0]
+        lookup = SchemaLookup(target.pinned, reading.registry, patience=reading.patience)
+        self._normalizer = FrameNormalizer(reading.wire, lookup, target.message)
+        self._framer = writing.framer or Prefix().framer(writing.writer, writing.message, writing.registry)
+        self._message = target.message
+        self._reader, writer = ready(target.pinned.reader), ready(writing.writer)
+        self._source = model_of(target.pinned.reader, target.message)
+        self._target = model_of(writing.writer, writing.message)
+        self._adapt: Adapt = by_name(self._source, self._target)[0]
+        self._encode = _codec(writer, None, writing.message).encode
+        self._is_json = writer.format.name == "json"  # whose data are the neutral notation
+        self._indexes = b""
+        if writer.format.name == "protobuf":
+            message = writer.parsed.get_message(writing.message).full_name
+            self._indexes = encode_indexes(indexes_of(writer.parsed, message))
+        self._decoders: dict[tuple[int, str], Callable[[bytes], Any]] = {}
+
+    def transcode(self, raw: Column, headers: Column | None) -> Transcoded:
+        """See `Transcoder`."""
+        frames = self._normalizer.normalize(raw, headers)
+        payloads: list[bytes | None] = []
+        reasons: list[str | None] = describe_errors(frames).to_pylist()
+        for row, frame in enumerate(frames.frames.to_pylist()):
+            made, why = (None, None) if frame is None else self._row(frame, padded=frames.padded)
+            payloads.append(made)
+            reasons[row] = reasons[row] or why
+        records, made_headers = self._framer(pa.array(payloads, pa.binary()), self._indexes)
+        return Transcoded(records, made_headers, frames.schema_ids, pa.array(reasons, pa.string()))
+
+    def _row(self, frame: bytes, *, padded: bool) -> tuple[bytes | None, str | None]:
+        number = int.from_bytes(frame[1:_HEAD], "big", signed=True)
+        try:
+            value = neutral.to_json_value(self._source, self._datum(number, frame[_HEAD:], padded=padded))
+            if value is None:
+                return None, NULL_DATUM
+            adapted = self._adapt(value)
+            return self._encode(adapted if self._is_json else neutral.from_json_value(self._target, adapted)), None
+        except (DataError, Invalid, ValueError, ArithmeticError) as error:
+            return None, str(error)
+
+    def _datum(self, number: int, data: bytes, *, padded: bool) -> Any:
+        """The datum of a payload, towards the reader's schema. Raises `DataError`, `Invalid`."""
+        schema = self._normalizer.find_schema(number)
+        if schema is None:
+            raise DataError("unknown schema")
+        name = self._message
+        if self._reader.format.name == "protobuf":
+            indexes, start = decode_indexes(data)
+            name, data = message_by_indexes(ready(schema).parsed, indexes), data[start:]
+        decode = self._decoders.get((number, name))
+        if decode is None:
+            if schema.schema_type != self._reader.schema.schema_type:
+                raise DataError(f"the schema is {schema.schema_type}, and not {self._reader.schema.schema_type}")
+            decode = self._decoders[number, name] = _codec(ready(schema), self._reader, name).decode
+        try:
+            return decode(data)
+        except DataError:
+            # zero bytes that a wire puts behind a datum are not its own
+            if not padded or not data.endswith(b"\0"):
+                raise
+            return decode(data.rstrip(b"\0"))
+
+
+def model_of(schema: ResolvedSchema, message: str = "") -> Any:
+    """The neutral model of a schema's data. Raises `CannotConvert` for a language that has none."""
+    found = ready(schema)
+    to_model: Any = getattr(found.format, "to_model", None)
+    if to_model is None:
+        raise EncodeError(f"data of the format {found.format.name} cannot be turned into others")
+    return (to_model(found.parsed, message) if message else to_model(found.parsed))[0]
+
+
+def _codec(writer: Ready, reader: Ready | None, message: str) -> Any:
+    if writer.format.name == "protobuf":
+        return ProtobufCodec(writer.parsed, None if reader is None else reader.parsed, message)
+    return writer.format.codec(writer.parsed, None if reader is None else reader.parsed)
+
+
+def transcoder(reading: ReadPlan, writing: WritePlan) -> Transcoder:
+    """By columns where reader and writer speak one language, which is quicker; else by values."""
+    if reading.targets[0].pinned.reader.schema_type == writing.writer.schema_type:
+        return ByColumns(reading, writing)
+    return ByValues(reading, writing)

@@ -1,0 +1,84 @@
+"""What people ask of a pipeline that is not running: what its tables need, its dead letters, another try of these."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stele.spark.pipeline.config import PipelineConfig
+from stele.spark.pipeline.report import BatchReport, PipelineReport
+from stele.spark.pipeline.runner import PipelineFailed, cause
+from stele.spark.pipeline.schema_evolution import TablePlan
+from stele.spark.pipeline.sessions import known_registry, session_of, usable
+from stele.spark.registry.clients import RegistryLike
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def plan_pipeline(
+    config: PipelineConfig, *, spark: SparkSession | None = None, registry: RegistryLike | None = None
+) -> list[TablePlan]:
+    """What each table needs for the newest version of its subject; nothing is touched.
+
+    Raises what `run_pipeline` raises before its first batch.
+    """
+    return _plans(config, spark, registry, apply=False)
+
+
+def apply_plan(
+    config: PipelineConfig, *, spark: SparkSession | None = None, registry: RegistryLike | None = None
+) -> list[TablePlan]:
+    """Do what `plan_pipeline` says, which it returns. Raises `Conflict` when a table cannot take its schema."""
+    return _plans(config, spark, registry, apply=True)
+
+
+def _plans(
+    config: PipelineConfig, spark: SparkSession | None, registry: RegistryLike | None, *, apply: bool
+) -> list[TablePlan]:
+    from stele.spark.pipeline.batch import Judge
+    from stele.spark.pipeline.tables import Tables
+
+    given = usable(config, spark)
+    routes = Judge(config, known_registry(config, registry), threading.Event()).pinned()
+    with session_of(config, given) as session:
+        tables = Tables(session, config)
+        plans = tables.plans(routes)
+        if apply:
+            tables.grow(routes, asked=True)
+        return plans
+
+
+def replay_dead_letters(
+    config: PipelineConfig,
+    *,
+    where: str = "",
+    spark: SparkSession | None = None,
+    registry: RegistryLike | None = None,
+    progress: Callable[[BatchReport], None] | None = None,
+) -> PipelineReport:
+    """Decode open dead letters again, by what the registry knows now; good ones become rows, and are open no more.
+
+    where   which ones, a condition of SQL over the columns of the dead-letter table; '' is all
+    progress is called with the report of a replay that was cut short, then of this one. May run beside the pipeline,
+    not beside another replay (`Conflict`). Raises `Invalid` for a condition that is none, and what `run_pipeline` does.
+    """
+    given = usable(config, spark)
+    from pyspark.errors import PySparkException
+
+    from stele.spark.pipeline.journal import held
+    from stele.spark.pipeline.replay import NAME, replay
+
+    with held(config.checkpoint, NAME), session_of(config, given) as session:
+        try:
+            return replay(session, config, known_registry(config, registry), where, progress)
+        except PySparkException as error:
+            raise PipelineFailed(cause(str(error))) from error
+
+
+def dead_letters(config: PipelineConfig, *, spark: SparkSession) -> DataFrame:
+    """All dead letters, with the time at which they were replayed, null for open ones. Raises `NotFound`."""
+    from stele.spark.pipeline.replay import Letters
+
+    return Letters(spark, config).all()

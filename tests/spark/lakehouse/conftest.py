@@ -1,0 +1,41 @@
+"""One Spark session with Kafka, Avro, Delta and Iceberg from Maven Central, for tests that PyPI alone cannot run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.lakehouse.stack import spark_settings
+
+from stele.spark import local_session
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """Of the session: its own catalogue has Delta tables, `ice` has Iceberg's."""
+    more = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.execution.arrow.maxRecordsPerBatch": "500"}
+    return spark_settings(folder) | more
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    """Where the session's catalogues keep their tables."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
+
+
+@pytest.fixture(scope="session")
+def spark(folder: Path) -> Iterator[SparkSession]:
+    """The session."""
+    session = local_session("stele lakehouse tests", **settings(folder))
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder need what Maven brings."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.servers)

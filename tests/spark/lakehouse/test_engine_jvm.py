@@ -1,0 +1,150 @@
+"""The engine's jar on Spark 4.1: the vectors of the other engines, and Spark's own `from_avro` and `to_avro`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.avro.functions import from_avro, to_avro
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "spark"))
+
+from avro_cases import LEAVES, Cases, framed, schema
+from test_engines import record
+from test_recursion import LIST, chain
+from tests.spark.test_jvm_vectors import Case, agree, decode_all, mutants, plain, table, unordered
+
+from stele.client import ResolvedSchema, SchemaSnapshot
+from stele.spark import from_registry, to_registry
+from stele.spark.engines.jvm.jar import is_loaded
+from stele.spark.engines.resolve import Resolver
+from stele.spark.functions import to_spark_types
+
+FOREIGN = {"time-millis", "time-micros", "wide", "null"}
+"""Leaves that `from_avro` has another type for, or none."""
+NAMED: dict[str, Any] = {
+    "enum": ({"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}, lambda r: (r.choice("ABC"),) * 2),
+    "fixed": ({"type": "fixed", "name": "F", "size": 9}, lambda r: (r.randbytes(9),) * 2),
+}
+KINDS = {name: leaf for name, leaf in {**LEAVES, **NAMED}.items() if name not in FOREIGN}
+
+
+def known(document: Any) -> SchemaSnapshot:
+    """A schema under id 1, so that no registry is needed."""
+    return SchemaSnapshot((ResolvedSchema(json.dumps(document), id=1, subject="s", version=1),))
+
+
+def leaf_record(name: str, kind: Any) -> dict[str, Any]:
+    """A leaf alone, nullable, in an array, and in a map."""
+    again = kind.get("name", kind) if name in NAMED else kind
+    return record(
+        ("a", kind),
+        ("b", ["null", again]),
+        ("c", {"type": "array", "items": ["null", again]}),
+        ("m", {"type": "map", "values": again}),
+    )
+
+
+def leaf_frames(name: str, document: Any) -> pa.Array[Any]:
+    """Records of it; maps have one entry at most, as Java has an order of its own."""
+    random = Random(5)
+    make = KINDS[name][1]
+    data = [
+        {
+            "a": make(random)[0],
+            "b": make(random)[0] if n % 2 else None,
+            "c": [make(random)[0], None][: n % 3],
+            "m": {"k": make(random)[0]} if n % 2 else {},
+        }
+        for n in range(12)
+    ]
+    return pa.array([framed(document, datum) for datum in data], pa.binary())
+
+
+def by_spark(df: DataFrame, document: Any) -> pa.Array[Any]:
+    """What `from_avro` makes of the payloads of the column c0, with fields that may be null, as ours may."""
+    type_ = to_spark_types([Resolver(schema(document), for_spark=True).root.type])[0]
+    made = df.select(from_avro(f.expr("substring(c0, 6)"), json.dumps(document)).cast(type_).alias("v")).toArrow()
+    return made.column(0).combine_chunks()
+
+
+def test_the_jar_is_there(spark: SparkSession) -> None:
+    """The jar built with another Spark loads here."""
+    assert spark.version.startswith("4.1.")
+    assert is_loaded(spark)
+
+
+def test_engines_agree(spark: SparkSession) -> None:
+    """Damaged records of random schemas, and lists that go deeper than their levels, are the same as elsewhere."""
+    lists = [framed(LIST, chain(length)) for length in range(1, 6)]
+    node = schema(LIST)
+    cases = [*mutants(range(300, 312), 60), Case(node, {1: node}.get, pa.array(lists, pa.binary()), 2)]
+    bad, total = agree(spark, cases, "vm", "python")
+    assert 0.3 < bad / total < 0.99, "the damage must be neither harmless nor always fatal, or this proves little"
+
+
+def test_from_avro_reads_the_same(spark: SparkSession) -> None:
+    """Valid records of every type that Spark's function knows have the same values under the same types."""
+    for name, (kind, _) in KINDS.items():
+        document = leaf_record(name, kind)
+        column = leaf_frames(name, document)
+        df = table(spark, [column])
+        theirs = by_spark(df, document)
+        mine = from_registry(df, "c0", subject="s", registry=known(document), engine="jvm")
+        type_ = df.select(from_avro("c0", json.dumps(document)).alias("v")).schema["v"].dataType
+        assert mine.schema["value"].dataType.simpleString() == type_.simpleString()
+        values = mine.toArrow().column("value").combine_chunks()
+        assert plain(values) == plain(theirs), name
+
+
+def test_from_avro_reads_random_records_alike(spark: SparkSession) -> None:
+    """Nested records, general unions, arrays and maps of random schemas are what Spark's function makes of them."""
+    compared = 0
+    for seed in range(400, 425):
+        cases = Cases(seed)
+        document, make = cases.record()
+        said = json.dumps(document)
+        if any(each in said for each in ("time-m", '"precision": 76', '"precision": 45', '"null"}', '"type": "null"')):
+            continue
+        frames = pa.array([framed(document, make(cases.random)[0]) for _ in range(15)], pa.binary())
+        theirs = by_spark(table(spark, [frames]), document)
+        (mine,) = decode_all(spark, [Case(schema(document), {1: schema(document)}.get, frames)])
+        assert mine.codes.null_count == len(frames)
+        assert unordered(plain(mine.values)) == unordered(plain(theirs))
+        compared += 1
+    assert compared > 5
+
+
+def test_to_avro_writes_the_same(spark: SparkSession) -> None:
+    """The bytes behind the frame are those of Spark's function, for every type it knows."""
+    for name, (kind, _) in KINDS.items():
+        document = leaf_record(name, kind)
+        column = leaf_frames(name, document)
+        rows = from_registry(table(spark, [column]), "c0", subject="s", registry=known(document), engine="jvm")
+        wide = rows.select("value.*")
+        mine = to_registry(wide, subject="s", registry=known(document), engine="jvm").toArrow().column("value")
+        theirs = wide.select(to_avro(f.struct("*"), json.dumps(document)).alias("v")).toArrow().column("v")
+        assert [frame[5:] for frame in mine.to_pylist()] == theirs.to_pylist(), name
+        assert mine.to_pylist() == column.to_pylist(), name
+
+
+def test_levels_and_wide_decimals(spark: SparkSession) -> None:
+    """A list and a decimal of fifty digits, which Spark's functions refuse, are columns and come back as they were."""
+    money = {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 2}
+    document = record(("d", money), ("next", ["null", "Node"], None), name="Node")
+    digits = Decimal("9" * 26 + ".25")
+    frames = [framed(document, {"d": digits, "next": {"d": -digits, "next": None}})]
+    df = table(spark, [pa.array(frames, pa.binary())])
+    rows = from_registry(df, "c0", subject="s", registry=known(document), engine="jvm", recursion=1)
+    assert rows.first().value.next.d == f"-{digits}"
+    again = to_registry(
+        rows, subject="s", registry=known(document), columns="value", engine="jvm", recursion=1, into="v"
+    )
+    assert bytes(again.first().v) == frames[0]

@@ -1,0 +1,42 @@
+"""A pipeline from Kafka as `stele pipeline init` writes it, and how far it is behind a real broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+from tests.spark.lakehouse.stack import register, send
+from tests.spark.orders import V1, order
+from tests.support.kafka import kafka
+from tests.support.server_process import serving
+
+from stele.spark.pipeline import load_config, run_pipeline
+from stele.spark.pipeline.kafka_lag import lag, reached
+from stele.spark.pipeline.scaffold import Start, pipeline_toml
+from stele.spark.pipeline.status import status
+
+pytestmark = pytest.mark.servers
+
+
+def test_the_first_file_runs_and_lag_is_known(spark: SparkSession, tmp_path: Path) -> None:
+    """The file for Kafka and Delta runs as it is, and after a stop the records no batch has had are counted."""
+    with kafka(tmp_path) as broker, serving(folder=tmp_path) as registry:
+        producer = Producer({"bootstrap.servers": broker})
+        for topic in ("orders", "returns"):
+            number = register(registry.url, f"{topic}-value", V1)
+            send(producer, topic, [order(1, number, each) for each in range(20)])
+        start = Start(bootstrap=broker, topics=("orders", "returns"), registry=registry.url, kind="delta")
+        (tmp_path / "pipeline.toml").write_text(pipeline_toml(start, tmp_path, spark=spark.version))
+        config = load_config(tmp_path / "pipeline.toml")
+        stop = Event()
+        done = run_pipeline(config, spark=spark, progress=lambda _: stop.set(), stop=stop)
+        assert done.tables == {"streams.orders": 20, "streams.returns": 20}
+        send(producer, "returns", [order(1, number, each) for each in range(5)])
+        found = status(config)
+    assert found.lag == {"orders": 0, "returns": 5}
+    assert found.totals.rows == 40
+    assert reached(config.checkpoint) is not None
+    assert lag(config) is None, "the broker is gone"

@@ -1,0 +1,77 @@
+"""A real Kafka broker of one node (KRaft), from Maven Central's artifacts."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import KafkaException, Producer
+from tests.support.maven import jars
+from tests.support.server_process import free_port
+
+_POM = Path(__file__).with_name("kafka-pom.xml")
+_START = 120.0  # seconds
+
+
+@contextmanager
+def kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The address of a broker with its data in a folder, stopped at the end; settings go before the usual ones."""
+    java = ["java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars(_POM)}/*"]
+    port = free_port()
+    config = folder / "server.properties"
+    config.write_text("".join(f"{name}={value}\n" for name, value in _settings(folder, port, settings or {}).items()))
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    format_storage = [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)]
+    done = subprocess.run(format_storage, capture_output=True, text=True, timeout=_START, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with (folder / "broker.log").open("wb") as log:
+        broker = subprocess.Popen([*java, "kafka.Kafka", str(config)], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        address = f"127.0.0.1:{port}"
+        _wait(address, broker, folder / "broker.log")
+        yield address
+    finally:
+        broker.terminate()
+        try:
+            broker.wait(30)
+        except subprocess.TimeoutExpired:
+            broker.kill()
+            broker.wait()
+
+
+def _settings(folder: Path, port: int, more: Mapping[str, str]) -> dict[str, str]:
+    controller = free_port()
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(folder / "data"),
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        **more,
+    }
+
+
+def _wait(address: str, broker: subprocess.Popen[bytes], log: Path) -> None:
+    producer = Producer({"bootstrap.servers": address, "log_level": 0})
+    until = time.monotonic() + _START
+    while time.monotonic() < until:
+        assert broker.poll() is None, f"the broker ended:\n{log.read_text()[-4000:]}"
+        try:
+            producer.list_topics(timeout=1)
+            return
+        except KafkaException:
+            time.sleep(0.2)
+    raise AssertionError(f"the broker does not answer:\n{log.read_text()[-4000:]}")
