@@ -96,6 +96,17 @@ def test_documentation_paths_in_code_resolve() -> None:
     assert broken == []
 
 
+PATH_IN_PROSE = re.compile(r"`((?:[a-z_]+/)+[\w.-]*)`")
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_paths_in_prose_exist(name: str) -> None:
+    """A path in backquotes is a file or folder of the repository or of the package, or of a checkout."""
+    paths = PATH_IN_PROSE.findall((ROOT / name).read_text(encoding="utf-8"))
+    missing = [path for path in paths if not any((base / path).exists() for base in (ROOT, ROOT / "src" / "stele"))]
+    assert missing == []
+
+
 CITATION = re.compile(r"\bSource: +(.{0,400})", re.DOTALL)
 CITED_PAGE = re.compile(r"docs/protocols/[\w./#-]*[\w#]")
 OWN_PAGES = "README|CHANGELOG|SECURITY|ARCHITECTURE|CONTRIBUTING"

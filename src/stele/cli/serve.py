@@ -35,8 +35,7 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
-    from stele.server.dialects import parse_ports
-    from stele.server.run import run_server as run
+    from stele.server.run import run_server
     from stele.server.settings import load_settings
 
     flags = {
@@ -53,7 +52,4 @@ def serve(
     }
     with failures():
         settings = load_settings(flags, config=config)
-        for own, dialect in parse_ports(settings.listen).items():
-            errors.print(f"{dialect} alone on http://{settings.host}:{own}", highlight=False)
-        errors.print(f"Stele on http://{settings.host}:{settings.port}, log in {settings.store}", highlight=False)
-        run(settings)
+        run_server(settings, lambda line: errors.print(line, highlight=False))

@@ -19,7 +19,7 @@ from stele.core.model import Binding, Reference, Settings, SettingsLevel, Subjec
 from stele.core.policy import BACKWARD
 from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
-from stele.server.settings import ServerSettings as ServerSettings
+from stele.server.settings import ServerSettings
 from stele.service import journal
 from stele.service.collections import Changes, Items, edit_collection
 from stele.service.registry import Registry
