@@ -52,16 +52,71 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "wanted",
         }
     ),
-    "cli": frozenset({"configured", "finished", "flattened", "known", "moved", "opened", "written"}),
-    "client": frozenset({"answered", "asked", "bound", "failed", "guarded", "lost", "shaped", "shown"}),
-    "core": frozenset({"bound", "changed", "ordered", "purged", "refused", "shared"}),
-    "formats": frozenset(
-        {"converted", "documented", "dotted", "normalized", "numbered", "quoted", "required", "shown"}
+    "cli": frozenset(
+        {
+            "configured",
+            "finished",
+            "flattened",
+            "known",
+            "moved",
+            "opened",
+            "written",
+        }
     ),
-    "migrate": frozenset({"decoded", "delivered", "numbered", "opened", "ordered"}),
-    "server": frozenset({"described"}),
+    "client": frozenset(
+        {
+            "answered",
+            "asked",
+            "bound",
+            "failed",
+            "guarded",
+            "lost",
+            "shaped",
+            "shown",
+        }
+    ),
+    "core": frozenset(
+        {
+            "bound",
+            "changed",
+            "ordered",
+            "purged",
+            "refused",
+            "shared",
+        }
+    ),
+    "formats": frozenset(
+        {
+            "converted",
+        }
+    ),
+    "migrate": frozenset(
+        {
+            "decoded",
+            "delivered",
+            "numbered",
+            "opened",
+            "ordered",
+        }
+    ),
+    "server": frozenset(
+        {
+            "described",
+        }
+    ),
     "service": frozenset(
-        {"adopted", "blamed", "found", "installed", "known", "listed", "parsed", "shown", "unchanged", "unified"}
+        {
+            "adopted",
+            "blamed",
+            "found",
+            "installed",
+            "known",
+            "listed",
+            "parsed",
+            "shown",
+            "unchanged",
+            "unified",
+        }
     ),
     "spark": frozenset(
         {
@@ -129,8 +184,17 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "weighed",
         }
     ),
-    "storage": frozenset({"changed"}),
-    "wire": frozenset({"named", "structured"}),
+    "storage": frozenset(
+        {
+            "changed",
+        }
+    ),
+    "wire": frozenset(
+        {
+            "named",
+            "structured",
+        }
+    ),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
@@ -148,13 +212,11 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "DeletionOutlook",
         "Described",
         "Desk",
-        "Document",
         "Draft",
         "Engine",
         "Error",
         "Failure",
         "Fault",
-        "Field",
         "Folder",
         "Frame",
         "Group",
@@ -176,7 +238,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Leaf",
         "Member",
         "Mode",
-        "Namespace",
         "Office",
         "Option",
         "Permission",
@@ -208,17 +269,14 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Stored",
         "Stream",
         "Stretch",
-        "Struct",
         "Subject",
         "SubjectVersion",
         "Target",
-        "Token",
         "Unfinished",
         "Verdict",
         "Version",
         "Versions",
         "Wire",
-        "Writer",
         "Written",
     }
 )
