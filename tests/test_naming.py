@@ -75,16 +75,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "shown",
         }
     ),
-    "core": frozenset(
-        {
-            "bound",
-            "changed",
-            "ordered",
-            "purged",
-            "refused",
-            "shared",
-        }
-    ),
+    "core": frozenset({}),
     "formats": frozenset(
         {
             "converted",
@@ -99,25 +90,8 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "ordered",
         }
     ),
-    "server": frozenset(
-        {
-            "described",
-        }
-    ),
-    "service": frozenset(
-        {
-            "adopted",
-            "blamed",
-            "found",
-            "installed",
-            "known",
-            "listed",
-            "parsed",
-            "shown",
-            "unchanged",
-            "unified",
-        }
-    ),
+    "server": frozenset({}),
+    "service": frozenset({}),
     "spark": frozenset(
         {
             "added",
@@ -184,11 +158,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "weighed",
         }
     ),
-    "storage": frozenset(
-        {
-            "changed",
-        }
-    ),
+    "storage": frozenset({}),
     "wire": frozenset(
         {
             "named",
@@ -198,7 +168,9 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
-SHARED_ON_PURPOSE: Final[dict[str, str]] = {}
+SHARED_ON_PURPOSE: Final[dict[str, str]] = {
+    "DeletionWarning": "the client reads what the service answers",
+}
 """Class names that mean the same wherever they stand, each with the reason in a sentence."""
 
 SHARED_CLASSES_LEFT: Final = frozenset(
@@ -209,8 +181,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Comparison",
         "Compiler",
         "Dek",
-        "DeletionOutlook",
-        "Described",
         "Desk",
         "Draft",
         "Engine",
@@ -229,7 +199,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "ImportedVersion",
         "JournalEntry",
         "JournalPage",
-        "Judge",
         "Kek",
         "Kind",
         "Known",
@@ -242,7 +211,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Option",
         "Permission",
         "Place",
-        "PlaceUsage",
         "Plan",
         "Prefix",
         "Problem",
@@ -261,7 +229,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "SchemaRecord",
         "SchemaSource",
         "Scope",
-        "Seen",
         "Settings",
         "Shape",
         "Shown",

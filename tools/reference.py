@@ -205,7 +205,7 @@ def build_routes_page() -> str:
     registry = Registry(MemoryLog())
     parts = ["# Routes\n"]
     for dialect in DIALECTS:
-        app = dialect.build(registry, ServerSettings())
+        app = dialect.build(registry, dialect.options(ServerSettings()))
         # A handler of several methods keeps them in a set, whose order changes from run to run.
         rows = sorted(
             (route.path_format, method, _get_first_paragraph(handler.fn.__doc__))

@@ -25,7 +25,7 @@ def front() -> Dispatcher:
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_every_path_of_a_dialect_reaches_it(dialect: DialectEntry, front: Dispatcher) -> None:
     """At the root, below its name and on its own port; OpenSchema's paths at the root are told by their media type."""
-    app = dialect.build(Registry(MemoryLog()), ServerSettings())
+    app = dialect.build(Registry(MemoryLog()), dialect.options(ServerSettings()))
     assert isinstance(app, Litestar)
     mount = front._names[dialect.name]
     paths = {route.path_format for route in app.routes if isinstance(route, HTTPRoute)}
