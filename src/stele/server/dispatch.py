@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import msgspec
 import structlog
 
-from stele.apis.negotiation import media_type_of, names_first
-from stele.apis.paths import routed
-from stele.apis.web import BASE, PRINCIPAL
+from stele.apis.http.media_types import bare_media_type, is_preferred
+from stele.apis.http.paths import decode_path
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
 from stele.errors import Unauthenticated
 from stele.server.metrics import UNMATCHED, Metrics
 from stele.service.access import Authenticator, Headers, authenticate_anyone
@@ -110,7 +110,7 @@ class Dispatcher:
         target = (
             self._by_media_type(self._find_target(path), headers) if own is None else self._serve_at_root(own, path)
         )
-        inner = {**scope, "path": target.path, PRINCIPAL: principal, BASE: target.base}
+        inner = {**scope, "path": target.path, PRINCIPAL: principal, MOUNTED_PREFIX: target.base}
         await self._dispatch(scope, inner, receive, send, target.mount, started)
 
     def _find_mount(self, segments: list[str]) -> MountedDialect | None:
@@ -205,8 +205,8 @@ class _AnswerTracker:
 def _names_media_type(given: Iterable[tuple[bytes, bytes]], media_type: str) -> bool:
     """Whether these headers name a media type: that of the body decides, else what the client would like to get."""
     accept = ", ".join(value.decode("latin-1") for name, value in given if name == b"accept")
-    sent = (media_type_of(value.decode("latin-1")) for name, value in given if name == b"content-type")
-    return media_type in sent or names_first(accept, media_type)
+    sent = (bare_media_type(value.decode("latin-1")) for name, value in given if name == b"content-type")
+    return media_type in sent or is_preferred(accept, media_type)
 
 
 def _prebuilt_head(head: Message, headers: Headers, others: Iterable[bytes]) -> Message | None:
@@ -225,7 +225,7 @@ def _prebuilt_head(head: Message, headers: Headers, others: Iterable[bytes]) -> 
 def _decode_path(scope: AsgiScope) -> str:
     """The decoded path, with slashes that belong to a name told apart from those between segments."""
     raw: bytes = scope.get("raw_path") or b""
-    return routed(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
+    return decode_path(raw.split(b"?", 1)[0]) if b"%" in raw else str(scope["path"])
 
 
 def _make_request_id(scope: AsgiScope) -> bytes:

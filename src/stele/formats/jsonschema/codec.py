@@ -12,7 +12,15 @@ from typing import Any, NamedTuple, NoReturn
 import jsonschema_rs
 
 from stele.errors import DecodeError, EncodeError
-from stele.formats.jsonschema.json_text import MAX_DEPTH, Json, SpelledNumber, json_pointer, to_builtin, write_json
+from stele.formats.jsonschema.json_text import (
+    MAX_DEPTH,
+    Json,
+    SpelledNumber,
+    json_pointer,
+    shorten_message,
+    to_builtin,
+    write_json,
+)
 from stele.formats.jsonschema.parse import ParsedJsonSchema
 
 EXAMPLE_DEPTH = 12
@@ -218,7 +226,6 @@ def _size_limit(value: Json, default: int = 0) -> int:
 MAX_MESSAGES = 50
 """Faults of one datum that are told; more are counted only."""
 
-_MESSAGE_LIMIT = 300
 _MAY_OVERFLOW = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{309}")
 """Found in every text that holds a number beyond the largest float, which would be read as infinity."""
 
@@ -289,12 +296,12 @@ def _find_faults(parsed: ParsedJsonSchema, datum: Any) -> list[str]:
         for count, error in enumerate(validator.iter_errors(datum)):
             if count == MAX_MESSAGES:
                 return [*faults, "and more"]
-            faults.append(f"{json_pointer(error.instance_path)}: {_shorten(error.message)}")
+            faults.append(f"{json_pointer(error.instance_path)}: {shorten_message(error.message)}")
         return faults
     except jsonschema_rs.ValidationError as error:
-        return [f"#: {_shorten(error.message)}"]
+        return [f"#: {shorten_message(error.message)}"]
     except (ValueError, TypeError, RecursionError) as error:
-        return [f"#: {_shorten(str(error))}"]
+        return [f"#: {shorten_message(str(error))}"]
 
 
 def _find_foreign_value(datum: Any) -> list[str]:
@@ -323,7 +330,7 @@ def _search_foreign(value: Any, depth: int) -> _Foreign | None:
     if isinstance(value, dict):
         for name, member in value.items():
             if not isinstance(name, str):
-                return _Foreign(f"the member name {_shorten(repr(name))} is no string", [])
+                return _Foreign(f"the member name {shorten_message(repr(name))} is no string", [])
             if not name.isascii() and not _is_encodable(name):
                 return _Foreign("half a surrogate pair is no text", [])
             if found := _search_foreign(member, depth + 1):
@@ -364,7 +371,3 @@ def spell_numbers(datum: Any, depth: int = 0) -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-def _shorten(message: str) -> str:
-    return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"

@@ -39,9 +39,9 @@ class SpelledNumber(Decimal):
         try:
             number = super().__new__(cls, text)
         except InvalidOperation:
-            raise MalformedSchema(f"the number {_shorten(text)} is out of range") from None
+            raise MalformedSchema(f"the number {_quote_short(text)} is out of range") from None
         if not -100_000 < number.adjusted() < 100_000:
-            raise MalformedSchema(f"the number {_shorten(text)} is out of range")
+            raise MalformedSchema(f"the number {_quote_short(text)} is out of range")
         number.text = text
         return number
 
@@ -196,9 +196,14 @@ def _unique_members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise MalformedSchema(f"the member {_shorten(name)} is there twice in one object")
+                raise MalformedSchema(f"the member {_quote_short(name)} is there twice in one object")
             seen.add(name)
     return members
+
+
+def shorten_message(message: str, limit: int = 300) -> str:
+    """Return the first characters of a message of the validator, with an ellipsis where it was longer."""
+    return message if len(message) <= limit else message[:limit] + "…"
 
 
 def _refuse_lone_surrogates(value: Json) -> None:
@@ -208,5 +213,5 @@ def _refuse_lone_surrogates(value: Json) -> None:
         raise MalformedSchema("a string holds half a surrogate pair", expected="Unicode text") from None
 
 
-def _shorten(text: str) -> str:
+def _quote_short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "…")

@@ -86,7 +86,7 @@ class _CompilerProcess:
         self._process.returncode = self._process.returncode or 0  # keeps Popen from warning about a running child
 
 
-class Compiler:
+class CompilerPool:
     """Runs compile jobs in a bounded number of processes. Safe to share between threads, and across a fork."""
 
     def __init__(self, processes: int = PROCESSES) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from stele.core.ports import Field
-from stele.formats.protobuf.layout import Layout, Path
+from stele.formats.protobuf.layout import Path, SourceLayout
 from stele.formats.protobuf.type_names import WELL_KNOWN, enum_of, is_map, map_parts, type_text
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Lister:
     """Walks messages; `seen` holds the full names of those it has entered."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
-        self._layout = Layout(schema)
+        self._layout = SourceLayout(schema)
         self._schema = schema
         self.seen: set[str] = set()
 

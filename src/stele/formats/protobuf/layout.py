@@ -27,7 +27,7 @@ NO_POSITION: tuple[int, ...] = (1 << 31,)
 """The place of what has none: behind everything."""
 
 
-class Layout:
+class SourceLayout:
     """Answers by path of field numbers and indexes into the FileDescriptorProto; empty for a schema without source."""
 
     def __init__(self, schema: ProtobufSchema) -> None:

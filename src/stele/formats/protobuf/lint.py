@@ -22,7 +22,7 @@ from stele.core.findings import Finding
 from stele.formats import lint as common
 from stele.formats.graph import strongly_connected
 from stele.formats.lint import LintReport
-from stele.formats.protobuf.layout import MAX_LOCATIONS, Layout, Path
+from stele.formats.protobuf.layout import MAX_LOCATIONS, Path, SourceLayout
 from stele.formats.protobuf.model import ProtobufSchema
 from stele.formats.protobuf.number_ranges import Ranges, format_ranges
 
@@ -172,7 +172,7 @@ class _Linter:
     def __init__(self, schema: ProtobufSchema) -> None:
         self.schema = schema
         self.notes = LintReport()
-        self.layout = Layout(schema)
+        self.layout = SourceLayout(schema)
         self.documented = 0 < len(schema.source.location) <= MAX_LOCATIONS
         self.messages: dict[str, tuple[_LintedType, DescriptorProto]] = {}
 

@@ -106,7 +106,7 @@ def list_values(field: FieldDescriptor, value: Any) -> list[Any]:
     return made
 
 
-class Option(NamedTuple):
+class OptionText(NamedTuple):
     """One option: its name as written (`(pkg.ext)` when custom), its value, and the number of its top field."""
 
     name: str
@@ -121,7 +121,7 @@ class Option(NamedTuple):
 
 def list_options(
     options: Message, schema: ProtobufSchema, *, by_name: bool, place: Callable[[int], tuple[int, ...]]
-) -> list[Option]:
+) -> list[OptionText]:
     """All options that are set, each element of a repeated one by itself.
 
     They come by name, or in the order of place (the position in the source of the option with that field number).
@@ -134,7 +134,7 @@ def list_options(
     return sorted(found, key=lambda option: place(option.number))
 
 
-def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[Option]]:
+def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[OptionText]]:
     """The options by field; read with the schema's own declarations, which alone know its extensions."""
     options = _reparse_options(options, schema)
     found = []
@@ -150,7 +150,7 @@ def _options_by_field(options: Message, schema: ProtobufSchema) -> list[list[Opt
                 if field.message_type is not None
                 else lambda item, field=field: scalar_literal(field, item)
             )
-            found.append([Option(name, show(item), field.number) for item in list_values(field, value)])
+            found.append([OptionText(name, show(item), field.number) for item in list_values(field, value)])
     return found
 
 
@@ -162,18 +162,18 @@ def _reparse_options(options: Message, schema: ProtobufSchema) -> Message:
         return options
 
 
-def _feature_options(features: Message, prefix: str, number: int) -> list[Option]:
+def _feature_options(features: Message, prefix: str, number: int) -> list[OptionText]:
     """Editions features, one option each: `features.field_presence`, `features.(pb.cpp).string_type`."""
     found = []
     for field, value in set_fields(features):
         if field.is_extension and field.message_type is not None:
             found += _feature_options(value, f"{prefix}({field.full_name}).", number)
         else:
-            found.append(Option(prefix + field.name, scalar_literal(field, value), number))
+            found.append(OptionText(prefix + field.name, scalar_literal(field, value), number))
     return found
 
 
-def _uninterpreted_option(option: UninterpretedOption) -> Option:
+def _uninterpreted_option(option: UninterpretedOption) -> OptionText:
     """An option that a descriptor carries unread."""
     name = ".".join(f"({part.name_part})" if part.is_extension else part.name_part for part in option.name)
     if option.HasField("identifier_value"):
@@ -186,4 +186,4 @@ def _uninterpreted_option(option: UninterpretedOption) -> Option:
         value = repr(option.double_value)
     else:
         value = str(option.positive_int_value or option.negative_int_value)
-    return Option(name, value, 999)
+    return OptionText(name, value, 999)

@@ -20,9 +20,9 @@ from google.protobuf.descriptor_pb2 import (
     SymbolVisibility,
 )
 
-from stele.formats.protobuf.layout import NO_POSITION, Layout, Path
+from stele.formats.protobuf.layout import NO_POSITION, Path, SourceLayout
 from stele.formats.protobuf.normalize import normalize_file
-from stele.formats.protobuf.options import Option, list_options, quote_text
+from stele.formats.protobuf.options import OptionText, list_options, quote_text
 from stele.formats.protobuf.print_order import Declaration, DeclarationScope, order_declarations
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ def print_schema(schema: ProtobufSchema, *, normal: bool = False, extensions: bo
         return schema.normal_text
     if normal:
         return _Printer(schema, None, extensions=False).print_file(normalize_file(schema.proto))
-    return _Printer(schema, Layout(schema), extensions=extensions).print_file(schema.proto)
+    return _Printer(schema, SourceLayout(schema), extensions=extensions).print_file(schema.proto)
 
 
 class _Printer:
     """Prints the parts of one file; each method returns lines without the indentation of what surrounds them."""
 
-    def __init__(self, schema: ProtobufSchema, layout: Layout | None, *, extensions: bool) -> None:
+    def __init__(self, schema: ProtobufSchema, layout: SourceLayout | None, *, extensions: bool) -> None:
         self._schema = schema
         self._layout = layout
         self._extensions = extensions
@@ -103,7 +103,7 @@ class _Printer:
             kind = "type" if member.kind in {"message", "enum"} else member.kind
             sections += [(kind, block) for block in blocks]
         sections.append(("range", extensible))
-        return _print_block(visibility_word(message) + head, _join_blocks(sections))
+        return _print_block(f"{visibility_word(message)} {head}".lstrip(), _join_blocks(sections))
 
     def _print_declaration(self, member: Declaration, scope: DeclarationScope) -> list[_Lines]:
         """One declaration of a scope, as no or one block."""
@@ -185,7 +185,7 @@ class _Printer:
             pairs = _option_pairs(self._list_options(value.options, (*path, 2, index, 3)))
             body += _with_options(f"{value.name} = {value.number}", pairs, ";")
         reserved = _print_reserved(enum, self._syntax, _MAX_ENUM, exclusive=False)
-        return _print_block(f"{visibility_word(enum)}enum {enum.name}", _join_sections([reserved, body]))
+        return _print_block(f"{visibility_word(enum)} enum {enum.name}".lstrip(), _join_sections([reserved, body]))
 
     def _print_service(self, service: ServiceDescriptorProto, path: Path) -> _Lines:
         methods: _Lines = []
@@ -204,7 +204,7 @@ class _Printer:
 
     # --- options ----------------------------------------------------------------------------------------------------
 
-    def _list_options(self, options: Message, path: Path) -> list[Option]:
+    def _list_options(self, options: Message, path: Path) -> list[OptionText]:
         found = list_options(
             options,
             self._schema,
@@ -237,10 +237,10 @@ def _print_imports(file: FileDescriptorProto) -> _Lines:
 
 
 def visibility_word(item: DescriptorProto | EnumDescriptorProto) -> str:
-    """The word of edition 2024 that exports or hides a type."""
+    """Return the word of edition 2024 that exports or hides a type: `export`, `local` or ''."""
     if item.visibility == SymbolVisibility.VISIBILITY_UNSET:
         return ""
-    return "export " if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local "
+    return "export" if item.visibility == SymbolVisibility.VISIBILITY_EXPORT else "local"
 
 
 def _own_pairs(field: FieldDescriptorProto) -> list[str]:
@@ -289,7 +289,7 @@ def format_range(start: int, end: int, highest: int) -> str:
 # --- lines ----------------------------------------------------------------------------------------------------------
 
 
-def _option_pairs(options: Iterable[Option]) -> list[str]:
+def _option_pairs(options: Iterable[OptionText]) -> list[str]:
     return [f"{option.name} = {option.value}" for option in options]
 
 

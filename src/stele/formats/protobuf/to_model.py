@@ -52,7 +52,7 @@ from stele.formats.conversion.model import (
     Type,
     TypeReference,
 )
-from stele.formats.protobuf.layout import Layout, Path
+from stele.formats.protobuf.layout import Path, SourceLayout
 from stele.formats.protobuf.options import list_options, scalar_literal
 from stele.formats.protobuf.printer import default_json_name
 from stele.formats.protobuf.type_names import (
@@ -233,7 +233,7 @@ class _ModelBuilder:
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema
-        self._layout = Layout(schema)
+        self._layout = SourceLayout(schema)
         self._losses = LossCollector(schema)
         self._records: dict[str, NamedType] = {}
         self._enums: dict[str, NamedType] = {}

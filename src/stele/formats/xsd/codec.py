@@ -14,7 +14,7 @@ from stele.formats.xsd.content import SchemaSide
 from stele.formats.xsd.instances import DocumentBuilder, ElementContent, InstanceStyle, NoDocument
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.terms import Algebra, BudgetExceeded
-from stele.formats.xsd.xml_reader import MalformedXml, read_document
+from stele.formats.xsd.xml_reader import MalformedXml, read_document, shorten_message
 
 MAX_FAULTS = 50
 """Faults of one document that are told; more are counted only."""
@@ -60,12 +60,6 @@ def is_valid(parsed: ParsedXsd, text: bytes) -> bool:
         return next(_iterate_faults(parsed, text), None) is None
     except MalformedXml:
         return False
-
-
-def shorten_message(message: str) -> str:
-    """A message of the library, bounded and on one line."""
-    message = " ".join(message.split())
-    return message if len(message) <= 300 else message[:300] + "…"
 
 
 _FAULTS: Final = (

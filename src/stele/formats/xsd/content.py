@@ -22,7 +22,7 @@ def _in_namespaces(components: Any, namespaces: set[str]) -> dict[str, Any]:
     return {name: one for name, one in components.items() if name.rpartition("}")[0].lstrip("{") in namespaces}
 
 
-class Leaf:
+class Particle:
     """A particle: the declaration of one element, or a wildcard.
 
     name         `{namespace}local` of the element, None for a wildcard
@@ -64,7 +64,7 @@ class SchemaSide:
         self.namespaces = frozenset(own)
         """Namespaces the schema declares something in."""
         self._terms: dict[int, Term] = {}
-        self._leaves: dict[tuple[int, str], Leaf] = {}
+        self._leaves: dict[tuple[int, str], Particle] = {}
 
     def find_element(self, name: str) -> Any | None:
         """The global element of that name, None when there is none."""
@@ -86,7 +86,9 @@ class SchemaSide:
         if opened is None or opened.mode == "none" or opened.any_element is None:
             return term
         names = frozenset(leaf.name for leaf in list_leaves(term) if leaf.name is not None)
-        between = self.algebra.make_leaf(Leaf(None, opened.any_element, content, names if self.strict else frozenset()))
+        between = self.algebra.make_leaf(
+            Particle(None, opened.any_element, content, names if self.strict else frozenset())
+        )
         if opened.mode == "suffix":
             return self.algebra.make_sequence(term, self.algebra.make_repeat(between, 0, None))
         return self.algebra.make_open(term, between)
@@ -119,8 +121,8 @@ class SchemaSide:
             for name, declaration in options.items()
         )
 
-    def _intern_leaf(self, key: str, name: str | None, declaration: Any, top: Any) -> Leaf:
-        return self._leaves.setdefault((id(declaration), key), Leaf(name, declaration, top))
+    def _intern_leaf(self, key: str, name: str | None, declaration: Any, top: Any) -> Particle:
+        return self._leaves.setdefault((id(declaration), key), Particle(name, declaration, top))
 
 
 def is_substitutable(head: XsdElement, member: XsdElement) -> bool:
@@ -134,7 +136,7 @@ def is_substitutable(head: XsdElement, member: XsdElement) -> bool:
     return True
 
 
-def list_leaves(term: Term) -> Iterator[Leaf]:
+def list_leaves(term: Term) -> Iterator[Particle]:
     """All particles of a term, each once."""
     seen: set[Term] = set()
     waiting = [term]
@@ -160,7 +162,7 @@ class NameSampler:
         fresh = "x-any"
         self._fresh = [f"{{{space}}}{fresh}" if space else fresh for space in sorted(spaces)]
 
-    def list_names(self, leaf: Leaf, others: Iterable[Leaf], *, free: bool) -> list[str]:
+    def list_names(self, leaf: Particle, others: Iterable[Particle], *, free: bool) -> list[str]:
         """Names a writer's particle stands for, as far as the reader's particles could tell them apart.
 
         free: the writer looks at nothing below, so a strict wildcard needs no declaration.
@@ -181,7 +183,7 @@ class NameSampler:
         return [name for name in names if not _is_abstract(self._writer.find_element(name))] if strict else names
 
     @staticmethod
-    def _namespace_samples(leaf: Leaf) -> list[str]:
+    def _namespace_samples(leaf: Particle) -> list[str]:
         """Fresh names of the namespaces a wildcard lists."""
         if leaf.name is not None:
             return []
@@ -196,7 +198,7 @@ def _is_abstract(declaration: Any | None) -> bool:
 # --- proofs by shape ------------------------------------------------------------------------------------------------
 
 
-Meetings = frozenset[tuple[Leaf, str, Leaf]]
+Meetings = frozenset[tuple[Particle, str, Particle]]
 """Particles that meet: the writer's, a name, the reader's."""
 
 

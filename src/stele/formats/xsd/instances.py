@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from lxml import etree
 from xmlschema.validators import XsdSimpleType
 
-from stele.formats.xsd.content import FOREIGN, Leaf, SchemaSide, list_leaves
+from stele.formats.xsd.content import FOREIGN, Particle, SchemaSide, list_leaves
 from stele.formats.xsd.terms import Term, sequence_items
 from stele.formats.xsd.type_texts import valid_samples
 from stele.formats.xsd.xmlschema_adapter import accepts_text
@@ -140,7 +140,7 @@ class DocumentBuilder:
             self._values[id(kind)] = next(islice(valid_samples(kind), 1), None)
         return self._values[id(kind)]
 
-    def build_child(self, leaf: Leaf, style: InstanceStyle = MINIMAL) -> etree._Element:
+    def build_child(self, leaf: Particle, style: InstanceStyle = MINIMAL) -> etree._Element:
         """An element for a particle. Raises `NoInstance`."""
         depth = next((depth for depth in range(MAX_DEPTH) if self._can_leaf(leaf, depth)), None)
         if depth is None:
@@ -148,7 +148,7 @@ class DocumentBuilder:
         self._size = 0
         return self._build_child(leaf, style, depth - 1, 0)
 
-    def _build_child(self, leaf: Leaf, style: InstanceStyle, depth: int, level: int) -> etree._Element:
+    def _build_child(self, leaf: Particle, style: InstanceStyle, depth: int, level: int) -> etree._Element:
         name, declaration = self._choose_declaration(leaf)
         if declaration is None:
             return etree.Element(name)
@@ -157,7 +157,7 @@ class DocumentBuilder:
             raise NoDocument
         return self._build_element(name, declaration, kind, ElementContent(), style, max(depth, 0), level)
 
-    def _choose_declaration(self, leaf: Leaf) -> tuple[str, Any | None]:
+    def _choose_declaration(self, leaf: Particle) -> tuple[str, Any | None]:
         if leaf.name is not None:
             return leaf.name, leaf.declaration
         if leaf.declaration.process_contents != "strict":
@@ -199,7 +199,7 @@ class DocumentBuilder:
             return True
         possible: set[int] = set()
 
-        def can_build(leaf: Leaf) -> bool:
+        def can_build(leaf: Particle) -> bool:
             return leaf.name is None or id(leaf.declaration.type) in possible
 
         grown = True
@@ -218,7 +218,7 @@ class DocumentBuilder:
             grown = bool(new)
         return id(kind) in possible
 
-    def _element_leaves(self, kind: Any) -> list[Leaf]:
+    def _element_leaves(self, kind: Any) -> list[Particle]:
         return [] if simple_content(kind) is not None else list(list_leaves(self._side.content_term(kind)))
 
     # --- which words there are --------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class DocumentBuilder:
             self._productive[key] = _has_word(self._side.content_term(kind), lambda leaf: self._can_leaf(leaf, depth))
         return self._productive[key]
 
-    def _can_leaf(self, leaf: Leaf, depth: int) -> bool:
+    def _can_leaf(self, leaf: Particle, depth: int) -> bool:
         if depth <= 0:
             return False
         try:
@@ -245,12 +245,12 @@ class DocumentBuilder:
         kind = self.concrete_type(declaration.type)
         return kind is not None and self._can_build(kind, depth - 1)
 
-    def _choose_word(self, kind: Any, style: InstanceStyle, depth: int) -> list[Leaf]:
+    def _choose_word(self, kind: Any, style: InstanceStyle, depth: int) -> list[Particle]:
         return _Words(lambda leaf: self._can_leaf(leaf, depth), style.copies).shortest_word(
             self._side.content_term(kind)
         )
 
-    def particles_around(self, kind: Any, target: Leaf) -> tuple[list[Leaf], list[Leaf]]:
+    def particles_around(self, kind: Any, target: Particle) -> tuple[list[Particle], list[Particle]]:
         """Particles before and after target in a short word of the type. Raises `NoInstance`."""
         words = _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0)
         found = words.word_through(self._side.content_term(kind), target)
@@ -258,7 +258,7 @@ class DocumentBuilder:
             raise NoDocument
         return found
 
-    def shortest_rest(self, term: Term) -> list[Leaf]:
+    def shortest_rest(self, term: Term) -> list[Particle]:
         """A short word of a term. Raises `NoInstance`."""
         return _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0).shortest_word(term)
 
@@ -283,7 +283,7 @@ def _attributes_of(kind: Any) -> Any:
     return {} if isinstance(kind, XsdSimpleType) else kind.attributes
 
 
-def _has_word(term: Term, can: Callable[[Leaf], bool]) -> bool:
+def _has_word(term: Term, can: Callable[[Particle], bool]) -> bool:
     match term.kind:
         case "empty":
             return True
@@ -306,11 +306,11 @@ def _has_word(term: Term, can: Callable[[Leaf], bool]) -> bool:
 class _Words:
     """Short words of content models over the particles that can be made."""
 
-    def __init__(self, can: Callable[[Leaf], bool], copies: int) -> None:
+    def __init__(self, can: Callable[[Particle], bool], copies: int) -> None:
         self._can = can
         self._copies = copies
 
-    def shortest_word(self, term: Term) -> list[Leaf]:
+    def shortest_word(self, term: Term) -> list[Particle]:
         """One of the shortest words, or a richer one when copies are asked for. Raises `NoInstance`."""
         match term.kind:
             case "leaf":
@@ -329,7 +329,7 @@ class _Words:
                 return self.shortest_word(term.parts[0])
         return []
 
-    def _repeat_word(self, body: Term, low: int, high: int | None) -> list[Leaf]:
+    def _repeat_word(self, body: Term, low: int, high: int | None) -> list[Particle]:
         count = max(low, self._copies) if high is None else min(max(low, self._copies), high)
         if not count or not _has_word(body, self._can):
             return []
@@ -338,7 +338,7 @@ class _Words:
             raise NoDocument
         return word * count
 
-    def word_through(self, term: Term, target: Leaf) -> tuple[list[Leaf], list[Leaf]] | None:
+    def word_through(self, term: Term, target: Particle) -> tuple[list[Particle], list[Particle]] | None:
         """What stands before and after target."""
         match term.kind:
             case "leaf":
@@ -362,8 +362,8 @@ class _Words:
                 return self.word_through(term.parts[0], target)
         return None
 
-    def _word_through_sequence(self, term: Term, target: Leaf) -> tuple[list[Leaf], list[Leaf]] | None:
-        before: list[Leaf] = []
+    def _word_through_sequence(self, term: Term, target: Particle) -> tuple[list[Particle], list[Particle]] | None:
+        before: list[Particle] = []
         while term.kind == "seq":
             head, tail = term.parts
             found = self.word_through(head, target)
@@ -374,7 +374,7 @@ class _Words:
         found = self.word_through(term, target)
         return None if found is None else (before + found[0], found[1])
 
-    def _word_through_all(self, term: Term, target: Leaf) -> tuple[list[Leaf], list[Leaf]] | None:
+    def _word_through_all(self, term: Term, target: Particle) -> tuple[list[Particle], list[Particle]] | None:
         members = list(zip(term.parts, term.bounds, strict=True))
         for index, (part, (low, _)) in enumerate(members):
             found = self.word_through(part, target)

@@ -56,7 +56,7 @@ class SimpleTypeBudget:
         return self.left > 0
 
     def accepts_text(self, kind: Any, text: str) -> bool:
-        """Whether a type takes a text; also no when the effort is spent."""
+        """Whether a type takes a text; also False when the budget is spent."""
         return self.try_spend(_TEXT_UNITS) and accepts_text(kind, text)
 
     @contextmanager
@@ -96,7 +96,7 @@ _NO: Final = InclusionProof(False)
 def compare_simple_types(
     writer: Any,
     reader: Any,
-    effort: SimpleTypeBudget,
+    budget: SimpleTypeBudget,
     *,
     steps: frozenset[tuple[str, ...]] = frozenset(),
     depth: int = 0,
@@ -105,16 +105,16 @@ def compare_simple_types(
 
     steps are pattern facets of enclosing unions that hold for the writer's texts too.
     """
-    if depth > _MAX_DEPTH or not effort.try_spend(1):
+    if depth > _MAX_DEPTH or not budget.try_spend(1):
         return _NO
     key = (id(writer), id(reader), steps)
-    if key not in effort.known:
-        effort.known[key] = _compare_shapes(writer, reader, effort, steps, depth)
-    return effort.known[key]
+    if key not in budget.known:
+        budget.known[key] = _compare_shapes(writer, reader, budget, steps, depth)
+    return budget.known[key]
 
 
 def _compare_shapes(
-    writer: Any, reader: Any, effort: SimpleTypeBudget, steps: frozenset[tuple[str, ...]], depth: int
+    writer: Any, reader: Any, budget: SimpleTypeBudget, steps: frozenset[tuple[str, ...]], depth: int
 ) -> InclusionProof:
     mine, theirs = shape_of(writer), shape_of(reader)
     if theirs.variety == "any":
@@ -126,10 +126,10 @@ def _compare_shapes(
     if texts is not None:
         listed = _enumerated_texts(theirs)
         if listed is None:
-            wrong = tuple(text for text in texts if not effort.accepts_text(reader, text))
+            wrong = tuple(text for text in texts if not budget.accepts_text(reader, text))
         else:
             wrong = tuple(text for text in texts if normalize_space(text, theirs.white) not in listed)
-        if effort.left <= 0:
+        if budget.left <= 0:
             return _NO
         if wrong or not _is_padding_significant(mine, theirs):
             return InclusionProof(not wrong, wrong)
@@ -137,18 +137,18 @@ def _compare_shapes(
             return InclusionProof(False, tuple(f" {text} " for text in texts[:3]))
     if mine.variety == "union":
         return _combine_proofs(
-            compare_simple_types(part, reader, effort, steps=steps, depth=depth + 1) for part in mine.parts
+            compare_simple_types(part, reader, budget, steps=steps, depth=depth + 1) for part in mine.parts
         )
     if theirs.variety == "union":
         if not _has_known_facets(mine, theirs, steps):
             return _NO
-        proofs = [compare_simple_types(writer, part, effort, steps=steps, depth=depth + 1) for part in theirs.parts]
+        proofs = [compare_simple_types(writer, part, budget, steps=steps, depth=depth + 1) for part in theirs.parts]
         return _YES if any(proof.holds for proof in proofs) else _combine_proofs(iter(proofs))
     if theirs.variety == "list":
-        return _compare_with_list(writer, mine, theirs, effort, steps, depth)
+        return _compare_with_list(writer, mine, theirs, budget, steps, depth)
     if mine.variety == "list":
         return InclusionProof(theirs.base in _FREE and theirs.is_plain)
-    return _compare_atomic(mine, theirs, effort, steps)
+    return _compare_atomic(mine, theirs, budget, steps)
 
 
 def _combine_proofs(proofs: Any) -> InclusionProof:
@@ -198,7 +198,7 @@ def _compare_with_list(
     writer: Any,
     mine: SimpleTypeShape,
     theirs: SimpleTypeShape,
-    effort: SimpleTypeBudget,
+    budget: SimpleTypeBudget,
     steps: frozenset[tuple[str, ...]],
     depth: int,
 ) -> InclusionProof:
@@ -211,11 +211,11 @@ def _compare_with_list(
     if mine.variety == "list":
         if not _is_within(mine.lengths, theirs.lengths):
             return _NO
-        return compare_simple_types(mine.parts[0], theirs.parts[0], effort, depth=depth + 1)
+        return compare_simple_types(mine.parts[0], theirs.parts[0], budget, depth=depth + 1)
     single = mine.variety == "atomic" and mine.base not in _FREE | {"anyURI", "hexBinary", "base64Binary"}
     if not single or (least or 0) > 1 or (most is not None and most < 1):
         return _NO
-    return compare_simple_types(writer, theirs.parts[0], effort, depth=depth + 1)
+    return compare_simple_types(writer, theirs.parts[0], budget, depth=depth + 1)
 
 
 def _is_within(inner: tuple[int | None, int | None], outer: tuple[int | None, int | None]) -> bool:
@@ -224,21 +224,21 @@ def _is_within(inner: tuple[int | None, int | None], outer: tuple[int | None, in
 
 
 def _compare_atomic(
-    writer: SimpleTypeShape, reader: SimpleTypeShape, effort: SimpleTypeBudget, steps: frozenset[tuple[str, ...]]
+    writer: SimpleTypeShape, reader: SimpleTypeShape, budget: SimpleTypeBudget, steps: frozenset[tuple[str, ...]]
 ) -> InclusionProof:
     if writer.variety == "any":
         return InclusionProof(reader.base == "string" and reader.is_plain)
     try:
-        with effort.paid_algebra() as algebra:
+        with budget.paid_algebra() as algebra:
             proof = _compare_lexically(algebra, writer, reader, steps)
     except BudgetExceeded:
         proof = _NO
     if not proof.holds:
         return proof
-    return InclusionProof(_is_value_subset(writer, reader) or _has_small_integers(writer, reader, effort))
+    return InclusionProof(_is_value_subset(writer, reader) or _has_small_integers(writer, reader, budget))
 
 
-def _has_small_integers(writer: SimpleTypeShape, reader: SimpleTypeShape, effort: SimpleTypeBudget) -> bool:
+def _has_small_integers(writer: SimpleTypeShape, reader: SimpleTypeShape, budget: SimpleTypeBudget) -> bool:
     """Whether texts are integers of so few digits that each lies in the reader's range."""
     if (
         not writer.is_textual
@@ -251,7 +251,7 @@ def _has_small_integers(writer: SimpleTypeShape, reader: SimpleTypeShape, effort
     if reader.tests or any(end is not None and len(str(abs(end.value))) > _MAX_DIGITS for end in (low, high)):
         return False
     try:
-        with effort.paid_algebra() as algebra:
+        with budget.paid_algebra() as algebra:
             small = _small_integers(algebra, low, high)
             return find_missing_word(algebra, text_language(algebra, writer), small, split_sets) is None
     except BudgetExceeded:

@@ -141,6 +141,12 @@ def _source_line(element: etree._Element) -> int | None:
     return line if isinstance(line, int) else None
 
 
+def shorten_message(message: str) -> str:
+    """A message of the library, bounded and on one line."""
+    message = " ".join(message.split())
+    return message if len(message) <= 300 else message[:300] + "…"
+
+
 class SourcePositions:
     """Where elements of several documents start, found only when somebody asks."""
 

@@ -11,7 +11,7 @@ from stele.core.findings import Finding
 from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
 
 
-class Change(NamedTuple):
+class SchemaChange(NamedTuple):
     """One difference between two schemas.
 
     type  name of the kind of change, upper case
@@ -176,7 +176,7 @@ _BY_ENDING = {
 
 
 def build_findings(
-    changes: list[Change], allowed: frozenset[str], reader: ParsedJsonSchema, writer: ParsedJsonSchema
+    changes: list[SchemaChange], allowed: frozenset[str], reader: ParsedJsonSchema, writer: ParsedJsonSchema
 ) -> list[Finding]:
     """One finding for each change that is not allowed, once for each place."""
     return [_build_finding(change, reader, writer) for change in dict.fromkeys(changes) if change.type not in allowed]
@@ -192,7 +192,7 @@ def change_advice(change: str) -> tuple[str, str]:
     return found or _EXACT["TYPE_CHANGED"]
 
 
-def _build_finding(change: Change, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Finding:
+def _build_finding(change: SchemaChange, reader: ParsedJsonSchema, writer: ParsedJsonSchema) -> Finding:
     why, fix = change_advice(change.type)
     return Finding(
         rule=change.type,

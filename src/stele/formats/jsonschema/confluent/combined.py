@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from stele.formats.jsonschema.confluent.engine import CombinationBranch, Comparison, InnerPair, LocalChange
-from stele.formats.jsonschema.confluent.shapes import Criterion, Member, ReferencePart, Shape
+from stele.formats.jsonschema.confluent.engine import CombinationBranch, InnerPair, LocalChange, SchemaDiff
+from stele.formats.jsonschema.confluent.shapes import Criterion, Member, ReferencePart, SchemaShape
 from stele.formats.jsonschema.json_text import write_json
 
 
-def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+def into_combination(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
     """A plain schema became a combination: fine when one branch of a sum, or the only branch, reads it."""
     if len(new.members) > 1 and new.criterion is Criterion.ALL:
         return
@@ -23,7 +23,7 @@ def into_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator
             return
 
 
-def out_of_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+def out_of_combination(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
     """A combination became a plain schema: fine when that reads one factor of a product, or the only branch."""
     if len(old.members) > 1 and old.criterion is not Criterion.ALL:
         return
@@ -36,7 +36,9 @@ def out_of_combination(comparison: Comparison, old: Shape, new: Shape) -> Iterat
             return
 
 
-def compare_combinations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+def compare_combinations(
+    comparison: SchemaDiff, old: SchemaShape, new: SchemaShape
+) -> Iterator[LocalChange | InnerPair]:
     """Two combinations: their criteria, their sizes, and as many branches paired off as can be."""
     if old.criterion is not new.criterion:
         if not _criterion_may_change(old, new):
@@ -55,13 +57,13 @@ def compare_combinations(comparison: Comparison, old: Shape, new: Shape) -> Iter
         yield LocalChange("COMBINED_TYPE_SUBSCHEMAS_CHANGED")
 
 
-def compare_negations(comparison: Comparison, old: Shape, new: Shape) -> Iterator[LocalChange | InnerPair]:
+def compare_negations(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
     """`not` turns around: it may only come to forbid less, or (which is not told apart) as much as before."""
     before, after = old.model.get_shape(old.source["not"]), new.model.get_shape(new.source["not"])
     yield LocalChange("NOT_TYPE_NARROWED" if comparison.is_compatible(after, before) else "NOT_TYPE_EXTENDED", ("not",))
 
 
-def _criterion_may_change(old: Shape, new: Shape) -> bool:
+def _criterion_may_change(old: SchemaShape, new: SchemaShape) -> bool:
     """Towards anyOf always; else from a singleton to oneOf, or to a singleton from a product or another singleton."""
     if new.criterion is Criterion.ANY:
         return True
@@ -70,7 +72,7 @@ def _criterion_may_change(old: Shape, new: Shape) -> bool:
     return new.criterion is Criterion.ONE and len(old.members) == 1
 
 
-def _distinct_branches(comparison: Comparison, combination: Shape) -> list[CombinationBranch]:
+def _distinct_branches(comparison: SchemaDiff, combination: SchemaShape) -> list[CombinationBranch]:
     """The members without repetitions; the parts of a split schema go by their kind and all its keywords."""
     known = comparison.branches.get(combination)
     if known is None:
@@ -83,7 +85,7 @@ def _distinct_branches(comparison: Comparison, combination: Shape) -> list[Combi
 
 
 def _member_text(member: Member) -> bytes:
-    if isinstance(member, Shape):
+    if isinstance(member, SchemaShape):
         kind = f"{member.kind.value} {member.criterion.value} {member.integer} "
         return kind.encode() + write_json(member.source, order="sorted")
     if isinstance(member, ReferencePart):
@@ -92,7 +94,7 @@ def _member_text(member: Member) -> bytes:
 
 
 def _pair_off(
-    comparison: Comparison, old: list[CombinationBranch], new: list[CombinationBranch]
+    comparison: SchemaDiff, old: list[CombinationBranch], new: list[CombinationBranch]
 ) -> list[tuple[int, int]]:
     """A maximum matching of old branches with new ones that read them, as (old, new) in order.
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jsonschema_rs
 
 from stele.formats.jsonschema.confluent.engine import InnerPair, LocalChange
-from stele.formats.jsonschema.confluent.shapes import Shape
+from stele.formats.jsonschema.confluent.shapes import SchemaShape
 from stele.formats.jsonschema.json_text import Json
 from stele.formats.jsonschema.parse import PATTERN_LIMITS
 
@@ -43,7 +43,7 @@ class ContentModel(NamedTuple):
     unevaluated  the value of `unevaluatedProperties` and its kin, None where there is none
     """
 
-    shape: Shape
+    shape: SchemaShape
     patterns: tuple[tuple[str, Json], ...]
     rest: Rest
     unevaluated: Json
@@ -55,7 +55,7 @@ class ContentModel(NamedTuple):
             return False
         return self.unevaluated is None or self.shape.model.allows_anything(self.unevaluated)
 
-    def covering_schema(self, name: str) -> Shape | None:
+    def covering_schema(self, name: str) -> SchemaShape | None:
         """The schema that an unnamed member has to meet; None when no schema is there for it."""
         for pattern, schema in self.patterns:
             if pattern_matches(pattern, name):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from stele.errors import TooLarge
-from stele.formats.jsonschema.confluent.changes import Change
-from stele.formats.jsonschema.confluent.shapes import Shape
+from stele.formats.jsonschema.confluent.changes import SchemaChange
+from stele.formats.jsonschema.confluent.shapes import SchemaShape
 from stele.formats.jsonschema.json_text import escape_token
 
 MAX_EVALUATIONS = 60_000
@@ -39,8 +39,8 @@ class LocalChange(NamedTuple):
 class InnerPair(NamedTuple):
     """A pair whose changes count as changes here, at a relative path."""
 
-    old: Shape
-    new: Shape
+    old: SchemaShape
+    new: SchemaShape
     path: Path = ()
 
 
@@ -48,14 +48,14 @@ class CombinationBranch(NamedTuple):
     """A member of a combination with a text to tell it by."""
 
     text: bytes
-    shape: Shape
+    shape: SchemaShape
 
 
-Pair: TypeAlias = tuple[Shape, Shape]
-Rule: TypeAlias = Callable[["Comparison", Shape, Shape], Iterator[LocalChange | InnerPair]]
+Pair: TypeAlias = tuple[SchemaShape, SchemaShape]
+Rule: TypeAlias = Callable[["SchemaDiff", SchemaShape, SchemaShape], Iterator[LocalChange | InnerPair]]
 
 
-class Comparison:
+class SchemaDiff:
     """One comparison under one policy.
 
     rule      what to say about one pair
@@ -66,24 +66,24 @@ class Comparison:
     def __init__(self, rule: Rule, allowed: frozenset[str]) -> None:
         self._rule = rule
         self._allowed = allowed
-        self.branches: dict[Shape, list[CombinationBranch]] = {}
+        self.branches: dict[SchemaShape, list[CombinationBranch]] = {}
         self._verdicts: dict[Pair, bool] = {}
         self._dependents: dict[Pair, set[Pair]] = {}
         self._queue: dict[Pair, None] = {}
         self._current: Pair | None = None
-        self._weights: dict[Shape, int] = {}
+        self._weights: dict[SchemaShape, int] = {}
         self._evaluations = 0
         self._questions = 0
         self._reported = 0
         self._seen: set[Pair] = set()
 
-    def list_changes(self, old: Shape, new: Shape) -> list[Change]:
+    def list_changes(self, old: SchemaShape, new: SchemaShape) -> list[SchemaChange]:
         """All changes from old to new, outer before inner. Raises `TooLarge`."""
         self.is_compatible(old, new)
         self._settle_verdicts()
         return list(self._report_changes((old, new)))
 
-    def is_compatible(self, old: Shape, new: Shape) -> bool:
+    def is_compatible(self, old: SchemaShape, new: SchemaShape) -> bool:
         """Whether new reads all that old allows, as far as is known; who asked is asked again when that changes."""
         self._questions += 1
         if self._questions > MAX_QUESTIONS:
@@ -108,7 +108,7 @@ class Comparison:
                     self._verdicts[pair] = False
                     self._queue.update(dict.fromkeys(self._dependents.get(pair, ())))
 
-    def _extra_cost(self, shape: Shape) -> int:
+    def _extra_cost(self, shape: SchemaShape) -> int:
         """What looking at a schema with long lists costs beyond one step."""
         known = self._weights.get(shape)
         if known is None:
@@ -134,7 +134,7 @@ class Comparison:
 
     def _report_changes(
         self, root: Pair, at: Path = (), around: Sequence[Pair] = (), *, again: bool = False
-    ) -> Iterator[Change]:
+    ) -> Iterator[SchemaChange]:
         """Walk the pairs again with every verdict known.
 
         A compatible pair met inside itself says nothing new; an incompatible one says once again what is wrong with it,
@@ -152,7 +152,7 @@ class Comparison:
                 continue
             here = path + step.path
             if isinstance(step, LocalChange):
-                yield Change(step.type, "#/" + "/".join(map(escape_token, here)))
+                yield SchemaChange(step.type, "#/" + "/".join(map(escape_token, here)))
                 continue
             inner = (step.old, step.new)
             self._reported += 1

@@ -7,11 +7,11 @@ from decimal import Decimal
 from fractions import Fraction
 
 from stele.formats.jsonschema.confluent.engine import LocalChange
-from stele.formats.jsonschema.confluent.shapes import Shape, ShapeModel
+from stele.formats.jsonschema.confluent.shapes import SchemaShape, ShapeModel
 from stele.formats.jsonschema.json_text import Json, is_equal, to_hashable
 
 
-def compare_annotations(old: Shape, new: Shape) -> Iterator[LocalChange]:
+def compare_annotations(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
     """Names, texts and defaults: reported at the schema that has them, never a reason to refuse."""
     before, after = (shape.source if shape.whole else _NO_ANNOTATIONS for shape in (old, new))
     if before.get(old.model.id_keyword) != after.get(new.model.id_keyword):
@@ -33,7 +33,7 @@ def has_default(schema: dict[str, Json], model: ShapeModel) -> bool:
     return "default" in schema and (schema["default"] is not None or not model.later)
 
 
-def compare_strings(old: Shape, new: Shape) -> Iterator[LocalChange]:
+def compare_strings(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
     """Length and pattern; `format` is not looked at."""
     yield from compare_bound(old, new, "maxLength", "MAX_LENGTH")
     yield from compare_bound(old, new, "minLength", "MIN_LENGTH")
@@ -43,7 +43,7 @@ def compare_strings(old: Shape, new: Shape) -> Iterator[LocalChange]:
         yield LocalChange(f"PATTERN_{change}", ("pattern",))
 
 
-def compare_numbers(old: Shape, new: Shape) -> Iterator[LocalChange]:
+def compare_numbers(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
     """Bounds, divisor, and integer against number."""
     yield from compare_bound(old, new, "maximum", "MAXIMUM")
     yield from compare_bound(old, new, "minimum", "MINIMUM")
@@ -54,7 +54,7 @@ def compare_numbers(old: Shape, new: Shape) -> Iterator[LocalChange]:
         yield LocalChange("TYPE_EXTENDED" if old.integer else "TYPE_NARROWED")
 
 
-def compare_enums(old: Shape, new: Shape) -> Iterator[LocalChange]:
+def compare_enums(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
     """The values of `enum`, as sets."""
     before = {to_hashable(value) for value in old.source["enum"]}
     after = {to_hashable(value) for value in new.source["enum"]}
@@ -64,13 +64,13 @@ def compare_enums(old: Shape, new: Shape) -> Iterator[LocalChange]:
     yield LocalChange(f"ENUM_ARRAY_{change}", ("enum",))
 
 
-def compare_constants(old: Shape, new: Shape) -> Iterator[LocalChange]:
+def compare_constants(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
     """`const` is an enumeration of one."""
     if not is_equal(old.source["const"], new.source["const"]):
         yield LocalChange("ENUM_ARRAY_CHANGED", ("const",))
 
 
-def compare_bound(old: Shape, new: Shape, keyword: str, stem: str) -> Iterator[LocalChange]:
+def compare_bound(old: SchemaShape, new: SchemaShape, keyword: str, stem: str) -> Iterator[LocalChange]:
     """A limit that is there or not, and grows or shrinks. The booleans of draft-04 are no limits of their own."""
     yield from compare_limits(old.source.get(keyword), new.source.get(keyword), keyword, stem)
 
@@ -86,7 +86,7 @@ def compare_limits(old: Json, new: Json, keyword: str, stem: str) -> Iterator[Lo
         yield LocalChange(f"{stem}_INCREASED" if before < after else f"{stem}_DECREASED", (keyword,))
 
 
-def _compare_multiples(old: Shape, new: Shape) -> Iterator[LocalChange]:
+def _compare_multiples(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
     before, after = _as_number(old.source.get("multipleOf")), _as_number(new.source.get("multipleOf"))
     if before == after:
         return

@@ -10,7 +10,7 @@ import jsonschema_rs
 
 from stele.core.findings import Finding, Severity
 from stele.formats.jsonschema.codec import spell_numbers
-from stele.formats.jsonschema.json_text import Json, json_pointer, write_json
+from stele.formats.jsonschema.json_text import Json, json_pointer, shorten_message, write_json
 from stele.formats.jsonschema.parse import ParsedJsonSchema, excerpt_at
 from stele.formats.jsonschema.resolve import REF_KEYWORDS
 
@@ -114,7 +114,8 @@ def build_refusal(
     advice = _ADVICE.get(keyword, _OTHER)
     steps = [step for step in error.evaluation_path if step not in REF_KEYWORDS]
     where = json_pointer(error.instance_path)
-    shown = f"The witness is valid under the writer's schema and refused at {where}: {_shorten(error.message)}."
+    message = shorten_message(error.message, _MESSAGE_LIMIT)
+    shown = f"The witness is valid under the writer's schema and refused at {where}: {message}."
     return Finding(
         rule=f"{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', keyword).upper()}_REFUSES",
         path=_pointer_in_text(reader, error.evaluation_path),
@@ -129,7 +130,8 @@ def build_refusal(
 def build_undecided(doubt: UndecidedReason, level: Severity, detail: str = "") -> Finding:
     """The finding about a pair nothing is known of."""
     if doubt is UndecidedReason.MALFORMED:
-        why = f"One of the two schemas is malformed, so no document can be checked against it: {_shorten(detail)}."
+        message = shorten_message(detail, _MESSAGE_LIMIT)
+        why = f"One of the two schemas is malformed, so no document can be checked against it: {message}."
         fix = "Mend the schema, or compare with the ruleset confluent, which looks at the texts only."
     elif doubt is UndecidedReason.TOO_LARGE:
         why = "The schemas are too large for a proof or a search in reasonable time."
@@ -206,7 +208,3 @@ def _find_text(parsed: ParsedJsonSchema, target: Json) -> tuple[str, list[str | 
             elif isinstance(value, list):
                 stack.extend((inner, [*path, index]) for index, inner in enumerate(value))
     return "", []
-
-
-def _shorten(message: str) -> str:
-    return message if len(message) <= _MESSAGE_LIMIT else message[:_MESSAGE_LIMIT] + "…"
