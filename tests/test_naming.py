@@ -62,16 +62,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "shown",
         }
     ),
-    "core": frozenset(
-        {
-            "bound",
-            "changed",
-            "ordered",
-            "purged",
-            "refused",
-            "shared",
-        }
-    ),
+    "core": frozenset({}),
     "formats": frozenset(
         {
             "converted",
@@ -86,25 +77,8 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "ordered",
         }
     ),
-    "server": frozenset(
-        {
-            "described",
-        }
-    ),
-    "service": frozenset(
-        {
-            "adopted",
-            "blamed",
-            "found",
-            "installed",
-            "known",
-            "listed",
-            "parsed",
-            "shown",
-            "unchanged",
-            "unified",
-        }
-    ),
+    "server": frozenset({}),
+    "service": frozenset({}),
     "spark": frozenset(
         {
             "added",
@@ -171,11 +145,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "weighed",
         }
     ),
-    "storage": frozenset(
-        {
-            "changed",
-        }
-    ),
+    "storage": frozenset({}),
     "wire": frozenset(
         {
             "named",
@@ -188,6 +158,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
 SHARED_ON_PURPOSE: Final[dict[str, str]] = {
     "AppState": "in every dialect, what the requests of its application share",
     "Operations": "in every dialect, what one request does",
+    "DeletionWarning": "the client reads what the service answers",
 }
 """Class names that mean the same wherever they stand, each with the reason in a sentence."""
 
@@ -195,11 +166,8 @@ SHARED_CLASSES_LEFT: Final = frozenset(
     {
         "Asking",
         "CensusRecord",
-        "Change",
         "Comparison",
         "Dek",
-        "DeletionOutlook",
-        "Described",
         "Draft",
         "Engine",
         "Failure",
@@ -215,14 +183,11 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "ImportedVersion",
         "JournalEntry",
         "JournalPage",
-        "Judge",
         "Kek",
         "Kind",
         "Known",
         "Member",
         "Mode",
-        "Place",
-        "PlaceUsage",
         "Plan",
         "Prefix",
         "Problem",
@@ -238,7 +203,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "SchemaRecord",
         "SchemaSource",
         "Scope",
-        "Seen",
         "Settings",
         "Shape",
         "Shown",

@@ -15,7 +15,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from stele import errors as err
 from stele.apis.cncf import models as api
 from stele.apis.cncf.translate import group_id_of
-from stele.apis.http.errors import allow_header
+from stele.apis.http.errors import allow_header, find_by_class
 
 PROBLEM = "application/problem+json"
 
@@ -85,21 +85,21 @@ class AzureReply(NamedTuple):
 
 def status_of(error: Exception) -> int:
     """Return the status of an error: that of its class or of its nearest ancestor in the table."""
-    for cls in type(error).__mro__:
-        if cls in STATUSES:
-            return STATUSES[cls]
+    status = find_by_class(STATUSES, error)
+    if status is not None:
+        return status
     return error.status_code if isinstance(error, HTTPException) else 500
 
 
 def azure_reply_to(error: Exception) -> AzureReply:
     """Return status, code and message of an error in the Azure flavour."""
-    for cls in type(error).__mro__:
-        if cls in AZURE_CODES:
-            reasons = error.findings if isinstance(error, err.Incompatible) else ()
-            sentences = [_detail_of(error), *(f"{finding.path or '/'}: {finding.why}" for finding in reasons)]
-            return AzureReply(*AZURE_CODES[cls], " ".join(sentences))
-    status = status_of(error)
-    return AzureReply(status, HTTPStatus(status).phrase.title().replace(" ", ""), _detail_of(error))
+    row = find_by_class(AZURE_CODES, error)
+    if row is None:
+        status = status_of(error)
+        return AzureReply(status, HTTPStatus(status).phrase.title().replace(" ", ""), _detail_of(error))
+    findings = error.findings if isinstance(error, err.Incompatible) else ()
+    sentences = [_detail_of(error), *(f"{finding.path or '/'}: {finding.why}" for finding in findings)]
+    return AzureReply(*row, " ".join(sentences))
 
 
 def _describe_error(error: err.SteleError) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Container
 
 from stele.apis.http.media_types import bare_media_type
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.model import OPAQUE_FORMAT, SchemaFormat, SchemaKind
 from stele.errors import InvalidRequest
 
@@ -66,7 +66,7 @@ def parse_format_name(name: str, installed: Container[str]) -> SchemaFormat:
 
     Raises `InvalidRequest` for a name that is empty or too long, `InvalidName`.
     """
-    text = checked_name(name.strip())
+    text = check_name(name.strip())
     if not text or len(text) > _LONGEST_FORMAT:
         raise InvalidRequest(f"a format has a name of 1 to {_LONGEST_FORMAT} characters")
     word = re.sub(r"[-_ ]", "", text.partition("/")[0].lower()).rstrip("0123456789.")

@@ -33,7 +33,6 @@ from stele.core.commands import (
     DeleteMode,
     DeleteNamespace,
     DeleteSubject,
-    DeleteVersion,
     EndIncarnations,
     Equality,
     Outcome,
@@ -49,7 +48,6 @@ from stele.core.model import (
     OPAQUE_FORMAT,
     Namespace,
     Numbering,
-    Reference,
     SchemaFormat,
     SettingsLevel,
     Subject,
@@ -68,11 +66,12 @@ from stele.errors import (
     NamespaceNotFound,
     PreconditionFailed,
     SubjectNotFound,
-    UnresolvedReference,
 )
+from stele.service.deletion import delete_version_or_incarnation
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.retry import Overtaken, retry_when_overtaken
 from stele.service.validators import require_known
+from stele.service.visibility import is_namespace_shown
 
 _UID = re.compile(r"[0-9a-fA-F]{32}\Z")
 
@@ -152,15 +151,15 @@ class Operations:
 
     async def list_group_ids(self) -> list[str]:
         """Return the sorted ids of all groups, also of those the caller may not read."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         namespaces = queries.visible_namespaces(state)
-        return sorted(group_id_of(namespace.name) for namespace in namespaces if _is_visible(namespace))
+        return sorted(group_id_of(namespace.name) for namespace in namespaces if is_namespace_shown(namespace))
 
     async def get_group(self, group: str) -> tuple[State, Namespace]:
         """Return the present state and a group in it. Raises `NamespaceNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         namespace = state.find_namespace(namespace_of(group))
-        if namespace is None or not _is_visible(namespace):
+        if namespace is None or not is_namespace_shown(namespace):
             raise NamespaceNotFound(f"The group '{group}' does not exist.")
         return state, namespace
 
@@ -173,7 +172,7 @@ class Operations:
         state, namespace = await self.get_group(group)
         if not self.has_permission(group):
             return api.SchemaGroup(group)
-        return translate.group_body(state, namespace, self.registry.schemas.installed())
+        return translate.group_body(state, namespace, self.registry.parser.list_format_names())
 
     async def put_group(self, group: str, update: GroupUpdate, *, only_create: bool, expected_etag: str = "") -> bool:
         """Create a group or change the existing one.
@@ -197,30 +196,34 @@ class Operations:
         if update.policy is not None:
             require_known(update.policy.validators)
         name = namespace_of(group)
-        while True:
-            state = await self.registry.current()
+
+        async def put(state: State) -> bool:
             namespace = state.find_namespace(name)
-            exists = namespace is not None and _is_visible(namespace)
-            if expected_etag and not (
-                exists and namespace is not None and translate.etag_of(namespace) == expected_etag
-            ):
+            if namespace is not None and not is_namespace_shown(namespace):
+                namespace = None
+            if expected_etag and (namespace is None or translate.etag_of(namespace) != expected_etag):
                 raise PreconditionFailed(f"the group '{group}' is not the one with that entity tag")
-            if exists and only_create:
+            if namespace is None:
+                await self._create_group(state, group, update)
+                return True
+            if only_create:
                 raise AlreadyExists(f"the group '{group}' exists already")
-            if exists and namespace is not None:
-                await self._change_group(state, namespace, update)
-                return False
-            check_new_id(group)
-            policy = update.policy
-            if policy is None and name != DEFAULT_NAMESPACE:
-                policy = translate.new_group_policy(state, name)
-            if policy is not None:  # First, so that nothing is registered in between under another one.
-                await self.execute(ChangeSettings(SettingsLevel(name), {"policy": policy}))
-            try:
-                await self.execute(_build_group_command(name, None, update))
-            except AlreadyExists:
-                continue
-            return True
+            await self._change_group(state, namespace, update)
+            return False
+
+        return await retry_when_overtaken(self.registry, put, conflicts=())
+
+    async def _create_group(self, state: State, group: str, update: GroupUpdate) -> None:
+        check_new_id(group)
+        name, policy = namespace_of(group), update.policy
+        if policy is None and name != DEFAULT_NAMESPACE:
+            policy = translate.new_group_policy(state, name)
+        if policy is not None:  # First, so that nothing is registered in between under another one.
+            await self.execute(ChangeSettings(SettingsLevel(name), {"policy": policy}))
+        try:
+            await self.execute(_build_group_command(name, None, update))
+        except AlreadyExists:
+            raise Overtaken from None
 
     async def _change_group(self, state: State, namespace: Namespace, update: GroupUpdate) -> None:
         own_format = translate.format_of_group(namespace)
@@ -304,7 +307,7 @@ class Operations:
         return await self._read_version(lambda state: self._find_by_uri(state, uri))
 
     async def _read_version(self, query: Callable[[State], Version]) -> tuple[State, Version]:
-        version = await self.registry.find(query)
+        version = await self.registry.read_or_catch_up(query)
         return self.registry.state, version
 
     def _find_by_uri(self, state: State, uri: str) -> Version:
@@ -379,7 +382,9 @@ class Operations:
         if subject is None:
             check_new_id(schema)
         schema_format = self._resolve_format(namespace, subject, document.content_type, attributes.format)
-        prepared = await self._parse_document(state, subject, schema_format, document.body)
+        prepared = await self.registry.parser.prepare_inheriting_references(
+            state, schema_format.format, document.body, queries.latest_version(subject)
+        )
         outcome = await self.execute(
             RegisterSchema(
                 key,
@@ -411,7 +416,7 @@ class Operations:
         state, namespace = await self.get_group(group)
         key = SubjectKey(namespace.name, schema)
         schema_format = self._resolve_format(namespace, state.find_subject(key), document.content_type, None)
-        prepared = await self.registry.schemas.prepare(state, OPAQUE_FORMAT, document.body)
+        prepared = await self.registry.parser.prepare_schema(state, OPAQUE_FORMAT, document.body)
         version = queries.find_equal_version(state, key, prepared.document.sha, NO_ATTACHMENTS, equality=Equality.TEXT)
         if version is None or version.kind.format != schema_format.format:
             raise ContentNotFound
@@ -424,7 +429,7 @@ class Operations:
 
         Raises `FormatMismatch` where two of them differ, `InvalidRequest` where none of them is known.
         """
-        installed = self.registry.schemas.installed()
+        installed = self.registry.parser.list_format_names()
         requested = (
             format_of_content_type(content_type, installed)
             if format_name is None
@@ -437,20 +442,6 @@ class Operations:
         if schema_format is None:
             raise InvalidRequest("neither the group nor the request says which format the schema has")
         return schema_format
-
-    async def _parse_document(
-        self, state: State, subject: Subject | None, schema_format: SchemaFormat, body: bytes
-    ) -> Prepared:
-        """Parse a document; it inherits the references of the newest version where it needs them."""
-        prepare = self.registry.schemas.prepare
-        newest = queries.latest_version(subject)
-        before: tuple[Reference, ...] = newest.schema.attachments.references if newest is not None else ()
-        try:
-            return await prepare(state, schema_format.format, body)
-        except UnresolvedReference:
-            if not before:
-                raise
-            return await prepare(state, schema_format.format, body, before)
 
     # --- deleting ---------------------------------------------------------------------------------------------------
 
@@ -465,24 +456,12 @@ class Operations:
     async def delete_version(self, group: str, schema: str, version_number: int) -> None:
         """Delete a version, and its schema when it is the last one. Raises `VersionNotFound`, `InUse`."""
         key = SubjectKey(namespace_of(group), schema)
-        while True:
-            state, _ = await self.get_version(group, schema, version_number)
-            if len(queries.list_versions(state.find_subject(key))) > 1:
-                await self.execute(DeleteVersion(key, version_number))
-                return
-            try:
-                await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION, expected_latest=version_number))
-            except PreconditionFailed:
-                continue
-            return
+        await delete_version_or_incarnation(
+            self.registry, self.execute, lambda state: queries.get_version(state, key, version_number)
+        )
 
 
 InjectedOperations = NamedDependency[Operations]
-
-
-def _is_visible(namespace: Namespace) -> bool:
-    """Return whether a group is shown: not a deleted one, nor the default one before anything was put there."""
-    return not namespace.hidden and bool(namespace.explicit or namespace.highest_schema_id or namespace.subjects)
 
 
 def _build_group_command(name: str, before: Namespace | None, update: GroupUpdate) -> CreateNamespace:

@@ -41,7 +41,7 @@ def version_headers(operations: Operations, state: State, version: Version) -> d
     ).get("format")
     headers = {
         "Schema-Format": format_name(
-            version.kind.schema_format, written or "", operations.registry.schemas.installed()
+            version.kind.schema_format, written or "", operations.registry.parser.list_format_names()
         ),
         "Schema-Description": subject.description,
         "Schema-Version-Description": version.attributes.description if version.attributes is not None else "",

@@ -95,7 +95,7 @@ def _check_filters(body: api.SubscriptionRequest) -> list[dict[str, Any]] | None
         raise InvalidRequest("filters has all filters: leave out the older filter")
     wanted = [body.filter] if body.filter is not None else body.filters
     if wanted is not None:
-        filters.check(wanted)
+        filters.check_filters(wanted)
     return wanted
 
 
@@ -140,13 +140,13 @@ def without_secrets(subscription: api.Subscription) -> api.Subscription:
 
 async def list_subscriptions(registry: Registry) -> Mapping[str, api.Subscription]:
     """Return all subscriptions with their secrets, by id, sorted."""
-    items = await collections.read(registry, COLLECTION)
+    items = await collections.read_collection(registry, COLLECTION)
     return {name: _decoder.decode(text) for (name,), text in sorted(items.items())}
 
 
 async def get_subscription(registry: Registry, name: str) -> api.Subscription:
     """Return one subscription. Raises `SubscriptionNotFound`."""
-    return _decode_item(await collections.read(registry, COLLECTION), name)
+    return _decode_item(await collections.read_collection(registry, COLLECTION), name)
 
 
 async def create_subscription(
@@ -160,7 +160,7 @@ async def create_subscription(
             raise TooLarge(f"there are {_MAX_COUNT} subscriptions already")
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
-    return await collections.edit(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
 
 
 async def update_subscription(
@@ -172,7 +172,7 @@ async def update_subscription(
         subscription = build_subscription(name, body, _decode_item(items, name))
         return {(name,): msgspec.json.encode(subscription)}, subscription
 
-    return await collections.edit(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
 
 
 async def delete_subscription(registry: Registry, name: str, actor: str) -> api.Subscription:
@@ -181,7 +181,7 @@ async def delete_subscription(registry: Registry, name: str, actor: str) -> api.
     def change_items(items: Items) -> tuple[Changes, api.Subscription]:
         return {(name,): None}, _decode_item(items, name)
 
-    return await collections.edit(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
+    return await collections.edit_collection(registry, COLLECTION, change_items, actor=actor, via=DIALECT)
 
 
 def _decode_item(items: Items, name: str) -> api.Subscription:

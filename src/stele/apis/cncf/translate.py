@@ -22,7 +22,7 @@ from stele.apis.cncf import models as api
 from stele.apis.cncf.formats import format_name, parse_format_name
 from stele.apis.http.paths import decode_segment
 from stele.core import queries
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.model import (
     DEFAULT_NAMESPACE,
     MAX_INT32,
@@ -79,7 +79,7 @@ def decode_id(segment: str) -> str:
         raise InvalidName(name, "is no id")
     if _UNREADABLE in name:
         raise InvalidName(name, "is not UTF-8")
-    return checked_name(name)
+    return check_name(name)
 
 
 def check_new_id(name: str) -> str:

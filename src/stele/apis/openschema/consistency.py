@@ -1,4 +1,4 @@
-"""Whether what is registered agrees with a policy: asked before a policy is set, and before a version goes."""
+"""Checks that registered versions agree with a policy, before the policy is set and before a version is deleted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,18 @@ from stele.service.registry import Registry
 async def require_consistent(
     registry: Registry, state: State, subject: Subject, policy: Policy, *, max_pairs: int
 ) -> None:
-    """Raise `Incompatible` when a live version could not have been registered after those before it.
+    """Raise unless every active version could have been registered after those before it.
 
-    Raises `TooLarge` when there are more pairs to compare than max_pairs.
+    Args:
+        registry: Compares the versions.
+        state: State they are in.
+        subject: Subject they are of.
+        policy: Policy to check.
+        max_pairs: Pairs of versions to compare, at most.
+
+    Raises:
+        Incompatible: Two versions do not agree.
+        TooLarge: There are more pairs than max_pairs.
     """
     if policy.kind is not PolicyKind.DIRECTIONAL:
         return
@@ -35,9 +44,9 @@ async def require_consistent(
 
 
 async def require_consistent_without(registry: Registry, state: State, version: Version) -> None:
-    """Raise `Incompatible` when the neighbours of a version, compared with each other once it is gone, do not agree.
+    """Raise `Incompatible` unless the neighbours of a version agree with each other.
 
-    Only policies that reach the latest version compare them now; others have done so.
+    Only a policy that looks at no more than the latest version needs this: others compared the neighbours before.
     """
     subject = version.subject
     policy = queries.policy_for(state, subject.key)
@@ -49,7 +58,7 @@ async def require_consistent_without(registry: Registry, state: State, version: 
 
 
 def _comparable_versions(subject: Subject) -> list[list[Version]]:
-    """Live versions that are compared with each other, ascending: those of one kind where the subject says so."""
+    """Return the active versions, ascending; one list per kind if the subject compares within kinds only."""
     kinds: dict[SchemaKind | None, list[Version]] = {}
     for row in queries.list_versions(subject):
         kinds.setdefault(row.kind if subject.comparison_scope is ComparisonScope.SCHEMA_KIND else None, []).append(row)
@@ -70,7 +79,7 @@ async def _require_compatible(
             state.get_text(content), content.sha, kind.format, kind.type, custom_format=kind.custom_format
         )
         key = version.subject.key
-        findings, against = await registry.findings(
+        findings, against = await registry.find_incompatibilities(
             key, document, version.schema.attachments, policy=plain, version_number=other.version_number
         )
         if findings:

@@ -1,6 +1,6 @@
-"""Errors of the dialect: `{"errorCode", "errorMessage"}`, found along the class tree of the error.
+"""Errors of the dialect: `{"errorCode", "errorMessage"}`.
 
-The HTTP status is the first three digits of the code. Codes the specification has not are a status with 00 or 01.
+The HTTP status is the first three digits of the code. Codes that the specification lacks are a status with 00 or 01.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, error_message
+from stele.apis.http.errors import allow_header, error_message, find_by_class
 from stele.apis.openschema.models import MEDIA_TYPE
 
 _logger = structlog.get_logger("stele.openschema")
 
 
 class OpenSchemaErrorBody(msgspec.Struct, frozen=True, rename="camel"):
-    """The body of every error."""
+    """Body of every error."""
 
     error_code: int
     error_message: str
@@ -40,7 +40,7 @@ CODES: dict[type[Exception], int] = {
     err.StoreTimeout: 50002,
     err.NotInstalled: 50101,
 }
-"""Codes by class."""
+"""Codes by error class."""
 
 ERROR_RESPONSES = {
     status: ResponseSpec(OpenSchemaErrorBody, description=why, generate_examples=False, media_type=MEDIA_TYPE)
@@ -58,15 +58,15 @@ ERROR_RESPONSES = {
 
 
 def code_of(error: Exception) -> int:
-    """The code of an error: that of its class, or of its nearest ancestor in the table."""
-    known = next((CODES[cls] for cls in type(error).__mro__ if cls in CODES), None)
-    if known is not None:
-        return known
+    """Return the code of an error: that of its class or of its nearest ancestor in the table."""
+    code = find_by_class(CODES, error)
+    if code is not None:
+        return code
     return error.status_code * 100 if isinstance(error, HTTPException) else CODES[err.SteleError]
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[OpenSchemaErrorBody]:
-    """The exception handler of the application."""
+    """Answer an error: the exception handler of the application."""
     code = code_of(error)
     if code >= 50000:
         _logger.error("failed", path=request.scope["path"], exc_info=error)

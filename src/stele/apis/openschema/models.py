@@ -1,4 +1,7 @@
-"""The API's objects, member for member. The specification leaves most members optional: null is as good as absent."""
+"""Bodies of requests and responses, member for member.
+
+The specification leaves most members optional: null is as good as absent.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ MEDIA_TYPE = "application/vnd.openschema.v1+json"
 
 
 class _Body(msgspec.Struct, frozen=True, rename="camel"):
-    """What all objects share; members unknown here are ignored."""
+    """Base of all bodies; unknown members are ignored."""
 
 
 class SubjectInput(_Body, frozen=True):
-    """A subject to create or to change: what is absent stays as it is."""
+    """A subject to create or to change; what is absent stays as it is."""
 
     tenant: str
     namespace: str
@@ -31,9 +34,10 @@ class SubjectInput(_Body, frozen=True):
 
 
 class SubjectBody(_Body, frozen=True):
-    """A subject. Times are UTC, to the millisecond; coordinate is `group:artifact:version` of a package.
+    """A subject.
 
-    steleCompatibility is there when no level of compatibility says the policy exactly: an extension.
+    Times are UTC, to the millisecond. `coordinate` is `group:artifact:version` of a package. `steleCompatibility`, an
+    extension, is there if no level of compatibility says the policy exactly.
     """
 
     subject: str
@@ -50,7 +54,10 @@ class SubjectBody(_Body, frozen=True):
 
 
 class SchemaInput(_Body, frozen=True):
-    """A schema to register: the definition is text, or JSON where the language is; id and version are not chosen."""
+    """A schema to register.
+
+    The definition is text, or JSON where the format is. Clients choose neither id nor version.
+    """
 
     schema_definition: msgspec.Raw | UnsetType = UNSET
     serialization: str | None = None
@@ -60,7 +67,7 @@ class SchemaInput(_Body, frozen=True):
 
 
 class SchemaInputDoc(_Body, frozen=True):
-    """As `SchemaInput`, for the OpenAPI document."""
+    """The same as `SchemaInput`, for the OpenAPI document."""
 
     schema_definition: Any
     serialization: str | None = None
@@ -70,7 +77,7 @@ class SchemaInputDoc(_Body, frozen=True):
 
 
 class SchemaBody(_Body, frozen=True):
-    """A schema with its numbers; the definition is JSON where its author sent it so, else text."""
+    """A schema with its numbers; the definition is JSON if its author sent JSON, else text."""
 
     name: str
     id: str
@@ -82,7 +89,7 @@ class SchemaBody(_Body, frozen=True):
 
 
 class SubjectWithSchema(SubjectBody, frozen=True, kw_only=True):
-    """A subject with one of its schemas, and the schema's kind."""
+    """A subject with one of its schemas, and the format of the schema."""
 
     format: str
     schema: SchemaBody
@@ -107,7 +114,7 @@ class SingleVersion(_Body, frozen=True):
 
 
 class SchemaLocation(_Body, frozen=True):
-    """Where a schema is."""
+    """Subject and version of a schema."""
 
     subject: str
     version: int
@@ -120,13 +127,13 @@ class SchemaIdBody(_Body, frozen=True):
 
 
 class CheckInput(_Body, frozen=True):
-    """A schema to try: whole, or its definition alone."""
+    """A schema to check: whole, or only its definition."""
 
     schema: msgspec.Raw
 
 
 class CheckInputDoc(_Body, frozen=True):
-    """As `CheckInput`, for the OpenAPI document."""
+    """The same as `CheckInput`, for the OpenAPI document."""
 
     schema: Any
 
@@ -144,7 +151,7 @@ class ConfigInput(_Body, frozen=True):
 
 
 class ConfigBody(_Body, frozen=True, omit_defaults=True):
-    """The compatibility of a subject; steleCompatibility as in `SubjectBody`."""
+    """The compatibility of a subject; `steleCompatibility` as in `SubjectBody`."""
 
     compatibility: str
     stele_compatibility: PolicyJson | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""Where requests are served: one tenant and namespace, one caller, and the steps that several endpoints share."""
+"""What requests do to subjects and schemas, for one caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stele.apis.openschema.tenancy import parse_schema_id
 from stele.apis.openschema.translate import DIALECT, SubmittedSchema
 from stele.core import queries
 from stele.core.commands import Command, Outcome
-from stele.core.decide.decision import checked_name
+from stele.core.decide.decision import check_name
 from stele.core.model import DEFAULT_NAMESPACE, Namespace, SchemaKind, Subject, SubjectKey, Version, VersionState
 from stele.core.state import State
 from stele.core.traversal import list_versions_of_entry
@@ -22,22 +22,25 @@ from stele.errors import (
     InvalidName,
     InvalidRequest,
     SubjectNotFound,
-    UnresolvedReference,
     VersionNotFound,
 )
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.schemas import PreparedSchema
+from stele.service.visibility import is_subject_shown
 
 
 class AppState(msgspec.Struct, frozen=True):
-    """What all requests share."""
+    """What all requests of an application share."""
 
     registry: Registry
     options: OpenSchemaOptions
 
 
 class Operations:
-    """Serves one request for one caller; space is None where the request names no tenant or namespace."""
+    """Serves one request of one caller.
+
+    `namespace` is None if the request names no tenant and no namespace.
+    """
 
     def __init__(self, app_state: AppState, actor: str, namespace: str | None) -> None:
         self.registry = app_state.registry
@@ -52,9 +55,9 @@ class Operations:
     # --- finding ----------------------------------------------------------------------------------------------------
 
     def resolve_key(self, state: State, name: str) -> SubjectKey:
-        """The subject of a name: where the request says, else in the default space, else wherever there is one.
+        """Return the subject of a name: in the requested namespace, else in the default one, else wherever it is.
 
-        Raises `InvalidName`, `InvalidRequest` when there are several.
+        Raises `InvalidName`, and `InvalidRequest` if several namespaces have one.
         """
         if not name.strip():
             raise InvalidName(name, "is no name")
@@ -73,37 +76,43 @@ class Operations:
 
     def _find_visible(self, state: State, key: SubjectKey) -> Subject | None:
         subject = state.find_subject(key)
-        return subject if subject is not None and translate.is_visible(subject) else None
+        return subject if subject is not None and is_subject_shown(subject, DIALECT) else None
 
     def list_namespaces(self, state: State) -> list[Namespace]:
-        """The namespaces a request is about."""
+        """Return the namespaces a request is about."""
         if self.namespace is None:
             return queries.visible_namespaces(state)
         place = state.find_namespace(self.namespace)
         return [] if place is None else [place]
 
     async def get_subject(self, name: str) -> tuple[State, Subject]:
-        """A subject. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        """Return the present state and a subject in it. Raises `SubjectNotFound`."""
+        state = await self.registry.fresh_state()
         return state, self.subject_in(state, name)
 
     def subject_in(self, state: State, name: str) -> Subject:
-        """As `subject`, in a state."""
+        """Return a subject of a state. Raises `SubjectNotFound`."""
         found = self._find_visible(state, self.resolve_key(state, name))
         if found is None:
             raise SubjectNotFound(name)
         return found
 
     async def get_version(self, name: str, number: int | None) -> tuple[State, Version]:
-        """A live version, None is the latest. Raises `SubjectNotFound`, `VersionNotFound`."""
+        """Return an active version and the state it is in; None is the latest.
+
+        Raises `SubjectNotFound`, `VersionNotFound`.
+        """
 
         def look(state: State) -> tuple[State, Version]:
             return state, get_live_version(state, self.subject_in(state, name), number)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def get_version_by_id(self, text: str) -> tuple[State, Version]:
-        """The version an id stands for: the first live one, else the first there was. Raises `ContentNotFound`."""
+        """Return the version with a schema id: the first active one, else the first one.
+
+        Raises `ContentNotFound`.
+        """
         namespace, schema_id = parse_schema_id(text, self.namespace)
 
         def look(state: State) -> tuple[State, Version]:
@@ -115,46 +124,41 @@ class Operations:
                 raise ContentNotFound(text)
             return state, (live or rows)[0]
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     # --- schemas in -------------------------------------------------------------------------------------------------
 
-    async def parse_submitted(self, state: State, submitted: SubmittedSchema, newest: Version | None) -> Prepared:
-        """A draft as a schema; where it refers to others, to those the newest version refers to.
+    async def prepare_schema(self, state: State, submitted: SubmittedSchema, newest: Version | None) -> PreparedSchema:
+        """Parse a schema; it inherits the references of the newest version where it needs them.
 
         Raises what parsing raises.
         """
-        prepare = self.registry.schemas.prepare
-        try:
-            prepared = await prepare(state, submitted.format, submitted.text)
-        except UnresolvedReference:
-            if newest is None or not newest.schema.attachments.references:
-                raise
-            prepared = await prepare(state, submitted.format, submitted.text, newest.schema.attachments.references)
-        return prepared._replace(
-            document=msgspec.structs.replace(prepared.document, custom_format=submitted.custom_format)
+        prepared = await self.registry.parser.prepare_inheriting_references(
+            state, submitted.format, submitted.text, newest
         )
+        document = msgspec.structs.replace(prepared.document, custom_format=submitted.custom_format)
+        return prepared._replace(document=document)
 
     def parse_schema(self, given: api.SchemaInput, newest: Version | None) -> SubmittedSchema:
-        """See `translate.draft_of`. Raises `TooLarge` for much beside the schema, `InvalidName`."""
+        """Return the schema in a request. Raises `TooLarge` for long texts beside the schema, `InvalidName`."""
         self.check_sizes(given.name, given.comment, given.validator, given.serialization)
         kind: SchemaKind | None = None if newest is None else newest.kind
         submitted = translate.parse_schema(given, kind)
-        checked_name(submitted.custom_format)
+        check_name(submitted.custom_format)
         return submitted
 
     def check_sizes(self, *texts: str | None) -> None:
-        """Raise `TooLarge` when what surrounds a schema is longer than a schema may be."""
+        """Raise `TooLarge` if the texts beside a schema are longer than a schema may be."""
         self.registry.limits.check_text("".join(text or "" for text in texts).encode())
 
 
 def get_live_version(state: State, subject: Subject, number: int | None) -> Version:
-    """A live version of a subject; None is the latest. Raises `VersionNotFound`."""
+    """Return an active version of a subject; None is the latest. Raises `VersionNotFound`."""
     if not subject.versions:
         raise VersionNotFound(translate.LATEST if number is None else number)
     return queries.get_version(state, subject.key, number)
 
 
 def now_after(before: int) -> int:
-    """Milliseconds since 1970, later than a time before even where the clock is not."""
+    """Return the present time in milliseconds since 1970, but later than another time even if the clock is behind."""
     return max(time.time_ns() // 1_000_000, before + 1)

@@ -1,4 +1,4 @@
-"""Paths as endpoints declare them: how they read in code and in the OpenAPI document."""
+"""Parameters of requests, declared for endpoints and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ VersionName = Annotated[str, PathParameter(description="a version number from 1,
 SchemaId = Annotated[str, PathParameter(description="id of a schema")]
 
 READ: dict[str, Any] = {"responses": ERROR_RESPONSES, "status_code": 200, "media_type": MEDIA_TYPE}
-"""What all endpoints have in common."""
+"""Options of all endpoints."""

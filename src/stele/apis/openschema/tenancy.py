@@ -1,13 +1,13 @@
-"""Tenants and namespaces as namespaces, and the ids of schemas. Pure.
+r"""Tenants and namespaces of the API as namespaces of the core, and the ids of schemas. Pure.
 
-| tenant           | namespace        | space     |
-|------------------|------------------|-----------|
-| absent, `default` | absent, `default` | the default one |
-| t                | absent, `default` | `t`       |
-| t                | n                | `t\\|n`    |
-| absent, `default` | n                | `\\|n`     |
+| tenant            | namespace         | namespace of the core |
+|-------------------|-------------------|-----------------------|
+| absent, `default` | absent, `default` | the default one       |
+| t                 | absent, `default` | `t`                   |
+| t                 | n                 | `t\|n`                |
+| absent, `default` | n                 | `\|n`                 |
 
-A space that is called `default` itself is the tenant `default~`, and so on.
+A namespace of the core that is itself called `default` is the tenant `default~`, and so on.
 """
 
 from __future__ import annotations
@@ -27,19 +27,22 @@ _SCHEMA_ID = re.compile(r"[1-9][0-9]{0,9}\Z")
 
 
 class Tenancy(NamedTuple):
-    """A tenant and a namespace as answers have them."""
+    """A tenant and a namespace as responses show them."""
 
     tenant: str
     namespace: str
 
 
 def requested_namespace(tenant: str, namespace: str) -> str | None:
-    """The space a request means; None when it says neither tenant nor namespace. Raises `InvalidName`."""
+    """Return the core's namespace of a request; None if it names no tenant and no namespace.
+
+    Raises `InvalidName`.
+    """
     return namespace_of(tenant, namespace) if tenant or namespace else None
 
 
 def namespace_of(tenant: str, namespace: str) -> str:
-    """The namespace of a tenant's namespace. Raises `InvalidName` for names with a `|`."""
+    """Return the core's namespace of a tenant's namespace. Raises `InvalidName` for names with a `|`."""
     for name in (tenant, namespace):
         if _BETWEEN in name:
             raise InvalidName(name, f"has a {_BETWEEN!r}, which no tenant or namespace may have")
@@ -48,7 +51,7 @@ def namespace_of(tenant: str, namespace: str) -> str:
 
 
 def tenancy_of(namespace: str) -> Tenancy:
-    """Inverse of `namespace_of`."""
+    """Return tenant and namespace of a core namespace: the inverse of `namespace_of`."""
     tenant, _, namespace = namespace.partition(_BETWEEN)
     return Tenancy(_display_name(tenant), _display_name(namespace))
 
@@ -66,12 +69,15 @@ def _display_name(name: str) -> str:
 
 
 def format_schema_id(namespace: str, schema_id: int) -> str:
-    """The id of a schema, unique in the registry: its number, after the namespace where that is not the default one."""
+    """Return the id of a schema, unique in the registry: its number, after its namespace unless that is the default."""
     return f"{namespace}:{schema_id}" if namespace != DEFAULT_NAMESPACE else str(schema_id)
 
 
 def parse_schema_id(text: str, asked: str | None) -> tuple[str, int]:
-    """Space and number of an id; a bare number is one of the namespace that was asked for. Raises `ContentNotFound`."""
+    """Return namespace and number of an id; a bare number is one of the requested namespace.
+
+    Raises `ContentNotFound`.
+    """
     namespace, colon, number = text.rpartition(":")
     if not _SCHEMA_ID.match(number) or int(number) > MAX_INT32:
         raise ContentNotFound(text[:100])

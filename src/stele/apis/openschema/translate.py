@@ -1,7 +1,7 @@
-"""The API's words into the core's and back. Pure.
+"""Translates between the words of the API and those of the core. Pure.
 
 What only this API knows (app, coordinate, status, validator, serialization …) is kept beside subjects and versions
-under its own name, and given back unchanged.
+under the name of the dialect, and given back unchanged.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from stele.core.policy import Policy, find_policy
 from stele.core.policy_json import PolicyJson
 from stele.core.state import State
 from stele.errors import InvalidVersion, MalformedSchema
+from stele.service.visibility import is_subject_shown
 
 DIALECT = "openschema"
-"""Under which name subjects, settings and versions keep what only this API knows."""
+"""Key under which subjects, settings and versions keep what only this API knows."""
 LATEST = "latest"
 
 _FORMATS = {
@@ -38,16 +39,16 @@ _FORMATS = {
 }
 _SERIALIZATION_NAMES = {"avro": "AVRO", "json": "JSON", "protobuf": "PB"}
 _JSON_FORMATS = {"avro", "json"}
-"""Languages whose schemas are JSON."""
+"""Formats whose schemas are JSON."""
 _WITHOUT_DEFINITION = {"NONE", "INT", "LONG", "STRING", "MAP"}
-"""Kinds that need no definition."""
+"""Serializations that need no definition."""
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}\Z")
 
 # --- schemas in -----------------------------------------------------------------------------------------------------
 
 
 class SubmittedSchema(NamedTuple):
-    """A schema as it came: its language, text, and whether the text was JSON in its place rather than a string."""
+    """A schema from a request: format, text, and whether the text was JSON in its place, not a string."""
 
     format: str
     custom_format: str
@@ -56,9 +57,14 @@ class SubmittedSchema(NamedTuple):
 
 
 def parse_schema(given: api.SchemaInput, newest: SchemaKind | None) -> SubmittedSchema:
-    """The text of a schema and its language: the one named, else that of the newest version, else Avro.
+    """Return the schema in a request.
 
-    JSON in the place of a text that is none (a Protobuf file, say) is kept unread. Raises `WrongShape`.
+    Its format is the one named, else that of the newest version, else Avro. JSON in the place of a format that is text
+    (Protobuf, say) is kept unread.
+
+    Raises:
+        WrongShape: The definition is missing.
+        MalformedSchema: The definition is no text.
     """
     word = (given.serialization or "").strip().upper()
     raw = given.schema_definition
@@ -76,7 +82,7 @@ def parse_schema(given: api.SchemaInput, newest: SchemaKind | None) -> Submitted
 
 
 def parse_definition(raw: bytes) -> tuple[bytes, bool]:
-    """The text of a definition as it stands in JSON, and whether it is JSON itself. Raises `MalformedSchema`."""
+    """Return the text of a definition in JSON, and whether it is JSON itself. Raises `MalformedSchema`."""
     if not raw.lstrip().startswith(b'"'):
         return raw.strip(), True
     try:
@@ -86,7 +92,7 @@ def parse_definition(raw: bytes) -> tuple[bytes, bool]:
 
 
 def parse_checked_schema(raw: bytes) -> api.SchemaInput:
-    """The schema of a check: an object with a schemaDefinition is one whole, everything else the definition alone."""
+    """Return the schema to check: an object with a schemaDefinition is whole, anything else only the definition."""
     try:
         whole = msgspec.json.decode(raw, type=api.SchemaInput)
     except (msgspec.DecodeError, RecursionError):
@@ -95,7 +101,7 @@ def parse_checked_schema(raw: bytes) -> api.SchemaInput:
 
 
 def schema_data(given: api.SchemaInput, submitted: SubmittedSchema) -> dict[str, Any]:
-    """What a version keeps of its schema for this API alone."""
+    """Return what a version keeps for this API alone."""
     kept = {
         "name": given.name,
         "serialization": given.serialization,
@@ -106,7 +112,7 @@ def schema_data(given: api.SchemaInput, submitted: SubmittedSchema) -> dict[str,
 
 
 def parse_version(text: str) -> int | None:
-    """The version a path names; None is the latest. Raises `InvalidVersion`."""
+    """Return the version number in a path; None is the latest. Raises `InvalidVersion`."""
     if text == LATEST:
         return None
     if not _NUMBER.match(text) or int(text) > MAX_INT32:
@@ -118,7 +124,7 @@ def parse_version(text: str) -> int | None:
 
 
 def schema_body(state: State, version: Version) -> api.SchemaBody:
-    """A version as this API shows it."""
+    """Return the body of a version."""
     own = _own_data(version.attributes.dialect_data if version.attributes is not None else None)
     text = state.get_text(version.content)
     structured = own.get("structured") and text
@@ -134,7 +140,7 @@ def schema_body(state: State, version: Version) -> api.SchemaBody:
 
 
 def serialization_name(kind: SchemaKind) -> str:
-    """The kind of a schema: `AVRO`, `JSON`, `PB`, or whatever its author calls it."""
+    """Return the serialization of a schema: `AVRO`, `JSON`, `PB`, or the name its author gave it."""
     return (
         kind.custom_format
         or _SERIALIZATION_NAMES.get(kind.format)
@@ -145,15 +151,8 @@ def serialization_name(kind: SchemaKind) -> str:
 # --- subjects -------------------------------------------------------------------------------------------------------
 
 
-def is_visible(subject: Subject) -> bool:
-    """Not one whose schemas were all deleted, unless it was created here by itself."""
-    return (
-        not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
-    )
-
-
 def subject_body(state: State, subject: Subject) -> api.SubjectBody:
-    """A subject as this API shows it."""
+    """Return the body of a subject."""
     own, policy = _own_data(subject.dialect_data), queries.policy_for(state, subject.key)
     place = tenancy_of(subject.key.namespace)
     return api.SubjectBody(
@@ -172,19 +171,19 @@ def subject_body(state: State, subject: Subject) -> api.SubjectBody:
 
 
 def with_schema(subject: api.SubjectBody, version: Version, schema: api.SchemaBody) -> api.SubjectWithSchema:
-    """A subject with one of its schemas."""
+    """Return the body of a subject with one of its schemas."""
     members = {name: getattr(subject, name) for name in subject.__struct_fields__}
     return api.SubjectWithSchema(**members, format=serialization_name(version.kind), schema=schema)
 
 
 def subject_data(before: Mapping[str, Any] | None, given: api.SubjectInput, at: int) -> dict[str, Any]:
-    """What a subject keeps for this API and for others; what is not given stays."""
+    """Return what a subject keeps for this API and for others; what a request leaves out stays."""
     own = {"app": given.app, "coordinate": given.coordinate, "status": given.status, "modified": at}
     return {**(before or {}), DIALECT: {**_own_data(before), **{k: v for k, v in own.items() if v is not None}}}
 
 
 def modified_at(state: State, subject: Subject) -> int:
-    """When a subject last changed, in milliseconds since 1970: what describes it, its compatibility, its schemas."""
+    """Return when a subject, its compatibility or its schemas last changed (milliseconds since 1970)."""
     settings = state.settings_at(SettingsLevel(*subject.key))
     told = (_own_data(subject.dialect_data), _own_data(settings.dialect_data if settings is not None else None))
     times = (subject.at, *(row.at for row in subject.versions), *(own.get("modified", 0) for own in told))
@@ -192,24 +191,24 @@ def modified_at(state: State, subject: Subject) -> int:
 
 
 def config_body(policy: Policy) -> api.ConfigBody:
-    """A policy as a level, the nearest stricter one where there is no exact one, and then exactly beside it."""
+    """Return a policy as a level; the nearest stricter one has the exact policy beside it."""
     return api.ConfigBody(policy.nearest_name, exact_policy_json(policy))
 
 
 def exact_policy_json(policy: Policy) -> PolicyJson | UnsetType:
-    """A policy in full where no level says it."""
+    """Return a policy in full if no level says it, else UNSET."""
     exact = PolicyJson.when_unnamed(policy)
     return UNSET if exact is None else exact
 
 
 def parse_policy(word: str | None) -> Policy | None:
-    """The policy of a level, if one is named. Raises `UnknownPolicy`."""
+    """Return the policy of a level, None if none is named. Raises `UnknownPolicy`."""
     return find_policy(word) if word else None
 
 
 def visible_names(subjects: Iterable[Subject]) -> list[str]:
-    """Names of the subjects shown, each once, sorted."""
-    return sorted({subject.key.name for subject in subjects if is_visible(subject)})
+    """Return the names of the visible subjects, each once, sorted."""
+    return sorted({subject.key.name for subject in subjects if is_subject_shown(subject, DIALECT)})
 
 
 def _own_data(dialect_data: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Errors into answers: a status and a bare text, found along the class tree of the error."""
+"""Errors of the dialect: a status and a bare text."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
+from stele.apis.http.errors import allow_header, find_by_class
 
 _logger = structlog.get_logger("stele.pravega")
 
@@ -19,7 +20,7 @@ Wording = Callable[[Any], str]
 
 
 class ErrorReply(NamedTuple):
-    """An answer."""
+    """Status and text of an error response."""
 
     status: int
     text: str
@@ -43,7 +44,7 @@ REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.NotInstalled: (501, str),
     err.SteleError: (500, str),
 }
-"""Status and wording by class."""
+"""Status and wording by error class."""
 
 ERROR_RESPONSES = {
     status: ResponseSpec(str, description=why, generate_examples=False, media_type="text/plain")
@@ -59,11 +60,11 @@ ERROR_RESPONSES = {
 
 
 def describe_error(error: Exception) -> ErrorReply:
-    """The answer to an error: that of its class, or of its nearest ancestor in the table."""
-    for cls in type(error).__mro__:
-        if cls in REPLIES:
-            status, wording = REPLIES[cls]
-            return ErrorReply(status, wording(error))
+    """Return status and text for an error: those of its class or of its nearest ancestor in the table."""
+    row = find_by_class(REPLIES, error)
+    if row is not None:
+        status, wording = row
+        return ErrorReply(status, wording(error))
     if isinstance(error, HTTPException):
         # The API knows no status of its own for bodies that are too long.
         too_long = error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -73,11 +74,8 @@ def describe_error(error: Exception) -> ErrorReply:
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
-    """The exception handler of the application."""
-    fault = describe_error(error)
-    if fault.status >= 500:
+    """Answer an error: the exception handler of the application."""
+    reply = describe_error(error)
+    if reply.status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    headers = {
-        name: value for name, value in (getattr(error, "headers", None) or {}).items() if name.lower() == "allow"
-    }
-    return Response(fault.text, status_code=fault.status, media_type="text/plain", headers=headers)
+    return Response(reply.text, status_code=reply.status, media_type="text/plain", headers=allow_header(error))

@@ -1,4 +1,7 @@
-"""The API's objects, member for member. Binary schema data travel as base64; members that are null are not sent."""
+"""Bodies of requests and responses, member for member.
+
+Binary schema data travel as base64. Members that are null are not sent.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,18 @@ from msgspec import UNSET, UnsetType
 
 
 class _Body(msgspec.Struct, frozen=True, rename="camel"):
-    """What all objects share; members unknown here are ignored."""
+    """Base of all bodies; unknown members are ignored."""
 
 
 class SerializationFormat(_Body, frozen=True):
-    """A schema language: `Avro`, `Protobuf`, `Json`, `Any` (of a group only), or `Custom` with a name of its own."""
+    """A format: `Avro`, `Protobuf`, `Json`, `Any` (of a group only), or `Custom` with a name of its own."""
 
     serialization_format: str
     full_type_name: str | UnsetType | None = UNSET
 
 
 class VersionInfo(_Body, frozen=True):
-    """Where a schema stands: version counts within its type and format, id within the group, both from 0."""
+    """Numbers of a version: version counts within its type and format, id within the group, both from 0."""
 
     type: str
     version: int
@@ -27,14 +30,14 @@ class VersionInfo(_Body, frozen=True):
 
 
 class DirectionRange(_Body, frozen=True):
-    """How far a direction looks: `Backward`, `BackwardTransitive`, `BackwardTill` a version; the same for `Forward`."""
+    """How far a direction looks: `Backward`, `BackwardTransitive`, `BackwardTill` a version; `Forward…` alike."""
 
     name: str
     version_info: VersionInfo | UnsetType | None = UNSET
 
 
 class BackwardPolicy(_Body, frozen=True):
-    """The stretch of the backward direction."""
+    """Range of the backward direction."""
 
     backward_policy: DirectionRange
 

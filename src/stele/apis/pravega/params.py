@@ -1,4 +1,4 @@
-"""Paths and query parameters as endpoints declare them: how they read in code and in the OpenAPI document."""
+"""Parameters of requests, declared for endpoints and the OpenAPI document; small parsers of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stele.errors import InvalidRequest, NotFound
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z")
 _INTEGER = {"type": "integer", "format": "int32"}
 _MAX_COUNT = 1000
-"""Groups a page has at most, whatever was asked for."""
+"""Groups on one page, at most."""
 
 InjectedOperations = NamedDependency[Operations]
 
@@ -38,46 +38,46 @@ Limit = Annotated[str, QueryParameter(schema_extra=_INTEGER, description="groups
 
 Options = dict[str, Any]
 READ: Options = {"responses": ERROR_RESPONSES}
-"""What endpoints that read have in common."""
+"""Options of endpoints that read."""
 STATUS_200: Options = {**READ, "status_code": 200}
-"""What endpoints have in common that read by POST, or change what is there."""
+"""Options of endpoints that read by POST or change what exists."""
 STATUS_201: Options = {**READ, "status_code": 201}
-"""What endpoints that create have in common."""
+"""Options of endpoints that create."""
 DELETE: Options = {**READ, "status_code": 204}
-"""What endpoints that delete have in common."""
+"""Options of endpoints that delete."""
 
 
 def namespaced_paths(path: str) -> list[str]:
-    """A path below `/v1`, with the namespace as a parameter and as a part of it."""
+    """Return a path below `/v1` in two forms: namespace as a query parameter, and as a part of the path."""
     return [f"/v1{path}", f"/v1/namespace/{{ns:str}}{path}"]
 
 
 def empty_response(status: int) -> Response[bytes]:
-    """An answer without a body."""
+    """Return a response without a body."""
     return Response(b"", status_code=status, media_type="application/json")
 
 
 def parse_number(segment: str) -> int:
-    """The number a path segment spells. Raises `NotFound`: nothing has any other name."""
+    """Return the number in a path segment. Raises `NotFound`, since nothing has any other name."""
     if not _NUMBER.match(segment) or not 0 <= int(segment) < MAX_INT32:
         raise NotFound(f"'{decode_segment(segment)}' is no number of anything")
     return int(segment)
 
 
 def parse_limit(text: str) -> int:
-    """How many groups a page has. Raises `InvalidRequest`."""
+    """Return the length of a page of groups. Raises `InvalidRequest`."""
     if not _NUMBER.match(text) or int(text) < 1:
         raise InvalidRequest(f"limit is a number from 1, not {text!r}")
     return min(int(text), _MAX_COUNT)
 
 
 def encode_token(name: str) -> str:
-    """The token of a page that ends with that group: where the next one begins."""
+    """Return the continuation token of a page whose last group has that name."""
     return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
 
 
 def decode_token(token: str) -> str:
-    """Inverse of `encode_token`. Raises `InvalidRequest`."""
+    """Return the name in a continuation token. Raises `InvalidRequest`."""
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

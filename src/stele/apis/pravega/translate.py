@@ -1,7 +1,7 @@
-"""The API's words into the core's and back. Pure.
+"""Translates between the words of the API and those of the core. Pure.
 
-A namespace is a space, a group a subject, a type with its format a kind. Numbers count from 0 here and from 1 in the
-core: `id` is the version number, `version` the kind's number, an encoding id the subject's.
+A group is a subject; a type with its format is a schema kind. Numbers count from 0 here and from 1 in the core: `id` is
+the version number, `version` the kind version, an encoding id the subject's.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ANY_FORMAT = SchemaFormat("")
 
 
 def parse_format(given: api.SerializationFormat) -> SchemaFormat:
-    """The language of a serialization format; a custom one is opaque. Raises `UnknownFormat`, `InvalidRequest`."""
+    """Return the format of a request; a custom one is opaque. Raises `UnknownFormat`, `InvalidRequest`."""
     name = _FORMATS.get(_normalize_word(given.serialization_format))
     if name is None:
         known = ", ".join(_FORMATS.values())
@@ -59,21 +59,21 @@ def parse_format(given: api.SerializationFormat) -> SchemaFormat:
 
 
 def resolve_custom_format(schema_format: SchemaFormat, installed: Iterable[str]) -> SchemaFormat:
-    """A custom language by the name of a format that is installed is that one, with its parser and its rules."""
+    """Return a custom format whose name is that of an installed format as the installed one."""
     if schema_format.custom_format in installed and schema_format.custom_format not in _BUILT_IN:
         return SchemaFormat(schema_format.custom_format)
     return schema_format
 
 
 def full_format_name(schema_format: SchemaFormat | SchemaKind) -> str:
-    """The full type name of a format: `Avro`, or what a custom one is called."""
+    """Return the full name of a format: `Avro`, or the name of a custom one."""
     if not schema_format.format:
         return ANY
     return schema_format.custom_format or _BUILT_IN.get(schema_format.format, schema_format.format)
 
 
 def format_body(schema_format: SchemaFormat | SchemaKind) -> api.SerializationFormat:
-    """A format as answers have it: always with its full name."""
+    """Return the body of a format, always with its full name."""
     known = not schema_format.format or schema_format.format in _BUILT_IN
     name = full_format_name(schema_format)
     return api.SerializationFormat(name if known else CUSTOM, name)
@@ -95,7 +95,7 @@ _avro_decoder = msgspec.json.Decoder(str | list[str | _AvroType] | _AvroType)
 
 
 def avro_types(canonical: bytes) -> list[str]:
-    """Full names of what an Avro schema describes, by its parsing canonical form: a union has several."""
+    """Return the full names of the types in an Avro schema's parsing canonical form; a union has several."""
     found = _avro_decoder.decode(canonical)
     branches = found if isinstance(found, list) else [found]
     return [branch if isinstance(branch, str) else branch.full_name for branch in branches]
@@ -119,7 +119,7 @@ _files_decoder = msgspec.json.Decoder(_Files)
 
 
 def protobuf_types(descriptors: str) -> list[str]:
-    """Full names of all messages of a FileDescriptorSet in JSON."""
+    """Return the full names of all messages of a FileDescriptorSet in JSON."""
     return [
         name
         for file in _files_decoder.decode(descriptors).file
@@ -135,10 +135,18 @@ def _message_names(messages: Iterable[_Message], prefix: str) -> Iterable[str]:
 
 
 def resolve_type_name(given: str, described_types: Sequence[str] | None, first: str, group: str | None = None) -> str:
-    """The full name a type means among those a schema describes (None: the author names it); '' is the first.
+    """Return the full name of the type that a request names.
 
-    What has no name of its own has that of its group, which is '' here: so it is, too, when another dialect brings it.
-    Raises `MalformedSchema`.
+    A schema without a name of its own has that of its group, which is '' here, also when another dialect registered it.
+
+    Args:
+        given: Type in the request; '' is the first one.
+        described_types: Full names of the types the schema describes; None where the author names the type.
+        first: Full name of the first type, '' where it has none.
+        group: Name of the group.
+
+    Raises:
+        MalformedSchema: The schema does not describe the type.
     """
     unnamed = not first and (described_types is None or len(described_types) == 1)
     if unnamed and given in ("", group, *(described_types or ())):
@@ -159,7 +167,7 @@ def resolve_type_name(given: str, described_types: Sequence[str] | None, first: 
 
 
 def type_name_of(version: Version) -> str:
-    """The type of a version; one whose author named none has that of its subject."""
+    """Return the type of a version; one that was not named has the name of its subject."""
     return version.kind.type or version.subject.key.name
 
 
@@ -182,7 +190,10 @@ _ADVANCED_WORDS = {"advanced", "backwardtill", "forwardtill", "backwardtillandfo
 
 
 def parse_compatibility(given: api.Compatibility) -> Policy:
-    """The policy meant; names are taken as `BackwardTransitive` and as `BACKWARD_TRANSITIVE`. Raises `UnknownPolicy`"""
+    """Return the policy in a request. Names are read as `BackwardTransitive` and as `BACKWARD_TRANSITIVE`.
+
+    Raises `UnknownPolicy`.
+    """
     word = _normalize_word(given.policy)
     policy = _parse_advanced(given.advanced) if word in _ADVANCED_WORDS else _POLICY_BY_WORD.get(word)
     if policy is None:
@@ -214,7 +225,7 @@ def _parse_range(given: api.DirectionRange, direction: str) -> VersionRange:
 
 
 def is_directional(policy: Policy) -> bool:
-    """Whether a policy compares schemas, so that their format must know how."""
+    """Return whether a policy compares schemas, so that their format must be comparable."""
     return policy.kind is PolicyKind.DIRECTIONAL and (policy.backward != NO_VERSIONS or policy.forward != NO_VERSIONS)
 
 
@@ -251,7 +262,7 @@ def _range_body(versions: VersionRange, direction: str, subject: Subject) -> api
 
 
 def _version_info_at(version_number: int, subject: Subject) -> api.VersionInfo:
-    """The version with that number; of one that was purged only its id is left."""
+    """Return the numbers of a version; only its id where the version was purged."""
     version = find_version(subject, version_number)
     return (
         build_version_info(version)
@@ -261,22 +272,22 @@ def _version_info_at(version_number: int, subject: Subject) -> api.VersionInfo:
 
 
 def compatibility_data(given: api.Compatibility) -> Any:
-    """What of a compatibility the core's normal form would not give back; None when it gives back everything."""
+    """Return what of a compatibility the core's normal form loses, to be kept; None if nothing."""
     return msgspec.to_builtins(given) if _normalize_word(given.policy) in _ADVANCED_WORDS else None
 
 
 def stored_compatibility(dialect_data: Mapping[str, Any] | None) -> Any:
-    """What `compatibility_data` kept in the `dialect_data` of settings or of a subject."""
+    """Return what `compatibility_data` kept in the data of settings or of a subject."""
     return ((dialect_data or {}).get(DIALECT) or {}).get("compatibility")
 
 
 def comparison_scope(allow_multiple_types: Any) -> ComparisonScope:
-    """What new schemas are compared with."""
+    """Return which versions new schemas are compared with."""
     return ComparisonScope.SCHEMA_KIND if allow_multiple_types else ComparisonScope.ONE_TYPE
 
 
 def has_multiple_types(subject: Subject) -> bool:
-    """Whether a subject takes several types; one from another dialect does when it holds them already."""
+    """Return whether a subject takes several types. One from another dialect does if it holds several."""
     if subject.comparison_scope is ComparisonScope.SUBJECT:
         return len({row.kind.type for row in subject.versions}) > 1
     return subject.comparison_scope is ComparisonScope.SCHEMA_KIND
@@ -290,25 +301,25 @@ def _normalize_word(name: str) -> str:
 
 
 def build_version_info(version: Version) -> api.VersionInfo:
-    """The numbers of a version."""
+    """Return the numbers of a version."""
     return api.VersionInfo(
         type_name_of(version), version.kind_version - 1, version.version_number - 1, full_format_name(version.kind)
     )
 
 
 def is_at(version: Version, full_type_name: str, type_name: str, number: int) -> bool:
-    """Whether a version has that format, type and version number."""
+    """Return whether a version has that format, type and version number."""
     named = full_format_name(version.kind) == full_type_name and type_name_of(version) == type_name
     return named and version.kind_version == number + 1
 
 
 def is_named_by(version: Version, info: api.VersionInfo) -> bool:
-    """Whether a version is the one a request names; the format may be left out, as in older clients."""
+    """Return whether a version is the one a request names; older clients leave out the format."""
     return is_at(version, info.serialization_format or full_format_name(version.kind), info.type, info.version)
 
 
 def require_first(found: Iterable[Version], number: int) -> Version:
-    """The first of what was found. Raises `VersionNotFound`."""
+    """Return the first version. Raises `VersionNotFound` if there is none."""
     version = next(iter(found), None)
     if version is None:
         raise VersionNotFound(number)

@@ -16,7 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
-from stele.apis.http.errors import allow_header, error_message
+from stele.apis.http.errors import allow_header, error_message, find_by_class
 
 _logger = structlog.get_logger("stele.rocketmq")
 
@@ -74,9 +74,9 @@ ERROR_RESPONSES = {
 
 def numbers_of(error: Exception) -> ErrorNumbers:
     """The numbers of an error: those of its class, or of its nearest ancestor in the table."""
-    known = next((NUMBERS[cls] for cls in type(error).__mro__ if cls in NUMBERS), None)
-    if known is not None:
-        return known
+    numbers = find_by_class(NUMBERS, error)
+    if numbers is not None:
+        return numbers
     if isinstance(error, HTTPException):
         return ErrorNumbers(error.status_code, error.status_code * 100)
     return NUMBERS[err.SteleError]
@@ -84,8 +84,8 @@ def numbers_of(error: Exception) -> ErrorNumbers:
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[RocketmqErrorBody]:
     """The exception handler of the application."""
-    fault = numbers_of(error)
-    if fault.http_status >= 500:
+    numbers = numbers_of(error)
+    if numbers.http_status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    body = RocketmqErrorBody(fault.status, error_message(error))
-    return Response(body, status_code=fault.http_status, media_type="application/json", headers=allow_header(error))
+    body = RocketmqErrorBody(numbers.status, error_message(error))
+    return Response(body, status_code=numbers.http_status, media_type="application/json", headers=allow_header(error))

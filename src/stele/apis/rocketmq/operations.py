@@ -16,7 +16,6 @@ from stele.core.commands import (
     Command,
     DeleteMode,
     DeleteSubject,
-    DeleteVersion,
     Equality,
     Outcome,
     RegisterSchema,
@@ -47,10 +46,11 @@ from stele.errors import (
     PreconditionFailed,
     SubjectNotFound,
     TooLarge,
-    UnresolvedReference,
 )
+from stele.service.deletion import delete_version_or_incarnation
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.retry import retry_when_overtaken
+from stele.service.schemas import PreparedSchema
 
 _EQUALITY_DIGESTS = ("normalized", "rabin")
 """Digests by which a text is looked up, closest first: white space, then what makes no difference to data."""
@@ -79,7 +79,7 @@ class Operations:
 
     async def get_bound_record(self, subject: str) -> tuple[State, Version]:
         """The record a subject is bound to. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         return state, self.bound_record_in(state, subject)
 
     def bound_record_in(self, state: State, subject: str) -> Version:
@@ -100,7 +100,7 @@ class Operations:
         def look(state: State) -> tuple[State, Version]:
             return state, queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def get_record_of_subject(self, subject: str, number: int) -> tuple[State, Version]:
         """A record of this tenant by its id, whatever the subject is bound to by now: data written once stay readable.
@@ -115,7 +115,7 @@ class Operations:
                 return state, self.record_in(state, number_of)
             return state, self.record_in(state, number)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def get_record(self, number: int) -> tuple[State, Version]:
         """A record of this tenant by its id, or the newest live one of the schema whose id it is.
@@ -133,7 +133,7 @@ class Operations:
             newest = queries.latest_version(schema) if here else None
             return state, self.record_in(state, newest.record_id if newest is not None else number)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     def record_in(self, state: State, number: int) -> Version:
         """A record of this tenant by its id, a deleted one too. Raises `ContentNotFound`."""
@@ -169,7 +169,7 @@ class Operations:
 
     async def list_live_versions(self, name: str) -> tuple[State, list[Version]]:
         """The live versions of a schema by its name, one at least. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         rows = queries.list_versions(state.find_subject(SubjectKey(self.address.namespace, name)))
         if not rows:
             raise SubjectNotFound(name)
@@ -207,7 +207,7 @@ class Operations:
         """A new schema, bound to a subject. Raises `AlreadyExists`, and what parsing and the decision raise."""
         key = SubjectKey(self.address.namespace, _require_name(name))
         self.registry.limits.check_text((desc + owner).encode())
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         if queries.latest_version(state.find_subject(key)) is not None:
             raise _already_exists(key)
         prepared = await self._parse_text(state, key, schema_format, text)
@@ -262,19 +262,15 @@ class Operations:
             self.registry.state, command.key, outcome.version_number, queries.ACTIVE_OR_SOFT_DELETED
         )
 
-    async def _parse_text(self, state: State, key: SubjectKey, schema_format: SchemaFormat, text: bytes) -> Prepared:
-        """A text as a schema; where it refers to others, to those its newest version refers to."""
-        prepare = self.registry.schemas.prepare
-        try:
-            prepared = await prepare(state, schema_format.format, text)
-        except UnresolvedReference:
-            newest = queries.latest_version(state.find_subject(key))
-            if newest is None or not newest.schema.attachments.references:
-                raise
-            prepared = await prepare(state, schema_format.format, text, newest.schema.attachments.references)
-        return prepared._replace(
-            document=msgspec.structs.replace(prepared.document, custom_format=schema_format.custom_format)
+    async def _parse_text(
+        self, state: State, key: SubjectKey, schema_format: SchemaFormat, text: bytes
+    ) -> PreparedSchema:
+        """Parse a text; it inherits the references of the newest version where it needs them."""
+        prepared = await self.registry.parser.prepare_inheriting_references(
+            state, schema_format.format, text, queries.latest_version(state.find_subject(key))
         )
+        document = msgspec.structs.replace(prepared.document, custom_format=schema_format.custom_format)
+        return prepared._replace(document=document)
 
     async def delete_schema(self, subject: str) -> Version:
         """The schema of a subject, with all versions and bindings; answers the newest. Raises `SubjectNotFound`."""
@@ -288,23 +284,19 @@ class Operations:
         await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
 
     async def delete_version(self, subject: str, number: int) -> Version:
-        """One version of the schema of a subject; the schema goes with the last one, bindings to it to the newest left.
+        """Delete one version of the schema of a subject and return it.
+
+        The schema is deleted with its last version. Bindings to the version go to the newest one that is left.
 
         Raises `SubjectNotFound`, `VersionNotFound`.
         """
-        while True:
-            state = await self.registry.current()
-            key = self.bound_record_in(state, subject).subject.key
-            row = queries.get_version(state, key, number)
-            try:
-                if queries.list_versions(row.subject) == [row]:
-                    await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION, expected_latest=number))
-                else:
-                    await self.execute(DeleteVersion(key, number, DeleteMode.SOFT))
-                    await self._move_bindings(key, number)
-            except PreconditionFailed:
-                continue
-            return row
+
+        def find_version(state: State) -> Version:
+            return queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
+
+        version = await delete_version_or_incarnation(self.registry, self.execute, find_version)
+        await self._move_bindings(version.subject.key, number)
+        return version
 
     async def _move_bindings(self, key: SubjectKey, number: int) -> None:
         """Give what is bound to a version that has gone to the newest one that is left.
@@ -320,24 +312,22 @@ class Operations:
             await self.execute(ChangeBindings(tuple(moved)))
 
     async def unbind_subject(self, subject: str, number: int) -> None:
-        """End the binding of a subject to a record. Raises `BindingNotFound` when it is not bound to that one."""
-        while True:
-            state = await self.registry.current()
+        """Remove the binding of a subject to a record. Raises `BindingNotFound` if it is not bound to that one."""
+
+        async def unbind(state: State) -> None:
             binding = state.bindings.get(translate.binding_key(self.address, subject))
             if binding is None or not _leads_to(state, binding, number):
                 raise BindingNotFound(f"'{subject}' is not bound to record {number}")
-            try:
-                await self.execute(ChangeBindings((), (binding.key,), queries.bindings_around(state, [binding])))
-            except PreconditionFailed:
-                continue
-            return
+            await self.execute(ChangeBindings((), (binding.key,), queries.bindings_around(state, [binding])))
+
+        await retry_when_overtaken(self.registry, unbind)
 
     async def bind_subject(self, subject: str, number: int) -> tuple[State, Version]:
         """Bind a subject to a live record, or by the id of a schema to whichever is its newest.
 
         Raises `ContentNotFound`.
         """
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         schema = queries.find_incarnation(state, number >> RECORD_ID_VERSION_BITS)
         version_number = number & MAX_VERSION_NUMBER or None
         if schema is None or schema.key.namespace != self.address.namespace or schema.closed:

@@ -16,6 +16,7 @@ from litestar.exceptions import HTTPException
 from litestar.openapi.datastructures import ResponseSpec
 
 from stele import errors as err
+from stele.apis.http.errors import allow_header
 from stele.core.findings import Finding
 
 NO_SUBJECT = "ERROR: This subject does not exist.\n"
@@ -86,7 +87,4 @@ def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     get_status, text = describe_error(error)
     if get_status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)
-    headers = {
-        name: value for name, value in (getattr(error, "headers", None) or {}).items() if name.lower() == "allow"
-    }
-    return Response(text, status_code=get_status, media_type="text/plain", headers=headers)
+    return Response(text, status_code=get_status, media_type="text/plain", headers=allow_header(error))

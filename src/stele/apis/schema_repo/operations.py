@@ -49,10 +49,11 @@ from stele.errors import (
     ReadOnly,
     SubjectNotFound,
     TooLarge,
-    UnresolvedReference,
 )
 from stele.service.registry import Registry
-from stele.service.schemas import Prepared
+from stele.service.retry import Overtaken, retry_when_overtaken
+from stele.service.schemas import PreparedSchema
+from stele.service.visibility import is_subject_shown
 
 _AVRO_FORMAT = "avro"
 
@@ -96,12 +97,14 @@ class Operations:
 
     async def list_subjects(self) -> list[str]:
         """The subjects there are, sorted."""
-        place = (await self.registry.current()).find_namespace(DEFAULT_NAMESPACE)
-        return sorted(name for name, subject in (place.subjects if place else {}).items() if _is_visible(subject))
+        place = (await self.registry.fresh_state()).find_namespace(DEFAULT_NAMESPACE)
+        return sorted(
+            name for name, subject in (place.subjects if place else {}).items() if is_subject_shown(subject, DIALECT)
+        )
 
     async def get_subject(self, name: str) -> tuple[State, Subject]:
         """A subject. Raises `SubjectNotFound`."""
-        state = await self.registry.current()
+        state = await self.registry.fresh_state()
         return state, _get_visible(state, name)
 
     async def get_config(self, name: str) -> dict[str, str]:
@@ -138,7 +141,7 @@ class Operations:
                 raise ContentNotFound(asked)
             return state.get_text(row.content)
 
-        return await self.registry.find(look)
+        return await self.registry.read_or_catch_up(look)
 
     async def find_id(self, name: str, text: bytes) -> str:
         """The id a text has in a subject. Raises `SubjectNotFound`, `ContentNotFound`, `TooLarge`."""
@@ -183,7 +186,7 @@ class Operations:
         if size > self.registry.limits.schema_bytes:
             raise TooLarge(f"the config has {size} bytes, more than a schema may have")
         policy = parse_config(config, self.options)
-        ready = (await self.registry.current()).settings_at(SettingsLevel(*key))
+        ready = (await self.registry.fresh_state()).settings_at(SettingsLevel(*key))
         if VALIDATORS not in config and ready is not None and ready.policy is not None:
             policy = ready.policy  # Another dialect had one ready for a subject of this name.
         try:
@@ -195,7 +198,7 @@ class Operations:
     async def _revive_subject(self, key: SubjectKey) -> None:
         """Show a subject again, empty and under the policy it has, if all it had was deleted in another dialect."""
         subject = self.registry.state.find_subject(key)
-        if subject is not None and not _is_visible(subject):
+        if subject is not None and not is_subject_shown(subject, DIALECT):
             dialect_data = {**(subject.dialect_data or {}), DIALECT: {}}
             await self.execute(
                 ChangeSubject(key, subject.description, subject.labels, dialect_data, subject.default_version)
@@ -239,63 +242,57 @@ class Operations:
         return await self._register_or_find(command, text)
 
     async def _register_or_find(self, command: partial[RegisterSchema], text: bytes) -> str:
-        """The id of a text after registering it, unless it is there.
+        """Register a text unless the subject has it, and return its id.
 
-        Whether a digest is there depends on the whole subject, so a document is only added to the subject it was looked
-        up in; whoever is overtaken looks again.
+        Whether a digest is there depends on the whole subject. So a document is only added to the subject it was looked
+        up in, and looked up again when another writer was faster.
         """
         key: SubjectKey = command.args[0]
-        while True:
-            state = await self.registry.current()
+
+        async def register(state: State) -> str:
             subject = state.find_subject(key)
             prepared = await self._parse_text(state, subject, text, opaque=self._traits.opaque)
             document, references, newest = prepared.document, prepared.references, queries.latest_version(subject)
-            known = self._find_registered(state, subject, document)
-            if known is not None:
-                content = known.content
-                document = SchemaDocument(state.get_text(content), content.sha, known.kind.format, known.kind.type)
-                references = known.schema.attachments.references
-            asked = command(document=document, references=references, equality=Equality.TEXT)
-            watched = self.options.ids != SEQUENTIAL and asked.expected_latest is None
-            if watched:
-                asked = msgspec.structs.replace(
-                    asked, expected_latest=newest.version_number if newest is not None else 0
-                )
+            version = self._find_registered(state, subject, document)
+            if version is not None:
+                content, kind = version.content, version.kind
+                document = SchemaDocument(state.get_text(content), content.sha, kind.format, kind.type)
+                references = version.schema.attachments.references
+            request = command(document=document, references=references, equality=Equality.TEXT)
+            depends_on_subject = self.options.ids != SEQUENTIAL and request.expected_latest is None
+            if depends_on_subject:
+                number = newest.version_number if newest is not None else 0
+                request = msgspec.structs.replace(request, expected_latest=number)
             try:
-                outcome = await self.execute(asked)
+                outcome = await self.execute(request)
             except PreconditionFailed:
-                if not watched:
+                if not depends_on_subject:
                     raise
-                continue
+                raise Overtaken from None
             assert isinstance(outcome, Registration)
             state = self.registry.state
             return self._id_of(state, queries.get_version(state, key, outcome.version_number))
 
-    async def _parse_text(self, state: State, subject: Subject | None, text: bytes, *, opaque: bool) -> Prepared:
-        """A text as a schema: of the language the subject has, else Avro; with opaque, as anything at all."""
-        newest, prepare = queries.latest_version(subject), self.registry.schemas.prepare
-        language = _format_name_of(subject, newest)
-        parse = partial(prepare, state, language, text, strict=not opaque)
+        return await retry_when_overtaken(self.registry, register, conflicts=())
+
+    async def _parse_text(self, state: State, subject: Subject | None, text: bytes, *, opaque: bool) -> PreparedSchema:
+        """Parse a text in the format of its subject, else as Avro; with opaque, accept any text.
+
+        It inherits the references of the newest version where it needs them.
+        """
+        newest, parser = queries.latest_version(subject), self.registry.parser
+        format_name = _format_name_of(subject, newest)
         try:
-            try:
-                prepared = await parse()
-            except UnresolvedReference:
-                if newest is None or not newest.schema.attachments.references:
-                    raise
-                prepared = await parse(newest.schema.attachments.references)
+            prepared = await parser.prepare_inheriting_references(state, format_name, text, newest, strict=not opaque)
         except MalformedSchema:
             if not opaque:
                 raise
-            prepared = await prepare(state, OPAQUE_FORMAT, text)
+            prepared = await parser.prepare_schema(state, OPAQUE_FORMAT, text)
         custom_format = ""
-        if language == OPAQUE_FORMAT:
-            custom_format = (
-                newest.kind.custom_format
-                if newest is not None
-                else subject.custom_format
-                if subject is not None
-                else ""
-            )
+        if format_name == OPAQUE_FORMAT and newest is not None:
+            custom_format = newest.kind.custom_format
+        elif format_name == OPAQUE_FORMAT and subject is not None:
+            custom_format = subject.custom_format
         return prepared._replace(document=msgspec.structs.replace(prepared.document, custom_format=custom_format))
 
 
@@ -310,16 +307,9 @@ def _subject_key(name: str) -> SubjectKey:
 
 def _get_visible(state: State, name: str) -> Subject:
     subject = state.find_subject(SubjectKey(DEFAULT_NAMESPACE, name))
-    if subject is None or not _is_visible(subject):
+    if subject is None or not is_subject_shown(subject, DIALECT):
         raise SubjectNotFound(name)
     return subject
-
-
-def _is_visible(subject: Subject) -> bool:
-    """Not one whose schemas were all deleted, unless it was created here."""
-    return (
-        not subject.versions or DIALECT in (subject.dialect_data or {}) or queries.latest_version(subject) is not None
-    )
 
 
 def _format_name_of(subject: Subject | None, newest: Version | None) -> str:

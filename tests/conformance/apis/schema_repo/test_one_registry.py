@@ -78,13 +78,13 @@ async def test_the_default_of_a_new_subject_is_written_down(client: httpx.AsyncC
     await post(client, INT)
     await client.put("/schema-repo/t", data={"repo.validators": "full"})
     created = [
-        event for _, row in await node.journal(0, 99) for event in row.events if isinstance(event, ev.SubjectCreated)
+        event for _, row in await node.read_log(0, 99) for event in row.events if isinstance(event, ev.SubjectCreated)
     ]
     assert [(event.key.name, event.default_policy, event.numbering.value) for event in created] == [
         ("s", ALLOW_ANY, "never_reuse"),
         ("t", parse_policy(["full"], {}), "never_reuse"),
     ]
-    told = [(row.metadata.via, type(row.events[-1]).__name__) for _, row in await node.journal(0, 99)]
+    told = [(row.metadata.via, type(row.events[-1]).__name__) for _, row in await node.read_log(0, 99)]
     assert told[-2:] == [("avro1124", "VersionRegistered"), ("schema-repo", "SubjectCreated")]
 
 

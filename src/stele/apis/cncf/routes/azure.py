@@ -70,7 +70,7 @@ async def azure_put_group(
     """Create a group (201) or change it (200); with `If-Match` only the one with that ETag."""
     name = operations.authorize_group(group, GroupPermission.WRITE)
     attributes = await read_body(request, api.AzureGroupAttributes)
-    update = translate.parse_azure_group(attributes, operations.registry.schemas.installed())
+    update = translate.parse_azure_group(attributes, operations.registry.parser.list_format_names())
     only_create = request.headers.get("if-none-match", "").strip() == "*"
     expected_etag = request.headers.get("if-match", "").strip()
     created = await operations.put_group(

@@ -52,7 +52,7 @@ async def create_group(
     attributes = await read_body(request, api.GroupAttributes) if await request.body() else api.GroupAttributes()
     if attributes.id not in ("", name):
         raise InvalidRequest(f"the path says the group is '{name}', the body '{attributes.id[:200]}'")
-    update = translate.parse_group(attributes, operations.registry.schemas.installed())
+    update = translate.parse_group(attributes, operations.registry.parser.list_format_names())
     created = await operations.put_group(
         name, update, only_create=request.headers.get("if-none-match", "").strip() == "*"
     )

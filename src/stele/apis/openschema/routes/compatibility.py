@@ -1,4 +1,4 @@
-"""Compatibility: trying a schema, and the policy of a subject."""
+"""Compatibility: checking a schema, and the policy of a subject."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ async def check_compatibility(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, version: VersionName
 ) -> api.CompatibilityAnswer:
     # POST /compatibility/subjects/{subject}/versions/{version}
-    """Whether a schema agrees with a version, under the policy of the subject."""
+    """Return whether a schema agrees with a version under the policy of the subject."""
     body = await read_body(request, api.CheckInput)
     number = translate.parse_version(decode_segment(version))
     state, found = await operations.get_subject(decode_segment(subject))
     row = get_live_version(state, found, number)
     submitted = operations.parse_schema(translate.parse_checked_schema(bytes(body.schema)), row)
-    prepared = await operations.parse_submitted(state, submitted, row)
+    prepared = await operations.prepare_schema(state, submitted, row)
     attachments = Attachments(prepared.references)
-    findings, _ = await operations.registry.findings(
+    findings, _ = await operations.registry.find_incompatibilities(
         found.key, prepared.document, attachments, version_number=row.version_number
     )
     return api.CompatibilityAnswer(not findings)
@@ -50,7 +50,7 @@ async def check_compatibility(
 @get(_CONFIG, **READ)
 async def get_config(operations: InjectedOperations, subject: SubjectName) -> api.ConfigBody:
     # GET /config/{subject}
-    """The compatibility of a subject."""
+    """Return the compatibility of a subject."""
     state, found = await operations.get_subject(decode_segment(subject))
     return translate.config_body(queries.policy_for(state, found.key))
 
@@ -60,7 +60,7 @@ async def put_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.ConfigBody:
     # PUT /config/{subject}
-    """Set the compatibility of a subject, if the versions there are agree with it."""
+    """Set the compatibility of a subject, if its versions agree with it."""
     body = await read_body(request, api.ConfigInput)
     policy = find_policy(body.compatibility)
     state, found = await operations.get_subject(decode_segment(subject))

@@ -1,4 +1,4 @@
-"""Schemas: registering, reading by id and by version, deleting."""
+"""Schemas by id and by version."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from stele.core.policy import BACKWARD
 _VERSIONS = "/subjects/{subject:str}/versions"
 _VERSION = f"{_VERSIONS}/{{version:str}}"
 _EQUALITY_DIGEST = "normalized"
-"""Kind of the digest that says whether two definitions are the same."""
+"""Kind of the digest that makes two definitions equal."""
 
 
 @get("/schemas/{schema_id:str}", **READ)
 async def get_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaBody:
     # GET /schemas/{id}
-    """The schema of an id, also when its versions were deleted: data may have been written with it."""
+    """Return the schema with an id, also of deleted versions: data may have been written with it."""
     return translate.schema_body(*await operations.get_version_by_id(decode_segment(schema_id)))
 
 
 @get("/schemas/{schema_id:str}/subject", **READ)
 async def get_subject_of_schema(operations: InjectedOperations, schema_id: SchemaId) -> api.SchemaLocation:
     # GET /schemas/{id}/subject
-    """The subject and version of an id, the first ones where there are several."""
+    """Return subject and version of a schema id, the first ones if there are several."""
     _, version = await operations.get_version_by_id(decode_segment(schema_id))
     return api.SchemaLocation(version.subject.key.name, version.version_number)
 
@@ -46,7 +46,7 @@ async def get_subject_of_schema(operations: InjectedOperations, schema_id: Schem
 @get(_VERSIONS, **READ)
 async def list_versions(operations: InjectedOperations, subject: SubjectName) -> api.VersionNumbers:
     # GET /subjects/{subject}/versions
-    """The versions of a subject."""
+    """Return the version numbers of a subject."""
     _, found = await operations.get_subject(decode_segment(subject))
     return api.VersionNumbers([row.version_number for row in queries.list_versions(found)])
 
@@ -56,7 +56,7 @@ async def get_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionName
 ) -> api.SubjectWithSchema:
     # GET /subjects/{subject}/versions/{version}/schema
-    """A subject with the schema of one version."""
+    """Return a subject with the schema of one version."""
     state, found = await operations.get_version(
         decode_segment(subject), translate.parse_version(decode_segment(version))
     )
@@ -69,13 +69,13 @@ async def register_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SchemaIdBody:
     # POST /subjects/{subject}/versions
-    """Register a schema, with its subject where that is new; the same definition again has the id it had."""
+    """Register a schema, with its subject if that is new; an equal definition keeps its id."""
     given = await read_body(request, api.SchemaInput)
-    state = await operations.registry.current()
+    state = await operations.registry.fresh_state()
     key = operations.resolve_key(state, decode_segment(subject))
     newest = queries.latest_version(state.find_subject(key))
     submitted = operations.parse_schema(given, newest)
-    prepared = await operations.parse_submitted(state, submitted, newest)
+    prepared = await operations.prepare_schema(state, submitted, newest)
     outcome = await operations.execute(
         RegisterSchema(
             key,
@@ -97,7 +97,7 @@ async def delete_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionName
 ) -> api.SingleVersion:
     # DELETE /subjects/{subject}/versions/{version}
-    """Delete one version, if those before and after it agree without it."""
+    """Delete a version, if those before and after it agree without it."""
     number = translate.parse_version(decode_segment(version))
     state, found = await operations.get_subject(decode_segment(subject))
     row = get_live_version(state, found, number)

@@ -1,4 +1,4 @@
-"""Codecs of a group, and the encodings data begin with: a version with a codec."""
+"""Codecs of a group, and encodings: pairs of a version and a codec, whose ids data begin with."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAX_CODEC_BYTES = 900 * 1024
 @get(namespaced_paths(f"{_GROUP}/codecTypes"), **READ)
 async def get_codec_types(operations: InjectedOperations, group: Group) -> api.CodecTypes:
     # GET /v1/groups/{groupName}/codecTypes
-    """The codecs of a group."""
+    """Return the codecs of a group."""
     _, subject = await operations.get_group(operations.authorize_read(group))
     return api.CodecTypes([api.CodecType(name, dict(found)) for name, found in (subject.codecs or {}).items()])
 
@@ -43,7 +43,7 @@ async def add_codec_type(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> Response[bytes]:
     # POST /v1/groups/{groupName}/codecTypes
-    """Add a codec; of one that is there already nothing changes. The empty name is no codec, and always there."""
+    """Add a codec; nothing changes if the group has it. The empty name is no codec and always there."""
     body = await read_body(request, api.CodecType)
     key = operations.authorize_group(group, access.codecs_resource, ResourcePermission.READ_UPDATE)
     if sum(len(text.encode()) for pair in (body.properties or {}).items() for text in pair) >= _MAX_CODEC_BYTES:
@@ -62,7 +62,7 @@ async def get_encoding_id(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> api.EncodingId:
     # PUT /v1/groups/{groupName}/encodings
-    """The id of a version with a codec: given once, the same for ever."""
+    """Return the id of a version with a codec; it never changes."""
     body = await read_body(request, api.GetEncodingIdRequest)
     key = operations.authorize_read(group)
     _, subject = await operations.get_group(key)
@@ -79,7 +79,7 @@ async def get_encoding_id(
 @get(namespaced_paths(f"{_GROUP}/encodings/{{encoding_id:str}}"), **READ)
 async def get_encoding_info(operations: InjectedOperations, group: Group, encoding_id: EncodingId) -> api.EncodingInfo:
     # GET /v1/groups/{groupName}/encodings/{encodingId}
-    """What an encoding id stands for; the ids of a deleted group went with it."""
+    """Return version and codec of an encoding id. The ids of a deleted group are gone with it."""
     key, number = operations.authorize_read(group), parse_number(encoding_id)
     state, subject = await operations.get_group(key)
     if number >= len(subject.encodings or ()):

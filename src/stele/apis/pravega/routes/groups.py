@@ -1,4 +1,4 @@
-"""Groups: creating, listing, describing, deleting, their policy and their history."""
+"""Groups, their policy and their history."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _GROUP = "/groups/{group:str}"
 @get("/ping", status_code=200, media_type="text/plain")
 async def ping() -> Response[bytes]:
     # GET /ping
-    """Whether anybody is there."""
+    """Answer that the server is there."""
     return Response(b"", status_code=200, media_type="text/plain")
 
 
@@ -47,9 +47,9 @@ async def list_groups(
     operations: InjectedOperations, token: Token = "", limit: Limit = "100"
 ) -> api.ListGroupsResponse:
     # GET /v1/groups
-    """A page of the groups the caller may read; one without groups is the last."""
+    """Return a page of the groups the caller may read; the last page is empty."""
     size = parse_limit(limit)
-    state = await operations.registry.current()
+    state = await operations.registry.fresh_state()
     namespace = state.find_namespace(operations.namespace)
     after = decode_token(token) if token else None
     names = sorted(name for name in (namespace.subjects if namespace else {}) if after is None or name > after)
@@ -98,7 +98,7 @@ async def create_group(operations: InjectedOperations, request: Request[Any, Any
 @get(namespaced_paths(_GROUP), **READ)
 async def get_group_properties(operations: InjectedOperations, group: Group) -> api.GroupProperties:
     # GET /v1/groups/{groupName}
-    """What describes a group."""
+    """Return the properties of a group."""
     state, subject = await operations.get_group(operations.authorize_read(group))
     return operations.build_group_properties(state, subject)
 
@@ -106,7 +106,7 @@ async def get_group_properties(operations: InjectedOperations, group: Group) -> 
 @delete(namespaced_paths(_GROUP), **DELETE)
 async def delete_group(operations: InjectedOperations, group: Group) -> None:
     # DELETE /v1/groups/{groupName}
-    """Delete a group with all that is in it; one of the same name starts anew."""
+    """Delete a group with all its schemas; a later group of the same name starts anew."""
     key = operations.authorize_group(group, access.group_resource, ResourcePermission.READ_UPDATE)
     try:
         await operations.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
@@ -117,7 +117,7 @@ async def delete_group(operations: InjectedOperations, group: Group) -> None:
 @get(namespaced_paths(f"{_GROUP}/history"), **READ)
 async def get_group_history(operations: InjectedOperations, group: Group) -> api.GroupHistory:
     # GET /v1/groups/{groupName}/history
-    """All schemas of a group that are not deleted, with the policies they were added under."""
+    """Return all schemas of a group that are not deleted, with the policies they were added under."""
     state, subject = await operations.get_group(operations.authorize_read(group))
     return api.GroupHistory(
         [await operations.build_history_record(state, row) for row in queries.list_versions(subject)]
@@ -133,7 +133,7 @@ async def update_compatibility(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> Response[bytes]:
     # PUT /v1/groups/{groupName}/compatibility
-    """Set the policy of a group, if it is the one expected."""
+    """Set the policy of a group, if its policy is the expected one."""
     body = await read_body(request, api.UpdateCompatibilityRequest)
     key = operations.authorize_group(group, access.group_resource, ResourcePermission.READ_UPDATE)
     _, subject = await operations.get_group(key)

@@ -1,4 +1,4 @@
-"""Schemas of a group: adding, reading, finding, trying, deleting; and where a schema was added to."""
+"""Schemas of a group, and the groups a schema was added to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EXISTING = SubjectDefaults(create=False)
 @get(namespaced_paths(_SCHEMAS), **READ)
 async def get_schemas(operations: InjectedOperations, group: Group, of_type: OfType = None) -> api.SchemaVersionsList:
     # GET /v1/groups/{groupName}/schemas
-    """The latest schema of every type."""
+    """Return the latest schema of every type."""
     state, subject = await operations.get_group(operations.authorize_read(group))
     latest = {translate.type_name_of(row): row for row in queries.list_versions(subject)}
     rows = [row for name, row in latest.items() if of_type in (None, name)]
@@ -53,7 +53,7 @@ async def get_schemas(operations: InjectedOperations, group: Group, of_type: OfT
 @post(namespaced_paths(_SCHEMAS), operation_class=_SCHEMA_BODY, **STATUS_201)
 async def add_schema(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.VersionInfo:
     # POST /v1/groups/{groupName}/schemas
-    """Add a schema, or find that it is there already."""
+    """Add a schema, or find it if the group has it."""
     body = await read_body(request, api.SchemaInfo)
     key = operations.authorize_group(group, access.schemas_resource, ResourcePermission.READ_UPDATE)
     state, subject = await operations.get_group(key)
@@ -82,7 +82,7 @@ async def get_schema_versions(
     operations: InjectedOperations, group: Group, of_type: OfType = None
 ) -> api.SchemaVersionsList:
     # GET /v1/groups/{groupName}/schemas/versions
-    """All schemas that are not deleted."""
+    """Return all schemas that are not deleted."""
     state, subject = await operations.get_group(operations.authorize_read(group))
     rows = [row for row in queries.list_versions(subject) if of_type in (None, translate.type_name_of(row))]
     return await operations.build_versions_list(state, rows)
@@ -93,7 +93,7 @@ async def get_schema_version(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group
 ) -> api.VersionInfo:
     # POST /v1/groups/{groupName}/schemas/versions/find
-    """Where a schema stands in a group."""
+    """Return the version that a schema is in a group."""
     body = await read_body(request, api.SchemaInfo)
     key = operations.authorize_read(group)
     state, _ = await operations.get_group(key)
@@ -108,7 +108,7 @@ async def get_schema_version(
 )
 async def validate_schema(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.Valid:
     # POST /v1/groups/{groupName}/schemas/versions/validate
-    """Whether a schema could be added, under the policy of the group or another one."""
+    """Return whether a schema could be added under the policy of the group or another one."""
     body = await read_body(request, api.ValidateRequest)
     key = operations.authorize_read(group)
     state, subject = await operations.get_group(key)
@@ -120,14 +120,14 @@ async def validate_schema(operations: InjectedOperations, request: Request[Any, 
     else:
         policy = translate.parse_compatibility(body.compatibility)
     await operations.require_comparable(SchemaFormat(document.format, document.custom_format), policy)
-    findings, _ = await operations.registry.findings(key, document, NO_ATTACHMENTS, policy=policy)
+    findings, _ = await operations.registry.find_incompatibilities(key, document, NO_ATTACHMENTS, policy=policy)
     return api.Valid(not findings)
 
 
 @post(namespaced_paths(f"{_SCHEMAS}/versions/canRead"), operation_class=_SCHEMA_BODY, **STATUS_200)
 async def can_read_using(operations: InjectedOperations, request: Request[Any, Any, Any], group: Group) -> api.CanRead:
     # POST /v1/groups/{groupName}/schemas/versions/canRead
-    """Whether a schema can read the data of a group, as far as its policy asks."""
+    """Return whether a schema can read the data of a group, as far as its policy requires."""
     body = await read_body(request, api.SchemaInfo)
     key = operations.authorize_read(group)
     state, subject = await operations.get_group(key)
@@ -138,7 +138,7 @@ async def can_read_using(operations: InjectedOperations, request: Request[Any, A
 @get(namespaced_paths(_BY_ID), **READ)
 async def get_schema_for_id(operations: InjectedOperations, group: Group, schema_id: SchemaId) -> api.SchemaInfo:
     # GET /v1/groups/{groupName}/schemas/schema/{schemaId}
-    """A schema by its id, a deleted one too."""
+    """Return the schema with an id, also a deleted one."""
     return await operations.build_schema_info(
         *await operations.get_version_by_id(operations.authorize_read(group), parse_number(schema_id))
     )
@@ -147,7 +147,7 @@ async def get_schema_for_id(operations: InjectedOperations, group: Group, schema
 @delete(namespaced_paths(_BY_ID), **DELETE)
 async def delete_schema_for_id(operations: InjectedOperations, group: Group, schema_id: SchemaId) -> None:
     # DELETE /v1/groups/{groupName}/schemas/schema/{schemaId}
-    """Delete a schema: it stays readable for data that have its id, and counts for nothing else."""
+    """Delete a schema; it stays readable for data that have its id, and counts for nothing else."""
     key = operations.authorize_group(group, access.group_resource, ResourcePermission.READ_UPDATE)
     await _delete_version(operations, key, (await operations.get_version_by_id(key, parse_number(schema_id)))[1])
 
@@ -157,7 +157,7 @@ async def get_schema_from_version(
     operations: InjectedOperations, group: Group, format_name: FormatName, type_name: TypeName, version: VersionNumber
 ) -> api.SchemaInfo:
     # GET /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
-    """A schema by its version, a deleted one too."""
+    """Return the schema with a version, also a deleted one."""
     place = decode_segment(format_name), decode_segment(type_name), parse_number(version)
     return await operations.build_schema_info(
         *await operations.get_version_by_number(operations.authorize_read(group), *place)
@@ -169,7 +169,7 @@ async def delete_schema_version(
     operations: InjectedOperations, group: Group, format_name: FormatName, type_name: TypeName, version: VersionNumber
 ) -> None:
     # DELETE /v1/groups/{groupName}/schemas/format/{serializationFormat}/type/{type}/versions/{version}
-    """As `delete_schema_for_id`, by version."""
+    """Delete a schema by its version, like `delete_schema_for_id`."""
     key = operations.authorize_group(group, access.schemas_resource, ResourcePermission.READ_UPDATE)
     place = decode_segment(format_name), decode_segment(type_name), parse_number(version)
     await _delete_version(operations, key, (await operations.get_version_by_number(key, *place))[1])
@@ -185,10 +185,10 @@ async def _delete_version(operations: Operations, key: SubjectKey, version: Vers
 @post(namespaced_paths("/schemas/addedTo"), operation_class=_SCHEMA_BODY, **STATUS_200)
 async def get_schema_references(operations: InjectedOperations, request: Request[Any, Any, Any]) -> api.AddedTo:
     # POST /v1/schemas/addedTo
-    """Every group of the namespace that has a schema."""
+    """Return every group of the namespace that has a schema."""
     body = await read_body(request, api.SchemaInfo)
     operations.require_permission(access.namespace_resource(operations.namespace))
-    state = await operations.registry.current()
+    state = await operations.registry.fresh_state()
     document = await operations.parse_document(state, body)
     return api.AddedTo(
         {

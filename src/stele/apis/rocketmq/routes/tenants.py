@@ -17,7 +17,7 @@ from stele.protocol import rocketmq as api
 async def list_tenants(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/cluster/{cluster}/tenants
     """The tenants with subjects in a cluster, sorted; what other dialects registered is in every cluster."""
-    state = await operations.registry.current()
+    state = await operations.registry.fresh_state()
     namespaces = {row.role for row in operations.list_bindings(state)}
     namespaces |= {
         namespace.name
@@ -31,7 +31,7 @@ async def list_tenants(operations: InjectedOperations) -> list[str]:
 async def list_subjects(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subjects
     """The subjects of a tenant in a cluster, sorted; what other dialects registered is in every cluster."""
-    state = await operations.registry.current()
+    state = await operations.registry.fresh_state()
     names = {row.resource for row in operations.list_bindings(state) if row.role == operations.address.namespace}
     namespace = state.find_namespace(operations.address.namespace)
     subjects = namespace.subjects.values() if namespace is not None else ()
@@ -42,7 +42,7 @@ async def list_subjects(operations: InjectedOperations) -> list[str]:
 async def list_schemas(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/tenant/{tenant}/schemas
     """The schemas of a tenant, sorted: an extension, the store's `list` of RIP-42."""
-    state = await operations.registry.current()
+    state = await operations.registry.fresh_state()
     namespace = state.find_namespace(operations.address.namespace)
     subjects = namespace.subjects.values() if namespace is not None else ()
     return sorted(subject.key.name for subject in subjects if queries.latest_version(subject) is not None)

@@ -95,7 +95,7 @@ async def get_status(operations: InjectedOperations) -> Response[str]:
     # GET /schema-repo-admin/status
     """Whether the store answers."""
     try:
-        await operations.registry.journal(operations.registry.state.seq, 1)
+        await operations.registry.read_log(operations.registry.state.seq, 1)
     except StoreError as error:
         return Response(f"ERROR : {error}", status_code=503, media_type=MediaType.TEXT)
     return Response(f"OK : Stele {__version__}", media_type=MediaType.TEXT)
