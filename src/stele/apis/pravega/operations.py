@@ -217,8 +217,8 @@ class Operations:
     async def build_schema_info(self, state: State, version: Version) -> api.SchemaInfo:
         """Return the schema of a version as it was sent.
 
-        A text from another dialect that clients of this one cannot read is rendered: references are resolved, Protobuf sources
-        compiled to a descriptor set.
+        A text from another dialect that clients of this one cannot read is rendered: references are resolved, Protobuf
+        sources compiled to a descriptor set.
         """
         labels = version.attributes.labels if version.attributes is not None else None
         return api.SchemaInfo(
