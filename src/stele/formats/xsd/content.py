@@ -48,7 +48,7 @@ class Particle:
 class SchemaSide:
     """One schema as seen by a comparison.
 
-    strict says that open content excludes declared names, which allows less than the standard does at the most.
+    With strict, open content does not match declared names, so content models allow less; without it, they allow more.
     """
 
     def __init__(self, model: Any, algebra: Algebra, *, strict: bool) -> None:
