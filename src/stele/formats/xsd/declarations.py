@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 from xmlschema.validators import XsdSimpleType
 
 from stele.formats.xsd.content import FOREIGN, NameSampler, SchemaSide
-from stele.formats.xsd.findings import ElementPair, FindingCollector, local_name, type_name
+from stele.formats.xsd.findings import ElementPair, FindingCollector
 from stele.formats.xsd.instances import XSI, ElementContent
 from stele.formats.xsd.value_constraints import ValueConstraintChecker
+from stele.formats.xsd.xmlschema_adapter import local_name, type_name
 
 
 class _AttributeUses(NamedTuple):

@@ -11,9 +11,9 @@ from xmlschema.validators import XsdElement, XsdSimpleType
 
 from stele.core.ports import Field
 from stele.formats.xsd.content import SchemaSide, list_leaves
-from stele.formats.xsd.findings import local_name
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.terms import Algebra, BudgetExceeded
+from stele.formats.xsd.xmlschema_adapter import local_name
 
 MAX_FIELDS: Final = 10_000
 """Most fields that are listed."""

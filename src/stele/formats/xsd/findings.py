@@ -12,6 +12,7 @@ from stele.formats.xsd.codec import is_valid
 from stele.formats.xsd.content import Particle, SchemaSide
 from stele.formats.xsd.instances import MINIMAL, DocumentBuilder, ElementContent, InstanceStyle, NoDocument
 from stele.formats.xsd.parse import ParsedXsd
+from stele.formats.xsd.xmlschema_adapter import local_name
 
 MAX_DOCUMENTS: Final = 400
 """Documents made and validated in one check."""
@@ -87,18 +88,6 @@ class ElementPair:
             id(self.reader_type),
             self.free,
         )
-
-
-def local_name(name: str) -> str:
-    """Return a name without its namespace."""
-    return name.rpartition("}")[2]
-
-
-def type_name(kind: Any) -> str:
-    """Return the local name of a type, `anonymous type` for one without a name."""
-    if kind is None:
-        return ""
-    return local_name(kind.name) if kind.name else "anonymous type"
 
 
 class FindingCollector:

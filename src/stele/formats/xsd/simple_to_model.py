@@ -48,8 +48,8 @@ from stele.formats.conversion.model import (
     Union,
     UnionOption,
 )
-from stele.formats.xsd.findings import local_name
 from stele.formats.xsd.simple_type import INTEGERS, TEXTUAL, SimpleTypeShape, shape_of, value_interval
+from stele.formats.xsd.xmlschema_adapter import local_name
 
 MAX_DEPTH: Final = 16
 """Lists and unions inside each other; what lies deeper is text."""

@@ -41,10 +41,9 @@ from stele.formats.conversion.model import (
 )
 from stele.formats.xsd.content import is_substitutable
 from stele.formats.xsd.fields import documentation_text
-from stele.formats.xsd.findings import local_name
 from stele.formats.xsd.parse import ParsedXsd
 from stele.formats.xsd.simple_to_model import SimpleTypeConverter
-from stele.formats.xsd.xmlschema_adapter import XS
+from stele.formats.xsd.xmlschema_adapter import XS, local_name
 
 MAX_DEPTH: Final = 100
 """Groups inside each other; the parser takes fewer."""

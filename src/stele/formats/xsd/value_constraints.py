@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from stele.formats.xsd.findings import ElementPair, FindingCollector, local_name, type_name
+from stele.formats.xsd.findings import ElementPair, FindingCollector
 from stele.formats.xsd.instances import ElementContent
 from stele.formats.xsd.simple_inclusion import SimpleTypeBudget, compare_simple_types, listed_texts
 from stele.formats.xsd.simple_type import shape_of
 from stele.formats.xsd.type_texts import list_samples, valid_samples
-from stele.formats.xsd.xmlschema_adapter import accepts_text
+from stele.formats.xsd.xmlschema_adapter import accepts_text, local_name, type_name
 
 _TRIED: Final = 6
 _SAMPLES_UNITS: Final = 100

@@ -262,3 +262,15 @@ def accepts_text(kind: Any, text: str) -> bool:
         return bool(kind.is_valid(text))
     except (ValueError, TypeError, ArithmeticError, KeyError, AttributeError):
         return False
+
+
+def local_name(name: str) -> str:
+    """Return a name without its namespace: `{urn:a}b` is `b`."""
+    return name.rpartition("}")[2]
+
+
+def type_name(kind: Any) -> str:
+    """Return the local name of a type, `anonymous type` where it has none, '' for no type."""
+    if kind is None:
+        return ""
+    return local_name(kind.name) if kind.name else "anonymous type"
