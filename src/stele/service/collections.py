@@ -23,9 +23,9 @@ T = TypeVar("T")
 _NOTHING: Items = {}
 
 
-async def read(registry: Registry, collection: str) -> Items:
+async def read_collection(registry: Registry, collection: str) -> Items:
     """The documents of a collection by key, up to date; a view, not to be changed."""
-    return items_in(await registry.current(), collection)
+    return items_in(await registry.fresh_state(), collection)
 
 
 def items_in(state: State, collection: str) -> Items:
@@ -34,7 +34,7 @@ def items_in(state: State, collection: str) -> Items:
     return _NOTHING if found is None else found.items
 
 
-async def edit(
+async def edit_collection(
     registry: Registry, collection: str, change: Callable[[Items], tuple[Changes, T]], *, actor: str = "", via: str = ""
 ) -> T:
     """Change documents by what is there: change gets them all and answers what to write and what to return.

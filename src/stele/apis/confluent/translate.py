@@ -218,7 +218,7 @@ def is_descriptor(body: api.RegisterSchemaRequest) -> bool:
 def as_sent(body: api.RegisterSchemaRequest, version: Version) -> bool:
     """Whether a version is what the request wished for: nothing came from settings or from the version before it."""
     kept = version.schema.attachments
-    metadata = body.metadata.ordered() if body.metadata is not None else None
+    metadata = body.metadata.in_stored_order() if body.metadata is not None else None
     return bool(body.schema) and kept.metadata == metadata and kept.rule_set == rule_set_in(body.rule_set)
 
 
@@ -271,7 +271,7 @@ def changes_in(request: api.ConfigUpdateRequest) -> dict[str, Any]:
             changes[theirs] = None if value == "" else value
     for name in ("default_metadata", "override_metadata"):
         if changes.get(name) is not None:
-            changes[name] = changes[name].ordered()
+            changes[name] = changes[name].in_stored_order()
     for name in ("default_rule_set", "override_rule_set"):
         if (rules := getattr(request, name)) is not UNSET:
             changes[name] = rule_set_in(rules)

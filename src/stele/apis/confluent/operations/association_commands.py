@@ -23,7 +23,7 @@ from stele.apis.confluent.operations.schemas import Desk
 from stele.apis.confluent.translate import version_out
 from stele.core import queries
 from stele.core.commands import ChangeBindings, DeleteMode, DeleteSubject
-from stele.core.decide.decision import writable
+from stele.core.decide.decision import require_writable
 from stele.core.model import Binding, SettingsLevel, SubjectKey, VersionState
 from stele.core.state import State
 from stele.errors import InUse, PreconditionFailed
@@ -84,7 +84,7 @@ async def _schema(desk: Desk, wish: Wish, versions: dict[str, api.Schema], *, dr
 
 async def _try(desk: Desk, wish: Wish) -> None:
     assert wish.schema is not None
-    writable(await desk.registry.current(), SettingsLevel(*wish.subject))
+    require_writable(await desk.registry.fresh_state(), SettingsLevel(*wish.subject))
     words = await desk.check(wish.subject, wish.schema, None, normalize=wish.normalize)
     if words:
         raise RefusedChange(qualified(wish.subject), (), words)
@@ -111,7 +111,7 @@ async def dissociate(desk: Desk, resource_id: str, wanted: Filter, *, cascade: b
         for row in rows:
             if row.frozen and not cascade:
                 raise Frozen(row.role, qualified(row.subject))
-            writable(state, SettingsLevel(*row.subject))
+            require_writable(state, SettingsLevel(*row.subject))
         owned = [row.subject for row in rows if cascade and row.lifecycle == STRONG]
         for subject in owned:
             _require_unreferred(state, subject)

@@ -26,7 +26,7 @@ from stele.service.retry import retry_when_overtaken
 _TEST_SUBJECT = "__TEST"
 
 
-class _KeysChanged(Exception):  # noqa: N818 - never reaches a caller
+class _KeysChanged(Exception):
     """The documents are no longer those a data key was made for."""
 
 

@@ -17,7 +17,7 @@ from stele.core.commands import Command, DeletedVersions, DeleteMode, DeleteSubj
 from stele.core.model import Binding, SubjectKey, Version
 from stele.core.state import State
 from stele.service.retry import retry_when_overtaken
-from stele.service.usage import InUseWarning
+from stele.service.usage import DeletionWarning
 
 WARNING: Final = "Stele-Warning"
 """Header with ASCII sentences, at most `_LONGEST_WARNING` characters; absent where no census saw records."""
@@ -74,7 +74,7 @@ async def delete_version(
 async def _delete(
     desk: Desk, subject: SubjectKey, decide: Callable[[State], Command]
 ) -> tuple[tuple[int, ...], dict[str, str]]:
-    warnings = DeletionWarnings(await desk.registry.current(), subject)
+    warnings = DeletionWarnings(await desk.registry.fresh_state(), subject)
 
     async def attempt(state: State) -> DeletedVersions:
         outcome = await desk.execute(decide(state))
@@ -100,11 +100,11 @@ class DeletionWarnings:
         """Return the header for the versions that were deleted; none where no census saw records of them."""
         numbers = set(deleted)
         rows = [row for row in self._rows if row.version_number in numbers]
-        warnings = desk.usage.warnings(desk.registry.state, rows)
+        warnings = desk.usage.list_warnings(desk.registry.state, rows)
         return {WARNING: _join_warnings(warnings)} if warnings else {}
 
 
-def _join_warnings(warnings: list[InUseWarning]) -> str:
+def _join_warnings(warnings: list[DeletionWarning]) -> str:
     """Join warnings by semicolons; those that would make the header too long are only counted."""
     joined = ""
     for position, warning in enumerate(warnings):

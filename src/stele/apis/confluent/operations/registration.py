@@ -43,7 +43,7 @@ async def register(
     Raises what `Desk.draft` raises, `InvalidName`, `RefusedChange`, and what the decision raises.
     """
     writable_key(key)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     retagged = retag(request, queries.latest_version(state.find_subject(key)))
     _require_shared(state, key, retagged)
     draft = None

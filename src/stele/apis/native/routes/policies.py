@@ -17,10 +17,11 @@ from stele.apis.http.paths import decode_segment
 from stele.apis.http.requests import caller_name
 from stele.apis.native.errors import ERRORS, ErrorOut
 from stele.core.rulesets import join_ruleset
-from stele.service.policies import PolicyAnswer, PolicyChange, change, level_named, shown
+from stele.service import rulesets as service
+from stele.service.policies import PolicyAnswer, PolicyChange, change_policy, get_policy, parse_level_name
 from stele.service.registry import Registry
-from stele.service.ruleset_impact import ReportPage, ReportRequest, report
-from stele.service.rulesets import RulesetInfo, adopt, adopted, found, listed
+from stele.service.ruleset_impact import ReportPage, ReportRequest, make_report
+from stele.service.rulesets import RulesetInfo
 
 Name = Annotated[
     str,
@@ -42,23 +43,23 @@ def _create_policy_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def show_policy(name: Name = "") -> PolicyAnswer:
         # GET /api/policies/{name}
         """Show the policy in force at a level, where it comes from, and what the level has of its own."""
-        return await shown(registry, level_named(decode_segment(name)))
+        return await get_policy(registry, parse_level_name(decode_segment(name)))
 
     @put(_PATHS, operation_class=openapi_body(PolicyChange), responses=_WRITING)
     async def set_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # PUT /api/policies/{name}
         """Replace the policy and ruleset a level has of its own; other settings stay as they are."""
         wanted = await read_body(request, PolicyChange)
-        return await change(
-            registry, level_named(decode_segment(name)), wanted, actor=caller_name(request), via="native"
+        return await change_policy(
+            registry, parse_level_name(decode_segment(name)), wanted, actor=caller_name(request), via="native"
         )
 
     @delete(_PATHS, status_code=200, responses=_WRITING)
     async def clear_policy(request: Request[Any, Any, Any], name: Name = "") -> PolicyAnswer:
         # DELETE /api/policies/{name}
         """Leave policy and ruleset of a level to the level above; answers what is in force then."""
-        return await change(
-            registry, level_named(decode_segment(name)), PolicyChange(), actor=caller_name(request), via="native"
+        return await change_policy(
+            registry, parse_level_name(decode_segment(name)), PolicyChange(), actor=caller_name(request), via="native"
         )
 
     return [show_policy, set_policy, clear_policy]
@@ -89,13 +90,13 @@ def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
     async def list_rulesets() -> RulesetsOut:
         # GET /api/rulesets
         """List the rulesets of every format with their versions, and which version is in force."""
-        return RulesetsOut(await asyncio.to_thread(listed, await adopted(registry)))
+        return RulesetsOut(await asyncio.to_thread(service.list_rulesets, await service.adopted_versions(registry)))
 
     @post("/api/rulesets/report", status_code=200, operation_class=openapi_body(ReportRequest), responses=ERRORS)
     async def report_differences(request: Request[Any, Any, Any]) -> ReportPage:
         # POST /api/rulesets/report
         """Report which registered versions another ruleset or version would judge differently, page by page."""
-        return await report(registry, await read_body(request, ReportRequest))
+        return await make_report(registry, await read_body(request, ReportRequest))
 
     @put("/api/rulesets/{format:str}/{ruleset:str}", operation_class=openapi_body(Adoption), responses=_REFUSED)
     async def adopt_ruleset(request: Request[Any, Any, Any], format_name: FormatName, name: RulesetName) -> RulesetInfo:
@@ -103,8 +104,8 @@ def _create_ruleset_routes(registry: Registry) -> list[HTTPRouteHandler]:
         """Judge schemas of a format by a version of a ruleset from now on."""
         version = (await read_body(request, Adoption)).version
         wanted = name if version is None else join_ruleset(name, version)
-        await adopt(registry, format_name, wanted, actor=caller_name(request), via="native")
-        return found(format_name, name, await adopted(registry))
+        await service.adopt_ruleset(registry, format_name, wanted, actor=caller_name(request), via="native")
+        return service.get_ruleset(format_name, name, await service.adopted_versions(registry))
 
     return [list_rulesets, report_differences, adopt_ruleset]
 

@@ -12,7 +12,11 @@ from litestar.handlers import HTTPRouteHandler
 from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.apis.native.errors import ERRORS
-from stele.service.check import CheckAnswer, CheckRequest, check
+from stele.service import check as checks
+from stele.service import convert as conversions
+from stele.service import diff as diffs
+from stele.service import lint as lints
+from stele.service.check import CheckAnswer, CheckRequest
 from stele.service.convert import (
     ConvertAnswer,
     ConvertRequest,
@@ -20,15 +24,11 @@ from stele.service.convert import (
     FieldsAnswer,
     InferRequest,
     SchemaRequest,
-    convert,
-    example,
-    fields,
-    infer,
 )
-from stele.service.diff import DiffAnswer, DiffRequest, diff
-from stele.service.lint import LintAnswer, LintRequest, lint
+from stele.service.diff import DiffAnswer, DiffRequest
+from stele.service.lint import LintAnswer, LintRequest
 from stele.service.registry import Registry
-from stele.service.rulesets import adopted
+from stele.service.rulesets import adopted_versions
 
 RULESET_HEADER = "Stele-Ruleset"
 """Header that names the ruleset which decided, with its version; absent where nothing was compared."""
@@ -42,8 +42,14 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         # POST /api/check
         """Check a schema against others under a policy, without registering anything."""
         asked = await read_body(request, CheckRequest)
-        versions = await adopted(registry)
-        decide = partial(check, asked, registry.limits, undecided=registry.judge.undecided, adopted=versions)
+        versions = await adopted_versions(registry)
+        decide = partial(
+            checks.check_compatibility,
+            asked,
+            registry.limits,
+            undecided=registry.compatibility.undecided,
+            adopted=versions,
+        )
         answer = await asyncio.to_thread(decide)
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
         return Response(answer, headers=headers)
@@ -53,36 +59,38 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         # POST /api/convert
         """A schema in another language, and what it does not say there."""
         asked = await read_body(request, ConvertRequest)
-        return await asyncio.to_thread(convert, asked, registry.limits)
+        return await asyncio.to_thread(conversions.convert_schema, asked, registry.limits)
 
     @post("/api/infer", status_code=200, operation_class=openapi_body(InferRequest), responses=ERRORS)
     async def infer_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
         # POST /api/infer
         """A schema made from samples of its data."""
         asked = await read_body(request, InferRequest)
-        return await asyncio.to_thread(infer, asked)
+        return await asyncio.to_thread(conversions.infer_schema, asked)
 
     @post("/api/example", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
     async def show_example(request: Request[Any, Any, Any]) -> ExampleAnswer:
         # POST /api/example
         """A small datum that fits a schema."""
         asked = await read_body(request, SchemaRequest)
-        return await asyncio.to_thread(example, asked, registry.limits)
+        return await asyncio.to_thread(conversions.make_example, asked, registry.limits)
 
     @post("/api/fields", status_code=200, operation_class=openapi_body(SchemaRequest), responses=ERRORS)
     async def list_fields(request: Request[Any, Any, Any]) -> FieldsAnswer:
         # POST /api/fields
         """All fields of a schema, at any depth."""
         asked = await read_body(request, SchemaRequest)
-        return await asyncio.to_thread(fields, asked, registry.limits)
+        return await asyncio.to_thread(conversions.list_fields, asked, registry.limits)
 
     @post("/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS)
     async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
         # POST /api/diff
         """List what changed between two schemas, each change with its verdict both ways, without registering any."""
         asked = await read_body(request, DiffRequest)
-        versions = await adopted(registry)
-        compare = partial(diff, asked, registry.limits, undecided=registry.judge.undecided, adopted=versions)
+        versions = await adopted_versions(registry)
+        compare = partial(
+            diffs.diff_schemas, asked, registry.limits, undecided=registry.compatibility.undecided, adopted=versions
+        )
         return await asyncio.to_thread(compare)
 
     @post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS)
@@ -90,6 +98,6 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         # POST /api/lint
         """Advice on a schema that is valid, without registering anything."""
         asked = await read_body(request, LintRequest)
-        return await asyncio.to_thread(lint, asked, registry.limits)
+        return await asyncio.to_thread(lints.lint_schema, asked, registry.limits)
 
     return [check_schema, convert_schema, infer_schema, show_example, list_fields, diff_schemas, lint_schema]
