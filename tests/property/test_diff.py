@@ -16,7 +16,7 @@ from stele.core.findings import Finding
 from stele.errors import SteleError
 from stele.formats.capabilities import HasOutline
 from stele.formats.registry import get_format
-from stele.service.changes import ChangeKind, Direction, DeclarationChange
+from stele.service.changes import ChangeKind, DeclarationChange, Direction
 from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from stele.core.findings import Direction, Finding
 from stele.formats.capabilities import OutlineLocation
-from stele.service.changes import ChangeKind, DeclarationTree, DirectedFinding, DeclarationChange, TreeComparison
+from stele.service.changes import ChangeKind, DeclarationChange, DeclarationTree, DirectedFinding, TreeComparison
 
 MAX_CANDIDATES: Final = 64
 """Changes inside one declaration that are looked at for one finding."""
@@ -199,7 +199,9 @@ class _Attribution:
         return not place.partial, 0 if place.path == tree.top else 1 + sum(1 for _ in tree.above(place.path))
 
     @staticmethod
-    def _score_change(change: DeclarationChange, finding: Finding, place: OutlineLocation, words: frozenset[str]) -> int:
+    def _score_change(
+        change: DeclarationChange, finding: Finding, place: OutlineLocation, words: frozenset[str]
+    ) -> int:
         """How much the words of a finding point to a change."""
         score = 0
         if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):

@@ -209,7 +209,9 @@ class TreeComparison:
             if path in self.same:
                 last = places[self.same[path]]
             elif (parent := self.old.parent(node)) is None or parent in self.same:
-                gone = DeclarationChange(ChangeKind.REMOVED, path, node.kind, before=_summarize_declaration(node, self.old))
+                gone = DeclarationChange(
+                    ChangeKind.REMOVED, path, node.kind, before=_summarize_declaration(node, self.old)
+                )
                 placed.append((last, 2, number, gone))
         placed += [(places.get(change.path, -1), 1, number, change) for number, change in enumerate(self._order)]
         return [change for *_, change in sorted(placed, key=lambda item: item[:3])]

@@ -19,7 +19,7 @@ from stele.formats import rulesets
 from stele.formats.capabilities import TRUNCATED, HasLocator, HasOutline, OutlineNode
 from stele.formats.registry import get_format
 from stele.service.change_attribution import Locator, attribute_findings, longest_prefix_locator
-from stele.service.changes import ChangeKind, DeclarationTree, DirectedFinding, DeclarationChange, TreeComparison
+from stele.service.changes import ChangeKind, DeclarationChange, DeclarationTree, DirectedFinding, TreeComparison
 from stele.service.check import Adopted, Candidate, parse_candidate, select_ruleset
 from stele.service.limits import Limits
 from stele.service.text_diff import unified_diff
