@@ -36,6 +36,11 @@ RULESET_HEADER = "Stele-Ruleset"
 
 def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
     """Return the endpoints: within the registry's limits, by its ruleset versions and its treatment of doubt."""
+    return [*_create_review_routes(registry), *_create_conversion_routes(registry)]
+
+
+def _create_review_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints that say what is wrong with a schema, or what it changes."""
 
     @post("/api/check", status_code=200, operation_class=openapi_body(CheckRequest), responses=ERRORS)
     async def check_schema(request: Request[Any, Any, Any]) -> Response[CheckAnswer]:
@@ -53,6 +58,30 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         answer = await asyncio.to_thread(decide)
         headers = {RULESET_HEADER: answer.ruleset} if answer.ruleset else {}
         return Response(answer, headers=headers)
+
+    @post("/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS)
+    async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
+        # POST /api/diff
+        """List what changed between two schemas, each change with its verdict both ways, without registering any."""
+        asked = await read_body(request, DiffRequest)
+        versions = await adopted_versions(registry)
+        compare = partial(
+            diffs.diff_schemas, asked, registry.limits, undecided=registry.compatibility.undecided, adopted=versions
+        )
+        return await asyncio.to_thread(compare)
+
+    @post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS)
+    async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
+        # POST /api/lint
+        """Advice on a schema that is valid, without registering anything."""
+        asked = await read_body(request, LintRequest)
+        return await asyncio.to_thread(lints.lint_schema, asked, registry.limits)
+
+    return [check_schema, diff_schemas, lint_schema]
+
+
+def _create_conversion_routes(registry: Registry) -> list[HTTPRouteHandler]:
+    """The endpoints that make something else of a schema."""
 
     @post("/api/convert", status_code=200, operation_class=openapi_body(ConvertRequest), responses=ERRORS)
     async def convert_schema(request: Request[Any, Any, Any]) -> ConvertAnswer:
@@ -82,22 +111,4 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
         asked = await read_body(request, SchemaRequest)
         return await asyncio.to_thread(conversions.list_fields, asked, registry.limits)
 
-    @post("/api/diff", status_code=200, operation_class=openapi_body(DiffRequest), responses=ERRORS)
-    async def diff_schemas(request: Request[Any, Any, Any]) -> DiffAnswer:
-        # POST /api/diff
-        """List what changed between two schemas, each change with its verdict both ways, without registering any."""
-        asked = await read_body(request, DiffRequest)
-        versions = await adopted_versions(registry)
-        compare = partial(
-            diffs.diff_schemas, asked, registry.limits, undecided=registry.compatibility.undecided, adopted=versions
-        )
-        return await asyncio.to_thread(compare)
-
-    @post("/api/lint", status_code=200, operation_class=openapi_body(LintRequest), responses=ERRORS)
-    async def lint_schema(request: Request[Any, Any, Any]) -> LintAnswer:
-        # POST /api/lint
-        """Advice on a schema that is valid, without registering anything."""
-        asked = await read_body(request, LintRequest)
-        return await asyncio.to_thread(lints.lint_schema, asked, registry.limits)
-
-    return [check_schema, convert_schema, infer_schema, show_example, list_fields, diff_schemas, lint_schema]
+    return [convert_schema, infer_schema, show_example, list_fields]
