@@ -173,7 +173,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
     {
         "Asking",
         "CensusRecord",
-        "Change",
         "Comparison",
         "Dek",
         "Desk",
