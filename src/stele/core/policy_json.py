@@ -25,13 +25,13 @@ RangeText = Annotated[
 ]
 
 
-class PolicyJson(msgspec.Struct, frozen=True):
+class PolicyJson(msgspec.Struct, frozen=True, rename={"validators": "checkers"}):
     """What a new schema must satisfy.
 
     kind      `directional` compares; `allow_any` lets everything in, `deny_all` nothing after a subject's first schema
     backward  the versions whose data the new schema must read
     forward   the versions that must read the new schema's data
-    checkers  names of validators that are asked in addition, in this order
+    validators  names of validators that are asked in addition, in this order; `checkers` in JSON
     """
 
     kind: Literal["directional", "allow_any", "deny_all"] = "directional"

@@ -1,6 +1,7 @@
-"""The API's objects, member for member: clients in Java refuse members they do not know, so nothing is added to those.
+"""JSON bodies of the RocketMQ API that the server answers with and the client reads.
 
-Numbers are 64 bits wide; null stands for a record id where a version has none (see `translate.record_id`).
+Java's clients refuse members they do not know, so nothing is added to those. Numbers are 64 bits wide. A version
+without a record id (see `apis.rocketmq.translate.record_id`) has null for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from stele.core.policy_json import PolicyJson
 
 
 class _Body(msgspec.Struct, frozen=True, rename="camel"):
-    """What all objects share; members unknown here are ignored, null is as good as absent."""
+    """Base of all bodies; unknown members are ignored, null is as good as absent."""
 
 
 class NewSchema(_Body, frozen=True):
@@ -33,14 +34,14 @@ class SchemaUpdate(_Body, frozen=True):
 
 
 class RecordVersion(_Body, frozen=True):
-    """What registering and updating answer."""
+    """Answer to registering and updating: the record and its version."""
 
     record_id: int
     version: int
 
 
 class DeletedRecord(_Body, frozen=True):
-    """What deleting answers: the newest record that went, or the only one."""
+    """Answer to deleting: the newest record that was deleted, or the only one."""
 
     record_id: int | None
 
@@ -54,7 +55,7 @@ class Dependency(_Body, frozen=True):
 
 
 class SubjectRecord(_Body, frozen=True):
-    """A record as one of its subjects sees it: `cluster/tenant/subject`, `tenant/schema`."""
+    """A record as one of its subjects sees it: `cluster/tenant/subject`, `tenant/schema`, text (IDL) and type."""
 
     subject_full_name: str
     schema_full_name: str
@@ -74,7 +75,7 @@ class BoundSubject(_Body, frozen=True):
 
 
 class SchemaRecord(_Body, frozen=True):
-    """A version of a schema, and the subjects bound to it. schema_id is what all its record ids begin with."""
+    """A version of a schema, and the subjects bound to it; all record ids of the schema begin with schema_id."""
 
     schema: str
     schema_id: int
@@ -87,14 +88,14 @@ class SchemaRecord(_Body, frozen=True):
 
 
 class TenantSchema(_Body, frozen=True):
-    """Where a schema is."""
+    """Tenant and name of a schema."""
 
     tenant: str
     schema: str
 
 
 class SchemaAudit(_Body, frozen=True):
-    """Who made a schema and changed it last, and when: milliseconds since 1970."""
+    """Who created a schema and changed it last, and when (milliseconds since 1970)."""
 
     desc: str
     created_by: str
@@ -104,7 +105,10 @@ class SchemaAudit(_Body, frozen=True):
 
 
 class SchemaMeta(_Body, frozen=True, omit_defaults=True):
-    """What describes a schema. steleCompatibility is there when no level says the policy exactly: an extension."""
+    """Attributes of a schema.
+
+    `steleCompatibility`, an extension, is there if no level says the policy exactly.
+    """
 
     type: str
     tenant: str
@@ -123,7 +127,7 @@ class SchemaDetails(_Body, frozen=True):
 
 
 class SchemaDescription(_Body, frozen=True):
-    """A schema with all there is to know about it."""
+    """A schema with everything known about it."""
 
     qualified_name: TenantSchema
     audit: SchemaAudit

@@ -1,8 +1,8 @@
-"""Errors of the dialect: `{"status", "message"}`, found along the class tree of the error.
+"""Errors of the dialect: `{"status", "message"}`.
 
-status is the API's own number of five digits. The original uses it as the HTTP status, too, which few clients can read;
-here that is a real one, and clients of the original look at the body only. Numbers the original has not are the HTTP
-status with 01 behind it, as its own are.
+`status` is the API's own number of five digits. The original uses it as the HTTP status, too, which few clients can
+read. Here the HTTP status is a real one; clients of the original look at the body only. A number that the original
+lacks is the HTTP status with 01 behind it, like its own.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _logger = structlog.get_logger("stele.rocketmq")
 
 
 class SameSchema(err.Conflict):
-    """The schema is equal to a version there is: no update."""
+    """An update is equal to a version that exists."""
 
 
 class RocketmqErrorBody(msgspec.Struct, frozen=True):
-    """The body of every error."""
+    """Body of every error."""
 
     status: int
     message: str
 
 
 class ErrorNumbers(NamedTuple):
-    """An HTTP status and the API's own number."""
+    """HTTP status, and the API's own number."""
 
     http_status: int
     status: int
@@ -54,7 +54,7 @@ NUMBERS: dict[type[Exception], ErrorNumbers] = {
     err.NotInstalled: ErrorNumbers(501, 50101),
     err.SteleError: ErrorNumbers(500, 50001),
 }
-"""By class."""
+"""Numbers by error class."""
 
 ERROR_RESPONSES = {
     status: ResponseSpec(RocketmqErrorBody, description=why, generate_examples=False)
@@ -73,7 +73,7 @@ ERROR_RESPONSES = {
 
 
 def numbers_of(error: Exception) -> ErrorNumbers:
-    """The numbers of an error: those of its class, or of its nearest ancestor in the table."""
+    """Return the numbers of an error: those of its class or of its nearest ancestor in the table."""
     numbers = find_by_class(NUMBERS, error)
     if numbers is not None:
         return numbers
@@ -83,7 +83,7 @@ def numbers_of(error: Exception) -> ErrorNumbers:
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[RocketmqErrorBody]:
-    """The exception handler of the application."""
+    """Answer an error: the exception handler of the application."""
     numbers = numbers_of(error)
     if numbers.http_status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)

@@ -1,4 +1,4 @@
-"""Where requests are served: one cluster and tenant, one caller, and the steps that several endpoints share."""
+"""What requests do to schemas, records and bindings of one tenant in one cluster, for one caller."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ from stele.service.retry import retry_when_overtaken
 from stele.service.schemas import PreparedSchema
 
 _EQUALITY_DIGESTS = ("normalized", "rabin")
-"""Digests by which a text is looked up, closest first: white space, then what makes no difference to data."""
+"""Digests by which a text is looked up: equal but for white space; then equal but for what data ignores."""
 
 
 class AppState(msgspec.Struct, frozen=True):
-    """What all requests share."""
+    """What all requests of an application share."""
 
     registry: Registry
     options: RocketmqOptions
 
 
 class Operations:
-    """Serves one request for one caller."""
+    """Serves one request of one caller."""
 
     def __init__(self, app_state: AppState, actor: str, address: TenantAddress) -> None:
         self.registry = app_state.registry
@@ -78,12 +78,12 @@ class Operations:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def get_bound_record(self, subject: str) -> tuple[State, Version]:
-        """The record a subject is bound to. Raises `SubjectNotFound`."""
+        """Return the record a subject is bound to and the state it is in. Raises `SubjectNotFound`."""
         state = await self.registry.fresh_state()
         return state, self.bound_record_in(state, subject)
 
     def bound_record_in(self, state: State, subject: str) -> Version:
-        """As `get_bound_record`, in a state."""
+        """Return the record a subject is bound to in a state. Raises `SubjectNotFound`."""
         binding = state.bindings.get(translate.binding_key(self.address, subject))
         if binding is not None:
             found = translate.find_record(state, binding)
@@ -95,7 +95,10 @@ class Operations:
         return found
 
     async def get_version(self, subject: str, number: int) -> tuple[State, Version]:
-        """A version of the schema a subject is bound to. Raises `SubjectNotFound`, `VersionNotFound`."""
+        """Return a version of the schema a subject is bound to and the state it is in.
+
+        Raises `SubjectNotFound`, `VersionNotFound`.
+        """
 
         def look(state: State) -> tuple[State, Version]:
             return state, queries.get_version(state, self.bound_record_in(state, subject).subject.key, number)
@@ -103,10 +106,11 @@ class Operations:
         return await self.registry.read_or_catch_up(look)
 
     async def get_record_of_subject(self, subject: str, number: int) -> tuple[State, Version]:
-        """A record of this tenant by its id, whatever the subject is bound to by now: data written once stay readable.
+        """Return a record of this tenant by its id, whichever record the subject is bound to now.
 
-        Of an id that is nothing but a version (the original looks no further) the subject says the schema. Raises
-        `SubjectNotFound`, `ContentNotFound`.
+        An id that is only a version number, which the original takes, means a version of the subject's schema.
+
+        Raises `SubjectNotFound`, `ContentNotFound`.
         """
 
         def look(state: State) -> tuple[State, Version]:
@@ -118,7 +122,7 @@ class Operations:
         return await self.registry.read_or_catch_up(look)
 
     async def get_record(self, number: int) -> tuple[State, Version]:
-        """A record of this tenant by its id, or the newest live one of the schema whose id it is.
+        """Return a record of this tenant by its id, or the newest active record of the schema with that id.
 
         Raises `ContentNotFound`.
         """
@@ -136,14 +140,17 @@ class Operations:
         return await self.registry.read_or_catch_up(look)
 
     def record_in(self, state: State, number: int) -> Version:
-        """A record of this tenant by its id, a deleted one too. Raises `ContentNotFound`."""
+        """Return a record of this tenant in a state by its id, also a deleted one. Raises `ContentNotFound`."""
         found = queries.get_version_by_record_id(state, number)
         if found.subject.key.namespace != self.address.namespace:
             raise ContentNotFound(number)
         return found
 
     async def find_version_by_text(self, subject: str, text: bytes) -> tuple[State, Version]:
-        """The version of a subject's schema that is the same schema. Raises `SubjectNotFound`, `ContentNotFound`."""
+        """Return the version of a subject's schema that is the same schema as a text.
+
+        Raises `SubjectNotFound`, `ContentNotFound`.
+        """
         state, bound = await self.get_bound_record(subject)
         key, kind = bound.subject.key, bound.kind
         try:
@@ -168,7 +175,7 @@ class Operations:
         raise ContentNotFound
 
     async def list_live_versions(self, name: str) -> tuple[State, list[Version]]:
-        """The live versions of a schema by its name, one at least. Raises `SubjectNotFound`."""
+        """Return the active versions of a schema by its name, at least one. Raises `SubjectNotFound`."""
         state = await self.registry.fresh_state()
         rows = queries.list_versions(state.find_subject(SubjectKey(self.address.namespace, name)))
         if not rows:
@@ -176,7 +183,7 @@ class Operations:
         return state, rows
 
     def bindings_by_version(self, state: State, schema: Subject) -> dict[int, list[Binding]]:
-        """The subjects bound to each version of a schema, by version number; a deleted schema has none."""
+        """Return the subjects bound to each version of a schema, by version number; none for a deleted schema."""
         found: dict[int, list[Binding]] = {}
         if schema.closed:
             return found
@@ -187,7 +194,7 @@ class Operations:
         return found
 
     def list_bindings(self, state: State) -> Iterator[Binding]:
-        """All subjects of this cluster that are bound to something there is, of whichever tenant."""
+        """Yield the subjects of this cluster, of any tenant, that are bound to an existing record."""
         for (cluster, kind, _, _), binding in state.bindings.items():
             if (cluster, kind) == (self.address.cluster, DIALECT) and translate.find_record(state, binding) is not None:
                 yield binding
@@ -204,7 +211,10 @@ class Operations:
         desc: str,
         owner: str,
     ) -> Version:
-        """A new schema, bound to a subject. Raises `AlreadyExists`, and what parsing and the decision raise."""
+        """Register a new schema and bind a subject to it.
+
+        Raises `AlreadyExists`, and what parsing and the decision raise.
+        """
         key = SubjectKey(self.address.namespace, _require_name(name))
         self.registry.limits.check_text((desc + owner).encode())
         state = await self.registry.fresh_state()
@@ -230,7 +240,10 @@ class Operations:
             raise _already_exists(key) from None
 
     async def update_schema(self, subject: str, name: str, text: bytes, desc: str, owner: str) -> Version:
-        """The next version of a schema, with a subject bound to it. Raises `SubjectNotFound`, `SameSchema`."""
+        """Register the next version of a schema and bind a subject to it.
+
+        Raises `SubjectNotFound`, `SameSchema`, and what parsing and the decision raise.
+        """
         key = SubjectKey(self.address.namespace, name)
         self.registry.limits.check_text((desc + owner).encode())
         state, rows = await self.list_live_versions(name)
@@ -273,14 +286,17 @@ class Operations:
         return prepared._replace(document=document)
 
     async def delete_schema(self, subject: str) -> Version:
-        """The schema of a subject, with all versions and bindings; answers the newest. Raises `SubjectNotFound`."""
+        """Delete the schema of a subject with all versions and bindings, and return its newest version.
+
+        Raises `SubjectNotFound`.
+        """
         _, newest = await self.get_bound_record(subject)
         newest = queries.latest_version(newest.subject) or newest
         await self.delete_schema_by_key(newest.subject.key)
         return newest
 
     async def delete_schema_by_key(self, key: SubjectKey) -> None:
-        """Delete a schema, with all versions and bindings. Raises `SubjectNotFound`, `InUse`."""
+        """Delete a schema with all versions and bindings. Raises `SubjectNotFound`, `InUse`."""
         await self.execute(DeleteSubject(key, DeleteMode.END_INCARNATION))
 
     async def delete_version(self, subject: str, number: int) -> Version:
@@ -299,9 +315,9 @@ class Operations:
         return version
 
     async def _move_bindings(self, key: SubjectKey, number: int) -> None:
-        """Give what is bound to a version that has gone to the newest one that is left.
+        """Bind to the newest version what is bound to a deleted one.
 
-        Until that is done they lead there all the same (see `translate.record_of`).
+        Until this is done they lead there all the same (see `translate.find_record`).
         """
         state = self.registry.state
         newest = queries.latest_version(state.find_subject(key))
@@ -323,7 +339,7 @@ class Operations:
         await retry_when_overtaken(self.registry, unbind)
 
     async def bind_subject(self, subject: str, number: int) -> tuple[State, Version]:
-        """Bind a subject to a live record, or by the id of a schema to whichever is its newest.
+        """Bind a subject to an active record, or by the id of a schema to its newest version at any time.
 
         Raises `ContentNotFound`.
         """

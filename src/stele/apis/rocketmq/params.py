@@ -1,4 +1,4 @@
-"""Paths as endpoints declare them: how they read in code and in the OpenAPI document."""
+"""Parameters of requests, declared for endpoints and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ RecordId = Annotated[
 ]
 
 READ: dict[str, Any] = {"responses": ERROR_RESPONSES, "status_code": 200}
-"""What all endpoints have in common: the original's client takes no other status for success."""
+"""Options of all endpoints: the original's client takes no other status for success."""
 
 
 def cluster_paths(path: str) -> list[str]:
-    """A path with cluster and tenant, and the short form that means the default ones."""
+    """Return a path in two forms: with cluster and tenant, and the short one for the default cluster and tenant."""
     return [f"/cluster/{{cluster:str}}/tenant/{{tenant:str}}{path}", path]
 
 
 def tenant_paths(path: str) -> list[str]:
-    """A path with a tenant, whose schemas are the same in every cluster."""
+    """Return a path in two forms, with and without a cluster: a tenant's schemas are the same in all clusters."""
     return [f"/cluster/{{cluster:str}}/tenant/{{tenant:str}}{path}", f"/tenant/{{tenant:str}}{path}"]

@@ -1,8 +1,8 @@
-"""The API's words into the core's and back. Pure.
+"""Translates between the words of the API and those of the core. Pure.
 
-A tenant is a space, a schema a subject of the core, a record a version. A subject of this API is a binding: of
-`cluster/tenant/subject` to one record. What another dialect registered has no such binding; it is found under its own
-name, in every cluster, and then means its newest version, as topics are named after subjects elsewhere.
+A tenant is a namespace, a schema a subject of the core, a record a version. A subject of this API is a binding of
+`cluster/tenant/subject` to one record. A schema from another dialect has no such binding. It is found under its own
+name in every cluster and means its newest version, since elsewhere topics are named after subjects.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from stele.errors import ContentNotFound, InvalidVersion, UnknownFormat
 from stele.protocol import rocketmq as api
 
 DIALECT = "rocketmq"
-"""Under which name versions keep what only this API knows, and the kind of its bindings."""
+"""Key under which versions keep what only this API knows, and the resource type of its bindings."""
 DEFAULT = "default"
-"""Name of the cluster and the tenant of paths that name none; as a tenant, the default space."""
+"""Name of the cluster and the tenant of paths that name none; this tenant is the default namespace."""
 MAX_VERSION_NUMBER = (1 << RECORD_ID_VERSION_BITS) - 1
-"""The last version that has a record id."""
+"""Last version that has a record id."""
 
 _ESCAPED = "~"
 _DEFAULT_LIKE = re.compile(rf"{DEFAULT}~*\Z")
@@ -46,26 +46,26 @@ _NUMBER = re.compile(r"[0-9]{1,19}\Z")
 
 
 class TenantAddress(NamedTuple):
-    """The cluster and the namespace of a request."""
+    """Cluster and namespace of a request."""
 
     cluster: str
     namespace: str
 
 
 def parse_address(cluster: str, tenant: str) -> TenantAddress:
-    """The place two path segments name."""
+    """Return the cluster and namespace that two path segments name."""
     return TenantAddress(decode_segment(cluster), namespace_of(decode_segment(tenant)))
 
 
 def namespace_of(tenant: str) -> str:
-    """The namespace of a tenant; one that is itself called `default` elsewhere is `default~` here, and so on."""
+    """Return the namespace of a tenant. The tenant `default~` is the namespace called `default`, and so on."""
     if tenant == DEFAULT:
         return DEFAULT_NAMESPACE
     return tenant.removesuffix(_ESCAPED) if _DEFAULT_LIKE.match(tenant) else tenant
 
 
 def tenant_of(namespace: str) -> str:
-    """Inverse of `namespace_of`."""
+    """Return the tenant of a namespace: the inverse of `namespace_of`."""
     if namespace == DEFAULT_NAMESPACE:
         return DEFAULT
     return namespace + _ESCAPED if _DEFAULT_LIKE.match(namespace) else namespace
@@ -79,7 +79,7 @@ _TYPE_BY_FORMAT = {name: word for word, name in _FORMAT_BY_TYPE.items()}
 
 
 def parse_type(word: str | None) -> SchemaFormat:
-    """The language of a schema type, Avro where none is named. Raises `UnknownFormat`."""
+    """Return the format of a schema type, Avro if none is named. Raises `UnknownFormat`."""
     name = (word or "AVRO").strip().upper()
     if name in {_TEXT, _BINLOG}:
         return SchemaFormat(OPAQUE_FORMAT, name)
@@ -89,7 +89,7 @@ def parse_type(word: str | None) -> SchemaFormat:
 
 
 def type_of_kind(kind: SchemaKind) -> str:
-    """The schema type of a kind: clients know six, and what is none of the others is text."""
+    """Return the schema type of a kind: clients know six, and anything else is TEXT."""
     return _BINLOG if kind.custom_format == _BINLOG else _TYPE_BY_FORMAT.get(kind.format, _TEXT)
 
 
@@ -97,7 +97,7 @@ def type_of_kind(kind: SchemaKind) -> str:
 
 
 def parse_version(segment: str) -> int:
-    """The version a path segment names. Raises `InvalidVersion`."""
+    """Return the version number in a path segment. Raises `InvalidVersion`."""
     text = decode_segment(segment)
     if not _NUMBER.match(text) or not int(text):
         raise InvalidVersion(text)
@@ -105,7 +105,7 @@ def parse_version(segment: str) -> int:
 
 
 def parse_record_id(segment: str) -> int:
-    """The record id a path segment names. Raises `ContentNotFound`: nothing has any other id."""
+    """Return the record id in a path segment. Raises `ContentNotFound`, since nothing has any other id."""
     text = decode_segment(segment)
     if not _NUMBER.match(text):
         raise ContentNotFound(text[:100])
@@ -113,7 +113,10 @@ def parse_record_id(segment: str) -> int:
 
 
 def record_id(version: Version) -> int | None:
-    """The record id of a version; none beyond the last one that has one, which only other dialects register."""
+    """Return the record id of a version.
+
+    None after the last version that has one; only other dialects register such versions.
+    """
     return version.record_id if version.version_number <= MAX_VERSION_NUMBER else None
 
 
@@ -121,32 +124,32 @@ def record_id(version: Version) -> int | None:
 
 
 def binding_key(address: TenantAddress, subject: str) -> tuple[str, str, str, str]:
-    """The key of the binding a subject of this API is."""
+    """Return the key of the binding that is a subject of this API."""
     return address.cluster, DIALECT, subject, address.namespace
 
 
 def build_binding(address: TenantAddress, subject: str, key: SubjectKey, version_number: int | None = None) -> Binding:
-    """A subject of this API bound to a version of a schema, or (None) to whichever is the newest."""
+    """Return a subject of this API bound to a version of a schema; None follows the newest version."""
     cluster, kind, resource, role = binding_key(address, subject)
     return Binding(cluster, kind, resource, role, key, version_number)
 
 
 def find_record(state: State, binding: Binding) -> Version | None:
-    """The record a binding leads to: where its version was deleted, in another dialect perhaps, the newest one."""
+    """Return the record a binding leads to; the newest version if its own one was deleted; None if none is left."""
     subject = state.find_subject(binding.subject)
     found = find_version(subject, binding.version_number) if subject is not None and binding.version_number else None
     return found if found is not None and found.state is VersionState.ACTIVE else queries.latest_version(subject)
 
 
 def is_foreign(subject: Subject) -> bool:
-    """Whether a schema comes from another dialect, so that it is found under its own name without a binding."""
+    """Return whether a schema comes from another dialect, so that it is found by its name without a binding."""
     live = queries.latest_version(subject) is not None
     first = subject.versions[0].attributes if subject.versions else None
     return live and (first is None or DIALECT not in (first.dialect_data or {}))
 
 
 def subject_body(binding: Binding) -> api.BoundSubject:
-    """A binding as the subject it is."""
+    """Return the body of a subject from its binding."""
     return api.BoundSubject(binding.cluster, tenant_of(binding.role), binding.resource)
 
 
@@ -154,7 +157,7 @@ def subject_body(binding: Binding) -> api.BoundSubject:
 
 
 def build_subject_record(state: State, address: TenantAddress, subject: str, version: Version) -> api.SubjectRecord:
-    """A record as a subject sees it."""
+    """Return a record as a subject sees it."""
     tenant = tenant_of(address.namespace)
     return api.SubjectRecord(
         subject_full_name=f"{address.cluster}/{tenant}/{subject}",
@@ -168,12 +171,12 @@ def build_subject_record(state: State, address: TenantAddress, subject: str, ver
 
 
 def schema_name(key: SubjectKey) -> str:
-    """The full name of a schema."""
+    """Return the full name of a schema."""
     return f"{tenant_of(key.namespace)}/{key.name}"
 
 
 def build_schema_record(state: State, version: Version, bound: list[Binding]) -> api.SchemaRecord:
-    """A version with the subjects bound to it."""
+    """Return a version with the subjects bound to it."""
     return api.SchemaRecord(
         schema=schema_name(version.subject.key),
         schema_id=version.subject.record_id,
@@ -187,7 +190,7 @@ def build_schema_record(state: State, version: Version, bound: list[Binding]) ->
 
 
 def schema_body(state: State, rows: list[Version], records: list[api.SchemaRecord]) -> api.SchemaDescription:
-    """A schema with its live versions, of which there is one at least."""
+    """Return a schema with its active versions, at least one."""
     first, newest = rows[0], rows[-1]
     key, policy = newest.subject.key, queries.policy_for(state, newest.subject.key)
     tenant = tenant_of(key.namespace)
@@ -208,18 +211,18 @@ def schema_body(state: State, rows: list[Version], records: list[api.SchemaRecor
 
 
 def exact_policy_json(policy: Policy) -> PolicyJson | None:
-    """A policy in full where no level says it."""
+    """Return a policy in full if no level says it, else None."""
     return PolicyJson.when_unnamed(policy)
 
 
 def owner_of(version: Version | None) -> str:
-    """The owner a version was sent with."""
+    """Return the owner that a version was sent with."""
     extra = version.attributes if version is not None else None
     return str(((extra.dialect_data if extra is not None else None) or {}).get(DIALECT, {}).get("owner", ""))
 
 
 def desc_of(version: Version | None) -> str:
-    """The description a version was sent with."""
+    """Return the description that a version was sent with."""
     return version.attributes.description if version is not None and version.attributes is not None else ""
 
 
@@ -228,5 +231,5 @@ def _created_by(version: Version) -> str:
 
 
 def _text_of(state: State, version: Version) -> str:
-    """The text; bytes that are no UTF-8 can only come from another dialect, and read badly."""
+    """Return the text of a version. Bytes that are not UTF-8, which only other dialects register, are replaced."""
     return state.get_text(version.content).decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""Errors of both dialects: a status and plain text, found along the class tree of the error.
+"""Errors of both dialects: a status and plain text.
 
-The two 404 texts are the original's; a refused schema answers 403 with the reasons, one per line: clients of
+The two 404 texts are the original's. A refused schema answers 403 with the reasons, one per line: clients of
 schema-repo show that body to whoever registers.
 """
 
@@ -54,7 +54,7 @@ REPLIES: dict[type[Exception], tuple[int, Wording]] = {
     err.NotInstalled: (501, _plain_text),
     err.SteleError: (500, _plain_text),
 }
-"""Status and wording by class."""
+"""Status and wording by error class."""
 
 ERROR_RESPONSES = {
     get_status: ResponseSpec(str, description=why, generate_examples=False, media_type="text/plain")
@@ -70,7 +70,7 @@ ERROR_RESPONSES = {
 
 
 def describe_error(error: Exception) -> tuple[int, str]:
-    """The status and body of an error: that of its class, or of its nearest ancestor in the table."""
+    """Return status and body for an error: those of its class or of its nearest ancestor in the table."""
     for cls in type(error).__mro__:
         if cls in REPLIES:
             get_status, wording = REPLIES[cls]
@@ -83,7 +83,7 @@ def describe_error(error: Exception) -> tuple[int, str]:
 
 
 def handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
-    """The exception handler of the application."""
+    """Answer an error: the exception handler of the application."""
     get_status, text = describe_error(error)
     if get_status >= 500:
         _logger.error("failed", path=request.scope["path"], exc_info=error)

@@ -28,7 +28,7 @@ GROUP: Final = "stele.ids"
 """Name of the entry point group."""
 
 SEQUENTIAL: Final = "sequential"
-"""The strategy without a function: the version's number in its subject, from 1 in AVRO-1124, from 0 in schema-repo."""
+"""Strategy without a function: the version number in its subject, from 1 in AVRO-1124, from 0 in schema-repo."""
 
 IdStrategy = Callable[[bytes, bytes | None], str]
 
@@ -37,19 +37,19 @@ _SEGMENT = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 
 def md5(text: bytes, rabin: bytes | None) -> str:
-    """MD5 of the text without white space, 32 hexadecimal digits: what LinkedIn used."""
+    """Return the MD5 of the text without white space, 32 hexadecimal digits: LinkedIn's ids."""
     return hashlib.md5(_BLANKS.sub(b"", text), usedforsecurity=False).hexdigest()
 
 
 def crc_64_avro(text: bytes, rabin: bytes | None) -> str:
-    """The 64-bit fingerprint of the Avro specification, 16 hexadecimal digits; of other languages, the MD5."""
+    """Return Avro's 64-bit fingerprint, 16 hexadecimal digits; the MD5 for other formats."""
     return rabin.hex() if rabin is not None else md5(text, rabin)
 
 
 def get_strategy(name: str) -> IdStrategy | None:
-    """The strategy of that name; None is the sequential one.
+    """Return the strategy of a name, None for the sequential one.
 
-    Raises `InvalidRequest` for a name nobody installed, and for one that cannot be loaded.
+    Raises `InvalidRequest` for a name that is not installed, and for one that cannot be loaded.
     """
     return None if name == SEQUENTIAL else _load_strategy(name)
 
@@ -80,7 +80,7 @@ def _load_strategy(name: str) -> IdStrategy:
 
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
-    """The first distribution to claim a name has it."""
+    """Return the entry points by name; the first distribution to claim a name has it."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=GROUP):
         points.setdefault(point.name, point)
@@ -91,17 +91,20 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _ALWAYS = ("md5", "crc-64-avro")
-"""Strategies whose ids are understood whatever is configured."""
+"""Strategies whose ids are always understood."""
 
 
 def id_of_document(kind: str, document: SchemaDocument) -> str | None:
-    """The id a document would have; None for numbers, which depend on the subject. Raises as `get_strategy` does."""
+    """Return the id a document would get; None if ids are numbers, which depend on the subject.
+
+    Raises as `get_strategy`.
+    """
     derived = get_strategy(kind)
     return None if derived is None else derived(document.text, document.digests.get("rabin"))
 
 
 def id_of(kind: str, first: int, state: State, version: Version) -> str:
-    """The id of a version; first is the number of a subject's first one."""
+    """Return the id of a version; first is the number of a subject's first version."""
     derived = get_strategy(kind)
     if derived is None:
         return str(version.version_number - 1 + first)
@@ -114,7 +117,7 @@ def _rabin_digest(state: State, version: Version) -> bytes | None:
 
 
 class _DigestIds:
-    """The digest ids of one subject's versions."""
+    """Ids of the versions of one subject by digest."""
 
     def __init__(self) -> None:
         self.counted = 0
@@ -123,9 +126,10 @@ class _DigestIds:
 
 
 class IdIndex:
-    """Finds versions by id. A subject's digests are taken when one is first asked for, then kept up with it.
+    """Finds versions by id.
 
-    kind is the strategy in use; ids of the built-in ones are understood beside its own.
+    It derives the ids of a subject when one of them is first asked for, and then those of new versions only. `kind` is the
+    strategy in use; ids of the built-in strategies are understood, too.
     """
 
     def __init__(self, kind: str = SEQUENTIAL) -> None:
@@ -134,7 +138,7 @@ class IdIndex:
         self._known: dict[int, _DigestIds] = {}
 
     def find_version(self, state: State, subject: Subject, asked: str, first: int) -> Version | None:
-        """The first live version of that id, of whichever kind the id is; None when there is none."""
+        """Return the first active version with an id of any strategy, None if there is none."""
         if _NUMBER.fullmatch(asked):
             return _first_active(subject, [int(asked) + 1 - first])
         return _first_active(subject, self._catch_up(state, subject).ordinals.get(asked, ()))
@@ -160,7 +164,7 @@ def _first_active(subject: Subject, version_numbers: Iterable[int]) -> Version |
 
 
 def unique_ids(kind: str, first: int, state: State, rows: Iterable[Version]) -> Iterator[tuple[str, Version]]:
-    """(id, version) of every version that its id means, in the order given: oldest first."""
+    """Yield (id, version) of every version that its id means, in the given order: oldest first."""
     seen: set[str] = set()
     for row in rows:
         name = id_of(kind, first, state, row)

@@ -1,7 +1,6 @@
-"""Where requests are served: finding subjects and schemas, creating and registering.
+"""What requests do to subjects and schemas, for one caller.
 
-One desk serves one request for one caller; the two dialects differ in the number of a subject's first version, and in
-whether a text has to be a schema.
+The two dialects differ in the number of a subject's first version, and in whether a text has to be a schema.
 """
 
 from __future__ import annotations
@@ -59,11 +58,12 @@ _AVRO_FORMAT = "avro"
 
 
 class DialectTraits(NamedTuple):
-    """What the two dialects do each in their own way.
+    """Differences between the two dialects.
 
-    via      name of the dialect in the history
-    first    number of a subject's first version
-    opaque   whether a text that is no schema is registered all the same, unread
+    Attributes:
+        via: Name of the dialect in the journal.
+        first: Number of a subject's first version.
+        opaque: Whether a text that is no schema is registered all the same, unread.
     """
 
     via: str
@@ -76,7 +76,7 @@ SCHEMA_REPO = DialectTraits("schema-repo", 0, opaque=True)
 
 
 class AppState(msgspec.Struct, frozen=True):
-    """What all requests share."""
+    """What all requests of an application share."""
 
     registry: Registry
     options: SchemaRepoOptions
@@ -84,7 +84,7 @@ class AppState(msgspec.Struct, frozen=True):
 
 
 class Operations:
-    """Serves one request for one caller."""
+    """Serves one request of one caller."""
 
     def __init__(self, app_state: AppState, traits: DialectTraits, actor: str) -> None:
         self.registry = app_state.registry
@@ -96,36 +96,36 @@ class Operations:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     async def list_subjects(self) -> list[str]:
-        """The subjects there are, sorted."""
+        """Return the names of all subjects, sorted."""
         place = (await self.registry.fresh_state()).find_namespace(DEFAULT_NAMESPACE)
         return sorted(
             name for name, subject in (place.subjects if place else {}).items() if is_subject_shown(subject, DIALECT)
         )
 
     async def get_subject(self, name: str) -> tuple[State, Subject]:
-        """A subject. Raises `SubjectNotFound`."""
+        """Return the present state and a subject in it. Raises `SubjectNotFound`."""
         state = await self.registry.fresh_state()
         return state, _get_visible(state, name)
 
     async def get_config(self, name: str) -> dict[str, str]:
-        """The config of a subject, with the policy in force. Raises `SubjectNotFound`."""
+        """Return the config of a subject with the policy in force. Raises `SubjectNotFound`."""
         return build_config(*await self.get_subject(name), self.options)
 
     async def list_schemas(self, name: str) -> list[tuple[str, str]]:
-        """(id, text) of all schemas of a subject, in the order of registration. Raises `SubjectNotFound`."""
+        """Return (id, text) of all schemas of a subject, in order of registration. Raises `SubjectNotFound`."""
         state, subject = await self.get_subject(name)
         named = unique_ids(self.options.ids, self._traits.first, state, queries.list_versions(subject))
         return [(told, _text_of(state, row)) for told, row in named]
 
     async def list_ids(self, name: str) -> list[str]:
-        """As `list_schemas`, the ids alone."""
+        """Return the ids of all schemas of a subject, in order of registration. Raises `SubjectNotFound`."""
         state, subject = await self.get_subject(name)
         return [
             told for told, _ in unique_ids(self.options.ids, self._traits.first, state, queries.list_versions(subject))
         ]
 
     async def get_latest(self, name: str) -> tuple[str, bytes]:
-        """(id, bytes) of the newest schema. Raises `SubjectNotFound`, `ContentNotFound`."""
+        """Return (id, bytes) of the newest schema. Raises `SubjectNotFound`, `ContentNotFound`."""
         state, subject = await self.get_subject(name)
         row = queries.latest_version(subject)
         if row is None:
@@ -133,7 +133,7 @@ class Operations:
         return self._id_of(state, row), state.get_text(row.content)
 
     async def get_schema(self, name: str, asked: str) -> bytes:
-        """The bytes an id stands for. Raises `SubjectNotFound`, `ContentNotFound`."""
+        """Return the bytes of the schema with an id. Raises `SubjectNotFound`, `ContentNotFound`."""
 
         def look(state: State) -> bytes:
             row = self._ids.find_version(state, _get_visible(state, name), asked, self._traits.first)
@@ -144,7 +144,7 @@ class Operations:
         return await self.registry.read_or_catch_up(look)
 
     async def find_id(self, name: str, text: bytes) -> str:
-        """The id a text has in a subject. Raises `SubjectNotFound`, `ContentNotFound`, `TooLarge`."""
+        """Return the id of a text in a subject. Raises `SubjectNotFound`, `ContentNotFound`, `TooLarge`."""
         self.registry.limits.check_text(text)
         state, subject = await self.get_subject(name)
         prepared = await self._parse_text(state, subject, text, opaque=True)
@@ -157,7 +157,7 @@ class Operations:
         return id_of(self.options.ids, self._traits.first, state, row)
 
     def _find_registered(self, state: State, subject: Subject | None, document: SchemaDocument) -> Version | None:
-        """The version that makes registering a document needless: the same text, or what has the same digest."""
+        """Return the version that makes registering a document needless: of the same text or the same id."""
         asked = id_of_document(self.options.ids, document)
         if subject is None:
             return None
@@ -171,13 +171,13 @@ class Operations:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     async def execute(self, command: Command) -> Outcome:
-        """Carry out a command in the caller's name. Raises `ReadOnly` where the dialect takes no writes."""
+        """Carry out a command in the caller's name. Raises `ReadOnly` if the dialect takes no writes."""
         if self.options.read_only:
             raise ReadOnly("this repository is read-only", how="read-only")
         return await self.registry.execute(command, actor=self._caller, via=self._traits.via)
 
     async def create_subject(self, name: str, config: dict[str, str]) -> None:
-        """Create a subject with its config; one that is there keeps the config it has.
+        """Create a subject with a config; an existing one keeps its config.
 
         Raises `InvalidName`, `InvalidRequest`, `UnknownPolicy`, `TooLarge`, `ReadOnly`.
         """
@@ -196,7 +196,7 @@ class Operations:
             await self._revive_subject(key)
 
     async def _revive_subject(self, key: SubjectKey) -> None:
-        """Show a subject again, empty and under the policy it has, if all it had was deleted in another dialect."""
+        """Show a subject again, empty and under its policy, if another dialect deleted all its schemas."""
         subject = self.registry.state.find_subject(key)
         if subject is not None and not is_subject_shown(subject, DIALECT):
             dialect_data = {**(subject.dialect_data or {}), DIALECT: {}}
@@ -205,14 +205,18 @@ class Operations:
             )
 
     async def register_schema(self, name: str, text: bytes) -> str:
-        """Register a text in a subject that exists; its id. Raises `SubjectNotFound` and what the decision raises."""
+        """Register a text in an existing subject and return its id.
+
+        Raises `SubjectNotFound`, and what the decision raises.
+        """
         command = partial(RegisterSchema, _subject_key(name), defaults=SubjectDefaults(create=False))
         return await self._register_or_find(command, text)
 
     async def register_if_latest(self, name: str, text: bytes, latest: str) -> str:
-        """As `register_schema`, if the newest schema is still the one of that id; '' means there is none.
+        """Register a text if the newest schema still has that id; '' means there is no schema yet.
 
-        Raises `ContentNotFound` for an id the subject does not have, `PreconditionFailed` for one that is not newest.
+        Raises `ContentNotFound` for an id that the subject does not have, `PreconditionFailed` for one that is not the newest,
+        and what `register_schema` raises.
         """
         state, subject = await self.get_subject(name)
         newest = queries.latest_version(subject)
@@ -227,9 +231,18 @@ class Operations:
         return await self._register_or_find(command, text)
 
     async def register_with_model(self, name: str, text: bytes, model: tuple[str, ...] | None, *, force: bool) -> str:
-        """Register a text, creating the group if need be; a model named is the group's from then on.
+        """Register a text and return its id; create the group if needed.
 
-        Raises `UnknownPolicy`, `MalformedSchema`, and what the decision raises.
+        Args:
+            name: Name of the group.
+            text: The schema.
+            model: Compatibility model that the group gets; None leaves it as it is.
+            force: Skip the compatibility check.
+
+        Raises:
+            UnknownPolicy: The model has an unknown word.
+            MalformedSchema: The text is no schema.
+            SteleError: What the decision raises.
         """
         policy = None if model is None else parse_policy(model, self.options.models)
         command = partial(
@@ -313,12 +326,12 @@ def _get_visible(state: State, name: str) -> Subject:
 
 
 def _format_name_of(subject: Subject | None, newest: Version | None) -> str:
-    """The format a subject has; what was kept unread here does not count, a language of another dialect does."""
+    """Return the format of a subject, Avro if it has none; texts kept unread here do not count."""
     if newest is not None and (newest.kind.format != OPAQUE_FORMAT or newest.kind.custom_format):
         return newest.kind.format
     return (subject.format if subject is not None else "") or _AVRO_FORMAT
 
 
 def _text_of(state: State, row: Version) -> str:
-    """The text of a version; bytes that are no UTF-8 can only come from another dialect, and read badly in a list."""
+    """Return the text of a version. Bytes that are not UTF-8, which only other dialects register, are replaced."""
     return state.get_text(row.content).decode("utf-8", "replace")

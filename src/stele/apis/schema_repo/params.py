@@ -1,4 +1,4 @@
-"""What requests bring: schemas as plain text, and forms; and which media type an answer may have."""
+"""Bodies of requests (schemas as plain text, forms), and the media type of an answer."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _CHARSET = re.compile(r';\s*charset\s*=\s*"?([\w.:+-]+)', re.IGNORECASE)
 
 
 def choose_media_type(request: Request[Any, Any, Any], *offered: str) -> str:
-    """The first media type of the Accept header that is offered; `*`, `*/*` or none at all is the first one offered.
+    """Return the first media type of the Accept header that is offered; `*`, `*/*` or no header means the first one.
 
-    The list is read from left to right and weights do not count, as in the original. Raises `NotAcceptable`.
+    Weights do not count, as in the original. Raises `NotAcceptable`.
     """
     ranges = [bare_media_type(part) for part in request.headers.get("accept", "").split(",")]
     for wanted in [part for part in ranges if part] or ["*/*"]:
@@ -37,7 +37,7 @@ def choose_media_type(request: Request[Any, Any, Any], *offered: str) -> str:
 
 
 async def read_text(request: Request[Any, Any, Any]) -> bytes:
-    """The schema a request brings, as UTF-8. Raises `UnsupportedMediaType`, `InvalidRequest`."""
+    """Return the schema in a request as UTF-8. Raises `UnsupportedMediaType`, `InvalidRequest`."""
     text = _decode_body(await _read_body(request, TEXT), request.headers.get("content-type", ""))
     if not text.strip():
         raise InvalidRequest("the request has no schema")
@@ -45,7 +45,7 @@ async def read_text(request: Request[Any, Any, Any]) -> bytes:
 
 
 async def read_form(request: Request[Any, Any, Any]) -> dict[str, str]:
-    """The fields of a form, the first value of each. Raises `UnsupportedMediaType`, `InvalidRequest`."""
+    """Return the fields of a form, the first value of each. Raises `UnsupportedMediaType`, `InvalidRequest`."""
     text = _decode_body(await _read_body(request, FORM), "")
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)

@@ -1,4 +1,4 @@
-"""Plain text, JSON and Java properties: the bodies these dialects answer with, character by character. Pure."""
+"""Bodies of answers, character by character: plain text, JSON, Java properties, HTML pages. Pure."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ MANY_LINES = (
 
 
 def format_lines(names: Iterable[str]) -> str:
-    """One name per line, each with its end."""
+    """Return one name per line, each with its line end."""
     return "".join(f"{name}\n" for name in names)
 
 
 def format_entry(name: str, text: str) -> str:
-    """An id and its schema."""
+    """Return an id and its schema."""
     return f"{name}\t{text}"
 
 
 def format_entries(rows: Iterable[tuple[str, str]]) -> str:
-    """Ids and their schemas, one per line; led by a warning when a schema has several lines."""
+    """Return ids and their schemas, one per line, after a warning if a schema has several lines."""
     rows = list(rows)
     warning = MANY_LINES if any("\n" in text or "\r" in text for _, text in rows) else ""
     return warning + format_lines(format_entry(name, text) for name, text in rows)
 
 
 def encode_names(names: Iterable[str]) -> bytes:
-    """Subjects as JSON."""
+    """Return subjects as JSON."""
     return _pretty_json([{"name": name} for name in names])
 
 
 def encode_entries(rows: Iterable[tuple[str, str]]) -> bytes:
-    """Ids and their schemas as JSON."""
+    """Return ids and their schemas as JSON."""
     return _pretty_json([{"id": name, "schema": text} for name, text in rows])
 
 
@@ -54,7 +54,13 @@ _SPECIAL = re.compile(r"[\\=:#!\t\n\r\f]|[^\x20-\x7e]")
 
 
 def format_properties(title: str, members: Mapping[str, str], seconds: float) -> str:
-    """Members as `java.util.Properties` stores them: a comment, the date (seconds since 1970), sorted lines."""
+    """Return members as `java.util.Properties` stores them: a title, the date, sorted lines.
+
+    Args:
+        title: Comment in the first line.
+        members: Keys and values.
+        seconds: Date in seconds since 1970.
+    """
     date = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(seconds))
     told = (f"{_escape_key(key)}={_escape_value(value)}\n" for key, value in sorted(members.items()))
     return f"#{title}\n#{date}\n" + "".join(told)
@@ -65,7 +71,7 @@ def _escape_key(text: str) -> str:
 
 
 def _escape_value(text: str) -> str:
-    """A value: of its namespaces only those it begins with would be lost."""
+    """Return a value in its escaped form; of its blanks only leading ones need it."""
     told = _SPECIAL.sub(_escape_character, text)
     return f"\\{told}" if told.startswith(" ") else told
 
@@ -83,7 +89,7 @@ def _escape_character(found: re.Match[str]) -> str:
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 PAGE_HEADERS = {"content-security-policy": "default-src 'none'", "x-content-type-options": "nosniff"}
-"""Headers of every page: should a text ever get out of its element, it could not run."""
+"""Headers of every page: a text that ever got out of its element could not run."""
 _PACKAGE = "stele.apis.schema_repo"
 
 

@@ -1,8 +1,8 @@
-"""Compatibility models and subject configs: these dialects' words into the core's and back. Pure.
+"""Translates compatibility models and subject configs of the two dialects into policies and back. Pure.
 
-A model (AVRO-1124) and the list `repo.validators` (schema-repo) are the same thing here: policy words, which add up,
-and names of validators. What is set in another dialect is shown in the same words; where those cannot say it, as the
-nearest stricter ones, and `stele.policy` has the exact policy.
+A model (AVRO-1124) and the list `repo.validators` (schema-repo) are the same thing: policy words, which add up, and
+names of validators. A policy from another dialect is shown in the same words; if they cannot say it, in the nearest
+stricter ones, with the exact policy in `stele.policy`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from stele.errors import InvalidRequest, UnknownPolicy
 from stele.service import validators
 
 DIALECT = "schema-repo"
-"""Under which name a subject keeps the config it was created with."""
+"""Key under which a subject keeps the config it was created with."""
 
 VALIDATORS = "repo.validators"
 EXACT = "stele.policy"
-"""Config key that tells a policy no list of validators can express."""
+"""Config key of a policy that no list of validators can express."""
 
 _RESERVED = "repo."
 _WORDS = {
@@ -38,9 +38,9 @@ _WORDS = {
 
 
 def parse_policy(words: Iterable[str], models: Mapping[str, tuple[str, ...]]) -> Policy:
-    """The policy a list of words adds up to; a word of the operator's own stands for several.
+    """Return the policy that a list of words adds up to; a word of the operator's own stands for several.
 
-    Raises `UnknownPolicy` for a word that is neither a policy nor a validator somebody installed.
+    Raises `UnknownPolicy` for a word that is neither a policy nor an installed validator.
     """
     policy = ALLOW_ANY
     for word in _expand_models(words, models):
@@ -65,7 +65,7 @@ def _require_validator(word: str) -> str:
 
 
 def _combine(one: Policy, other: Policy) -> Policy:
-    """The policy that lets in what both let in."""
+    """Return the policy that accepts what both accept."""
     checkers = tuple(dict.fromkeys((*one.validators, *other.validators)))
     kinds = {one.kind, other.kind}
     if PolicyKind.DENY_ALL in kinds:
@@ -78,7 +78,7 @@ def _combine(one: Policy, other: Policy) -> Policy:
 
 
 def policy_words(policy: Policy) -> tuple[str, ...]:
-    """A policy in words that `parse_policy` reads, the nearest stricter ones where there are no exact ones."""
+    """Return a policy in words that `parse_policy` reads, the nearest stricter ones if there are no exact ones."""
     return (*_base_words(policy), *policy.validators)
 
 
@@ -92,7 +92,7 @@ def _base_words(policy: Policy) -> tuple[str, ...]:
 
 
 def exact_words(policy: Policy) -> str | None:
-    """What a policy is exactly, when `policy_words` had to be stricter; else None."""
+    """Return what a policy is exactly if `policy_words` had to be stricter, else None."""
     directions = (("backward", policy.backward), ("forward", policy.forward))
     if all(extent.kind is not RangeKind.SINCE for _, extent in directions):
         return None
@@ -109,9 +109,9 @@ def _range_words(extent: VersionRange) -> str:
 
 
 def parse_config(form: Mapping[str, str], options: SchemaRepoOptions) -> Policy:
-    """The policy the config of a new subject asks for; without `repo.validators` that of the server's defaults.
+    """Return the policy in the config of a new subject; without `repo.validators` the server's default.
 
-    Raises `InvalidRequest` for another key of the reserved kind, `UnknownPolicy`.
+    Raises `InvalidRequest` for another reserved key, `UnknownPolicy`.
     """
     for key in form:
         if key.startswith(_RESERVED) and key != VALIDATORS:
@@ -121,7 +121,7 @@ def parse_config(form: Mapping[str, str], options: SchemaRepoOptions) -> Policy:
 
 
 def build_config(state: State, subject: Subject, options: SchemaRepoOptions) -> dict[str, str]:
-    """The config of a subject: as it was sent, but for a policy that was changed since or comes from elsewhere."""
+    """Return the config of a subject as it was sent, but with its present policy."""
     sent: dict[str, str] | None = (subject.dialect_data or {}).get(DIALECT)
     policy = queries.policy_for(state, subject.key)
     config = dict(sent or {})

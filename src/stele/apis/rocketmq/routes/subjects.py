@@ -48,7 +48,7 @@ async def register_schema(
     schema_name: SchemaName = "versions",
 ) -> api.RecordVersion:
     # POST /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/{schema}
-    """Register a schema as version 1, and bind the subject to it."""
+    """Register a schema as version 1 and bind the subject to it."""
     body = await read_body(request, api.NewSchema)
     version = await operations.register_schema(
         decode_segment(subject),
@@ -71,7 +71,7 @@ async def update_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, schema_name: SchemaName = ""
 ) -> api.RecordVersion:
     # PUT /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/{schema}
-    """Register the next version of a schema, and bind the subject to it."""
+    """Register the next version of a schema and bind the subject to it."""
     body = await read_body(request, api.SchemaUpdate)
     name = decode_segment(schema_name) or request.scope["path"].rpartition("/")[2]
     version = await operations.update_schema(
@@ -92,7 +92,7 @@ async def delete_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionNumber
 ) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions/{version}
-    """Delete one version; subjects bound to it are bound to the newest one left, and none left is no schema."""
+    """Delete one version; subjects bound to it follow to the newest one left, and the last one takes the schema along."""
     return api.DeletedRecord(
         record_id(await operations.delete_version(decode_segment(subject), parse_version(version)))
     )
@@ -108,7 +108,7 @@ def _record_version(version: Version) -> api.RecordVersion:
 @get(cluster_paths(f"{_SUBJECT}/schema"), **READ)
 async def get_schema(operations: InjectedOperations, subject: SubjectName) -> api.SubjectRecord:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema
-    """The record a subject is bound to."""
+    """Return the record a subject is bound to."""
     return _respond(operations, subject, await operations.get_bound_record(decode_segment(subject)))
 
 
@@ -117,7 +117,7 @@ async def get_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionNumber
 ) -> api.SubjectRecord:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions/{version}
-    """A version of the schema a subject is bound to."""
+    """Return a version of the schema a subject is bound to."""
     number = translate.parse_version(version)
     return _respond(operations, subject, await operations.get_version(decode_segment(subject), number))
 
@@ -125,7 +125,7 @@ async def get_version(
 @get(cluster_paths(f"{_SUBJECT}/recordId/{{record_id:str}}/schema"), **READ)
 async def get_record(operations: InjectedOperations, subject: SubjectName, record_id: RecordId) -> api.SubjectRecord:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/recordId/{record}/schema
-    """What a record id stands for, also when its version was deleted: data may have been written with it."""
+    """Return the record with an id, also of a deleted version: data may have been written with it."""
     number = translate.parse_record_id(record_id)
     return _respond(operations, subject, await operations.get_record_of_subject(decode_segment(subject), number))
 
@@ -133,7 +133,7 @@ async def get_record(operations: InjectedOperations, subject: SubjectName, recor
 @get(cluster_paths(f"{_SUBJECT}/schema/versions"), **READ)
 async def list_records(operations: InjectedOperations, subject: SubjectName) -> list[api.SchemaRecord]:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions
-    """All records of the schema a subject is bound to, oldest first, each with its subjects."""
+    """Return all records of the schema a subject is bound to, oldest first, each with its subjects."""
     state, version = await operations.get_bound_record(decode_segment(subject))
     bound = operations.bindings_by_version(state, version.subject)
     rows = queries.list_versions(version.subject)
@@ -145,7 +145,7 @@ async def find_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> api.SubjectRecord:
     # POST /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/schema
-    """The version of a subject's schema that is the schema in the body, which is bare text."""
+    """Return the version of a subject's schema that is the schema in the body, which is bare text."""
     return _respond(
         operations, subject, await operations.find_version_by_text(decode_segment(subject), await read_bytes(request))
     )
@@ -162,7 +162,7 @@ def _respond(operations: Operations, subject: str, found: tuple[State, Version])
 @put(_BINDING, **READ)
 async def bind_subject(operations: InjectedOperations, subject: SubjectName, record_id: RecordId) -> api.SubjectRecord:
     # PUT /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/binding/{record}
-    """Bind a subject to a record, or by a schema's id to whichever of its records is the newest; twice is as good."""
+    """Bind a subject to a record, or by a schema's id to its newest record at any time. Repeating it is harmless."""
     state, version = await operations.bind_subject(decode_segment(subject), translate.parse_record_id(record_id))
     return translate.build_subject_record(state, operations.address, decode_segment(subject), version)
 
@@ -172,7 +172,7 @@ async def unbind_subject(
     operations: InjectedOperations, subject: SubjectName, record_id: RecordId
 ) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/binding/{record}
-    """End the binding of a subject to a record, and no other."""
+    """Remove the binding of a subject to a record, and no other."""
     number = translate.parse_record_id(record_id)
     await operations.unbind_subject(decode_segment(subject), number)
     return api.DeletedRecord(number)

@@ -1,5 +1,6 @@
-"""What there is: tenants of a cluster, subjects of a tenant; and schemas by name and by id, whether or not a subject is
-bound to them, which RIP-42 asks of a store.
+"""Tenants of a cluster, and subjects, schemas and records of a tenant.
+
+RIP-42 asks a store for schemas by name and by id, whether or not a subject is bound to them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from stele.protocol import rocketmq as api
 @get("/cluster/{cluster:str}/tenants", **READ)
 async def list_tenants(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/cluster/{cluster}/tenants
-    """The tenants with subjects in a cluster, sorted; what other dialects registered is in every cluster."""
+    """Return the sorted tenants with subjects in a cluster; schemas of other dialects are in every cluster."""
     state = await operations.registry.fresh_state()
     namespaces = {row.role for row in operations.list_bindings(state)}
     namespaces |= {
@@ -30,7 +31,7 @@ async def list_tenants(operations: InjectedOperations) -> list[str]:
 @get("/cluster/{cluster:str}/tenant/{tenant:str}/subjects", **READ)
 async def list_subjects(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subjects
-    """The subjects of a tenant in a cluster, sorted; what other dialects registered is in every cluster."""
+    """Return the sorted subjects of a tenant in a cluster; schemas of other dialects are in every cluster."""
     state = await operations.registry.fresh_state()
     names = {row.resource for row in operations.list_bindings(state) if row.role == operations.address.namespace}
     namespace = state.find_namespace(operations.address.namespace)
@@ -41,7 +42,7 @@ async def list_subjects(operations: InjectedOperations) -> list[str]:
 @get(tenant_paths("/schemas"), **READ)
 async def list_schemas(operations: InjectedOperations) -> list[str]:
     # GET /schema-registry/v1/tenant/{tenant}/schemas
-    """The schemas of a tenant, sorted: an extension, the store's `list` of RIP-42."""
+    """Return the sorted schemas of a tenant: an extension, the store's `list` of RIP-42."""
     state = await operations.registry.fresh_state()
     namespace = state.find_namespace(operations.address.namespace)
     subjects = namespace.subjects.values() if namespace is not None else ()
@@ -51,7 +52,7 @@ async def list_schemas(operations: InjectedOperations) -> list[str]:
 @get(tenant_paths("/schema/{schema_name:str}"), **READ)
 async def describe_schema(operations: InjectedOperations, schema_name: SchemaName) -> api.SchemaDescription:
     # GET /schema-registry/v1/tenant/{tenant}/schema/{schema}
-    """A schema with its policy, its records and their subjects: an extension, the store's `get` of RIP-42."""
+    """Return a schema with its policy, records and their subjects: an extension, the store's `get` of RIP-42."""
     state, rows = await operations.list_live_versions(decode_segment(schema_name))
     bound = operations.bindings_by_version(state, rows[0].subject)
     records = [translate.build_schema_record(state, row, bound.get(row.version_number, [])) for row in rows]
@@ -70,7 +71,7 @@ async def delete_schema_by_name(operations: InjectedOperations, schema_name: Sch
 @get(tenant_paths("/record/{record_id:str}"), **READ)
 async def get_record(operations: InjectedOperations, record_id: RecordId) -> api.SchemaRecord:
     # GET /schema-registry/v1/tenant/{tenant}/record/{record}
-    """A record by its id, a deleted one too, or by a schema's id its newest record: the store's `get` of RIP-42."""
+    """Return a record by its id, also a deleted one, or the newest of a schema's id: the store's `get` of RIP-42."""
     state, version = await operations.get_record(translate.parse_record_id(record_id))
     bound = operations.bindings_by_version(state, version.subject)
     return translate.build_schema_record(state, version, bound.get(version.version_number, []))

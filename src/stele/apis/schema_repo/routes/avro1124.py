@@ -1,6 +1,6 @@
-"""AVRO-1124: the REST interface of the proposal, groups of schemas whose ids are opaque strings.
+"""AVRO-1124: groups of schemas whose ids are opaque strings.
 
-`groups` is a literal before the name of a group in POST only; below GET it is the name of a group like any other.
+`groups` before the name of a group is a literal in POST only; in GET it is a group like any other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LATEST = "latest"
 
 
 class RegistrationForm(msgspec.Struct):
-    """The form that registers a schema: its text, the group's model from now on, and whether to skip the check."""
+    """Form that registers a schema: text, the group's model from now on, whether to skip the check."""
 
     schema: str
     compatibility_model: str = ""
@@ -43,14 +43,14 @@ class RegistrationForm(msgspec.Struct):
 @get(_ROOT, **_READ)
 async def list_groups(operations: InjectedOperations) -> str:
     # GET /avro1124/schemas
-    """All groups, one per line."""
+    """Return all groups, one per line."""
     return format_lines(await operations.list_subjects())
 
 
 @get([f"{_ROOT}/{{group:str}}", f"{_ROOT}/groups"], **_READ)
 async def list_ids(operations: InjectedOperations, group: Group = "groups") -> Response[str]:
     # GET /avro1124/schemas/{group}
-    """The ids of a group in the order of registration, one per line; headers tell its compatibility model."""
+    """Return the ids of a group in order of registration, one per line; headers show its compatibility model."""
     name = decode_segment(group)
     ids = await operations.list_ids(name)
     state, subject = await operations.get_subject(name)
@@ -65,7 +65,7 @@ async def list_ids(operations: InjectedOperations, group: Group = "groups") -> R
 @get([f"{_ROOT}/{{group:str}}/{{id:str}}", f"{_ROOT}/groups/{{id:str}}"], **_READ)
 async def get_schema(operations: InjectedOperations, schema_id: Id, group: Group = "groups") -> Response[bytes]:
     # GET /avro1124/schemas/{group}/{id}
-    """The text of a schema; `latest` is the last one registered."""
+    """Return the text of a schema; `latest` is the one registered last."""
     name = decode_segment(group)
     text = (
         (await operations.get_latest(name))[1]
@@ -84,7 +84,7 @@ async def register_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], group: Group = "groups"
 ) -> str:
     # POST /avro1124/schemas/groups/{group}
-    """Register a schema, with its group where that is new; answers the id."""
+    """Register a schema, with its group if that is new, and answer its id."""
     form = await read_form(request)
     if not form.get("schema", "").strip():
         raise InvalidRequest("the form has no field 'schema'")

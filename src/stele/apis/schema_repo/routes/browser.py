@@ -1,4 +1,4 @@
-"""schema-repo's browser: the reads of the API as HTML, for people; and what the server says of itself."""
+"""schema-repo's browser: the reads of the API as HTML pages; and status and config of the server."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ IncludeDefaults = Annotated[
 
 
 def _below_mounts(path: str) -> list[str]:
-    """A path below both places the browser is found at."""
+    """Return a path below both places where the browser is mounted."""
     return [f"/avro1124/schema-repo-browser{path}", f"/schema-repo-browser{path}"]
 
 
 @get(_below_mounts(""), **_READ)
 async def browse_subjects(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[str]:
     # GET /schema-repo-browser
-    """All subjects."""
+    """Show all subjects."""
     return _html_response(render_subjects(_browser_root(request), await operations.list_subjects()))
 
 
@@ -49,7 +49,7 @@ async def browse_schemas(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/all
-    """All schemas of a subject, newest first."""
+    """Show all schemas of a subject, newest first."""
     name = decode_segment(subject)
     return _html_response(render_schemas(_browser_root(request), name, (await operations.list_schemas(name))[::-1]))
 
@@ -59,7 +59,7 @@ async def browse_latest(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/latest
-    """The newest schema of a subject."""
+    """Show the newest schema of a subject."""
     name = decode_segment(subject)
     try:
         schema_id, text = await operations.get_latest(name)
@@ -74,7 +74,7 @@ async def browse_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/config
-    """The config of a subject."""
+    """Show the config of a subject."""
     text = format_properties(CONFIG_TITLE, await operations.get_config(decode_segment(subject)), time.time())
     return _html_response(render_text(_browser_root(request), decode_segment(subject), text))
 
@@ -84,7 +84,7 @@ async def browse_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, schema_id: SchemaId
 ) -> Response[str]:
     # GET /schema-repo-browser/{subject}/id/{id}
-    """One schema."""
+    """Show one schema."""
     name, asked = decode_segment(subject), decode_segment(schema_id)
     text = (await operations.get_schema(name, asked)).decode("utf-8", "replace")
     return _html_response(render_text(_browser_root(request), f"{name} {asked}", text))
@@ -93,7 +93,7 @@ async def browse_schema(
 @get(["/avro1124/status", "/schema-repo-admin/status", "/status"], **_TEXT)
 async def get_status(operations: InjectedOperations) -> Response[str]:
     # GET /schema-repo-admin/status
-    """Whether the store answers."""
+    """Return whether the store answers."""
     try:
         await operations.registry.read_log(operations.registry.state.seq, 1)
     except StoreError as error:
@@ -106,7 +106,7 @@ async def get_server_config(
     operations: InjectedOperations, request: Request[Any, Any, Any], include_defaults: IncludeDefaults = ""
 ) -> Response[str]:
     # GET /schema-repo-admin/config
-    """What the operator has set for these dialects, or with defaults everything, as Java properties."""
+    """Return the operator's options of these dialects, or with defaults all, as Java properties."""
     shape = choose_media_type(request, TEXT, HTML)
     told = _options_as_properties(operations.options)
     if include_defaults.lower() != "true":
@@ -129,7 +129,7 @@ def _options_as_properties(options: SchemaRepoOptions) -> dict[str, str]:
 
 
 def _browser_root(request: Request[Any, Any, Any]) -> str:
-    """The path of the browser the request came to."""
+    """Return the path of the browser that a request came to."""
     prefix = "/avro1124" if request.scope["path"].startswith("/avro1124/") else ""
     return f"{prefix}/schema-repo-browser"
 

@@ -1,4 +1,4 @@
-"""schema-repo: subjects with a config, schemas registered one after the other, each with its id."""
+"""schema-repo: subjects with a config, and their schemas."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ CONFIG_TITLE = "config of the subject"
 
 
 def _below_mounts(path: str) -> list[str]:
-    """A path below both places the API is found at."""
+    """Return a path below both places where the API is mounted."""
     return [f"/avro1124/schema-repo{path}", f"/schema-repo{path}"]
 
 
 @get(_below_mounts(""), **_READ)
 async def list_subjects(operations: InjectedOperations, request: Request[Any, Any, Any]) -> Response[Any]:
     # GET /schema-repo
-    """All subjects, as lines or JSON."""
+    """Return all subjects, as lines or JSON."""
     shape = choose_media_type(request, TEXT, JSON)
     names = await operations.list_subjects()
     return _text_response(encode_names(names) if shape == JSON else format_lines(names), shape)
@@ -51,7 +51,7 @@ async def list_subjects(operations: InjectedOperations, request: Request[Any, An
 @get(_below_mounts("/{subject:str}"), **_READ)
 async def has_subject(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}
-    """Nothing, if the subject exists."""
+    """Answer with nothing if the subject exists."""
     await operations.get_subject(decode_segment(subject))
     return ""
 
@@ -59,7 +59,7 @@ async def has_subject(operations: InjectedOperations, subject: SubjectName) -> s
 @put(_below_mounts("/{subject:str}"), operation_class=openapi_body(dict[str, str], FORM), **_WRITE)
 async def create_subject(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}
-    """Create a subject with this config; one that exists keeps its own. Answers the name."""
+    """Create a subject with this config and answer its name; an existing one keeps its config."""
     await operations.create_subject(decode_segment(subject), await read_form(request))
     return decode_segment(subject)
 
@@ -69,7 +69,7 @@ async def list_schemas(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[Any]:
     # GET /schema-repo/{subject}/all
-    """All schemas with their ids, newest first, as lines or JSON."""
+    """Return all schemas with their ids, newest first, as lines or JSON."""
     shape = choose_media_type(request, TEXT, JSON)
     rows = (await operations.list_schemas(decode_segment(subject)))[::-1]
     return _text_response(encode_entries(rows) if shape == JSON else format_entries(rows), shape)
@@ -78,7 +78,7 @@ async def list_schemas(
 @get(_below_mounts("/{subject:str}/config"), **_READ)
 async def get_config(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/config
-    """The config of a subject as Java properties."""
+    """Return the config of a subject as Java properties."""
     choose_media_type(request, TEXT)
     return format_properties(CONFIG_TITLE, await operations.get_config(decode_segment(subject)), time.time())
 
@@ -88,7 +88,7 @@ async def get_latest(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName
 ) -> Response[Any]:
     # GET /schema-repo/{subject}/latest
-    """The newest schema, after its id and a tab."""
+    """Return the newest schema after its id and a tab."""
     choose_media_type(request, TEXT)
     schema_id, text = await operations.get_latest(decode_segment(subject))
     return _text_response(format_entry(schema_id, "").encode() + text, TEXT)
@@ -99,7 +99,7 @@ async def get_schema(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, schema_id: SchemaId
 ) -> Response[Any]:
     # GET /schema-repo/{subject}/id/{id}
-    """The text of a schema."""
+    """Return the text of a schema."""
     choose_media_type(request, TEXT)
     return _text_response(await operations.get_schema(decode_segment(subject), decode_segment(schema_id)), TEXT)
 
@@ -107,7 +107,7 @@ async def get_schema(
 @get(_below_mounts("/{subject:str}/integral"), **_READ)
 async def is_integral(operations: InjectedOperations, subject: SubjectName) -> str:
     # GET /schema-repo/{subject}/integral
-    """Whether ids are numbers."""
+    """Return whether ids are numbers."""
     await operations.get_subject(decode_segment(subject))
     return "true" if operations.options.ids == SEQUENTIAL else "false"
 
@@ -115,14 +115,14 @@ async def is_integral(operations: InjectedOperations, subject: SubjectName) -> s
 @post(_below_mounts("/{subject:str}/schema"), **_WITH_SCHEMA)
 async def find_id(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # POST /schema-repo/{subject}/schema
-    """The id of a schema."""
+    """Return the id of a schema."""
     return await operations.find_id(decode_segment(subject), await read_text(request))
 
 
 @put(_below_mounts("/{subject:str}/register"), **_WITH_SCHEMA)
 async def register_schema(operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName) -> str:
     # PUT /schema-repo/{subject}/register
-    """Register a schema; answers its id, the old one when it is registered already."""
+    """Register a schema and answer its id, the old one if it is registered already."""
     return await operations.register_schema(decode_segment(subject), await read_text(request))
 
 
@@ -137,7 +137,7 @@ async def register_if_latest(
     operations: InjectedOperations, request: Request[Any, Any, Any], subject: SubjectName, latest: LatestId = ""
 ) -> str:
     # PUT /schema-repo/{subject}/register_if_latest/{latest}
-    """Register a schema if the newest one is still the one of that id."""
+    """Register a schema if the newest one still has that id."""
     return await operations.register_if_latest(
         decode_segment(subject), await read_text(request), decode_segment(latest)
     )
