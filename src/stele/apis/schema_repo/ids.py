@@ -128,8 +128,8 @@ class _DigestIds:
 class IdIndex:
     """Finds versions by id.
 
-    It derives the ids of a subject when one of them is first asked for, and then those of new versions only. `kind` is the
-    strategy in use; ids of the built-in strategies are understood, too.
+    It derives the ids of a subject when one of them is first asked for, and then those of new versions only. `kind` is
+    the strategy in use; ids of the built-in strategies are understood, too.
     """
 
     def __init__(self, kind: str = SEQUENTIAL) -> None:

@@ -215,8 +215,8 @@ class Operations:
     async def register_if_latest(self, name: str, text: bytes, latest: str) -> str:
         """Register a text if the newest schema still has that id; '' means there is no schema yet.
 
-        Raises `ContentNotFound` for an id that the subject does not have, `PreconditionFailed` for one that is not the newest,
-        and what `register_schema` raises.
+        Raises `ContentNotFound` for an id that the subject does not have, `PreconditionFailed` for one that is not the
+        newest, and what `register_schema` raises.
         """
         state, subject = await self.get_subject(name)
         newest = queries.latest_version(subject)

@@ -92,7 +92,7 @@ async def delete_version(
     operations: InjectedOperations, subject: SubjectName, version: VersionNumber
 ) -> api.DeletedRecord:
     # DELETE /schema-registry/v1/cluster/{cluster}/tenant/{tenant}/subject/{subject}/schema/versions/{version}
-    """Delete one version; subjects bound to it follow to the newest one left, and the last one takes the schema along."""
+    """Delete one version. Subjects bound to it go to the newest one left; the last one takes the schema along."""
     return api.DeletedRecord(
         record_id(await operations.delete_version(decode_segment(subject), parse_version(version)))
     )
