@@ -27,7 +27,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "decided",
             "derived",
             "described",
-            "documented",
             "extended",
             "hinted",
             "identified",
@@ -35,14 +34,11 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "joined",
             "kept",
             "labelled",
-            "named",
-            "negotiated",
             "numbered",
             "prepared",
             "qualified",
             "removed",
             "rendered",
-            "routed",
             "settled",
             "shown",
             "spelled",
@@ -75,16 +71,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "shown",
         }
     ),
-    "core": frozenset(
-        {
-            "bound",
-            "changed",
-            "ordered",
-            "purged",
-            "refused",
-            "shared",
-        }
-    ),
+    "core": frozenset({}),
     "formats": frozenset(
         {
             "converted",
@@ -99,25 +86,8 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "ordered",
         }
     ),
-    "server": frozenset(
-        {
-            "described",
-        }
-    ),
-    "service": frozenset(
-        {
-            "adopted",
-            "blamed",
-            "found",
-            "installed",
-            "known",
-            "listed",
-            "parsed",
-            "shown",
-            "unchanged",
-            "unified",
-        }
-    ),
+    "server": frozenset({}),
+    "service": frozenset({}),
     "spark": frozenset(
         {
             "added",
@@ -184,11 +154,7 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "weighed",
         }
     ),
-    "storage": frozenset(
-        {
-            "changed",
-        }
-    ),
+    "storage": frozenset({}),
     "wire": frozenset(
         {
             "named",
@@ -198,19 +164,17 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
-SHARED_ON_PURPOSE: Final[dict[str, str]] = {}
+SHARED_ON_PURPOSE: Final[dict[str, str]] = {
+    "DeletionWarning": "the client reads what the service answers",
+}
 """Class names that mean the same wherever they stand, each with the reason in a sentence."""
 
 SHARED_CLASSES_LEFT: Final = frozenset(
     {
         "Asking",
         "CensusRecord",
-        "Change",
         "Comparison",
-        "Compiler",
         "Dek",
-        "DeletionOutlook",
-        "Described",
         "Desk",
         "Draft",
         "Engine",
@@ -229,20 +193,15 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "ImportedVersion",
         "JournalEntry",
         "JournalPage",
-        "Judge",
         "Kek",
         "Kind",
         "Known",
         "Language",
-        "Layout",
-        "Leaf",
         "Member",
         "Mode",
         "Office",
-        "Option",
         "Permission",
         "Place",
-        "PlaceUsage",
         "Plan",
         "Prefix",
         "Problem",
@@ -261,7 +220,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "SchemaRecord",
         "SchemaSource",
         "Scope",
-        "Seen",
         "Settings",
         "Shape",
         "Shown",

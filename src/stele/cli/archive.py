@@ -20,7 +20,7 @@ from stele.migrate import archive, registry_reader, registry_writer
 from stele.migrate.archive import Archive, ArchiveContents, OwnHistory, Restoration
 from stele.migrate.files import STANDARD
 from stele.migrate.registry_writer import Refusal
-from stele.server.store_session import opened_log
+from stele.server.store_session import open_log_session
 
 
 def export_archive(
@@ -108,13 +108,13 @@ def _members(done: Restoration) -> dict[str, int]:
 
 
 async def _write_store(store: str, file: Path) -> ArchiveContents:
-    async with opened_log(store) as log:
+    async with open_log_session(store) as log:
         return await archive.write_archive(log, file, ProgressPrinter("archive"))
 
 
 async def _restore_store(found: Archive, store: str, *, changing: bool) -> Restoration:
     """Compare, or restore and compare again: what a store says it has is read from it."""
-    async with opened_log(store) as log:
+    async with open_log_session(store) as log:
         try:
             if changing:
                 await found.restore(log, ProgressPrinter("store"))

@@ -200,7 +200,7 @@ def _relative_subject(subject: str, within: str) -> str:
 
 
 def _normalize_metadata(metadata: Metadata | None) -> Metadata | None:
-    ordered = metadata.ordered() if metadata is not None else None
+    ordered = metadata.in_stored_order() if metadata is not None else None
     return None if ordered == Metadata() else ordered
 
 

@@ -26,7 +26,8 @@ from stele.apis.cncf.parameters import (
     read_document,
 )
 from stele.apis.cncf.registering import find, register
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.core.commands import Equality
 from stele.errors import Forbidden, NotFound
 
@@ -59,7 +60,7 @@ _CHANGED = ResponseSpec(api.AzureGroup, description="The group was there", gener
 
 @put(
     _GROUP,
-    operation_class=documented(api.AzureGroupAttributes),
+    operation_class=openapi_body(api.AzureGroupAttributes),
     responses={**AZURE_ERRORS, 200: _CHANGED},
     status_code=201,
 )
@@ -68,7 +69,7 @@ async def azure_put_group(desk: AtDesk, request: Request[Any, Any, Any], group: 
     """Create a group (201), or change the one there is (200); `If-Match` with its ETag does so only to that one."""
     name = desk.allowed(group, Permission.WRITE)
     given = await read_body(request, api.AzureGroupAttributes)
-    wish = translate.azure_group_in(given, desk.registry.schemas.installed())
+    wish = translate.azure_group_in(given, desk.registry.parser.list_format_names())
     anew = request.headers.get("if-none-match", "").strip() == "*"
     condition = request.headers.get("if-match", "").strip()
     created = await desk.put(name, wish, anew=anew, condition="" if condition == "*" else condition)

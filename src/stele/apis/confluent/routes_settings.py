@@ -12,7 +12,8 @@ from stele.apis.confluent import settings as words
 from stele.apis.confluent.desk import Desk
 from stele.apis.confluent.names import is_true, level_name, level_of, writable_level
 from stele.apis.confluent.parameters import READ, WRITE, AtDesk, Context, DefaultToGlobal, Flag, Subject, everywhere
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.core import queries
 from stele.core.commands import ChangeSettings, ClearMode, ClearSettings, ModeOutcome, SetMode, SettingsOutcome
 from stele.core.model import DEFAULT_NAMESPACE, Mode, Settings, SettingsLevel
@@ -33,7 +34,7 @@ async def get_config(
     # GET /config/{subject}
     """The settings of a level, or those in force there."""
     level = level_of(subject, context)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     own = state.settings_at(level)
     if is_true(default_to_global):
         own = queries.settings_for(state, level)
@@ -42,7 +43,7 @@ async def get_config(
     return words.config_out(own or Settings(), words.effective_policy(state, level))
 
 
-@put(_CONFIG, operation_class=documented(api.ConfigUpdateRequest), **WRITE)
+@put(_CONFIG, operation_class=openapi_body(api.ConfigUpdateRequest), **WRITE)
 async def change_config(
     desk: AtDesk, request: Request[Any, Any, Any], subject: Subject = "", context: Context = ""
 ) -> api.ConfigUpdateRequest:
@@ -68,7 +69,7 @@ async def delete_config(desk: AtDesk, subject: Subject = "", context: Context = 
     # DELETE /config/{subject}
     """Remove the settings of a level; answers what they were."""
     level = level_of(subject, context)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     policy = words.effective_policy(state, level)
     if state.settings_at(level) is None and level != _TOP:
         raise SubjectNotFound(level_name(level))
@@ -84,7 +85,7 @@ async def get_mode(
     # GET /mode/{subject}
     """The mode of a level, or the one in force there."""
     level = level_of(subject, context)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     own, effective = state.mode_at(level), queries.mode_for(state, level)
     if is_true(default_to_global) or effective is Mode.READONLY_OVERRIDE:
         own = effective
@@ -93,7 +94,7 @@ async def get_mode(
     return api.Mode((own or Mode.READWRITE).value)
 
 
-@put(_MODE, operation_class=documented(api.ModeUpdateRequest), **WRITE)
+@put(_MODE, operation_class=openapi_body(api.ModeUpdateRequest), **WRITE)
 async def change_mode(
     desk: AtDesk,
     request: Request[Any, Any, Any],
@@ -117,7 +118,7 @@ async def delete_mode(desk: AtDesk, subject: Subject = "", context: Context = ""
     """Remove the mode of a level, with recursive those below it too; answers what it was."""
     level = level_of(subject, context)
     _require_mutable(desk)
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     if state.mode_at(level) is None and level != _TOP and not is_true(recursive):
         raise SubjectNotFound(level_name(level))
     outcome = await desk.execute(ClearMode(level, recursive=is_true(recursive)))

@@ -31,12 +31,13 @@ from stele.apis.confluent.parameters import (
     everywhere,
 )
 from stele.apis.confluent.translate import SERIALIZED, as_sent, is_descriptor, registration_out, version_out
-from stele.apis.web import documented, read_body
+from stele.apis.http.bodies import read_body
+from stele.apis.http.openapi import openapi_body
 from stele.core import queries
 from stele.core.commands import DeletedVersions, DeleteMode
 from stele.errors import ContentNotFound
 
-_SCHEMA_BODY = documented(api.RegisterSchemaRequest)
+_SCHEMA_BODY = openapi_body(api.RegisterSchemaRequest)
 
 
 @get(everywhere("/subjects"), **READ)
@@ -51,7 +52,7 @@ async def list_subjects(
 ) -> list[str]:
     # GET /subjects
     """Names of subjects, those outside the default context qualified."""
-    state = await desk.registry.current()
+    state = await desk.registry.fresh_state()
     names = lists.subject_names(
         state, prefix_of(subject_prefix, context), deleted=is_true(deleted), deleted_only=is_true(deleted_only)
     )
