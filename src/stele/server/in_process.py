@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import httpx
 
 from stele.server.app import Server
-from stele.server.dispatch import App, Message, Receive, Scope, Send
-from stele.server.settings import Settings
+from stele.server.dispatch import App, AsgiScope, Message, Receive, Send
+from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class InProcessServer:
         wrap: Makes the application that is served out of the server's, for tests that stand between.
     """
 
-    def __init__(self, settings: Settings, wrap: Callable[[App], App] = lambda app: app) -> None:
+    def __init__(self, settings: ServerSettings, wrap: Callable[[App], App] = lambda app: app) -> None:
         self._server = Server(settings)
         self._app = wrap(self._server)
         self._loop = asyncio.new_event_loop()
@@ -55,7 +55,7 @@ class InProcessServer:
         """Run a coroutine in the server's event loop, and block until it is done."""
         return self.submit(work).result(_SECONDS)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request of any event loop, as an ASGI application. The server is started and stopped elsewhere."""
         if scope["type"] == "lifespan":
             await _answer_lifespan(receive, send)

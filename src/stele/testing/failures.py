@@ -11,7 +11,7 @@ from threading import Lock
 import msgspec
 
 from stele.protocol.confluent import MEDIA_TYPE, ErrorMessage
-from stele.server.dispatch import App, Receive, Scope, Send
+from stele.server.dispatch import App, AsgiScope, Receive, Send
 
 _ALWAYS = -1
 
@@ -65,7 +65,7 @@ class FailingApp:
             self._failures.clear()
             self.requests.clear()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)

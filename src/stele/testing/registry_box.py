@@ -26,7 +26,7 @@ from stele.errors import InvalidRequest
 from stele.server.dispatch import App
 from stele.server.in_process import InProcessServer, InProcessTransport
 from stele.server.log_config import configure_logs
-from stele.server.settings import Settings
+from stele.server.settings import ServerSettings
 from stele.storage import open_log
 from stele.testing.failures import ConnectionDropped, FailingApp, Failure
 
@@ -55,7 +55,7 @@ class RegistryBox:
         Args:
             schemas: What to register first.
             port: TCP port to listen on, too; 0 takes a free one, None listens on none.
-            **settings: Settings of the server, as in `stele.toml`.
+            **settings: ServerSettings of the server, as in `stele.toml`.
         """
         self._failing: FailingApp | None = None
         if not structlog.is_configured():
@@ -231,9 +231,9 @@ class _AsyncTransport(httpx.AsyncBaseTransport):
             raise httpx.RemoteProtocolError(str(error), request=request) from error
 
 
-def _read_settings(settings: Mapping[str, Any]) -> Settings:
+def _read_settings(settings: Mapping[str, Any]) -> ServerSettings:
     try:
-        return msgspec.convert({"store": "memory:", **settings}, Settings)
+        return msgspec.convert({"store": "memory:", **settings}, ServerSettings)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"not a setting of a server: {error}") from None
 
