@@ -12,9 +12,9 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "coverage.md"
 
 INTRODUCTION = """# Coverage
 
-Lines of `src/stele` that the tests in `tests/unit`, `tests/property`, `tests/conformance` and `tests/system` run, by part.
-`make coverage` measures it and writes this page. Lines that run only inside Spark's own processes, in server processes or
-in compiled kernels are not counted, so the figures of `spark`, `server` and `cli` are too low.
+Lines of `src/stele` that the tests in `tests/unit`, `tests/property`, `tests/conformance` and `tests/system` run, by
+part. `make coverage` measures it and writes this page. Lines that run only inside Spark's own processes, in server
+processes or in compiled kernels are not counted, so the figures of `spark`, `server` and `cli` are too low.
 """
 
 
