@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from stele.core.findings import Direction, Finding
 from stele.formats.capabilities import OutlineLocation
-from stele.service.changes import ChangeKind, DeclarationTree, DirectedFinding, SchemaChange, TreeComparison
+from stele.service.changes import ChangeKind, DeclarationChange, DeclarationTree, DirectedFinding, TreeComparison
 
 MAX_CANDIDATES: Final = 64
 """Changes inside one declaration that are looked at for one finding."""
@@ -60,12 +60,12 @@ def longest_prefix_locator(tree: DeclarationTree) -> Locator:
 
 def attribute_findings(
     comparison: TreeComparison, old: Locator, new: Locator, reasons: Iterable[DirectedFinding]
-) -> list[SchemaChange]:
+) -> list[DeclarationChange]:
     """The changes with what is held against them; findings that belong to none of them come last, as changes."""
     blame = _Attribution(comparison, ComparedSide(comparison.old, old), ComparedSide(comparison.new, new))
     held: defaultdict[int, list[DirectedFinding]] = defaultdict(list)
     broken: defaultdict[int, set[Direction]] = defaultdict(set)
-    alone: list[SchemaChange] = []
+    alone: list[DeclarationChange] = []
     for reason in reasons:
         guilty = blame.matching_changes(reason)
         if guilty:
@@ -80,8 +80,8 @@ def attribute_findings(
 
 
 def _with_findings(
-    change: SchemaChange, reasons: Iterable[DirectedFinding], broken: Container[Direction]
-) -> SchemaChange:
+    change: DeclarationChange, reasons: Iterable[DirectedFinding], broken: Container[Direction]
+) -> DeclarationChange:
     return replace(
         change,
         backward=Direction.BACKWARD not in broken,
@@ -90,13 +90,13 @@ def _with_findings(
     )
 
 
-def _unattributed_change(reason: DirectedFinding) -> SchemaChange:
+def _unattributed_change(reason: DirectedFinding) -> DeclarationChange:
     """A finding that belongs to no difference that shows."""
     sides = (reason.writer, reason.reader)
     before, after = sides if reason.direction is Direction.BACKWARD else reversed(sides)
     broken = {reason.direction} if reason.breaks else set()
     return _with_findings(
-        SchemaChange(ChangeKind.CHANGED, reason.path or "/", reason.rule, before, after), [reason], broken
+        DeclarationChange(ChangeKind.CHANGED, reason.path or "/", reason.rule, before, after), [reason], broken
     )
 
 
@@ -199,7 +199,9 @@ class _Attribution:
         return not place.partial, 0 if place.path == tree.top else 1 + sum(1 for _ in tree.above(place.path))
 
     @staticmethod
-    def _score_change(change: SchemaChange, finding: Finding, place: OutlineLocation, words: frozenset[str]) -> int:
+    def _score_change(
+        change: DeclarationChange, finding: Finding, place: OutlineLocation, words: frozenset[str]
+    ) -> int:
         """How much the words of a finding point to a change."""
         score = 0
         if place.attribute and place.attribute in (change.what, change.what.partition(" ")[0]):
@@ -223,7 +225,7 @@ def _finding_words(finding: Finding) -> frozenset[str]:
     return frozenset(_WORD.findall(f"{finding.reader[:2000]} {finding.writer[:2000]} {tail}"))
 
 
-def _direction_free_key(change: SchemaChange) -> tuple[str, ...]:
+def _direction_free_key(change: DeclarationChange) -> tuple[str, ...]:
     """A key that is the same for a change and for its mirror image."""
     paths = sorted(path for path in (change.old_path, change.new_path) if path is not None)
     return (*paths, change.what, *sorted((change.before, change.after)))

@@ -49,7 +49,7 @@ class DirectedFinding(Finding, frozen=True, kw_only=True):
         return cls(**msgspec.structs.asdict(finding), direction=direction)
 
 
-class SchemaChange(msgspec.Struct, frozen=True):
+class DeclarationChange(msgspec.Struct, frozen=True):
     """One difference between two versions.
 
     path        of the declaration in the new version, of a removed one in the old version
@@ -131,7 +131,7 @@ class TreeComparison:
         self.old = DeclarationTree(old)
         self.new = DeclarationTree(new)
         self.same: dict[str, str] = {}
-        self._order: list[SchemaChange] = []
+        self._order: list[DeclarationChange] = []
         self._match([(None, None)])
         self._moved = dict(self._equal_subtrees())
         self.same |= self._moved
@@ -163,7 +163,7 @@ class TreeComparison:
 
     def _reordered(
         self, old: str | None, new: str | None, pairs: Iterable[tuple[OutlineNode, OutlineNode]]
-    ) -> Iterator[SchemaChange]:
+    ) -> Iterator[DeclarationChange]:
         """One change for members of a parent that stand in another order than they stood: the part that differs."""
         then = {node.path: index for index, node in enumerate(self.old.children[old])}
         now = {node.path: index for index, node in enumerate(self.new.children[new])}
@@ -174,7 +174,7 @@ class TreeComparison:
         if places and old is not None and new is not None:
             part = slice(places[0], places[-1] + 1)
             before, after = _name_list(node for node, _ in mine[part]), _name_list(node for _, node in theirs[part])
-            yield SchemaChange(ChangeKind.MOVED, new, "order", before, after, "" if old == new else old)
+            yield DeclarationChange(ChangeKind.MOVED, new, "order", before, after, "" if old == new else old)
 
     def _equal_subtrees(self) -> Iterator[tuple[str, str]]:
         """Declarations with something inside that are gone in one place and turn up in another, the same throughout."""
@@ -189,17 +189,17 @@ class TreeComparison:
 
     # --- what is different ------------------------------------------------------------------------------------------
 
-    def _changes(self) -> list[SchemaChange]:
+    def _changes(self) -> list[DeclarationChange]:
         found = {new: old for old, new in self.same.items()}
         places = {path: place for place, path in enumerate(self.new.nodes)}
-        placed: list[tuple[int, int, int, SchemaChange]] = []
+        placed: list[tuple[int, int, int, DeclarationChange]] = []
         for path, node in self.new.nodes.items():
             before = found.get(path)
             if before is not None:
                 changes = list(self._pair(self.old.nodes[before], node))
             elif (parent := self.new.parent(node)) is None or parent in found:
                 changes = [
-                    SchemaChange(ChangeKind.ADDED, path, node.kind, after=_summarize_declaration(node, self.new))
+                    DeclarationChange(ChangeKind.ADDED, path, node.kind, after=_summarize_declaration(node, self.new))
                 ]
             else:
                 changes = []
@@ -209,25 +209,27 @@ class TreeComparison:
             if path in self.same:
                 last = places[self.same[path]]
             elif (parent := self.old.parent(node)) is None or parent in self.same:
-                gone = SchemaChange(ChangeKind.REMOVED, path, node.kind, before=_summarize_declaration(node, self.old))
+                gone = DeclarationChange(
+                    ChangeKind.REMOVED, path, node.kind, before=_summarize_declaration(node, self.old)
+                )
                 placed.append((last, 2, number, gone))
         placed += [(places.get(change.path, -1), 1, number, change) for number, change in enumerate(self._order)]
         return [change for *_, change in sorted(placed, key=lambda item: item[:3])]
 
-    def _pair(self, old: OutlineNode, new: OutlineNode) -> Iterator[SchemaChange]:
+    def _pair(self, old: OutlineNode, new: OutlineNode) -> Iterator[DeclarationChange]:
         """The changes of one declaration."""
         was = None if old.path == new.path else old.path
         if old.name and new.name and old.name != new.name:
             kind = new.kind if new.kind == old.kind else "declaration"
-            yield SchemaChange(ChangeKind.RENAMED, new.path, kind, old.name, new.name, was)
+            yield DeclarationChange(ChangeKind.RENAMED, new.path, kind, old.name, new.name, was)
         elif self._elsewhere(old, new):
-            yield SchemaChange(ChangeKind.MOVED, new.path, new.kind, old.path, new.path, was)
+            yield DeclarationChange(ChangeKind.MOVED, new.path, new.kind, old.path, new.path, was)
         if old.kind != new.kind:
-            yield SchemaChange(ChangeKind.CHANGED, new.path, "kind", old.kind, new.kind, was)
+            yield DeclarationChange(ChangeKind.CHANGED, new.path, "kind", old.kind, new.kind, was)
         for word in dict.fromkeys((*new.attributes, *old.attributes)):
             before, after = old.attributes.get(word, ""), new.attributes.get(word, "")
             if before != after and not self._same_names(before, after, old, new):
-                yield SchemaChange(ChangeKind.CHANGED, new.path, word, before, after, was, word in ANNOTATIONS)
+                yield DeclarationChange(ChangeKind.CHANGED, new.path, word, before, after, was, word in ANNOTATIONS)
 
     def _elsewhere(self, old: OutlineNode, new: OutlineNode) -> bool:
         if old.path in self._moved:

@@ -19,7 +19,7 @@ from stele.formats import rulesets
 from stele.formats.capabilities import TRUNCATED, HasLocator, HasOutline, OutlineNode
 from stele.formats.registry import get_format
 from stele.service.change_attribution import Locator, attribute_findings, longest_prefix_locator
-from stele.service.changes import ChangeKind, DeclarationTree, DirectedFinding, SchemaChange, TreeComparison
+from stele.service.changes import ChangeKind, DeclarationChange, DeclarationTree, DirectedFinding, TreeComparison
 from stele.service.check import Adopted, Candidate, parse_candidate, select_ruleset
 from stele.service.limits import Limits
 from stele.service.text_diff import unified_diff
@@ -46,7 +46,7 @@ class DiffAnswer(msgspec.Struct, frozen=True):
     complete  False when one of the schemas declares more than an outline holds
     """
 
-    changes: tuple[SchemaChange, ...]
+    changes: tuple[DeclarationChange, ...]
     backward: bool | None
     forward: bool | None
     ruleset: str
@@ -130,11 +130,11 @@ def _make_locator(fmt: Format[Any], parsed: Any, tree: DeclarationTree) -> Locat
     return fmt.locator(parsed) if isinstance(fmt, HasLocator) else longest_prefix_locator(tree)
 
 
-def _text_change(fmt: Format[Any], old: Any, new: Any, texts: Sequence[bytes]) -> SchemaChange:
+def _text_change(fmt: Format[Any], old: Any, new: Any, texts: Sequence[bytes]) -> DeclarationChange:
     """For texts that differ in something no outline tells; without consequence if even the canonical ones agree."""
     try:
         same = fmt.canonical(old, TextForm.CANONICAL) == fmt.canonical(new, TextForm.CANONICAL)
     except SteleError:
         same = False
     before, after = (f"{len(text)} bytes, SHA-256 {sha256(text).hexdigest()[:12]}…" for text in texts)
-    return SchemaChange(ChangeKind.CHANGED, "/", "text", before, after, annotation=same)
+    return DeclarationChange(ChangeKind.CHANGED, "/", "text", before, after, annotation=same)
