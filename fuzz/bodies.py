@@ -37,8 +37,8 @@ def wire(parts: Parts, steps: Steps) -> None:
     readers: dict[str, Callable[[], bool]] = {
         "unframe": lambda: confluent.frame(*confluent.unframe(data)) == data,
         "single object": lambda: avro_single.frame(*avro_single.unframe(data)) == data,
-        "payload": lambda: len(confluent.read(data, header).payload()) <= len(data),
-        "message": lambda: len(confluent.read(data, header).message()[1]) <= len(data),
+        "payload": lambda: len(confluent.read_frame(data, header).payload()) <= len(data),
+        "message": lambda: len(confluent.read_frame(data, header).message()[1]) <= len(data),
         "indexes": lambda: confluent.decode_indexes(data)[1] <= len(data),
     }
     for name, read in readers.items():

@@ -10,13 +10,12 @@ import msgspec
 import typer
 from rich.markup import escape
 
-from stele.cli.offline import offline
 from stele.cli.output import Output, console, errors, print_json, print_rows
 from stele.client import SchemaRegistryClient
-from stele.migrate import target
+from stele.migrate import registry_writer
 from stele.migrate.compare import Comparison, Difference
 from stele.migrate.model import Dump
-from stele.migrate.target import Refusal
+from stele.migrate.registry_writer import Refusal
 
 _OFFLINE = "http://store"
 _ROWS = 50
@@ -47,20 +46,20 @@ Levels = Annotated[
 ]
 
 
-def bring(
+def run_import(
     dump: Dump, to: list[str], store: str | None, *, dry_run: bool, verify: bool, modes: bool, output: Output
 ) -> None:
     """Plan, do, prove; ends the command with 1 when the target is not what the source is."""
     refusals: list[Refusal] = []
-    with registry(to, store) as client:
+    with open_registry(to, store) as client:
         try:
             if not dry_run and not verify:
-                refusals = target.apply(dump, client, modes=modes, progress=Shown("target"))
-            left = target.plan(dump, client, modes=modes, progress=Shown("target"))
-        except target.Contradicted as error:
+                refusals = registry_writer.apply_import(dump, client, modes=modes, progress=ProgressPrinter("target"))
+            left = registry_writer.plan_import(dump, client, modes=modes, progress=ProgressPrinter("target"))
+        except registry_writer.ImportConflict as error:
             errors.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
             left = error.comparison
-    _report(dump, left, refusals, planned=dry_run, output=output)
+    _print_report(dump, left, refusals, planned=dry_run, output=output)
     if left.conflicts or refusals or (left.differences and not dry_run):
         raise typer.Exit(1)
 
@@ -76,11 +75,11 @@ class _Report(msgspec.Struct, rename="camel"):
     notes: tuple[str, ...]
 
 
-def _report(dump: Dump, left: Comparison, refusals: list[Refusal], *, planned: bool, output: Output) -> None:
+def _print_report(dump: Dump, left: Comparison, refusals: list[Refusal], *, planned: bool, output: Output) -> None:
     if output is Output.JSON:
         print_json(_Report(len(dump.versions), left.same, left.counts, left.differences, refusals, dump.notes))
         return
-    tell_notes(dump)
+    print_notes(dump)
     rows = [
         {
             "what": row.kind.value,
@@ -95,19 +94,19 @@ def _report(dump: Dump, left: Comparison, refusals: list[Refusal], *, planned: b
         print_rows(output, ("what", "name", "version", "id", "why"), rows)
     if len(left.differences) > _ROWS:
         console.print(f"… and {len(left.differences) - _ROWS} more", highlight=False)
-    tell_refusals(refusals)
+    print_refusals(refusals)
     counts = ", ".join(f"{kind}: {count}" for kind, count in left.counts.items()) if planned else ""
     said = f"{len(left.differences)} differences" if left.differences else "no difference"
     console.print(f"{left.same} of {len(dump.versions)} versions are there; {counts or said}", highlight=False)
 
 
-def tell_notes(dump: Dump) -> None:
+def print_notes(dump: Dump) -> None:
     """What the source has and a dump has not, on standard error."""
     for note in dump.notes:
         errors.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
 
 
-def tell_refusals(refusals: list[Refusal]) -> None:
+def print_refusals(refusals: list[Refusal]) -> None:
     """What a target would not take, on standard error."""
     for refusal in refusals:
         number = "" if refusal.version is None else f" version {refusal.version}"
@@ -115,17 +114,19 @@ def tell_refusals(refusals: list[Refusal]) -> None:
 
 
 @contextmanager
-def registry(urls: list[str], store: str | None) -> Iterator[SchemaRegistryClient]:
+def open_registry(urls: list[str], store: str | None) -> Iterator[SchemaRegistryClient]:
     """A client of a running registry, or of a store opened for it."""
     if store is None:
         with SchemaRegistryClient(urls) as client:
             yield client
         return
-    with offline(store) as transport, SchemaRegistryClient(_OFFLINE, transport=transport) as client:
+    from stele.cli.offline import open_offline  # brings the server, which a URL does not need
+
+    with open_offline(store) as transport, SchemaRegistryClient(_OFFLINE, transport=transport) as client:
         yield client
 
 
-class Shown:
+class ProgressPrinter:
     """Progress on standard error: at the beginning, the end, and now and then between."""
 
     def __init__(self, where: str) -> None:

@@ -16,7 +16,7 @@ from stele.client.aio import AsyncSchemaRegistryClient
 from stele.client.serdes.deserializer import BaseDeserializer
 from stele.client.serdes.framing import Headers, SeenHeaders
 from stele.client.serdes.serializer import Serializer
-from stele.client.serdes.steps import run_awaited
+from stele.client.serdes.steps import run_async
 from stele.client.sync import SchemaRegistryClient
 from stele.errors import InvalidRequest
 from stele.wire.confluent import RecordField
@@ -34,7 +34,7 @@ class AsyncSerializer:
         self, value: Any, *, topic: str = "", field: RecordField = "value", headers: Headers | None = None
     ) -> bytes | None:
         """See `Serializer.__call__`."""
-        return await run_awaited(self._serializer.steps(value, topic, field, headers), self._serializer.client)
+        return await run_async(self._serializer.serialize_steps(value, topic, field, headers), self._serializer.client)
 
 
 class AsyncDeserializer:
@@ -49,4 +49,6 @@ class AsyncDeserializer:
         self, data: bytes | None, *, topic: str = "", field: RecordField = "value", headers: SeenHeaders = None
     ) -> Any:
         """See `BaseDeserializer.__call__`."""
-        return await run_awaited(self._deserializer.steps(data, topic, field, headers), self._deserializer.source)
+        return await run_async(
+            self._deserializer.deserialize_steps(data, topic, field, headers), self._deserializer.source
+        )

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_type_hints
 T = TypeVar("T")
 
 
-def flattened(command: Callable[..., T]) -> Callable[..., T]:
+def expand_dataclass(command: Callable[..., T]) -> Callable[..., T]:
     """A command that takes the members of its dataclass parameters as options of its own.
 
     Members are annotated like options of a command; where one has a default, so does the option.
@@ -21,7 +21,7 @@ def flattened(command: Callable[..., T]) -> Callable[..., T]:
     flat: list[Parameter] = []
     for parameter in signature(command).parameters.values():
         if parameter.name in groups:
-            flat += _members(groups[parameter.name])
+            flat += _member_parameters(groups[parameter.name])
         else:
             flat.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
 
@@ -36,7 +36,7 @@ def flattened(command: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
-def _members(group: Any) -> list[Parameter]:
+def _member_parameters(group: Any) -> list[Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
         Parameter(

@@ -19,8 +19,8 @@ import msgspec
 
 from stele.core.model import LATEST_TIME
 from stele.errors import InvalidRequest
-from stele.migrate.reading import decoded
-from stele.migrate.records import Record
+from stele.migrate.reading import decode_json
+from stele.migrate.topic_records import Record
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line, at most."""
@@ -45,14 +45,14 @@ _line = msgspec.json.Decoder(_Line)
 _string = msgspec.json.Decoder(str)
 
 
-def read(file: BinaryIO) -> Iterator[Record]:
+def read_records(file: BinaryIO) -> Iterator[Record]:
     """The records of a dump file, in its order. Raises `InvalidRequest` naming the line."""
-    for number, line in numbered(file):
+    for number, line in number_lines(file):
         if line.strip():
-            yield _record(line, f"line {number}")
+            yield _parse_line(line, f"line {number}")
 
 
-def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def number_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Lines without their ends, counted from 1. Raises `InvalidRequest` for one that is too long."""
     number = 0
     while line := file.readline(MAX_LINE + 1):
@@ -62,7 +62,7 @@ def numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield number, line.rstrip(b"\r\n")
 
 
-def write(records: Iterable[Record]) -> Iterator[bytes]:
+def write_records(records: Iterable[Record]) -> Iterator[bytes]:
     """The lines of a dump file, each with its end."""
     for record in records:
         offset = b"" if record.offset is None else b'"offset":%d,' % record.offset
@@ -70,17 +70,17 @@ def write(records: Iterable[Record]) -> Iterator[bytes]:
         yield b'{%b%b"key":%b,"value":%b}\n' % (offset, ts, record.key or b"null", record.value or b"null")
 
 
-def _record(line: bytes, place: str) -> Record:
+def _parse_line(line: bytes, place: str) -> Record:
     if not line.startswith(b"{") or b"\t" in line:
-        columns = _columns(line, place)
+        columns = _parse_columns(line, place)
         if columns is not None:
             return columns
-    said = decoded(_line.decode, line, f"{place}: neither JSON with key and value nor key, tab, value")
-    value = _bytes(said.value, place) or _bytes(said.payload, place)
-    return Record(_bytes(said.key, place), value, said.offset, place, _time(said.ts))
+    said = decode_json(_line.decode, line, f"{place}: neither JSON with key and value nor key, tab, value")
+    value = _json_bytes(said.value, place) or _json_bytes(said.payload, place)
+    return Record(_json_bytes(said.key, place), value, said.offset, place, _valid_time(said.ts))
 
 
-def _columns(line: bytes, place: str) -> Record | None:
+def _parse_columns(line: bytes, place: str) -> Record | None:
     """A line of the other kind; None when it is none."""
     numbers: dict[bytes, int] = {}
     while (column := _COLUMN.match(line)) is not None:
@@ -91,17 +91,19 @@ def _columns(line: bytes, place: str) -> Record | None:
     if not tab or b'"keytype"' not in key:
         return None
     ts = numbers.get(b"CreateTime", numbers.get(b"LogAppendTime"))
-    return Record(key, None if value.strip() in {b"null", b""} else value, numbers.get(b"Offset"), place, _time(ts))
+    return Record(
+        key, None if value.strip() in {b"null", b""} else value, numbers.get(b"Offset"), place, _valid_time(ts)
+    )
 
 
-def _time(ts: int | None) -> int | None:
+def _valid_time(ts: int | None) -> int | None:
     """A time, of which Kafka says -1 where it has none."""
     return ts if ts is not None and 0 <= ts < LATEST_TIME else None
 
 
-def _bytes(raw: msgspec.Raw, place: str) -> bytes | None:
+def _json_bytes(raw: msgspec.Raw, place: str) -> bytes | None:
     """JSON as it stands, or the JSON inside a string; null is no bytes."""
     data = bytes(raw).strip()
     if data == b"null":
         return None
-    return decoded(_string.decode, data, place).encode() if data.startswith(b'"') else data
+    return decode_json(_string.decode, data, place).encode() if data.startswith(b'"') else data

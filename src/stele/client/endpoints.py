@@ -14,19 +14,30 @@ from uuid import UUID
 
 import msgspec
 
-from stele.client.request import Effect, Lifetime, Request, decoder, delete, encode, escape, nothing, path, query
+from stele.client.request import (
+    CachePolicy,
+    Effect,
+    Request,
+    build_path,
+    build_query,
+    delete_request,
+    encode_body,
+    escape_name,
+    ignore_body,
+    json_decoder,
+)
 from stele.client.types import ClusterId, RegisteredSchema, Schema, Version
 from stele.protocol.confluent import ContextId, ServerVersion, SubjectVersion
 
-_integers = decoder(list[int])
-_integer = decoder(int)
-_strings = decoder(list[str])
-_registered = decoder(RegisteredSchema)
-_schemas = decoder(list[RegisteredSchema])
-_places = decoder(list[SubjectVersion])
-_context_ids = decoder(list[ContextId])
-_server_version = decoder(ServerVersion)
-_object = decoder(dict[str, Any])
+_integers = json_decoder(list[int])
+_integer = json_decoder(int)
+_strings = json_decoder(list[str])
+_registered = json_decoder(RegisteredSchema)
+_schemas = json_decoder(list[RegisteredSchema])
+_places = json_decoder(list[SubjectVersion])
+_context_ids = json_decoder(list[ContextId])
+_server_version = json_decoder(ServerVersion)
+_object = json_decoder(dict[str, Any])
 
 
 # --- the server -----------------------------------------------------------------------------------------------------
@@ -35,7 +46,7 @@ _object = decoder(dict[str, Any])
 def ping() -> Request[None]:
     # GET /
     """Do nothing; raises when no server answers."""
-    return Request("GET", "/", nothing)
+    return Request("GET", "/", ignore_body)
 
 
 def server_version() -> Request[ServerVersion]:
@@ -47,7 +58,7 @@ def server_version() -> Request[ServerVersion]:
 def cluster_id() -> Request[ClusterId]:
     # GET /v1/metadata/id
     """Id of the server's cluster and of the clusters behind it."""
-    return Request("GET", "/v1/metadata/id", _cluster)
+    return Request("GET", "/v1/metadata/id", _decode_cluster_id)
 
 
 def deployment() -> Request[list[str]]:
@@ -78,7 +89,7 @@ def schemas(
         "offset": offset,
         "limit": limit,
     }
-    return Request("GET", "/schemas", _schemas, query(parameters))
+    return Request("GET", "/schemas", _schemas, build_query(parameters))
 
 
 def schema_types() -> Request[list[str]]:
@@ -101,8 +112,10 @@ def schema_by_id(
     def read(body: bytes) -> RegisteredSchema:
         return msgspec.structs.replace(_registered(body), id=schema_id)
 
-    route = path("schemas", "ids", schema_id)
-    return Request("GET", route, read, query(parameters), lifetime=Lifetime.EVER, subject=subject or "")
+    route = build_path("schemas", "ids", schema_id)
+    return Request(
+        "GET", route, read, build_query(parameters), cache_policy=CachePolicy.IMMUTABLE, subject=subject or ""
+    )
 
 
 def schema_text_by_id(
@@ -114,7 +127,13 @@ def schema_text_by_id(
     # GET /schemas/ids/{id}/schema?subject&format
     """Only the text of the schema with that id."""
     parameters = {"subject": subject, "format": style}
-    return Request("GET", path("schemas", "ids", schema_id, "schema"), _text, query(parameters), lifetime=Lifetime.EVER)
+    return Request(
+        "GET",
+        build_path("schemas", "ids", schema_id, "schema"),
+        _decode_text,
+        build_query(parameters),
+        cache_policy=CachePolicy.IMMUTABLE,
+    )
 
 
 def subjects_of_id(
@@ -128,7 +147,7 @@ def subjects_of_id(
     # GET /schemas/ids/{id}/subjects?subject&deleted&offset&limit
     """Subjects that hold the schema with that id."""
     parameters = {"subject": subject, "deleted": deleted, "offset": offset, "limit": limit}
-    return Request("GET", path("schemas", "ids", schema_id, "subjects"), _strings, query(parameters))
+    return Request("GET", build_path("schemas", "ids", schema_id, "subjects"), _strings, build_query(parameters))
 
 
 def versions_of_id(
@@ -142,20 +161,20 @@ def versions_of_id(
     # GET /schemas/ids/{id}/versions?subject&deleted&offset&limit
     """Subjects and versions that hold the schema with that id."""
     parameters = {"subject": subject, "deleted": deleted, "offset": offset, "limit": limit}
-    return Request("GET", path("schemas", "ids", schema_id, "versions"), _places, query(parameters))
+    return Request("GET", build_path("schemas", "ids", schema_id, "versions"), _places, build_query(parameters))
 
 
 def schema_by_guid(guid: UUID | str, *, style: str | None = None) -> Request[RegisteredSchema]:
     # GET /schemas/guids/{guid}?format
     """The schema with that guid, in whichever context."""
-    route = path("schemas", "guids", str(guid))
-    return Request("GET", route, _registered, query({"format": style}), lifetime=Lifetime.EVER)
+    route = build_path("schemas", "guids", str(guid))
+    return Request("GET", route, _registered, build_query({"format": style}), cache_policy=CachePolicy.IMMUTABLE)
 
 
 def ids_of_guid(guid: UUID | str) -> Request[list[ContextId]]:
     # GET /schemas/guids/{guid}/ids
     """The ids the schema with that guid has, by context."""
-    return Request("GET", path("schemas", "guids", str(guid), "ids"), _context_ids)
+    return Request("GET", build_path("schemas", "guids", str(guid), "ids"), _context_ids)
 
 
 # --- subjects and their versions ------------------------------------------------------------------------------------
@@ -178,7 +197,7 @@ def subjects(
         "offset": offset,
         "limit": limit,
     }
-    return Request("GET", "/subjects", _strings, query(parameters))
+    return Request("GET", "/subjects", _strings, build_query(parameters))
 
 
 def lookup(
@@ -189,11 +208,11 @@ def lookup(
     parameters = {"normalize": normalize, "deleted": deleted}
     return Request(
         "POST",
-        path("subjects", subject),
+        build_path("subjects", subject),
         _registered,
-        query(parameters),
-        encode(schema),
-        lifetime=Lifetime.WHILE,
+        build_query(parameters),
+        encode_body(schema),
+        cache_policy=CachePolicy.TTL,
         subject=subject,
     )
 
@@ -201,7 +220,9 @@ def lookup(
 def delete_subject(subject: str, *, permanent: bool = False) -> Request[list[int]]:
     # DELETE /subjects/{subject}?permanent
     """Hide all versions of a subject, or remove them for good once they are hidden; the numbers of those versions."""
-    return delete(path("subjects", subject), _integers, query({"permanent": permanent}), subject=subject)
+    return delete_request(
+        build_path("subjects", subject), _integers, build_query({"permanent": permanent}), subject=subject
+    )
 
 
 def versions(
@@ -215,7 +236,9 @@ def versions(
     # GET /subjects/{subject}/versions?deleted&deletedOnly&offset&limit
     """Numbers of the subject's versions, ascending."""
     parameters = {"deleted": deleted, "deletedOnly": deleted_only, "offset": offset, "limit": limit}
-    return Request("GET", path("subjects", subject, "versions"), _integers, query(parameters), subject=subject)
+    return Request(
+        "GET", build_path("subjects", subject, "versions"), _integers, build_query(parameters), subject=subject
+    )
 
 
 def register(subject: str, schema: Schema, *, normalize: bool = False) -> Request[RegisteredSchema]:
@@ -224,9 +247,9 @@ def register(subject: str, schema: Schema, *, normalize: bool = False) -> Reques
 
     Servers before 8.0 say the id only.
     """
-    route = path("subjects", subject, "versions")
-    parameters = query({"normalize": normalize})
-    return Request("POST", route, _registered, parameters, encode(schema), effect=Effect.WRITE, subject=subject)
+    route = build_path("subjects", subject, "versions")
+    parameters = build_query({"normalize": normalize})
+    return Request("POST", route, _registered, parameters, encode_body(schema), effect=Effect.WRITE, subject=subject)
 
 
 def version(
@@ -242,10 +265,10 @@ def version(
     parameters = {"deleted": deleted, "format": style, "referenceFormat": reference_format}
     return Request(
         "GET",
-        path("subjects", subject, "versions", number),
+        build_path("subjects", subject, "versions", number),
         _registered,
-        query(parameters),
-        lifetime=Lifetime.WHILE if deleted else _lifetime(number),
+        build_query(parameters),
+        cache_policy=CachePolicy.TTL if deleted else _version_cache_policy(number),
         subject=subject,
         version=str(number),
     )
@@ -262,10 +285,10 @@ def version_text(
     """Only the text of one version of a subject."""
     return Request(
         "GET",
-        path("subjects", subject, "versions", number, "schema"),
-        _text,
-        query({"deleted": deleted, "format": style}),
-        lifetime=Lifetime.WHILE if deleted else _lifetime(number),
+        build_path("subjects", subject, "versions", number, "schema"),
+        _decode_text,
+        build_query({"deleted": deleted, "format": style}),
+        cache_policy=CachePolicy.TTL if deleted else _version_cache_policy(number),
         subject=subject,
         version=str(number),
     )
@@ -274,15 +297,15 @@ def version_text(
 def referenced_by(subject: str, number: Version, *, deleted: bool = False) -> Request[list[int]]:
     # GET /subjects/{subject}/versions/{version}/referencedby?deleted
     """Ids of the schemas which refer to that version."""
-    route = path("subjects", subject, "versions", number, "referencedby")
-    return Request("GET", route, _integers, query({"deleted": deleted}), subject=subject, version=str(number))
+    route = build_path("subjects", subject, "versions", number, "referencedby")
+    return Request("GET", route, _integers, build_query({"deleted": deleted}), subject=subject, version=str(number))
 
 
 def delete_version(subject: str, number: Version, *, permanent: bool = False) -> Request[int]:
     # DELETE /subjects/{subject}/versions/{version}?permanent
     """Hide one version, or remove it for good once it is hidden; its number."""
-    route = path("subjects", subject, "versions", number)
-    return delete(route, _integer, query({"permanent": permanent}), subject=subject, version=str(number))
+    route = build_path("subjects", subject, "versions", number)
+    return delete_request(route, _integer, build_query({"permanent": permanent}), subject=subject, version=str(number))
 
 
 def latest_with_metadata(
@@ -290,27 +313,27 @@ def latest_with_metadata(
 ) -> Request[RegisteredSchema]:
     # GET /subjects/{subject}/metadata?key&value&deleted
     """The newest version whose metadata has all these properties. Raises `ContentNotFound`."""
-    pairs = [f"key={escape(key)}&value={escape(value)}" for key, value in properties.items()]
-    parameters = "&".join(part for part in (*pairs, query({"deleted": deleted})) if part)
-    route = path("subjects", subject, "metadata")
-    return Request("GET", route, _registered, parameters, lifetime=Lifetime.WHILE, subject=subject)
+    pairs = [f"key={escape_name(key)}&value={escape_name(value)}" for key, value in properties.items()]
+    parameters = "&".join(part for part in (*pairs, build_query({"deleted": deleted})) if part)
+    route = build_path("subjects", subject, "metadata")
+    return Request("GET", route, _registered, parameters, cache_policy=CachePolicy.TTL, subject=subject)
 
 
 # --- shared -----------------------------------------------------------------------------------------------------------
 
 
-def _lifetime(number: Version) -> Lifetime:
-    return Lifetime.EVER if isinstance(number, int) and number > 0 else Lifetime.WHILE
+def _version_cache_policy(number: Version) -> CachePolicy:
+    return CachePolicy.IMMUTABLE if isinstance(number, int) and number > 0 else CachePolicy.TTL
 
 
-def _text(body: bytes) -> str:
+def _decode_text(body: bytes) -> str:
     try:
         return body.decode()
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"the text is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _cluster(body: bytes) -> ClusterId:
+def _decode_cluster_id(body: bytes) -> ClusterId:
     answer = _object(body)
     scope = answer.get("scope") or {}
     return msgspec.convert({"id": answer.get("id", ""), "clusters": scope.get("clusters", {})}, ClusterId)

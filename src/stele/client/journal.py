@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from stele.client.request import Lifetime, Plan, Request, decoder, query
+from stele.client.request import CachePolicy, Request, Workflow, build_query, json_decoder
 
 MOST_TEXTS = 100
 """Texts one request may ask for."""
@@ -60,8 +60,8 @@ class _Texts(msgspec.Struct, frozen=True):
     omitted: tuple[str, ...] = ()
 
 
-_page = decoder(JournalPage)
-_texts = decoder(_Texts)
+_page = json_decoder(JournalPage)
+_texts = json_decoder(_Texts)
 
 
 def journal(
@@ -72,11 +72,11 @@ def journal(
 
     space ('' is the default one) and subject choose changes. Everything durable before the call is in the journal.
     """
-    parameters = query({"after": after, "limit": limit, "space": space, "subject": subject})
+    parameters = build_query({"after": after, "limit": limit, "space": space, "subject": subject})
     return Request("GET", "/api/journal", _page, parameters, subject=subject or "")
 
 
-def schema_texts(digests: Iterable[str]) -> Plan[dict[str, bytes]]:
+def schema_texts(digests: Iterable[str]) -> Workflow[dict[str, bytes]]:
     # GET /api/texts?sha256
     """Registered texts by their SHA-256 in hexadecimal; what was purged is left out."""
     found: dict[str, bytes] = {}
@@ -89,5 +89,5 @@ def schema_texts(digests: Iterable[str]) -> Plan[dict[str, bytes]]:
 
 
 def _some_texts(digests: Sequence[str]) -> Request[_Texts]:
-    parameters = "&".join(query({"sha256": digest}) for digest in digests)
-    return Request("GET", "/api/texts", _texts, parameters, lifetime=Lifetime.NEVER)
+    parameters = "&".join(build_query({"sha256": digest}) for digest in digests)
+    return Request("GET", "/api/texts", _texts, parameters, cache_policy=CachePolicy.NEVER)

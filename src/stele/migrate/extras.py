@@ -85,7 +85,7 @@ class MigratedExporter(ImportedExporter, frozen=True, omit_defaults=True, rename
 Item = MigratedKek | MigratedDek | MigratedAssociation | MigratedExporter
 
 
-class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
+class RegistryExtras(msgspec.Struct, frozen=True, omit_defaults=True):
     """All of it."""
 
     keks: tuple[MigratedKek, ...] = ()
@@ -101,20 +101,20 @@ class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
         yield from self.exporters
 
 
-def unlike(source: Item, target: Item) -> str:
+def differing_members(source: Item, target: Item) -> str:
     """The members in which a target differs from its source; '' when it does not.
 
     Times count where both tell them. Whether an exporter runs is a matter of what runs it: only a pause is its own.
     """
     names = []
     for name in source.__struct_fields__:
-        one, other = _plain(name, getattr(source, name)), _plain(name, getattr(target, name))
+        one, other = _comparable(name, getattr(source, name)), _comparable(name, getattr(target, name))
         if one != other and not (name == "ts" and None in (one, other)):
             names.append(name)
     return ", ".join(names)
 
 
-def _plain(name: str, value: Any) -> Any:
+def _comparable(name: str, value: Any) -> Any:
     if name == "state":
         return value == PAUSED
     return value or None if name in ("kms_props", "doc") else value

@@ -13,7 +13,7 @@ import msgspec
 
 from stele.core.metadata import Metadata
 from stele.errors import InvalidRequest
-from stele.migrate.reading import decoded
+from stele.migrate.reading import decode_json
 from stele.protocol.confluent import Config, RuleSet, SchemaReference
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def read_key(record: Record) -> Key:
     """The key of a record. Raises `InvalidRequest` naming the record."""
     if record.key is None:
         raise InvalidRequest(f"{record.place}: the record has no key")
-    key = decoded(_key.decode, record.key, f"{record.place}: the key is not what the format promises")
+    key = decode_json(_key.decode, record.key, f"{record.place}: the key is not what the format promises")
     if key.magic not in _MAGIC.get(key.keytype, {0}):
         raise InvalidRequest(f"{record.place}: a {key.keytype} key of an unknown generation, magic {key.magic}")
     if (key.seq is None) != (key.node is None):
@@ -138,7 +138,7 @@ def read_key(record: Record) -> Key:
 def read_value(record: Record, kind: type[T]) -> T:
     """The value of a record that has one. Raises `InvalidRequest` naming the record."""
     assert record.value is not None
-    value: T = decoded(
+    value: T = decode_json(
         _decoders[kind].decode, record.value, f"{record.place}: the value is not what the format promises"
     )
     return value

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
-from stele.client.request import JSON, Effect, Plan, Request, decoder, encode, path, query
+from stele.client.request import JSON, Effect, Request, Workflow, build_path, build_query, encode_body, json_decoder
 
 MOST_PLACES = 100
 """Places in one answer."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class VersionUsage(msgspec.Struct, frozen=True):
     """The records of one version at a place.
 
     space        of the subject, '' for the default one
@@ -43,10 +43,10 @@ class CensusRecord(msgspec.Struct, frozen=True):
     counted_at: int
     whole: bool = True
     records: int = 0
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[VersionUsage, ...] = ()
 
 
-class PlaceUsage(CensusRecord, frozen=True, kw_only=True):
+class LocationUsage(CensusRecord, frozen=True, kw_only=True):
     """A place and its last census."""
 
     place: str
@@ -65,7 +65,7 @@ class DeletionWarning(msgspec.Struct, frozen=True):
     last_seen: int | None = None
 
 
-class DeletionOutlook(msgspec.Struct, frozen=True):
+class DeletionPreview(msgspec.Struct, frozen=True):
     """The versions a deletion would take, and what is known of their records."""
 
     versions: tuple[int, ...]
@@ -73,22 +73,22 @@ class DeletionOutlook(msgspec.Struct, frozen=True):
 
 
 class _Page(msgspec.Struct, frozen=True):
-    places: tuple[PlaceUsage, ...]
+    places: tuple[LocationUsage, ...]
     next: str | None = None
 
 
-_page = decoder(_Page)
-_place = decoder(PlaceUsage)
-_outlook = decoder(DeletionOutlook)
+_page = json_decoder(_Page)
+_place = json_decoder(LocationUsage)
+_outlook = json_decoder(DeletionPreview)
 
 
-def usage(*, space: str | None = None, subject: str | None = None) -> Plan[list[PlaceUsage]]:
+def usage(*, space: str | None = None, subject: str | None = None) -> Workflow[list[LocationUsage]]:
     # GET /api/usage?after&limit&space&subject
     """The last census of every place, by name; of a space or a subject, the places that hold its records."""
-    found: list[PlaceUsage] = []
+    found: list[LocationUsage] = []
     after: str | None = None
     while True:
-        parameters = query({"after": after, "limit": MOST_PLACES, "space": space, "subject": subject})
+        parameters = build_query({"after": after, "limit": MOST_PLACES, "space": space, "subject": subject})
         answer = yield Request("GET", "/api/usage", _page, parameters, subject=subject or "")
         found += answer.places
         if answer.next is None:
@@ -96,21 +96,21 @@ def usage(*, space: str | None = None, subject: str | None = None) -> Plan[list[
         after = answer.next
 
 
-def record_usage(place: str, census: CensusRecord) -> Request[PlaceUsage]:
+def record_usage(place: str, census: CensusRecord) -> Request[LocationUsage]:
     # PUT /api/usage/{place}
     """Record a census of a place, instead of the one before. Raises `InvalidName`, `TooLarge`."""
-    route = path("api", "usage", place)
-    return Request("PUT", route, _place, body=encode(census), media=JSON, effect=Effect.WRITE)
+    route = build_path("api", "usage", place)
+    return Request("PUT", route, _place, body=encode_body(census), media=JSON, effect=Effect.WRITE)
 
 
-def forget_usage(place: str) -> Request[PlaceUsage]:
+def forget_usage(place: str) -> Request[LocationUsage]:
     # DELETE /api/usage/{place}
     """Forget a place; what was recorded of it. Raises `NotFound`."""
-    return Request("DELETE", path("api", "usage", place), _place, effect=Effect.DELETE)
+    return Request("DELETE", build_path("api", "usage", place), _place, effect=Effect.DELETE)
 
 
-def foresee_deletion(subject: str, version: int | None = None) -> Request[DeletionOutlook]:
+def preview_deletion(subject: str, version: int | None = None) -> Request[DeletionPreview]:
     # GET /api/deletions/{subject}?version
     """What deleting a subject, or one version of it, would meet. Raises `SubjectNotFound`, `VersionNotFound`."""
-    parameters = query({"version": version})
-    return Request("GET", path("api", "deletions", subject), _outlook, parameters, subject=subject)
+    parameters = build_query({"version": version})
+    return Request("GET", build_path("api", "deletions", subject), _outlook, parameters, subject=subject)
