@@ -193,7 +193,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Rule",
         "RuleSet",
         "Schema",
-        "SchemaRecord",
         "SchemaSource",
         "Scope",
         "Settings",
@@ -207,7 +206,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Verdict",
         "Version",
         "Wire",
-        "Written",
     }
 )
 """Names that public classes of different meaning share."""
