@@ -45,7 +45,7 @@ class ThriftLanguage:
     def plan(self, schema: Ready, message: str, recursion: int) -> Plan:
         """See `Language`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
-        struct = parsed.struct(message)
+        struct = parsed.find_struct(message)
         plan = _Planner(recursion).struct(ResolvedType(parsed.unit, struct), "", ())
         if plan is None:
             raise Invalid(f"{struct.name} contains itself and has no value that ends")
