@@ -127,6 +127,7 @@ CITED_PAGE = re.compile(r"docs/protocols/[\w./#-]*[\w#]")
 OWN_PAGES = "README|CHANGELOG|SECURITY|ARCHITECTURE|CONTRIBUTING"
 LOOSE_CITATION = re.compile(
     r"\breference notes\b|\bMODEL C\d|\bMODEL:|\bseed [0-9]|\bseed's\b|\(RIP-\d+|\(PDP-\d+"
+    r"|\b(?:Redpanda|Pravega|AVRO-1124|the) seed (?:asks|says|wants)\b"
     rf"|\b(?!{OWN_PAGES})[A-Z]{{4,}}\.md\b"
 )
 
