@@ -34,7 +34,7 @@ from stele.formats.avro import AvroSchema
 from stele.spark.decode.errors import error_structs
 from stele.spark.decode.jvm_expressions import decoding, encoding
 from stele.spark.decode.schema_lookup_worker import Answers
-from stele.spark.engines.base import Decoder, Encoder, Engine, Writers, engine_named
+from stele.spark.engines.base import Decoder, Encoder, Engine, FindWriter, get_engine
 from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.jvm.fitting import unfit
 from stele.spark.engines.jvm.jar import is_loaded
@@ -61,13 +61,13 @@ class Case:
     """A reader, the writers it may meet, and a column."""
 
     reader: AvroSchema
-    writers: Writers
+    writers: FindWriter
     column: pa.Array
     recursion: int = 0
 
     def by(self, name: str) -> Decoded:
         """What another engine makes of it, with types for Spark."""
-        engine = engine_named(name)
+        engine = get_engine(name)
         decoder = engine.decoder(self.reader, self.writers, for_spark=True, recursion=self.recursion)
         return decoder.decode(self.column)
 
@@ -83,7 +83,7 @@ class Rows:
 
     def by_vm(self) -> pa.Array:
         """What another engine writes."""
-        encoder = engine_named("vm").encoder(self.schema, self.number, for_spark=True, recursion=self.recursion)
+        encoder = get_engine("vm").encoder(self.schema, self.number, for_spark=True, recursion=self.recursion)
         return encoder.encode(self.values)
 
     def resolver(self) -> Resolver:
@@ -187,9 +187,9 @@ class Recorder:
     def __init__(self) -> None:
         self.cases: list[Case] = []
         self.rows: list[Rows] = []
-        self._inner = engine_named("python")
+        self._inner = get_engine("python")
 
-    def decoder(self, reader: AvroSchema, writers: Writers, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
+    def decoder(self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
         """See `Engine`."""
         inner, cases = self._inner.decoder(reader, writers, for_spark=for_spark, recursion=recursion), self.cases
 

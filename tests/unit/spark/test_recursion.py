@@ -16,7 +16,7 @@ from test_engines import NAMES, record
 from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
-from stele.spark.engines.base import Engine, engine_named
+from stele.spark.engines.base import Engine, get_engine
 from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.error_messages import MESSAGES, describe_errors
@@ -29,7 +29,7 @@ TREE = record(("v", "int"), ("kids", {"type": "array", "items": "Tree"}), name="
 @pytest.fixture(params=NAMES)
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine in turn."""
-    return engine_named(request.param)
+    return get_engine(request.param)
 
 
 def decode(
@@ -234,7 +234,7 @@ def test_both_engines_with_types_for_spark() -> None:
     data = {"d": Decimal("1.00"), "next": {"d": Decimal("2.00"), "next": None}}
     frames = pa.array([framed(document, data)], pa.binary())
     one, other = (
-        engine_named(name).decoder(schema(document), {1: schema(document)}.get, for_spark=True, recursion=1)
+        get_engine(name).decoder(schema(document), {1: schema(document)}.get, for_spark=True, recursion=1)
         for name in NAMES
     )
     assert one.decode(frames).values.equals(other.decode(frames).values)

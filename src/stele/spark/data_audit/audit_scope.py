@@ -14,7 +14,7 @@ from stele.client import ResolvedSchema, SchemaSnapshot, calls
 from stele.client.names import qualify, split
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
 from stele.spark.data_audit.schema_stats import Frame
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
 from stele.spark.wires import WireLike, wire_named
 
@@ -103,7 +103,7 @@ def known(
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid` for subjects of several contexts or an unknown
     wire or engine.
     """
-    engine_named(engine)
+    get_engine(engine)
     registry = as_picklable(registry)
     names = [subject] if isinstance(subject, str) else list(subject)
     names = [name for name in names if name]

@@ -41,7 +41,7 @@ class EncodeTask:
             check_columns(self._writing.writer, value, self._writing.message, self._writing.recursion)
 
     def _check_avro(self, value: Column) -> None:
-        from stele.spark.engines.inputs import Inputs
+        from stele.spark.engines.inputs import ColumnInputs
         from stele.spark.engines.resolve import Resolver
 
         schema = parse_avro(self._writing.writer)
@@ -55,7 +55,7 @@ class EncodeTask:
             ]
             if missing:
                 raise EncodeError(f"the schema's field {missing[0]!r} has no column, and may not be null")
-        Inputs.of(root, value)
+        ColumnInputs.from_column(root, value)
 
     def as_expression(self, df: DataFrame) -> DataFrame | None:
         """The same for a whole DataFrame by the engine `jvm`; None where another engine is chosen."""

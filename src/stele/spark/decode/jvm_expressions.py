@@ -17,7 +17,7 @@ from stele.spark.engines.jvm.fitting import unfit
 from stele.spark.engines.jvm.jar import CATALOG, is_loaded, is_remote, need_engine
 from stele.spark.engines.jvm.programs import width, writing
 from stele.spark.engines.resolve import Resolver
-from stele.spark.engines.steps import Branch, Nothing
+from stele.spark.engines.steps import ReadUnion, ReadNull
 from stele.spark.registry.snapshot import parse_avro
 from stele.spark.wires import Prefix
 
@@ -97,11 +97,11 @@ def encoded(df: DataFrame, columns: Sequence[str], job: WritePlan, fields: Seque
 
 def encoding(value: Column, resolver: Resolver, number: int, *, whole: bool) -> Column:
     """The call that encodes a struct under the resolver's schema; whole: its only column is the value."""
-    steps = resolver.steps(resolver.reader)
+    steps = resolver.resolve_writer(resolver.reader)
     spec = {
         "id": number,
         "whole": whole,
-        "stays": not isinstance(steps, Branch | Nothing),
+        "stays": not isinstance(steps, ReadUnion | ReadNull),
         "program": writing(steps),
     }
     return _call("encode", spec, value)

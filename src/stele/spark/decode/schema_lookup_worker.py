@@ -27,7 +27,7 @@ from stele.client import SchemaSnapshot
 from stele.errors import DataError, SteleError
 from stele.formats.avro.model import AvroSchema
 from stele.spark.decode.rules import READING, first_rule
-from stele.spark.engines.base import Writers
+from stele.spark.engines.base import FindWriter
 from stele.spark.engines.jvm.programs import reading
 from stele.spark.engines.python.reading import reader as checked
 from stele.spark.engines.resolve import Resolver
@@ -60,7 +60,7 @@ class Task(msgspec.Struct, frozen=True):
 class Answers:
     """Answers about the writers there are, for one reader."""
 
-    def __init__(self, resolver: Resolver, writers: Writers) -> None:
+    def __init__(self, resolver: Resolver, writers: FindWriter) -> None:
         self.resolver, self._writers = resolver, writers
 
     @classmethod
@@ -75,14 +75,14 @@ class Answers:
             writer = self._writers(number)
             if writer is None:
                 return {}
-            steps = self.resolver.steps(writer)
+            steps = self.resolver.resolve_writer(writer)
             checked(steps)  # defaults that cannot be used are found here, once
             return {"program": reading(steps)}
         except DataError as error:
             return {"refused": str(error)}
 
 
-def _writers(task: Task) -> Writers:
+def _writers(task: Task) -> FindWriter:
     lookup = SchemaLookup(task.pinned, task.registry, patience=task.patience)
 
     def find(number: int) -> AvroSchema | None:

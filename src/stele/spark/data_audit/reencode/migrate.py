@@ -22,7 +22,7 @@ from stele.spark.data_audit.reencode.result import Migration, MovedId
 from stele.spark.decode.planning import WritePlan, plan_read, plan_write
 from stele.spark.decode.records import ReadPlan
 from stele.spark.decode.rules import RulesLike
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import ReaderLike, SchemaLookup, pin_schemas
 from stele.spark.session import need_spark
@@ -129,7 +129,7 @@ def migrate(
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST or DEADLETTER")
     if not subject:
         raise SubjectNotFound(subject)
-    engine_named(engine)
+    get_engine(engine)
     registry = as_picklable(registry)
     writer = pin_schemas(registry, to_subject or subject, to_version, patience=patience).reader
     old = pin_schemas(registry, subject, patience=patience)

@@ -15,7 +15,7 @@ from stele.spark.decode.formats.json import JsonLanguage
 from stele.spark.decode.formats.protobuf import ProtobufLanguage
 from stele.spark.decode.formats.rows import RowDecoder, RowEncoder, Schemas
 from stele.spark.decode.formats.thrift import ThriftLanguage
-from stele.spark.engines.base import Decoder, Encoder, engine_named
+from stele.spark.engines.base import Decoder, Encoder, get_engine
 from stele.spark.registry.snapshot import parse_avro
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def decoder_for(
             found = schemas(number)
             return None if found is None else parse_avro(found)
 
-        return engine_named(engine).decoder(parse_avro(reader), writers, for_spark=True, recursion=recursion)
+        return get_engine(engine).decoder(parse_avro(reader), writers, for_spark=True, recursion=recursion)
     language = _language(reader)
     ready = made_ready(reader, reader.schema_type)
     return RowDecoder(language, ready, schemas, message, scanning=engine != "python", recursion=recursion)
@@ -62,7 +62,7 @@ def encoder_for(
 ) -> Encoder:
     """An encoder whose frames carry the number. Raises like `decoder_for`."""
     if writer.schema_type.upper() == AVRO:
-        return engine_named(engine).encoder(parse_avro(writer), number, for_spark=True, recursion=recursion)
+        return get_engine(engine).encoder(parse_avro(writer), number, for_spark=True, recursion=recursion)
     language = _language(writer)
     ready = made_ready(writer, writer.schema_type)
     return RowEncoder(language.plan(ready, message, recursion), language.writing(ready, message), number)

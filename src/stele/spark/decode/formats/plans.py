@@ -20,7 +20,7 @@ import pyarrow as pa
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.engines.error_codes import ErrorCode, RecordError
-from stele.spark.engines.layout import tabular
+from stele.spark.engines.layout import tabular_type
 
 Values: TypeAlias = Sequence[Any]
 Convert: TypeAlias = Callable[[Any], Any]
@@ -269,7 +269,7 @@ def spark_type(type_: ArrowType) -> ArrowType:
         return pa.duration("us")
     if pa.types.is_decimal(type_):
         return pa.decimal128(type_.precision, type_.scale) if type_.precision <= _DIGITS else pa.string()
-    return tabular(type_)
+    return tabular_type(type_)
 
 
 _DIGITS = 38

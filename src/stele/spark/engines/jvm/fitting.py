@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from stele.spark.engines.steps import Kind, Slot
+from stele.spark.engines.steps import SlotKind, Slot
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType
@@ -33,11 +33,11 @@ def _unfit(slot: Slot, given: DataType, path: str) -> str:
     match given:
         case t.NullType():
             return ""
-        case t.StructType() if slot.kind is Kind.STRUCT:
+        case t.StructType() if slot.kind is SlotKind.STRUCT:
             return _members(slot, ((part.name, part.dataType) for part in given.fields), path)
-        case t.ArrayType() if slot.kind is Kind.LIST and len(slot.children) == 1:
+        case t.ArrayType() if slot.kind is SlotKind.LIST and len(slot.children) == 1:
             return _unfit(slot.children[0], given.elementType, f"{path}[]")
-        case t.MapType() if slot.kind is Kind.LIST and len(slot.children) == 2:
+        case t.MapType() if slot.kind is SlotKind.LIST and len(slot.children) == 2:
             key, value = slot.children
             return _unfit(key, given.keyType, f"{path}{{key}}") or _unfit(value, given.valueType, f"{path}{{}}")
         case t.StringType() if slot.is_uuid:

@@ -51,25 +51,25 @@ import pyarrow as pa
 from stele.errors import DataError
 from stele.spark.engines.arrow import ArrowType
 from stele.spark.engines.steps import (
-    Beyond,
-    Branch,
-    Default,
-    Digits,
-    Group,
-    Kind,
-    Member,
-    Nothing,
-    Number,
-    Past,
-    Repeat,
-    Routine,
+    RequireEmpty,
+    ReadUnion,
+    ReadDefault,
+    WideDecimal,
+    ReadRecord,
+    SlotKind,
+    ReadMember,
+    ReadNull,
+    ReadNumber,
+    CallSkip,
+    ReadItems,
+    SkipRoutine,
     Slot,
     Step,
-    Symbol,
-    Text,
-    Unreadable,
-    Unscaled,
-    options,
+    ReadEnum,
+    ReadBytes,
+    RefuseValue,
+    ReadDecimal,
+    writing_options,
 )
 
 Instruction: TypeAlias = list[Any]
@@ -97,9 +97,9 @@ def writing(step: Step) -> Program:
 
 def width(slot: Slot) -> str:
     """How a value lies in Spark's rows: bytes in place, `d` for a wide decimal, `a` for anything behind a pointer."""
-    if slot.kind is Kind.DECIMAL:
+    if slot.kind is SlotKind.DECIMAL:
         return "8" if slot.type.precision <= LONG_DIGITS else "d"
-    if slot.kind is not Kind.WORD or slot.symbols:
+    if slot.kind is not SlotKind.WORD or slot.symbols:
         return "a"
     return {1: "1", 32: "4"}.get(slot.type.bit_width, "8")
 
@@ -107,7 +107,7 @@ def width(slot: Slot) -> str:
 class _Reading:
     def __init__(self) -> None:
         self.program: Program = []
-        self._routines: dict[Routine, int] = {}
+        self._routines: dict[SkipRoutine, int] = {}
 
     def add(self, step: Step) -> int:
         """The place of the instruction for a step."""
@@ -120,7 +120,7 @@ class _Reading:
     def _wanted(self, step: Step) -> Instruction:
         assert step.slot is not None
         match step:
-            case Number():
+            case ReadNumber():
                 return [
                     "number",
                     step.wire.name.lower(),
@@ -129,60 +129,60 @@ class _Reading:
                     step.divide,
                     step.limit,
                 ]
-            case Text():
+            case ReadBytes():
                 return ["uuid"] if step.slot.is_uuid else ["text", True, _size(step.size), step.utf8]
-            case Unscaled():
+            case ReadDecimal():
                 name = "decimal" if step.slot.digits is None else "digits"
                 return [name, step.precision, step.scale, _size(step.size)]
-            case Symbol():
+            case ReadEnum():
                 symbols = step.slot.symbols
                 return ["symbol", [symbols[place] if place >= 0 else None for place in step.mapping]]
-            case Nothing():
+            case ReadNull():
                 return ["null", width(step.slot)]
-            case Default():
+            case ReadDefault():
                 return ["default", base64.b64encode(step.data).decode(), self.add(step.step)]
-            case Group():
+            case ReadRecord():
                 parts = self._all(step.steps)
                 places = _places(step.slot, step.steps)
                 return ["group", len(step.slot.children), places, parts]
-            case Member():
+            case ReadMember():
                 members = step.slot.children
                 place = members.index(step.step.slot)
                 return ["member", [width(each) for each in members], place, self.add(step.step)]
-            case Repeat():
+            case ReadItems():
                 held = width(step.slot.children[-1])
-                return ["array" if step.key is None else "map", held, step.floor, self.add(step.item)]
-            case Unreadable() | Branch():
+                return ["array" if step.key is None else "map", held, step.least_entry_size, self.add(step.item)]
+            case RefuseValue() | ReadUnion():
                 return self._past(step)
         assert_never(step)
 
     def _past(self, step: Step) -> Instruction:
         """What does the same with a column and without one, or is only read past."""
         match step:
-            case Number():
+            case ReadNumber():
                 return ["number", step.wire.name.lower(), "", 1, 1, 0]
-            case Text():
+            case ReadBytes():
                 return ["text", False, _size(step.size), step.utf8]
-            case Symbol():
+            case ReadEnum():
                 return ["past symbol", len(step.mapping)]
-            case Nothing():
+            case ReadNull():
                 return ["past null"]
-            case Group():
+            case ReadRecord():
                 return ["past group", self._all(step.steps)]
-            case Repeat():
-                return ["past array" if step.key is None else "past map", step.floor, self.add(step.item)]
-            case Unreadable():
+            case ReadItems():
+                return ["past array" if step.key is None else "past map", step.least_entry_size, self.add(step.item)]
+            case RefuseValue():
                 return ["fail", int(step.code)]
-            case Branch():
+            case ReadUnion():
                 return ["branch", self._all(step.steps)]
-            case Beyond():
+            case RequireEmpty():
                 return self._past(step.step)
-            case Past():
+            case CallSkip():
                 return self._routine(step.routine)
             case _:
                 raise DataError(f"a step to read past a value is none: {step}")
 
-    def _routine(self, routine: Routine) -> Instruction:
+    def _routine(self, routine: SkipRoutine) -> Instruction:
         if routine in self._routines:
             return ["past again", self._routines[routine]]
         number = self._routines[routine] = len(self._routines)
@@ -200,38 +200,38 @@ class _Writing:
 
     def _instruction(self, step: Step) -> Instruction:
         match step:
-            case Number():
+            case ReadNumber():
                 return ["number", step.wire.name.lower(), step.multiply, step.divide]
-            case Text():
+            case ReadBytes():
                 return ["uuid"] if step.slot is not None and step.slot.is_uuid else ["text", _size(step.size)]
-            case Unscaled(slot=Slot(digits=Digits() as digits)):
+            case ReadDecimal(slot=Slot(digits=WideDecimal() as digits)):
                 return ["digits", digits.precision, digits.scale, _size(step.size)]
-            case Unscaled():
+            case ReadDecimal():
                 return ["decimal", _size(step.size)]
-            case Beyond() if step.empty is not None:
+            case RequireEmpty() if step.empty is not None:
                 return ["literal", list(step.empty)]
-            case Symbol():
+            case ReadEnum():
                 return ["symbol", list(step.slot.symbols if step.slot else ())]
-            case Nothing():
+            case ReadNull():
                 return ["null"]
-            case Member():
+            case ReadMember():
                 return self._instruction(step.step)
-            case Group():
+            case ReadRecord():
                 names = [each.slot.name if each.slot else "" for each in step.steps]
                 return ["group", names, [self.add(each) for each in step.steps]]
-            case Repeat():
+            case ReadItems():
                 if step.key is None:
                     return ["array", self.add(step.item)]
                 return ["map", self.add(step.key), self.add(step.item)]
-            case Branch():
+            case ReadUnion():
                 return self._branch(step)
             case _:
                 raise DataError("a schema does not need resolving against itself")
 
-    def _branch(self, step: Branch) -> Instruction:
+    def _branch(self, step: ReadUnion) -> Instruction:
         null = -1
         choices = []
-        for index, each, slot in options(step):
+        for index, each, slot in writing_options(step):
             if slot is None:
                 null = index
             else:

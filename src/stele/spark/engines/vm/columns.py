@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from stele.errors import DataError
 from stele.spark.engines.arrow import Column, as_buffer
-from stele.spark.engines.steps import Kind, Slot
+from stele.spark.engines.steps import SlotKind, Slot
 from stele.spark.engines.vm.memory import Columns
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -38,9 +38,9 @@ def exact(measured: Columns) -> Columns:
     kinds, count, size = measured.kinds, measured.entries, measured.size
     if count.max(initial=0) > MOST_OFFSET or size.max(initial=0) > MOST_OFFSET:
         raise DataError("a batch decodes to more than 2 GiB in one column: use smaller batches")
-    words = np.where(kinds == Kind.DECIMAL, 2 * count, count)
-    words[(kinds == Kind.STRUCT) | (kinds == Kind.EMPTY)] = 0
-    data = np.where(kinds == Kind.BYTES, size, 0)
+    words = np.where(kinds == SlotKind.DECIMAL, 2 * count, count)
+    words[(kinds == SlotKind.STRUCT) | (kinds == SlotKind.EMPTY)] = 0
+    data = np.where(kinds == SlotKind.BYTES, size, 0)
     return Columns(
         kinds=kinds,
         entries=np.zeros_like(count),
@@ -63,19 +63,19 @@ def array(slot: Slot, columns: Columns) -> Column:
     length = int(columns.entries[slot.index])
     validity, nulls = _validity(slot, columns, length)
     match slot.kind:
-        case Kind.EMPTY:
+        case SlotKind.EMPTY:
             return pa.nulls(length, slot.type)
-        case Kind.STRUCT:
+        case SlotKind.STRUCT:
             children = [array(child, columns) for child in slot.children]
             return pa.StructArray.from_buffers(slot.type, length, [validity], nulls, children=children)
-        case Kind.LIST:
+        case SlotKind.LIST:
             return _list(slot, columns, length, validity, nulls)
-        case Kind.BYTES:
+        case SlotKind.BYTES:
             return _bytes(slot, columns, length, validity, nulls)
-        case Kind.DECIMAL:
+        case SlotKind.DECIMAL:
             words = _words(slot, columns, 2 * length)
             return pa.Array.from_buffers(slot.type, length, [validity, as_buffer(words)], nulls)
-        case Kind.WORD:
+        case SlotKind.WORD:
             return _word(slot, columns, length, validity, nulls)
 
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from stele.errors import DataError
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Writers
+from stele.spark.engines.base import FindWriter
 from stele.spark.engines.decoded import Decoded, error_columns, no_errors
 from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.resolve import Resolver
 from stele.spark.engines.vm.columns import array, blank, exact
-from stele.spark.engines.vm.frames import Frames, split
+from stele.spark.engines.vm.frames import Frames, split_frames
 from stele.spark.engines.vm.kernel import run
 from stele.spark.engines.vm.memory import Program, Rows, Scratch
 from stele.spark.engines.vm.program import Assembler
@@ -22,10 +22,10 @@ from stele.spark.engines.vm.program import Assembler
 class VmDecoder:
     """Decodes batches towards one reader's schema; grows by one program per writer id met."""
 
-    def __init__(self, resolver: Resolver, writers: Writers) -> None:
+    def __init__(self, resolver: Resolver, writers: FindWriter) -> None:
         self._resolver = resolver
         self._writers = writers
-        self._slots = list(resolver.root.walk())
+        self._slots = list(resolver.root.walk_slots())
         self._assembler = Assembler(resolver.root)
         self._program: Program | None = None
         self._entries: dict[int, int] = {}
@@ -38,7 +38,7 @@ class VmDecoder:
 
     def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `Decoder.decode`."""
-        parts = split(frames)
+        parts = split_frames(frames)
         rows = self._rows(parts)
         if self._program is None:
             self._program = self._assembler.program()
@@ -74,7 +74,7 @@ class VmDecoder:
             if writer is None:
                 # not kept: the id may be registered before the next batch
                 return ErrorCode.UNKNOWN_SCHEMA_ID
-            entry = self._assembler.add(self._resolver.steps(writer))
+            entry = self._assembler.add(self._resolver.resolve_writer(writer))
         except DataError as error:
             self._refused[number] = str(error)
             return ErrorCode.UNUSABLE_SCHEMA

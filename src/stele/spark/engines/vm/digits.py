@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.vm.jit import compiled
+from stele.spark.engines.vm.jit import compile_kernel
 from stele.spark.engines.vm.memory import Bytes, Scratch
 
 EMPTY_DECIMAL, DECIMAL_RANGE = int(ErrorCode.EMPTY_DECIMAL), int(ErrorCode.DECIMAL_RANGE)
@@ -13,7 +13,7 @@ WIDTH = 32
 """Bytes of the longest decimal: 76 digits need 253 bits."""
 
 
-@compiled
+@compile_kernel
 def load(source: Bytes, at: int, length: int, scratch: Scratch) -> bool:
     """Keep the magnitude of a big-endian two's complement integer in the limbs; False when it is too long."""
     limbs = scratch.limbs
@@ -37,7 +37,7 @@ def load(source: Bytes, at: int, length: int, scratch: Scratch) -> bool:
     return True
 
 
-@compiled
+@compile_kernel
 def next_digit(scratch: Scratch) -> int:
     """Divide the limbs by ten; the rest."""
     rest = np.uint64(0)
@@ -48,7 +48,7 @@ def next_digit(scratch: Scratch) -> int:
     return np.int64(rest)  # type: ignore[return-value]  # an int to numba
 
 
-@compiled
+@compile_kernel
 def decimal_text(source: Bytes, at: int, length: int, precision: int, scale: int, scratch: Scratch) -> tuple[int, int]:
     """(first byte, reason): the number as text up to the end of `scratch.text`, with all digits of its scale."""
     text = scratch.text

@@ -11,23 +11,23 @@ import pyarrow.compute as pc
 
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import Column, as_buffer, as_numbers
-from stele.spark.engines.inputs import Inputs
+from stele.spark.engines.inputs import ColumnInputs
 from stele.spark.engines.steps import (
-    Beyond,
-    Branch,
-    Group,
-    Kind,
-    Member,
-    Nothing,
-    Number,
-    Repeat,
+    RequireEmpty,
+    ReadUnion,
+    ReadRecord,
+    SlotKind,
+    ReadMember,
+    ReadNull,
+    ReadNumber,
+    ReadItems,
     Slot,
     Step,
-    Symbol,
-    Text,
-    Unscaled,
-    Wire,
-    options,
+    ReadEnum,
+    ReadBytes,
+    ReadDecimal,
+    NumberEncoding,
+    writing_options,
 )
 from stele.spark.engines.vm import opcodes as op
 from stele.spark.engines.vm import writer
@@ -40,11 +40,11 @@ _FAULTS = {
     writer.WRONG_RANGE: "a point in time is out of range for the schema's unit",
 }
 _NUMBERS = {
-    Wire.INT: op.LONG,
-    Wire.LONG: op.LONG,
-    Wire.FLOAT: op.FLOAT,
-    Wire.DOUBLE: op.DOUBLE,
-    Wire.BOOLEAN: op.BOOLEAN,
+    NumberEncoding.INT: op.LONG,
+    NumberEncoding.LONG: op.LONG,
+    NumberEncoding.FLOAT: op.FLOAT,
+    NumberEncoding.DOUBLE: op.DOUBLE,
+    NumberEncoding.BOOLEAN: op.BOOLEAN,
 }
 
 
@@ -54,18 +54,18 @@ class VmEncoder:
     def __init__(self, root: Slot, step: Step, header: bytes) -> None:
         self._root = root
         self._step = step
-        self._slots = list(root.walk())
+        self._slots = list(root.walk_slots())
         self._header = np.frombuffer(header, np.uint8)
 
     def encode(self, values: Column) -> Column:
         """Framed records; see `Encoder.encode`."""
-        inputs = Inputs.of(self._root, values)
+        inputs = ColumnInputs.from_column(self._root, values)
         code = _Assembler(inputs).code(self._step)
         sources = _sources(self._slots, inputs)
         n = len(values)
         sizes, nothing = np.zeros(n, np.int64), np.zeros(1, np.uint8)
         scopes = np.zeros(inputs.scope_count, np.int64), np.zeros(inputs.scope_count, np.int64)
-        stay = not isinstance(self._step, Branch | Nothing)
+        stay = not isinstance(self._step, ReadUnion | ReadNull)
         found = writer.write(False, stay, code, n, sources, *scopes, self._header, sizes, nothing)
         self._check(found, inputs)
         ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
@@ -78,7 +78,7 @@ class VmEncoder:
         buffers: list[pa.Buffer | None] = [as_buffer(validity), as_buffer(ends.astype(np.int32)), as_buffer(out[:-1])]
         return pa.Array.from_buffers(pa.binary(), n, buffers)
 
-    def _check(self, found: tuple[int, int, int], inputs: Inputs) -> None:
+    def _check(self, found: tuple[int, int, int], inputs: ColumnInputs) -> None:
         row, column, fault = found
         if fault != writer.FINE:
             raise EncodeError(f"row {row}, {inputs.paths[column]}: {_FAULTS[fault]}")
@@ -87,7 +87,7 @@ class VmEncoder:
 class _Assembler:
     """Steps in reverse: what reads a value says how to write it."""
 
-    def __init__(self, inputs: Inputs) -> None:
+    def __init__(self, inputs: ColumnInputs) -> None:
         self._inputs = inputs
         self._code: list[tuple[int, int, int, int]] = []
 
@@ -103,36 +103,36 @@ class _Assembler:
     def _step(self, step: Step) -> None:
         column = step.slot.index if step.slot else 0
         match step:
-            case Number():
+            case ReadNumber():
                 self._emit(_NUMBERS[step.wire], column, step.multiply, step.divide)
-            case Text():
+            case ReadBytes():
                 self._emit(op.TEXT, column, -1 if step.size is None else step.size)
-            case Unscaled():
+            case ReadDecimal():
                 # a wide decimal has its bytes made already, see `inputs`
                 code = op.DECIMAL if step.slot.digits is None else op.TEXT
                 self._emit(code, column, -1 if step.size is None else step.size)
-            case Beyond() if step.empty is not None:
+            case RequireEmpty() if step.empty is not None:
                 for number in step.empty:
                     self._emit(writer.LITERAL, number)
-            case Symbol():
+            case ReadEnum():
                 self._emit(op.SYMBOL, column)
-            case Nothing():
+            case ReadNull():
                 pass
-            case Member():
+            case ReadMember():
                 self._step(step.step)
-            case Group():
+            case ReadRecord():
                 self._emit(op.VALID, column)
                 for each in step.steps:
                     self._step(each)
-            case Repeat():
+            case ReadItems():
                 self._repeat(step, column)
-            case Branch():
+            case ReadUnion():
                 self._branch(step, column)
             case _:
                 raise DataError("a schema does not need resolving against itself")
 
-    def _repeat(self, step: Repeat, column: int) -> None:
-        scope = self._inputs.opened[column]
+    def _repeat(self, step: ReadItems, column: int) -> None:
+        scope = self._inputs.list_scopes[column]
         enter = self._emit(op.ENTER)
         if step.key is not None:
             self._step(step.key)
@@ -140,10 +140,10 @@ class _Assembler:
         self._emit(op.AGAIN, scope, enter + 1)
         self._code[enter] = (op.ENTER, column, len(self._code), scope)
 
-    def _branch(self, step: Branch, column: int) -> None:
+    def _branch(self, step: ReadUnion, column: int) -> None:
         exits: list[int] = []
         null_branch = None
-        for number, each, slot in options(step):
+        for number, each, slot in writing_options(step):
             if slot is None:
                 null_branch = number
                 continue
@@ -160,7 +160,7 @@ class _Assembler:
             self._code[exit_] = (op.JUMP, len(self._code), 0, 0)
 
 
-def _sources(slots: list[Slot], inputs: Inputs) -> writer.Sources:
+def _sources(slots: list[Slot], inputs: ColumnInputs) -> writer.Sources:
     words, valid, data = [], [], []
     for slot in slots:
         column = inputs.arrays[slot.index]
@@ -196,16 +196,16 @@ def _flat(slot: Slot, column: Column) -> tuple[Ints, npt.NDArray[np.uint8]]:
     """A column's words (offsets for lists and bytes) and its bytes."""
     nothing = np.zeros(0, np.uint8)
     match slot.kind:
-        case Kind.STRUCT | Kind.EMPTY:
+        case SlotKind.STRUCT | SlotKind.EMPTY:
             return np.zeros(0, np.int64), nothing
-        case Kind.LIST:
+        case SlotKind.LIST:
             return column.offsets.to_numpy().astype(np.int64), nothing
-        case Kind.BYTES:
+        case SlotKind.BYTES:
             return _bytes(column)
-        case Kind.DECIMAL:
+        case SlotKind.DECIMAL:
             raw = as_numbers(column.buffers()[1], np.int64)
             return raw[2 * column.offset : 2 * (column.offset + len(column))], nothing
-        case Kind.WORD:
+        case SlotKind.WORD:
             return _words(slot, column), nothing
 
 

@@ -6,24 +6,24 @@ import numpy as np
 
 from stele.errors import DataError
 from stele.spark.engines.steps import (
-    MOST_LEVELS,
-    Beyond,
-    Branch,
-    Default,
-    Group,
-    Member,
-    Nothing,
-    Number,
-    Past,
-    Repeat,
-    Routine,
+    MAX_SKIP_DEPTH,
+    RequireEmpty,
+    ReadUnion,
+    ReadDefault,
+    ReadRecord,
+    ReadMember,
+    ReadNull,
+    ReadNumber,
+    CallSkip,
+    ReadItems,
+    SkipRoutine,
     Slot,
     Step,
-    Symbol,
-    Text,
-    Unreadable,
-    Unscaled,
-    Wire,
+    ReadEnum,
+    ReadBytes,
+    RefuseValue,
+    ReadDecimal,
+    NumberEncoding,
 )
 from stele.spark.engines.vm import opcodes as op
 from stele.spark.engines.vm.memory import Program
@@ -32,11 +32,11 @@ MOST_INSTRUCTIONS = 200_000
 """Limit on one decoder's program: named types used again and again inside each other grow exponentially."""
 
 _NUMBERS = {
-    Wire.INT: op.INT,
-    Wire.LONG: op.LONG,
-    Wire.FLOAT: op.FLOAT,
-    Wire.DOUBLE: op.DOUBLE,
-    Wire.BOOLEAN: op.BOOLEAN,
+    NumberEncoding.INT: op.INT,
+    NumberEncoding.LONG: op.LONG,
+    NumberEncoding.FLOAT: op.FLOAT,
+    NumberEncoding.DOUBLE: op.DOUBLE,
+    NumberEncoding.BOOLEAN: op.BOOLEAN,
 }
 
 
@@ -54,9 +54,9 @@ class Assembler:
         self._jumps: list[int] = []
         self._constants = bytearray()
         self._registers = 0
-        self._routines: dict[Routine, int] = {}
+        self._routines: dict[SkipRoutine, int] = {}
         self._most_kept = 0
-        for slot in root.nulled():
+        for slot in root.slots_with_null():
             self._emit(op.NULL, slot.index)
         self._emit(op.STOP)
 
@@ -76,7 +76,7 @@ class Assembler:
             constants=constants,
             powers=_powers(),
             registers=self._registers,
-            stack=self._most_kept * MOST_LEVELS,
+            stack=self._most_kept * MAX_SKIP_DEPTH,
             null_row=0,
         )
 
@@ -89,49 +89,49 @@ class Assembler:
     def _step(self, step: Step) -> None:
         column = op.NO_COLUMN if step.slot is None else step.slot.index
         match step:
-            case Number(wire=Wire.INT | Wire.LONG):
+            case ReadNumber(wire=NumberEncoding.INT | NumberEncoding.LONG):
                 self._emit(_NUMBERS[step.wire], column, step.cast, step.multiply, step.divide, step.limit)
-            case Number():
+            case ReadNumber():
                 self._emit(_NUMBERS[step.wire], column, step.cast)
-            case Text():
+            case ReadBytes():
                 self._emit(op.TEXT, column, -1 if step.size is None else step.size, int(step.utf8))
-            case Unscaled():
+            case ReadDecimal():
                 code = op.DECIMAL if step.slot.digits is None else op.DIGITS
                 self._emit(code, column, -1 if step.size is None else step.size, step.precision, step.scale)
-            case Symbol():
+            case ReadEnum():
                 self._emit(op.SYMBOL, column, len(self._jumps), len(step.mapping))
                 self._jumps.extend(step.mapping)
-            case Nothing():
-                for slot in step.slot.nulled() if step.slot else ():
+            case ReadNull():
+                for slot in step.slot.slots_with_null() if step.slot else ():
                     self._emit(op.NULL, slot.index)
-            case Member():
+            case ReadMember():
                 self._emit(op.VALID, column)
                 self._step(step.step)
                 for other in step.others:
-                    self._step(Nothing(other))
-            case Group():
+                    self._step(ReadNull(other))
+            case ReadRecord():
                 if step.slot is not None:
                     self._emit(op.VALID, column)
                 for each in step.steps:
                     self._step(each)
-            case Default():
+            case ReadDefault():
                 begin = len(self._constants)
                 self._constants += step.data
                 self._emit(op.CONSTANT, begin, len(self._constants))
                 self._step(step.step)
                 self._emit(op.RESUME)
-            case Repeat():
+            case ReadItems():
                 self._repeat(step, column)
-            case Unreadable():
+            case RefuseValue():
                 self._emit(op.FAIL, step.code)
-            case Branch():
+            case ReadUnion():
                 self._branch(step)
-            case Beyond():
+            case RequireEmpty():
                 self._step(step.step)
-            case Past():
+            case CallSkip():
                 self._past(step.routine)
 
-    def _past(self, routine: Routine) -> None:
+    def _past(self, routine: SkipRoutine) -> None:
         """A call; behind the first one is the routine."""
         if routine in self._routines:
             self._emit(op.CALL, self._routines[routine])
@@ -146,17 +146,17 @@ class Assembler:
         self._code[keep] = (op.KEEP, 0, first, used, 0, 0)
         self._code[over] = (op.JUMP, len(self._code), 0, 0, 0, 0)
 
-    def _repeat(self, step: Repeat, column: int) -> None:
+    def _repeat(self, step: ReadItems, column: int) -> None:
         register = self._registers
         self._registers += 1
         enter = self._emit(op.ENTER)
         if step.key is not None:
             self._step(step.key)
         self._step(step.item)
-        self._emit(op.AGAIN, column, enter + 1, register, step.floor)
-        self._code[enter] = (op.ENTER, column, len(self._code), register, step.floor, 0)
+        self._emit(op.AGAIN, column, enter + 1, register, step.least_entry_size)
+        self._code[enter] = (op.ENTER, column, len(self._code), register, step.least_entry_size, 0)
 
-    def _branch(self, step: Branch) -> None:
+    def _branch(self, step: ReadUnion) -> None:
         first = len(self._jumps)
         self._jumps.extend(0 for _ in step.steps)
         self._emit(op.UNION, 0, first, len(step.steps))

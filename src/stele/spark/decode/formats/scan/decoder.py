@@ -12,7 +12,7 @@ from stele.spark.decode.formats.plans import Struct
 from stele.spark.decode.formats.scan.columns import Odd, Scan
 from stele.spark.decode.formats.scan.tables import Layout
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.vm.frames import Frames, split
+from stele.spark.engines.vm.frames import Frames, split_frames
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
@@ -43,7 +43,7 @@ class Scanner:
 
     def scan(self, frames: Column) -> Scanned | None:
         """The batch, or None when the parser has to read it all."""
-        parts = split(frames)
+        parts = split_frames(frames)
         starts, status = self._starts(parts)
         try:
             scan = Scan(self._layout, parts.source, starts, parts.ends, status)

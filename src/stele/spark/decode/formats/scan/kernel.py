@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stele.spark.engines.vm.jit import compiled
-from stele.spark.engines.vm.kernel import well_formed
+from stele.spark.engines.vm.jit import compile_kernel
+from stele.spark.engines.vm.kernel import is_utf8
 
 VARINT, ZIGZAG, FIXED32, FIXED64, BYTES, TEXT, MESSAGE = range(7)
 """How values of a slot are written."""
@@ -20,7 +20,7 @@ MAX_DEPTH = 64
 _BAD = -1
 
 
-@compiled
+@compile_kernel
 def varint(source: Any, at: int, end: int) -> tuple[int, int]:
     """(bits, next position) of an integer; the position is -1 for one that does not end, or has more than 64 bits."""
     bits = np.uint64(0)
@@ -37,7 +37,7 @@ def varint(source: Any, at: int, end: int) -> tuple[int, int]:
     return np.int64(0), _BAD  # type: ignore[return-value]  # likewise
 
 
-@compiled
+@compile_kernel
 def fixed(source: Any, at: int, size: int) -> int:
     """Little-endian bytes as bits."""
     bits = np.uint64(0)
@@ -46,7 +46,7 @@ def fixed(source: Any, at: int, size: int) -> int:
     return np.int64(bits)  # type: ignore[return-value]  # an int to numba
 
 
-@compiled
+@compile_kernel
 def skipped(source: Any, at: int, end: int, wire: int) -> int:
     """Where a field of this wire type ends, -1 where it does not."""
     if wire == 0:
@@ -61,7 +61,7 @@ def skipped(source: Any, at: int, end: int, wire: int) -> int:
     return _BAD
 
 
-@compiled
+@compile_kernel
 def number_at(source: Any, at: int, end: int, kind: int) -> tuple[int, int]:
     """(bits, next position) of a number of this kind; the position is -1 where there is none."""
     if kind <= ZIGZAG:
@@ -72,7 +72,7 @@ def number_at(source: Any, at: int, end: int, kind: int) -> tuple[int, int]:
     return fixed(source, at, size), at + size
 
 
-@compiled
+@compile_kernel
 def put(fill: bool, slot: int, place: int, bits: int, size: int, tables: Any, memory: Any) -> bool:
     """Keep a value; False for a second member of a oneof."""
     _, _, _, _, _, repeated, _, scope, oneof, _ = tables
@@ -95,7 +95,7 @@ def put(fill: bool, slot: int, place: int, bits: int, size: int, tables: Any, me
     return True
 
 
-@compiled
+@compile_kernel
 def run(  # noqa: PLR0915 - an interpreter's loop is one thing
     fill: bool, source: Any, starts: Any, ends: Any, status: Any, tables: Any, memory: Any, stack: Any
 ) -> None:
@@ -159,7 +159,7 @@ def run(  # noqa: PLR0915 - an interpreter's loop is one thing
                     good = at >= 0 and put(fill, slot, place, bits, 0, tables, memory)
                 continue
             if kind < MESSAGE:
-                good = kind == BYTES or not fill or well_formed(source, at, at + size)
+                good = kind == BYTES or not fill or is_utf8(source, at, at + size)
                 good = good and put(fill, slot, place, at, size, tables, memory)
                 at += size
                 continue
@@ -174,7 +174,7 @@ def run(  # noqa: PLR0915 - an interpreter's loop is one thing
             status[row] = 1
 
 
-@compiled
+@compile_kernel
 def gather(source: Any, starts: Any, sizes: Any, out: Any) -> None:
     """Copy pieces of the source one behind the other."""
     to = 0
