@@ -234,7 +234,7 @@ def test_a_session_without_the_jar_says_what_to_do(
     other.conf.set("spark.sql.catalog.stele", "org.nowhere.Catalog")
     monkeypatch.setattr(jar, "is_loaded", lambda session: False)
     with pytest.raises(jar.JarMissing, match=r"stele\.spark\.add_engine"):
-        jar.need_engine(other)
+        jar.require_engine(other)
     monkeypatch.setattr(jar, "JAR", Path("/nowhere/stele.jar"))
     with pytest.raises(jar.JarMissing, match=r"run: python -m stele\.spark\.engines\.jvm\.build"):
         jar.add_engine(other)

@@ -279,10 +279,10 @@ JSON = json.dumps(
         "required": ["v", "kids"],
     }
 )
-LANGUAGES = [("PROTOBUF", PROTOBUF), ("THRIFT", THRIFT), ("JSON", JSON)]
+COLUMN_FORMATS = [("PROTOBUF", PROTOBUF), ("THRIFT", THRIFT), ("JSON", JSON)]
 
 
-@pytest.mark.parametrize(("name", "text"), LANGUAGES)
+@pytest.mark.parametrize(("name", "text"), COLUMN_FORMATS)
 def test_other_languages_have_levels_too(name: str, text: str) -> None:
     """What fits the levels comes back as it was written; what goes deeper, in a field, list or map, is a bad record."""
     known = ResolvedSchema(text, name, id=1)
@@ -314,7 +314,7 @@ def test_other_languages_have_levels_too(name: str, text: str) -> None:
     assert back.values.equals(decoded.values.slice(0, 2))
 
 
-@pytest.mark.parametrize(("name", "text"), LANGUAGES)
+@pytest.mark.parametrize(("name", "text"), COLUMN_FORMATS)
 def test_without_levels_they_keep_text(name: str, text: str) -> None:
     """Where no levels are asked for, the type inside itself is JSON text, as ever."""
     assert pa.types.is_string(type_for(ResolvedSchema(text, name)).field("next").type)

@@ -11,7 +11,7 @@ import pytest
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import ready
 from stele.formats.protobuf import message_class
-from stele.spark.decode.formats.protobuf import ProtobufLanguage
+from stele.spark.decode.formats.protobuf import ProtobufColumns
 from stele.spark.decode.formats.rows import RowDecoder
 from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.error_messages import describe_errors
@@ -49,7 +49,7 @@ INDEX = [3]
 
 def decoder(*, scanning: bool) -> RowDecoder:
     """A decoder of the schema's own records, with the scan or without."""
-    return RowDecoder(ProtobufLanguage(), ready(SCHEMA), {1: SCHEMA}.get, "All", scanning=scanning)
+    return RowDecoder(ProtobufColumns(), ready(SCHEMA), {1: SCHEMA}.get, "All", scanning=scanning)
 
 
 SCANNING, PARSING = decoder(scanning=True), decoder(scanning=False)
@@ -174,10 +174,10 @@ def test_messages_are_read_as_the_parser_reads_them(seed: int) -> None:
     ]
     found = same(frames)
     assert found.values.null_count == 5
-    scanner = ProtobufLanguage().scanner(
+    scanner = ProtobufColumns().scanner(
         ready(SCHEMA),
         "All",
-        ProtobufLanguage().plan(ready(SCHEMA), "All", 0),
+        ProtobufColumns().plan(ready(SCHEMA), "All", 0),
         lambda number, place: (number, place) == (1, (3,)),
     )
     assert scanner is not None
@@ -251,8 +251,8 @@ def test_no_scan_where_only_the_parser_reads_right() -> None:
     ):
         schema = ResolvedSchema(text, "PROTOBUF", id=1)
         assert (
-            ProtobufLanguage().scanner(
-                ready(schema), "M", ProtobufLanguage().plan(ready(schema), "M", 0), lambda *_: True
+            ProtobufColumns().scanner(
+                ready(schema), "M", ProtobufColumns().plan(ready(schema), "M", 0), lambda *_: True
             )
             is None
         )

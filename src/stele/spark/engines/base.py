@@ -47,10 +47,12 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """Word by which `engine_named` finds it."""
+        """Word by which `get_engine` finds it."""
         ...
 
-    def decoder(self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
+    def decoder(
+        self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
+    ) -> Decoder:
         """A decoder towards the reader's schema, with types Spark can take when asked for.
 
         recursion is how often a type that contains itself is unrolled into columns; records that go deeper are bad.

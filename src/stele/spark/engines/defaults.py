@@ -56,7 +56,9 @@ def _encode_value(node: AvroType, value: Any) -> bytes:
         case AvroArray():
             return _encode_block([_encode_value(node.items, item) for item in value])
         case AvroMap():
-            return _encode_block([_with_length(key.encode()) + _encode_value(node.values, item) for key, item in value.items()])
+            return _encode_block(
+                [_with_length(key.encode()) + _encode_value(node.values, item) for key, item in value.items()]
+            )
         case AvroUnion():
             number = next(i for i, b in enumerate(node.branches) if find_default_fault(b, value, _NOBODY) is None)
             return encode_varint(number) + _encode_value(node.branches[number], value)

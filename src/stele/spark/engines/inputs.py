@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stele.errors import EncodeError
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.steps import WideDecimal, SlotKind, Slot
+from stele.spark.engines.steps import Slot, SlotKind, WideDecimal
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from stele.formats.avro.model import (
     AvroUnion,
 )
 from stele.spark.engines.arrow import ArrowType
-from stele.spark.engines.steps import WideDecimal, SlotKind, Slot
+from stele.spark.engines.steps import Slot, SlotKind, WideDecimal
 
 
 def build_layout(schema: AvroSchema, *, for_spark: bool) -> Slot:

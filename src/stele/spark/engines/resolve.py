@@ -29,29 +29,29 @@ from stele.formats.avro.model import (
 )
 from stele.spark.engines.defaults import encode_default
 from stele.spark.engines.error_codes import ErrorCode
-from stele.spark.engines.layout import build_layout, union_members, merge_branches
-from stele.spark.engines.scalars import is_number, read_number, can_promote
+from stele.spark.engines.layout import build_layout, merge_branches, union_members
+from stele.spark.engines.scalars import can_promote, is_number, read_number
 from stele.spark.engines.steps import (
     REST,
-    RequireEmpty,
-    ReadUnion,
+    CallSkip,
+    ReadBytes,
+    ReadDecimal,
     ReadDefault,
-    ReadRecord,
-    SlotKind,
+    ReadEnum,
+    ReadItems,
     ReadMember,
     ReadNull,
-    CallSkip,
-    ReadItems,
+    ReadRecord,
+    ReadUnion,
+    RefuseValue,
+    RequireEmpty,
     SkipRoutine,
     Slot,
+    SlotKind,
     Step,
-    ReadEnum,
-    ReadBytes,
-    RefuseValue,
-    ReadDecimal,
     least_size,
 )
-from stele.spark.engines.unroll import TruncatedUnion, TruncatedRecord, unroll_schema
+from stele.spark.engines.unroll import TruncatedRecord, TruncatedUnion, unroll_schema
 
 MAX_STEPS = 100_000
 """Steps of one writer: named types used inside each other can grow exponentially."""
@@ -60,7 +60,7 @@ MAX_DEPTH = 100
 
 
 class Resolver:
-    """One reader's schema, ready to be matched with writers; recursion is as in `unrolled`.
+    """One reader's schema, ready to be matched with writers; recursion is as in `unroll_schema`.
 
     Raises `Invalid` when it has no table shape.
     """
@@ -185,7 +185,9 @@ class _Match:
     def _read_default(self, field: AvroField, slot: Slot) -> Step:
         if field.default is NO_DEFAULT:
             raise _no_default_error(field)
-        return ReadDefault(encode_default(field.type, field.default), _Match().match_types(field.type, field.type, slot))
+        return ReadDefault(
+            encode_default(field.type, field.default), _Match().match_types(field.type, field.type, slot)
+        )
 
     def _match_writer_union(self, writer: AvroUnion, reader: AvroType, slot: Slot) -> Step:
         steps: list[Step] = []
@@ -203,7 +205,9 @@ class _Match:
         if writer.kind == "null" and any(branch.kind == "null" for branch in reader.branches):
             return ReadNull(slot)
         branches = union_members(reader)
-        if isinstance(reader, TruncatedUnion) and _best_rank(writer, reader.deeper) < min(2, _best_rank(writer, branches)):
+        if isinstance(reader, TruncatedUnion) and _best_rank(writer, reader.deeper) < min(
+            2, _best_rank(writer, branches)
+        ):
             return RefuseValue(slot, ErrorCode.TOO_DEEP)
         single = merge_branches(branches, slot.type)
         if single is not None:
@@ -303,7 +307,9 @@ def _match_enums(writer: AvroEnum, reader: AvroEnum, slot: Slot) -> ReadEnum:
     return ReadEnum(slot, mapping)
 
 
-def _match_scalars(writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed, slot: Slot, *, bare: bool) -> Step:
+def _match_scalars(
+    writer: AvroPrimitive | AvroFixed, reader: AvroPrimitive | AvroFixed, slot: Slot, *, bare: bool
+) -> Step:
     if not can_promote(writer, reader):
         raise _mismatch_error(writer, reader)
     if reader.kind == "null":

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from stele.formats.avro.model import AvroFixed, AvroPrimitive, AvroType
-from stele.spark.engines.steps import NumberCast, ReadNumber, Slot, NumberEncoding
+from stele.spark.engines.steps import NumberCast, NumberEncoding, ReadNumber, Slot
 
 WIRES: Final = {
     "int": NumberEncoding.INT,

@@ -297,6 +297,8 @@ def writing_options(branch: ReadUnion) -> list[tuple[int, Step, Slot | None]]:
             case _:
                 slot = step.slot
         held = by_slot.get(slot)
-        if held is None or (isinstance(step, ReadNumber) and isinstance(held[1], ReadNumber) and step.wire > held[1].wire):
+        if held is None or (
+            isinstance(step, ReadNumber) and isinstance(held[1], ReadNumber) and step.wire > held[1].wire
+        ):
             by_slot[slot] = (number, step, slot)
     return sorted(by_slot.values(), key=lambda option: option[2] is None)

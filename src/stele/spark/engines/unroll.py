@@ -120,7 +120,9 @@ class _Unroller:
                 return Remainder.EMPTY if isinstance(items, Remainder) else msgspec.structs.replace(node, items=items)
             case AvroMap():
                 values = self.unroll_type(node.values)
-                return Remainder.EMPTY if isinstance(values, Remainder) else msgspec.structs.replace(node, values=values)
+                return (
+                    Remainder.EMPTY if isinstance(values, Remainder) else msgspec.structs.replace(node, values=values)
+                )
             case AvroUnion():
                 return self._unroll_union(node)
         return node

@@ -58,7 +58,7 @@ FOCUS = _WORDS.split()
 """Parts of keys; each pair changes answers to keys with one of them more often."""
 
 
-class Answers:
+class WriterPrograms:
     """Answers by key: those of a seed; a share of them, more where the key has the focus, are those of another."""
 
     def __init__(self, seed: str, other: str = "", share: float = 0.0, focus: str = "") -> None:
@@ -84,7 +84,7 @@ def _chance(key: str) -> float:
 class Drawing:
     """One module: files by path, all below the folder and the package `name`."""
 
-    def __init__(self, name: str, answers: Answers) -> None:
+    def __init__(self, name: str, answers: WriterPrograms) -> None:
         self.name, self.a = name, answers
         self.syntax = ""
         self.prefix = ""
@@ -364,6 +364,6 @@ def pair(number: int) -> tuple[dict[str, str], dict[str, str]]:
     """The files of a new and an old module, in the folder `p<number>`."""
     name = f"p{number}"
     share = (0.0, 0.003, 0.01, 0.05)[number % 4]
-    old = Drawing(name, Answers(f"s{number}"))
-    new = Drawing(name, Answers(f"s{number}", f"t{number}", share, FOCUS[number % len(FOCUS)]))
+    old = Drawing(name, WriterPrograms(f"s{number}"))
+    new = Drawing(name, WriterPrograms(f"s{number}", f"t{number}", share, FOCUS[number % len(FOCUS)]))
     return new.files(), old.files()

@@ -15,20 +15,20 @@ from stele.spark.engines.defaults import encode_varint
 from stele.spark.engines.inputs import ColumnInputs
 from stele.spark.engines.steps import (
     REST,
-    RequireEmpty,
-    ReadUnion,
-    ReadRecord,
-    SlotKind,
+    NumberEncoding,
+    ReadBytes,
+    ReadDecimal,
+    ReadEnum,
+    ReadItems,
     ReadMember,
     ReadNull,
     ReadNumber,
-    ReadItems,
+    ReadRecord,
+    ReadUnion,
+    RequireEmpty,
     Slot,
+    SlotKind,
     Step,
-    ReadEnum,
-    ReadBytes,
-    ReadDecimal,
-    NumberEncoding,
     writing_options,
 )
 
@@ -101,7 +101,9 @@ class _Writer:
     def _number(self, step: ReadNumber) -> Write:
         values, path = self._values(step.slot)
         multiply, divide = step.multiply, step.divide
-        pack = {NumberEncoding.FLOAT: struct.Struct("<f").pack, NumberEncoding.DOUBLE: struct.Struct("<d").pack}.get(step.wire)
+        pack = {NumberEncoding.FLOAT: struct.Struct("<f").pack, NumberEncoding.DOUBLE: struct.Struct("<d").pack}.get(
+            step.wire
+        )
 
         def write(i: int, out: bytearray) -> None:
             value = _required(values[i], i, path)

@@ -14,7 +14,7 @@ WIDTH = 32
 
 
 @compile_kernel
-def load(source: Bytes, at: int, length: int, scratch: Scratch) -> bool:
+def load_limbs(source: Bytes, at: int, length: int, scratch: Scratch) -> bool:
     """Keep the magnitude of a big-endian two's complement integer in the limbs; False when it is too long."""
     limbs = scratch.limbs
     sign = np.uint8(255) if source[at] > 127 else np.uint8(0)
@@ -55,7 +55,7 @@ def decimal_text(source: Bytes, at: int, length: int, precision: int, scale: int
     to = len(text)
     if length == 0:
         return to, EMPTY_DECIMAL
-    if not load(source, at, length, scratch):
+    if not load_limbs(source, at, length, scratch):
         return to, DECIMAL_RANGE
     digits = 0
     while digits <= scale or scratch.limbs.any():

@@ -15,7 +15,9 @@ class VmEngine:
 
     name = "vm"
 
-    def decoder(self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0) -> Decoder:
+    def decoder(
+        self, reader: AvroSchema, writers: FindWriter, *, for_spark: bool = False, recursion: int = 0
+    ) -> Decoder:
         """See `Engine.decoder`."""
         return VmDecoder(Resolver(reader, for_spark=for_spark, recursion=recursion), writers)
 

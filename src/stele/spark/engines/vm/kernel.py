@@ -200,7 +200,7 @@ def read_block(source: Bytes, at: int, end: int, least: int, free: int) -> tuple
 
 
 @compile_kernel
-def run(  # noqa: PLR0915 - see below
+def decode_rows(  # noqa: PLR0915 - see below
     fill: bool, program: Program, rows: Rows, columns: Columns, scratch: Scratch
 ) -> None:
     """One pass over all rows."""

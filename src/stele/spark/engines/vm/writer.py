@@ -91,7 +91,7 @@ def put_decimal(fill: bool, out: Bytes, to: int, low: int, high: int, size: int)
 
 
 @compile_kernel
-def write(  # noqa: PLR0915 - see below
+def encode_rows(  # noqa: PLR0915 - see below
     fill: bool,
     tombstones: bool,
     code: Ints,
