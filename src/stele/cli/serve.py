@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stele.cli.output import errors, failures
+from stele.cli.output import errors, exit_on_error
 
 
 def serve(
@@ -35,7 +35,7 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
-    from stele.server.run import serve as run
+    from stele.server.run import run_server
     from stele.server.settings import load_settings
 
     flags = {
@@ -50,6 +50,6 @@ def serve(
         "log_format": log_format,
         "confluent_profile": confluent_profile,
     }
-    with failures():
+    with exit_on_error():
         settings = load_settings(flags, config=config)
-        run(settings, lambda line: errors.print(line, highlight=False))
+        run_server(settings, lambda line: errors.print(line, highlight=False))

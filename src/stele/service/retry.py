@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Overtaken(Exception):
-    """An attempt found that somebody else was faster; `retry_when_overtaken` makes another one."""
+    """An attempt found that somebody else was faster; the innermost `retry_when_overtaken` makes another one."""
 
 
 async def retry_when_overtaken(
@@ -38,6 +38,6 @@ async def retry_when_overtaken(
     caught: tuple[type[Exception], ...] = (Overtaken, *conflicts)
     while True:
         try:
-            return await attempt(await registry.current())
+            return await attempt(await registry.fresh_state())
         except caught:
             continue

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from stele.apis.confluent import entities as api
+from stele.apis.confluent import models as api
 from stele.apis.confluent.translate import rule_set_in
 from stele.core.metadata import Metadata, Rule, RuleSet, merge_rule_sets
 from stele.core.model import Attachments, Version
@@ -45,7 +45,7 @@ def _retagged(
     for change in remove or ():
         tags.get(change.schema_entity.entity_path, set()).difference_update(change.tags)
     kept = {path: tuple(names) for path, names in tags.items() if names}
-    return replace(before, tags=kept or None).ordered()
+    return replace(before, tags=kept or None).in_stored_order()
 
 
 def _rules(before: RuleSet | None, request: api.TagSchemaRequest) -> RuleSet | None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError as ParserError
 
-from stele.client.serdes.schemas import Ready, ready
+from stele.client.serdes.schemas import ParsedSchema, parse_schema
 from stele.errors import DataError, DecodeError, Invalid, InvalidRequest
 from stele.formats.protobuf import message_by_indexes
 from stele.spark.decode.formats.rows import Schemas, as_record_error
@@ -80,20 +80,22 @@ class GenericDecoder:
         try:
             schema = self._schemas(number) if number >= 0 else None
             return (
-                RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0) if schema is None else _build_reader(ready(schema))
+                RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
+                if schema is None
+                else _build_reader(parse_schema(schema))
             )
         except (DataError, Invalid) as error:
             return RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
 
 
-def _build_reader(schema: Ready) -> _Read:
+def _build_reader(schema: ParsedSchema) -> _Read:
     if schema.format.name == "protobuf":
         return _build_protobuf_reader(schema)
     codec, name = schema.format.codec(schema.parsed), str(schema.parsed.type_name)
     return lambda data: (name, dump_json_text(codec.decode(data)))
 
 
-def _build_protobuf_reader(schema: Ready) -> _Read:
+def _build_protobuf_reader(schema: ParsedSchema) -> _Read:
     def read(data: bytes) -> tuple[str, str]:
         indexes, start = decode_indexes(data)
         name = message_by_indexes(schema.parsed, indexes)

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.client.serdes.schemas import Ready
+from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import Invalid
 from stele.formats.jsonschema.arrow import DEEPER, JSON_TEXT, REQUIRED, WHOLE, marked_schema
 from stele.spark.decode.formats.base import Accepts, DatumReaders, Write
@@ -45,7 +45,7 @@ class JsonColumns:
     """Found in every frame with a number that orjson may not read exactly: an integer of so many digits, or an exponent
     beyond those of doubles. Digits behind a point, or in strings, do not matter."""
 
-    def plan(self, schema: Ready, message: str, recursion: int) -> ColumnPlan:
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
         """See `ColumnFormat`."""
         del message  # a schema has one type
         columns = marked_schema(schema.parsed, recursion)
@@ -57,10 +57,10 @@ class JsonColumns:
             raise Invalid("the schema contains itself and has no value that ends")
         return plan
 
-    def make_scanner(self, reader: Ready, message: str, plan: ColumnPlan, accepts: Accepts) -> None:
+    def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> None:
         """See `ColumnFormat`."""
 
-    def make_readers(self, writer: Ready, reader: Ready, message: str) -> DatumReaders:
+    def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
         """See `ColumnFormat`."""
         del reader, message
         exact = writer.format.codec(writer.parsed).decode
@@ -77,7 +77,7 @@ class JsonColumns:
 
         return DatumReaders(read, exact)
 
-    def make_writer(self, schema: Ready, message: str) -> Write:
+    def make_writer(self, schema: ParsedSchema, message: str) -> Write:
         """See `ColumnFormat`."""
         del message
         return schema.format.codec(schema.parsed).encode

@@ -18,7 +18,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as F
 from google.protobuf.message import DecodeError as ParserError
 
-from stele.client.serdes.schemas import Ready
+from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import DecodeError, Invalid, InvalidRequest, NotInstalled
 from stele.formats.protobuf import indexes_of, message_by_indexes
 from stele.formats.protobuf.codec import ProtobufCodec
@@ -89,7 +89,7 @@ class ProtobufColumns:
 
     careful = ""
 
-    def plan(self, schema: Ready, message: str, recursion: int) -> ColumnPlan:
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
         """See `ColumnFormat`. Raises `InvalidRequest` for an unknown message."""
         described = schema.parsed.get_message(message)
         plan = _Planner(recursion).message(described, "", ())
@@ -97,7 +97,7 @@ class ProtobufColumns:
             raise Invalid(f"message {described.full_name} contains itself and has no value that ends")
         return plan
 
-    def make_scanner(self, reader: Ready, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
+    def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> Scanner | None:
         """See `ColumnFormat`; none without numba, and for messages that only the parser reads right."""
         try:
             from stele.spark.decode.formats.scan.decoder import Scanner
@@ -110,7 +110,7 @@ class ProtobufColumns:
         except ScanUnsupported:
             return None
 
-    def make_readers(self, writer: Ready, reader: Ready, message: str) -> DatumReaders:
+    def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
         """See `ColumnFormat`."""
         kind = reader.parsed.message_class(message)
         known: dict[tuple[int, ...], RecordError | None] = {}
@@ -136,14 +136,16 @@ class ProtobufColumns:
 
         return DatumReaders(read, read, lambda indexes: refusal(indexes) is None)
 
-    def make_writer(self, schema: Ready, message: str) -> Write:
+    def make_writer(self, schema: ParsedSchema, message: str) -> Write:
         """See `ColumnFormat`."""
         codec = ProtobufCodec(schema.parsed, full_name=message)
         indexes = encode_indexes(indexes_of(schema.parsed, schema.parsed.get_message(message).full_name))
         return lambda value: indexes + codec.encode(value)
 
 
-def _find_refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]) -> RecordError | None:
+def _find_refusal(
+    writer: ParsedSchema, reader: ParsedSchema, wanted: str, indexes: tuple[int, ...]
+) -> RecordError | None:
     """Why a message of the writer's is not the one wanted; None when it is, or stands for one the reader renamed."""
     try:
         name = message_by_indexes(writer.parsed, indexes)

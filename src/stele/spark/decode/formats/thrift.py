@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 import pyarrow as pa
 
-from stele.client.serdes.schemas import Ready
+from stele.client.serdes.schemas import ParsedSchema
 from stele.errors import Invalid
 from stele.formats.thrift.codec import ThriftCodec
 from stele.formats.thrift.schema import ResolvedType, is_required
@@ -51,7 +51,7 @@ class ThriftColumns:
 
     careful = ""
 
-    def plan(self, schema: Ready, message: str, recursion: int) -> ColumnPlan:
+    def plan(self, schema: ParsedSchema, message: str, recursion: int) -> ColumnPlan:
         """See `ColumnFormat`. Raises `InvalidRequest` for an unknown struct."""
         parsed = schema.parsed
         struct = parsed.find_struct(message)
@@ -60,16 +60,16 @@ class ThriftColumns:
             raise Invalid(f"{struct.name} contains itself and has no value that ends")
         return plan
 
-    def make_scanner(self, reader: Ready, message: str, plan: ColumnPlan, accepts: Accepts) -> None:
+    def make_scanner(self, reader: ParsedSchema, message: str, plan: ColumnPlan, accepts: Accepts) -> None:
         """See `ColumnFormat`."""
 
-    def make_readers(self, writer: Ready, reader: Ready, message: str) -> DatumReaders:
+    def make_readers(self, writer: ParsedSchema, reader: ParsedSchema, message: str) -> DatumReaders:
         """See `ColumnFormat`. The writer's schema says nothing the bytes do not say themselves."""
         del writer
         decode = ThriftCodec(reader.parsed, name=message).decode
         return DatumReaders(decode, decode)
 
-    def make_writer(self, schema: Ready, message: str) -> Write:
+    def make_writer(self, schema: ParsedSchema, message: str) -> Write:
         """See `ColumnFormat`."""
         return ThriftCodec(schema.parsed, name=message).encode
 

@@ -1,0 +1,77 @@
+"""Rule sets are validated as the field does, and metadata and rules merge by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from stele.core.metadata import Metadata, Rule, RuleSet, merge_metadata, merge_rule_sets
+from stele.errors import InvalidRuleSet
+
+GOOD = Rule(name="mask_it-1", type="CEL")
+
+
+@pytest.mark.parametrize(
+    "rule_set",
+    [
+        RuleSet(),
+        RuleSet(domain_rules=(GOOD,), enable_at="CLIENT"),
+        RuleSet(migration_rules=(Rule(name="up", type="JSONATA", mode="UPDOWN", on_success="NONE,ERROR"),)),
+        RuleSet(encoding_rules=(Rule(name="e" * 256, type="ENCRYPT", mode="WRITE"),)),
+    ],
+)
+def test_good_rule_sets_pass(rule_set: RuleSet) -> None:
+    """Every phase takes the modes that belong to it."""
+    rule_set.validate()
+
+
+@pytest.mark.parametrize(
+    ("rule_set", "why"),
+    [
+        (RuleSet(domain_rules=(Rule(type="CEL"),)), "Missing rule name"),
+        (RuleSet(domain_rules=(Rule(name="1a", type="CEL"),)), "Invalid rule name"),
+        (RuleSet(domain_rules=(Rule(name="a\n", type="CEL"),)), "Invalid rule name"),
+        (RuleSet(domain_rules=(Rule(name="n" * 257, type="CEL"),)), "Invalid rule name"),
+        (RuleSet(domain_rules=(Rule(name="a"),)), "Missing type"),
+        (RuleSet(domain_rules=(Rule(name="a", type="CEL", kind="MAGIC"),)), "kind"),
+        (RuleSet(domain_rules=(Rule(name="a", type="CEL", mode="UPGRADE"),)), "domain rules"),
+        (RuleSet(encoding_rules=(Rule(name="a", type="CEL", mode="UPDOWN"),)), "encoding rules"),
+        (RuleSet(migration_rules=(Rule(name="a", type="CEL"),)), "migration rules"),
+        (RuleSet(domain_rules=(Rule(name="a", type="CEL", mode="WRITE", on_failure="DLQ,NONE"),)), "pair of actions"),
+        (RuleSet(domain_rules=(GOOD,), encoding_rules=(GOOD,)), "duplicate name"),
+        (RuleSet(enable_at="MOON"), "enableAt"),
+    ],
+)
+def test_bad_rule_sets_say_what_is_wrong(rule_set: RuleSet, why: str) -> None:
+    """The first broken rule is named in the error."""
+    with pytest.raises(InvalidRuleSet, match=why):
+        rule_set.validate()
+
+
+def test_order_and_repeats_have_no_meaning_in_metadata() -> None:
+    """Metadata compare equal in the stored form however they were written; empty members are none."""
+    one = Metadata(tags={"b": ("y", "x", "y"), "a": ()}, properties={"q": "1", "p": "2"}, sensitive=("q", "p"))
+    two = Metadata(tags={"a": (), "b": ("x", "y")}, properties={"p": "2", "q": "1"}, sensitive=("p", "q", "q"))
+    assert one.in_stored_order() == two.in_stored_order()
+    assert list(one.in_stored_order().properties or ()) == ["p", "q"]
+    assert Metadata(tags={}, properties={}, sensitive=()).in_stored_order() == Metadata()
+
+
+def test_metadata_merge_by_key() -> None:
+    """The second wins where both have a key; sensitive names are united; None leaves the other one."""
+    base = Metadata(properties={"a": "1", "b": "1"}, sensitive=("a",))
+    over = Metadata(properties={"b": "2"}, tags={"f": ("PII",)}, sensitive=("b",))
+    merged = merge_metadata(base, over)
+    assert merged == Metadata(tags={"f": ("PII",)}, properties={"a": "1", "b": "2"}, sensitive=("a", "b"))
+    assert merge_metadata(None, over) == over
+    assert merge_metadata(base, None) == base
+    assert merge_metadata(None, None) is None
+
+
+def test_rule_sets_merge_by_name() -> None:
+    """A rule of the second takes the place of its namesake, behind the rules that only the first has."""
+    kept, old, new = Rule(name="a", type="X"), Rule(name="b", type="X"), Rule(name="b", type="Y")
+    merged = merge_rule_sets(
+        RuleSet(domain_rules=(old, kept), enable_at="ALL"), RuleSet(domain_rules=(new,), encoding_rules=(GOOD,))
+    )
+    assert merged == RuleSet(domain_rules=(kept, new), encoding_rules=(GOOD,), enable_at="ALL")
+    assert merge_rule_sets(None, RuleSet()) == RuleSet()

@@ -1,0 +1,322 @@
+"""The ASGI front by itself: who is asking, prebuilt answers, refused bodies, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from stele.apis.http.paths import SLASH
+from stele.apis.http.requests import MOUNTED_PREFIX, PRINCIPAL
+from stele.errors import Unauthenticated
+from stele.server.dispatch import Dispatcher, MountedDialect
+from stele.server.metrics import Metrics
+from stele.service.access import Headers, Principal
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog
+
+Pairs = Sequence[tuple[bytes, bytes]]
+
+
+class Client:
+    """Sends requests to an ASGI application and keeps the messages of the answer."""
+
+    def __init__(self, app: Dispatcher) -> None:
+        self.app = app
+        self.messages: list[Any] = []
+        self.body = [b""]
+        self.port = 8081
+
+    async def ask(
+        self, path: str, method: str = "GET", headers: Pairs = (), query: bytes = b"", raw: bytes = b""
+    ) -> int:
+        """The status of the answer."""
+        self.messages.clear()
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": raw or path.encode(),
+            "headers": list(headers),
+            "server": ("127.0.0.1", self.port),
+        }
+        chunks = list(self.body)
+
+        async def receive() -> Any:
+            chunk = chunks.pop(0)
+            return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
+
+        async def send(message: Any) -> None:
+            self.messages.append(message)
+
+        await self.app({**scope, "query_string": query}, receive, send)
+        self.unread = len(chunks)
+        status: int = self.messages[0]["status"]
+        return status
+
+    @property
+    def headers(self) -> dict[bytes, bytes]:
+        """Headers of the answer."""
+        return dict(self.messages[0]["headers"])
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """Answers with the path and the caller it was shown."""
+    body = f"{scope['path']} {scope[PRINCIPAL].name}".encode()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def named(name: str, root: str = "") -> MountedDialect:
+    """A mount that answers with its name, the path and the base it was shown."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        headers = [
+            (b"app", name.encode()),
+            (b"path", scope["path"].encode()),
+            (b"base", scope[MOUNTED_PREFIX].encode()),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    return MountedDialect(name, app, root)
+
+
+async def refusing(scope: Any, receive: Any, send: Any) -> None:
+    """Refuses without reading."""
+    await send({"type": "http.response.start", "status": 413, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def front(**more: Any) -> Dispatcher:
+    """A front over the two applications."""
+    return Dispatcher({"big": MountedDialect("big", refusing)}, MountedDialect("echo", echo), Metrics(), **more)
+
+
+async def test_every_request_passes_the_authenticator() -> None:
+    """Whoever cannot prove who he is gets 401, also where an answer is prebuilt; others arrive with their name."""
+
+    def by_token(headers: Headers) -> Principal:
+        for name, value in headers:
+            if name == b"authorization":
+                return Principal(value.decode())
+        raise Unauthenticated("say who you are")
+
+    def prebuilt(path: str) -> Any:
+        return (
+            None if path != "/hot" else ({"type": "http.response.start", "status": 200, "headers": []}, {"type": "b"})
+        )
+
+    client = Client(front(authenticate=by_token, hot=prebuilt))
+    assert await client.ask("/hot") == 401
+    assert b"www-authenticate" in client.headers
+    assert await client.ask("/x", headers=[(b"authorization", b"ann")]) == 200
+    assert client.messages[1]["body"] == b"/x ann"
+    assert await client.ask("/hot", headers=[(b"authorization", b"ann")]) == 200
+    assert client.messages[1] == {"type": "b"}
+
+
+async def test_prebuilt_answers_only_for_who_takes_them() -> None:
+    """Another type, a query or another method goes to the dialect; a request id does not change the original."""
+    head = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
+    client = Client(front(hot=lambda path: (head, {"type": "prebuilt"})))
+    for headers, query, method, hot in (
+        ([], b"", "GET", True),
+        ([(b"accept", b"*/*")], b"", "GET", True),
+        ([(b"accept", b"application/vnd.schemaregistry.v1+json, application/json; q=0.5")], b"", "GET", True),
+        ([(b"accept", b"application/json")], b"", "GET", False),
+        ([], b"subject=x", "GET", False),
+        ([], b"", "HEAD", False),
+        ([], b"", "DELETE", False),
+    ):
+        await client.ask("/schemas/ids/1", method, headers, query)
+        assert (client.messages[1] == {"type": "prebuilt"}) is hot, (headers, query, method)
+    await client.ask("/schemas/ids/1", headers=[(b"x-request-id", b"r-1")])
+    assert client.headers[b"x-request-id"] == b"r-1"
+    assert head["headers"] == [(b"content-length", b"0")]
+
+
+async def test_request_ids_are_echoed_only_when_harmless() -> None:
+    """An id a client made up is repeated when it is short and printable; otherwise the server makes one."""
+    client = Client(front())
+    await client.ask("/x", headers=[(b"x-request-id", b"mine")])
+    assert client.headers[b"x-request-id"] == b"mine"
+    for bad in (b"a\r\nset-cookie: x", b"", b"x" * 129):
+        await client.ask("/x", headers=[(b"x-request-id", bad)])
+        assert len(client.headers[b"x-request-id"]) == 32
+
+
+async def test_a_refused_body_is_read_to_its_end() -> None:
+    """The client gets to see the 413 instead of a connection that breaks while it is still sending."""
+    client = Client(front())
+    client.body = [b"x" * 1000] * 50
+    assert await client.ask("/big", "POST") == 413
+    assert client.unread == 0
+
+
+async def test_encoded_slashes_stay_inside_their_name() -> None:
+    """`%2F` is not a separator; everything else is decoded once."""
+    client = Client(front())
+    await client.ask("/subjects/a/b c", raw=b"/subjects/a%2Fb%20c%252F")
+    assert client.messages[1]["body"].decode() == f"/subjects/a{SLASH}b c%2F "
+
+
+async def test_metrics_have_no_label_a_client_can_choose() -> None:
+    """Paths and methods nobody serves are one label each, and prebuilt answers are counted exactly."""
+    metrics = Metrics()
+    app = Dispatcher({}, MountedDialect("echo", echo), metrics, hot=lambda path: None)
+    client = Client(app)
+    for number in range(30):
+        await client.ask(f"/made/up/{number}", f"METHOD{number}")
+    for _ in range(300):
+        metrics.count_prebuilt(0.001)
+    registry = Registry(MemoryLog())
+    text = metrics.render_metrics(registry)[0].decode()
+    lines = [line for line in text.splitlines() if line.startswith("stele_requests_total")]
+    assert len(lines) == 2
+    assert 'method="OTHER",route="unmatched",status="200"} 30.0' in text
+    assert 'route="/schemas/ids/{id}",status="200"} 300.0' in text
+
+
+async def test_a_body_that_was_read_is_not_waited_for() -> None:
+    """A refusal after the last of the body goes out at once: nothing more comes from a client that waits for it."""
+
+    async def reads_first(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive())["more_body"]:
+            pass
+        await refusing(scope, receive, send)
+
+    client = Client(Dispatcher({}, MountedDialect("big", reads_first), Metrics()))
+    client.body = [b"a", b"b"]
+    assert await client.ask("/", "POST") == 413
+
+
+async def test_the_longer_beginning_of_a_path_decides() -> None:
+    """A dialect can own `/v1/metadata` while another has the rest of `/v1`; what nobody has goes to the fallback."""
+
+    mounts = {"v1": named("groups"), "v1/metadata": named("root")}
+    client = Client(Dispatcher(mounts, named("fallback"), Metrics()))
+    for path, app in {
+        "/v1": b"groups",
+        "/v1/groups/metadata": b"groups",
+        "/v1/metadata": b"root",
+        "/v1/metadata/id": b"root",
+        "/v1/metadatas": b"groups",
+        "/v2/metadata": b"fallback",
+        "/": b"fallback",
+    }.items():
+        await client.ask(path)
+        assert client.headers[b"app"] == app, path
+
+
+async def test_a_dialect_answers_below_its_name() -> None:
+    """A first segment that nobody owns may be the name of a dialect: it sees the rest, and what goes before links."""
+    names = {"groups": named("groups"), "repo": named("repo")}
+    client = Client(
+        Dispatcher({"v1": names["groups"], "repo": names["repo"]}, named("fallback"), Metrics(), names=names)
+    )
+    for path, seen in {
+        "/groups/v1/a": (b"groups", b"/v1/a", b"/groups"),
+        "/groups": (b"groups", b"/", b"/groups"),
+        "/groups/": (b"groups", b"/", b"/groups"),
+        "/groups/groups": (b"groups", b"/groups", b"/groups"),
+        "/v1/groups": (b"groups", b"/v1/groups", b""),
+        "/repo/a": (b"repo", b"/repo/a", b""),
+        "/_docs/groups/openapi.json": (b"groups", b"/_docs/groups/openapi.json", b""),
+        "/_docs/": (b"fallback", b"/_docs/", b""),
+        "/_docs": (b"fallback", b"/_docs", b""),
+        "/groupsy": (b"fallback", b"/groupsy", b""),
+    }.items():
+        await client.ask(path)
+        assert tuple(client.headers[name] for name in (b"app", b"path", b"base")) == seen, path
+
+
+async def test_a_port_can_belong_to_one_dialect() -> None:
+    """On its own port a dialect gets every path, with its root before it, and nobody else's prebuilt answers."""
+
+    def prebuilt(path: str) -> Any:
+        return {"type": "http.response.start", "status": 200, "headers": []}, {"type": "http.response.body"}
+
+    own = named("own", "/root")
+    mounts = {"v1": named("v1"), "root": own, "also": own}
+    client = Client(Dispatcher(mounts, named("fallback"), Metrics(), hot=prebuilt, ports={9092: own}))
+    client.port = 9092
+    for path, inner in {
+        "/v1": b"/root/v1",
+        "/root/a": b"/root/a",
+        "/also/b": b"/also/b",
+        "/rooted": b"/root/rooted",
+        "/": b"/root/",
+        "/_docs/own/openapi.json": b"/_docs/own/openapi.json",
+    }.items():
+        await client.ask(path)
+        assert (client.headers[b"app"], client.headers[b"path"]) == (b"own", inner), path
+
+
+def answering(name: str) -> MountedDialect:
+    """A dialect that says who it is."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        head = [(b"app", name.encode()), (b"path", scope["path"].encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": b""})
+
+    return MountedDialect(name, app)
+
+
+OTHER = "application/vnd.other.v1+json"
+HOT = ({"type": "http.response.start", "status": 200, "headers": [(b"app", b"hot")]}, {"type": "http.response.body"})
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type", "app"),
+    [
+        ("", "", "hot"),
+        ("*/*", "", "hot"),
+        ("application/vnd.schemaregistry.v1+json", "", "hot"),
+        ("application/json", "", "root"),
+        (OTHER, "", "other"),
+        (OTHER.upper(), "", "other"),
+        (f"{OTHER}; charset=utf-8", "", "other"),
+        (f"{OTHER}, application/json;q=0.9", "", "other"),
+        (f"application/json, {OTHER}", "", "other"),
+        (f"*/*, {OTHER}", "", "other"),
+        (f"*/*;q=0.1, {OTHER};q=0.5", "", "other"),
+        (f"application/json, {OTHER};q=0.5", "", "root"),
+        (f"application/vnd.schemaregistry.v1+json, {OTHER};q=0.5", "", "root"),
+        (f"{OTHER};q=0, */*", "", "root"),
+        (f"{OTHER};q=nonsense", "", "root"),
+        (f"{OTHER}x", "", "root"),
+        (f"x{OTHER}", "", "root"),
+        ("application/json", OTHER, "other"),
+        ("*/*", f"{OTHER}; charset=utf-8", "other"),
+        ("*/*", f"text/plain; x={OTHER}", "root"),
+    ],
+)
+async def test_media_types_choose_a_dialect_at_the_root(accept: str, content_type: str, app: str) -> None:
+    """A dialect with the paths of another is meant by who sends its media type, or would like it best of all."""
+    media = {OTHER: answering("other")}
+    given = [(b"accept", accept.encode()), (b"content-type", content_type.encode())]
+    headers = [pair for pair in given if pair[1]]
+    client = Client(Dispatcher({}, answering("root"), Metrics(), hot=lambda path: HOT, media=media))
+    await client.ask("/subjects", headers=headers)
+    assert client.headers[b"app"].decode() == app
+
+
+async def test_media_types_choose_nothing_elsewhere() -> None:
+    """Below a prefix, on a port of its own, in documents and on paths of its own a dialect is what was asked for."""
+    root, own, media = answering("root"), answering("own"), {OTHER: answering("other")}
+    front = Dispatcher({"v1": own}, root, Metrics(), names={"root": root, "own": own}, ports={9000: root}, media=media)
+    client = Client(front)
+    for port, path, app in (
+        (8081, "/v1/groups", b"own"),
+        (8081, "/own/x", b"own"),
+        (8081, "/root/x", b"root"),
+        (8081, "/_docs/root/openapi.json", b"root"),
+        (9000, "/subjects", b"root"),
+        (8081, "/subjects", b"other"),
+    ):
+        client.port = port
+        await client.ask(path, headers=[(b"accept", OTHER.encode())])
+        assert client.headers[b"app"] == app, path
