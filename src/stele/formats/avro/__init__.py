@@ -66,7 +66,7 @@ class AvroFormat:
         return _parse.parse(text, references, strict=strict)
 
     def canonical(self, parsed: AvroSchema, form: TextForm) -> bytes:
-        """Return the text PRINTED as Java does, NORMALIZED, or in Parsing Canonical Form; see the module `canonical`."""
+        """Return the text PRINTED as Java does, NORMALIZED, or in Parsing Canonical Form; see `canonical`."""
         return _canonical.print_canonical(parsed, form)
 
     def render(self, parsed: AvroSchema, style: str) -> str | None:
