@@ -1,7 +1,7 @@
 """The contract of `stele.core.ports.Format` as tests; every format runs them, built in or plugged in.
 
     class TestMyFormat(FormatConformance):
-        material = Material.read(MY_FORMAT, [Path(__file__).parent / "cases"])
+        material = FormatMaterial.read_files(MY_FORMAT, [Path(__file__).parent / "cases"])
 
 Under pytest each method is a test. Without pytest, for a format that is installed:
 
