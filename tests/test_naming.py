@@ -71,16 +71,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "shown",
         }
     ),
-    "core": frozenset(
-        {
-            "bound",
-            "changed",
-            "ordered",
-            "purged",
-            "refused",
-            "shared",
-        }
-    ),
     "formats": frozenset(
         {
             "converted",
@@ -93,25 +83,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "numbered",
             "opened",
             "ordered",
-        }
-    ),
-    "server": frozenset(
-        {
-            "described",
-        }
-    ),
-    "service": frozenset(
-        {
-            "adopted",
-            "blamed",
-            "found",
-            "installed",
-            "known",
-            "listed",
-            "parsed",
-            "shown",
-            "unchanged",
-            "unified",
         }
     ),
     "spark": frozenset(
@@ -180,11 +151,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "weighed",
         }
     ),
-    "storage": frozenset(
-        {
-            "changed",
-        }
-    ),
     "wire": frozenset(
         {
             "named",
@@ -194,18 +160,17 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
-SHARED_ON_PURPOSE: Final[dict[str, str]] = {}
+SHARED_ON_PURPOSE: Final[dict[str, str]] = {
+    "DeletionWarning": "the client reads what the service answers",
+}
 """Class names that mean the same wherever they stand, each with the reason in a sentence."""
 
 SHARED_CLASSES_LEFT: Final = frozenset(
     {
         "Asking",
         "CensusRecord",
-        "Change",
         "Comparison",
         "Dek",
-        "DeletionOutlook",
-        "Described",
         "Desk",
         "Draft",
         "Engine",
@@ -224,7 +189,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "ImportedVersion",
         "JournalEntry",
         "JournalPage",
-        "Judge",
         "Kek",
         "Kind",
         "Known",
@@ -234,7 +198,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Office",
         "Permission",
         "Place",
-        "PlaceUsage",
         "Plan",
         "Prefix",
         "Problem",
@@ -253,7 +216,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "SchemaRecord",
         "SchemaSource",
         "Scope",
-        "Seen",
         "Settings",
         "Shape",
         "Shown",

@@ -50,7 +50,7 @@ class SpelledNumber(Decimal):
 
 
 def parse_json(text: bytes, *, strict: bool = True) -> Json:
-    """One JSON document from UTF-8 bytes.
+    """Return one JSON document from UTF-8 bytes.
 
     strict refuses what older registries let pass: a byte order mark and repeated member names (the last one wins).
     Raises `MalformedSchema` with line and column.
@@ -99,7 +99,7 @@ def write_json(value: Json, *, order: Literal["sorted"] | None = None) -> bytes:
 
 
 def to_builtin(value: Json) -> Json:
-    """The same value of builtin types only (Decimal for what is no short integer), for the validator."""
+    """Return the value in builtin types for the validator; numbers other than short integers become Decimal."""
     return _PLAIN.decode(write_json(value).decode())
 
 
@@ -109,7 +109,7 @@ def json_pointer(parts: Iterable[str | int]) -> str:
 
 
 def escape_token(part: str) -> str:
-    """One reference token of a JSON Pointer."""
+    """Return one reference token of a JSON Pointer."""
     return part.replace("~", "~0").replace("/", "~1")
 
 
@@ -119,7 +119,7 @@ def is_equal(left: Json, right: Json) -> bool:
 
 
 def to_hashable(value: Json) -> Any:
-    """A hashable stand-in for a JSON value, equal exactly when the values are."""
+    """Return a hashable stand-in for a JSON value, equal exactly when the values are."""
     if isinstance(value, bool) or value is None:
         return (type(value).__name__, value)
     if isinstance(value, dict):

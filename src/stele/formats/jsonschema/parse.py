@@ -120,7 +120,7 @@ def parse(text: bytes, references: Mapping[str, bytes], *, name: str = "", stric
 
 
 def _choose_draft(root: Json, known: Mapping[str, Json]) -> Draft:
-    """The draft of a schema, through meta-schemas among its references."""
+    """Return the draft of a schema, through meta-schemas among its references."""
     seen: set[str] = set()
     while isinstance(root, dict) and isinstance(uri := root.get("$schema"), str) and uri in known and uri not in seen:
         seen.add(uri)
@@ -168,7 +168,7 @@ def _read_reference(label: str, text: bytes, *, strict: bool) -> Json:
 def compile_schema(
     root: Json, links: Links, draft: Draft, *, base: str, formats: bool = False
 ) -> jsonschema_rs.Validator:
-    """A validator for root that reads its references from links and never from the network.
+    """Return a validator for root that reads its references from links and never from the network.
 
     One policy for all drafts: `format` is an annotation, not an assertion, unless formats asks for the other reading.
     Raises `MalformedSchema`.
@@ -193,7 +193,7 @@ def compile_schema(
 
 
 def _forgive_fault(document: Json, error: jsonschema_rs.ValidationError, draft: Draft) -> bool:
-    """Take out what the meta-schema minds but every validator ignores; True when something was.
+    """Remove a fault that the meta-schema refuses and every validator ignores; return whether there was one.
 
     That is an empty `$dynamicAnchor`, and in draft-04 an exclusive bound without the bound.
     """
@@ -228,7 +228,7 @@ def _build_retriever(links: Links, draft: Draft) -> Callable[[str], Json]:
 
 
 def _deepest_error(error: jsonschema_rs.ValidationError) -> jsonschema_rs.ValidationError:
-    """The fault behind a failed choice of the meta-schema: the one that got furthest into the schema."""
+    """Return the fault behind a failed choice of the meta-schema: the one deepest in the schema."""
     while isinstance(error.kind, jsonschema_rs.ValidationErrorKind.AnyOf):
         inner = [fault for branch in error.kind.context for fault in branch]
         best = max(inner, key=lambda fault: len(fault.instance_path), default=error)
@@ -267,7 +267,7 @@ _TEXT_LIMIT = 80
 
 
 def excerpt_at(parsed: ParsedJsonSchema, path: Iterable[str | int]) -> str:
-    """What a schema has at a path, references on the way followed, shortened; '' where it has nothing."""
+    """Return what a schema has at a path, references on the way followed, shortened; '' where it has nothing."""
     value: Json = parsed.root
     for step in path:
         value = parsed.links.follow_references(value)

@@ -79,7 +79,7 @@ class _CompilerProcess:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def close_pipes(self) -> None:
-        """Close this side of the pipes, without touching the process: after a fork it belongs to the parent."""
+        """Close this side of the pipes without touching the process: after a fork it belongs to the parent."""
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 self._require_stream(stream).close()

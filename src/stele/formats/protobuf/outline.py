@@ -38,7 +38,7 @@ _HIGHEST: Final = {True: 536870911, False: 2147483647}
 
 
 def outline(schema: ProtobufSchema) -> list[OutlineNode]:
-    """The file, its imports, then messages with all that is inside them, enums, extensions and services."""
+    """Return the file, its imports, then messages with all that is inside them, enums, extensions and services."""
     return _Outliner(schema).build_outline()
 
 
@@ -153,14 +153,14 @@ class _Outliner:
         )
 
     def _label_text(self, field: FieldDescriptorProto) -> str:
-        """The label as written; in proto3 and editions only what means something."""
+        """Return the label as written; in proto3 and editions only what means something."""
         if field.label != _F.LABEL_OPTIONAL:
             return "repeated" if field.label == _F.LABEL_REPEATED else "required"
         plain = (self.schema.proto.syntax or "proto2") == "proto2" and not field.HasField("oneof_index")
         return "optional" if field.proto3_optional or plain else ""
 
     def _common_attributes(self, field: FieldDescriptorProto, place: Path) -> dict[str, str]:
-        """What fields and extensions have in common."""
+        """Return what fields and extensions have in common."""
         return {
             "number": str(field.number),
             "default": field.default_value if field.HasField("default_value") else "",
@@ -240,7 +240,7 @@ class _Outliner:
     # --- texts ------------------------------------------------------------------------------------------------------
 
     def _option_attributes(self, options: Message) -> dict[str, str]:
-        """Options by `option name`; the elements of a repeated one side by side."""
+        """Return options by `option name`; the elements of a repeated one side by side."""
         found: dict[str, str] = {}
         for option in list_options(options, self.schema, by_name=True, place=lambda _: NO_POSITION):
             word = f"option {option.name}"
@@ -258,7 +258,7 @@ class _Outliner:
         )
 
     def _short_name(self, full_name: str) -> str:
-        """The name of a type, without the package when it is the file's own: that is said once, of the file."""
+        """Return the name of a type, without the package when it is the file's own: that is said once, of the file."""
         return full_name.removeprefix(f".{self.schema.proto.package}.").removeprefix(".")
 
     def _comment_at(self, place: Path) -> str:

@@ -25,7 +25,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
 def read_descriptors(document: bytes) -> Sequence[FileDescriptorProto]:
-    """The descriptors in a document, the schema's own last; empty when the document is source text.
+    """Return the descriptors in a document, the schema's own last; empty when the document is source text.
 
     Descriptors come as a FileDescriptorProto or a FileDescriptorSet, serialized, in base64 or as plain bytes. No source
     text can be mistaken for either: base64 has no semicolon and no brace, and every descriptor with a declaration has
@@ -55,7 +55,7 @@ def _read_file(data: bytes) -> list[FileDescriptorProto]:
 
 
 def _read_set(data: bytes) -> list[FileDescriptorProto]:
-    """The set's files, the one that no other file imports last (the last such one, as compilers write it)."""
+    """Return the set's files, the one that no other file imports last (the last such one, as compilers write it)."""
     files = list(FileDescriptorSet.FromString(data).file)
     imported = {name for file in files for name in file.dependency}
     roots = [file for file in files if file.name not in imported]
@@ -165,7 +165,7 @@ def _parse_document(text: bytes, references: Mapping[str, bytes], name: str) -> 
 
 
 def _check_limits(files: Sequence[FileDescriptorProto]) -> None:
-    """Refuse what would take long to print and compare."""
+    """Refuse files that would take long to print and compare. Raises `MalformedSchema`."""
     left = MAX_ALL_DECLARATIONS
     for file in reversed(files):
         count = _count_declarations(file, left)
@@ -177,7 +177,7 @@ def _check_limits(files: Sequence[FileDescriptorProto]) -> None:
 
 
 def _count_declarations(file: FileDescriptorProto, most: int) -> int:
-    """How many things a file declares, at any depth; counting ends soon after most."""
+    """Return how many things a file declares, at any depth; counting ends soon after most."""
     count = len(file.extension) + sum(1 + len(service.method) for service in file.service)
     enums = list(file.enum_type)
     messages = list(file.message_type)
@@ -191,7 +191,7 @@ def _count_declarations(file: FileDescriptorProto, most: int) -> int:
 
 
 def _own_name(name: str, descriptors: Sequence[FileDescriptorProto]) -> str:
-    """The import path of the document; never one that the compiler could take for an option or an argument file."""
+    """Return the import path of the document, never one that looks like an option or argument file of the compiler."""
     candidates = (name, descriptors[-1].name if descriptors else "")
     return next((c for c in candidates if _SAFE_NAME.fullmatch(c) and (c[0].isalnum() or c[0] == "_")), DEFAULT_NAME)
 

@@ -1,12 +1,13 @@
 """Ruleset `containment`: whether every document valid under the writer's schema is valid under the reader's.
 
-A worklist of pairs of elements (see `witness.Node`), each looked at once, so recursive types end: what is still being
-compared counts as contained. An element's content is compared as a language over names (`content`, `terms`), its text
-and attributes as sets of texts (`simple`). A difference becomes an error when a rule is exact or a document proves it,
-and a finding of level UNKNOWN when neither is possible; nothing undecided passes in silence.
+A worklist holds pairs of elements (see `findings.ElementPair`), each compared once, so recursive types end: a pair that
+is being compared counts as contained. An element's content is compared as a language over names (`content`, `terms`),
+its text and attributes as sets of texts (`simple_inclusion`). A difference is an error when a rule is exact or a
+document proves it, else a finding of level UNKNOWN: nothing undecided passes in silence.
 
-`xsi:type` counts where it names a complex type derived from the declared one. A document that names the declared type
-itself, or a simple type, says nothing new; types of the writer whose names the reader lacks give a warning.
+`xsi:type` counts where it names a complex type derived from the declared one. Documents that name the declared type
+itself, or a simple type, need no comparison of their own. Types of the writer whose names the reader lacks give a
+warning.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MAX_STEPS: Final = 400_000
 
 
 def check_containment(reader: ParsedXsd, writer: ParsedXsd) -> list[Finding]:
-    """Findings, in the order documents lead to them; none of level ERROR or UNKNOWN means contained."""
+    """Return findings, in the order documents lead to them; none of level ERROR or UNKNOWN means contained."""
     with writer.lock, reader.lock:
         checker = _Checker(reader, writer)
         try:
@@ -86,7 +87,7 @@ class _Checker:
             done += 1
 
     def add_pair(self, node: ElementPair) -> None:
-        """Put a pair on the list, once."""
+        """Queue a pair, once."""
         if node.key not in self.seen:
             self.seen.add(node.key)
             self.waiting.append(node)
@@ -118,14 +119,14 @@ class _Checker:
             self.compare_children(node)
 
     def compare_text_with_elements(self, node: ElementPair, kind: Any) -> None:
-        """Text on the writer's side, elements on the reader's."""
+        """Compare text on the writer's side with elements on the reader's."""
         if not node.reader_type.mixed:
             self.report_refused_text(node, [text for text in islice(valid_samples(kind), 20) if text.strip()] or [""])
             return
         self.compare_models(node)
 
     def compare_elements_with_text(self, node: ElementPair, kind: Any) -> None:
-        """Elements on the writer's side, text on the reader's."""
+        """Compare elements on the writer's side with text on the reader's."""
         term = self.writer_side.content_term(node.writer_type)
         first = next(iter(self.algebra.first_steps(term)), None)
         if first is not None:
@@ -152,7 +153,7 @@ class _Checker:
         self.compare_models(node)
 
     def compare_models(self, node: ElementPair) -> None:
-        """Compare two content models; the particles that meet are put on the list."""
+        """Compare two content models and queue the particles that meet."""
         writer_term = (
             self.algebra.empty
             if isinstance(node.writer_type, XsdSimpleType)
@@ -190,7 +191,7 @@ class _Checker:
         return pieces
 
     def add_particle_pair(self, node: ElementPair, leaf: Particle, name: str, other: Particle) -> None:
-        """An element the writer's particle lets in meets the reader's particle."""
+        """Queue the pair of an element that the writer's particle and the reader's both match."""
         if other.name is None and other.declaration.process_contents == "skip":
             return
         free = node.free or (leaf.name is None and leaf.declaration.process_contents == "skip")
@@ -208,7 +209,7 @@ class _Checker:
         self.add_pair(ElementPair(name, writer_declaration, writer, reader_declaration, reader, node, leaf, free=free))
 
     def add_global_pairs(self, node: ElementPair) -> None:
-        """Below two `anyType`s every global element may come up, looked at where it is declared."""
+        """Queue all global elements, which may occur below two `anyType`s."""
         term = self.writer_side.content_term(node.writer_type)
         for leaf, _ in self.algebra.first_steps(term):
             for name, reader_declaration in self.reader_side.elements.items():
@@ -224,7 +225,7 @@ class _Checker:
     # --- findings -----------------------------------------------------------------------------------------------------
 
     def report_missing_root(self, name: str, element: Any) -> None:
-        """A global element of the writer the reader has not."""
+        """Report a global element of the writer that the reader lacks."""
         node = ElementPair(name, element, element.type, None, self.reader_side.any_type, None, None)
         kind = self.collector.builder.concrete_type(element.type)
         self.collector.report_finding(
@@ -245,7 +246,7 @@ class _Checker:
         yield self.collector.builder.build_element(node.name, node.writer_declaration, node.writer_type)
 
     def report_abstract(self, node: ElementPair) -> None:
-        """The reader's type became abstract."""
+        """Report that the reader's type became abstract."""
         self.collector.report_finding(
             "TYPE_ABSTRACT",
             node,
@@ -260,7 +261,7 @@ class _Checker:
         )
 
     def report_refused_text(self, node: ElementPair, texts: list[str]) -> None:
-        """Text where the reader takes none."""
+        """Report text where the reader takes none."""
         self.collector.report_finding(
             "TEXT_NOT_ALLOWED",
             node,
@@ -273,7 +274,7 @@ class _Checker:
         )
 
     def report_refused_child(self, node: ElementPair, miss: MissingWord, *, alone: bool = False) -> None:
-        """A sequence of children the reader's content model has not."""
+        """Report a sequence of children that the reader's content model does not allow."""
         wanted = ", ".join(dict.fromkeys(_particle_label(leaf) for leaf in miss.wanted)) or "nothing"
         if miss.early:
             rule, writer = "CHILD_REQUIRED", " ".join(local_name(name) for _, name in miss.word[-4:]) or "(empty)"
@@ -309,7 +310,7 @@ class _Checker:
         yield from self.collector.documents_with_children(node, word, self.algebra.empty)
 
     def report_too_complex(self) -> None:
-        """A limit was reached: say so."""
+        """Report that a limit of the comparison was reached."""
         self.collector.findings["TOO_COMPLEX", "/", ""] = Finding(
             "TOO_COMPLEX",
             "/",
@@ -319,7 +320,7 @@ class _Checker:
         )
 
     def warn_of_lost_names(self) -> Iterator[Finding]:
-        """Warnings for named types that documents could name in xsi:type."""
+        """Yield warnings for missing types that documents could name in xsi:type."""
         known = self.collector.findings.values()
         gone = [name for name in self.writer_side.types if name not in self.reader_side.types]
         for name in sorted(gone)[:20]:

@@ -1,4 +1,4 @@
-"""Content models as terms over element names, and how the names of two schemas meet."""
+"""Content models as terms over element names, and the names that tell two schemas apart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 
 def _in_namespaces(components: Any, namespaces: set[str]) -> dict[str, Any]:
-    """Those of some namespaces: xmlschema keeps the ones of the schema for schemas in the same map."""
+    """Return the components of some namespaces; the library keeps those of the schema for schemas in the same map."""
     return {name: one for name, one in components.items() if name.rpartition("}")[0].lstrip("{") in namespaces}
 
 
@@ -39,15 +39,17 @@ class Particle:
         self.hidden = hidden
 
     def matches(self, name: str) -> bool:
-        """Whether an element of that name may stand here."""
+        """Return whether an element of that name may stand here."""
         if self.name is not None:
             return self.name == name
         return name not in self.hidden and bool(self.declaration.is_matching(name, group=self.group))
 
 
 class SchemaSide:
-    """One schema as seen by a comparison. strict: open content leaves declared names alone, which allows
-    less; without, more."""
+    """One schema as seen by a comparison.
+
+    With strict, open content does not match declared names, so content models allow less; without it, they allow more.
+    """
 
     def __init__(self, model: Any, algebra: Algebra, *, strict: bool) -> None:
         self.model = model
@@ -67,11 +69,11 @@ class SchemaSide:
         self._leaves: dict[tuple[int, str], Particle] = {}
 
     def find_element(self, name: str) -> Any | None:
-        """The global element of that name, None when there is none."""
+        """Return the global element of that name, None when there is none."""
         return self.elements.get(name)
 
     def content_term(self, kind: Any) -> Term:
-        """The content model of a complex type. Raises `TooMuch`."""
+        """Return the content model of a complex type. Raises `TooMuch`."""
         known = self._terms.get(id(kind))
         if known is None:
             known = self._terms[id(kind)] = self._content_term(kind)
@@ -106,7 +108,7 @@ class SchemaSide:
         return algebra.make_repeat(term, group.min_occurs, group.max_occurs) if group is top else term
 
     def _particle_term(self, item: Any, top: Any, depth: int) -> Term:
-        """One particle without its occurrences."""
+        """Return the term of one particle without its occurrences."""
         if isinstance(item, XsdGroup):
             return self._group_term(item, top, depth + 1)
         if isinstance(item, XsdAnyElement):
@@ -126,7 +128,7 @@ class SchemaSide:
 
 
 def is_substitutable(head: XsdElement, member: XsdElement) -> bool:
-    """Whether the head's block lets a member of its substitution group stand in for it."""
+    """Return whether the head's `block` allows a member of its substitution group in its place."""
     blocked = set(head.block.split()) | set(getattr(head.type, "block", "").split())
     current: Any = member.type
     while current is not None and current is not head.type:
@@ -137,7 +139,7 @@ def is_substitutable(head: XsdElement, member: XsdElement) -> bool:
 
 
 def list_leaves(term: Term) -> Iterator[Particle]:
-    """All particles of a term, each once."""
+    """Yield all particles of a term, each once."""
     seen: set[Term] = set()
     waiting = [term]
     while waiting:
@@ -151,7 +153,7 @@ def list_leaves(term: Term) -> Iterator[Particle]:
 
 
 class NameSampler:
-    """The names that tell two schemas apart: symbols for wildcards, which match more names than can be walked."""
+    """Names that tell two schemas apart: samples for wildcards, which match more names than can be walked."""
 
     def __init__(self, writer: SchemaSide, reader: SchemaSide) -> None:
         self._writer = writer
@@ -163,7 +165,7 @@ class NameSampler:
         self._fresh = [f"{{{space}}}{fresh}" if space else fresh for space in sorted(spaces)]
 
     def list_names(self, leaf: Particle, others: Iterable[Particle], *, free: bool) -> list[str]:
-        """Names a writer's particle stands for, as far as the reader's particles could tell them apart.
+        """Return names that a writer's particle matches, as many as the reader's particles tell apart.
 
         free: the writer looks at nothing below, so a strict wildcard needs no declaration.
         """
@@ -184,7 +186,7 @@ class NameSampler:
 
     @staticmethod
     def _namespace_samples(leaf: Particle) -> list[str]:
-        """Fresh names of the namespaces a wildcard lists."""
+        """Return fresh names of the namespaces a wildcard lists."""
         if leaf.name is not None:
             return []
         spaces = [*leaf.declaration.namespace, *leaf.declaration.not_namespace]
@@ -203,14 +205,14 @@ Meetings = frozenset[tuple[Particle, str, Particle]]
 
 
 class ShapeProver:
-    """Inclusion proved by comparing the shapes of two terms, which huge counters do not slow down."""
+    """Proves inclusion by comparing the shapes of two terms, which huge counters do not slow down."""
 
     def __init__(self, algebra: Algebra) -> None:
         self._algebra = algebra
         self._known: dict[tuple[Term, Term], Meetings | None] = {}
 
     def prove_meetings(self, reader: Term, writer: Term) -> Meetings | None:
-        """The particles that meet when the shapes prove inclusion, else None. Raises `TooMuch`."""
+        """Return the particles that meet when the shapes prove inclusion, else None. Raises `TooMuch`."""
         key = (reader, writer)
         if key not in self._known:
             self._algebra.budget.spend_steps(4)

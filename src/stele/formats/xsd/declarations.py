@@ -56,7 +56,7 @@ class AttributeChecker:
                 self._compare_attribute(node, name, known, self._any if known is None else known.type, reader)
 
     def _open_names(self, writer: _AttributeUses, reader: _AttributeUses) -> list[str]:
-        """Names of attributes the writer's wildcard lets in, as far as the reader could tell them apart."""
+        """Return names of attributes that the writer's wildcard allows, as many as the reader tells apart."""
         assert writer.rest is not None
         spaces = {"", FOREIGN, *self._writer_side.namespaces, *self._reader_side.namespaces}
         for rest in (writer.rest, reader.rest):
@@ -73,7 +73,7 @@ class AttributeChecker:
     def _compare_attribute(
         self, node: ElementPair, name: str, use: Any | None, kind: Any, reader: _AttributeUses
     ) -> None:
-        """An attribute of the writer meets what the reader says about its name."""
+        """Compare an attribute of the writer with what the reader declares for its name."""
 
         def make_documents(texts: Iterator[str]) -> Iterator[Any]:
             return self._collector.documents_with_content(
@@ -164,7 +164,7 @@ class DeclarationChecker:
                     base = base.base_type
 
     def compare_declarations(self, node: ElementPair) -> Iterator[ElementPair]:
-        """Check the declarations; the pairs that xsi:type and alternatives add."""
+        """Compare the declarations of a pair, and yield the pairs that xsi:type and alternatives add."""
         if node.reader_declaration is not None:
             self._compare_nillable(node)
             self._compare_identities(node)
@@ -217,7 +217,7 @@ class DeclarationChecker:
 
     @staticmethod
     def _can_stand_in(kind: Any, node: ElementPair) -> bool:
-        """Whether the reader lets a type stand in for the one it declares."""
+        """Return whether the reader lets a type stand in for the one it declares."""
         blocked = node.reader_declaration is not None and kind.is_blocked(node.reader_declaration)
         return not blocked and not kind.abstract and bool(kind.is_derived(node.reader_type))
 
@@ -283,7 +283,7 @@ class DeclarationChecker:
                 self._report_undecided("ASSERTION_ADDED", node, f"The reader adds the assertion {test[:100]!r}.", test)
 
     def report_retyped_constraints(self) -> None:
-        """What only the whole comparison shows. Call it last."""
+        """Report what only the whole comparison shows. Call it last."""
         if self._sensitive is not None and self._texts.retyped:
             why = "Values have other types for the reader, so constraints and tests over them may come out differently."
             self._report_undecided("CONSTRAINT_RETYPED", self._sensitive, why)
@@ -312,7 +312,7 @@ def _alternative_test(alternative: Any) -> str:
 
 
 def _identity_key(one: Any) -> tuple[Any, ...]:
-    """An identity constraint as a value: kind, paths with their prefixes' meaning, and what it refers to."""
+    """Return an identity constraint as a value: kind, paths with their prefixes' meaning, and what it refers to."""
     paths = [one.selector.path if one.selector is not None else "", *(field.path for field in one.fields)]
     text = " ".join(paths)
     prefixes = tuple(sorted((p, ns) for p, ns in one.schema.namespaces.items() if p and f"{p}:" in text))

@@ -1,4 +1,4 @@
-"""From a place where two schemas differ to a finding, with a document as proof wherever one can be made."""
+"""Collects findings where two schemas differ, with a document as proof wherever one can be made."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ElementPair:
 
     @property
     def key(self) -> tuple[int, int, int, int, bool]:
-        """What makes a comparison the same as another."""
+        """Identity of the comparison: two pairs with the same key need comparing once."""
         return (
             id(self.writer_declaration),
             id(self.writer_type),
@@ -91,7 +91,7 @@ class ElementPair:
 
 
 class FindingCollector:
-    """Collects findings and tries documents as their proofs."""
+    """Collects findings and tries documents as proofs of them."""
 
     def __init__(self, writer: ParsedXsd, reader: ParsedXsd, writer_side: SchemaSide) -> None:
         self._writer = writer
@@ -119,10 +119,21 @@ class FindingCollector:
         reader: str = "",
         writer: str = "",
     ) -> bool:
-        """Keep a finding; True when it breaks, or is kept already.
+        """Add a finding; return True when it is an error, or is there already.
 
-        exact: the rule decides by itself. Otherwise only a document that the writer's schema allows and the reader's
-        refuses makes it an error. A type without any document breaks nothing.
+        A type without any document breaks nothing, so nothing is added for it.
+
+        Args:
+            rule: Identifier of the rule.
+            node: The pair of elements where the schemas differ.
+            documents: Documents that may prove the difference, best first.
+            exact: Whether the rule decides by itself. Otherwise only a document that the writer's schema allows and
+                the reader's refuses makes the finding an error.
+            why: What breaks, as a sentence.
+            fix: What the author can do, as a sentence.
+            path: Path below the pair, such as `/@name`.
+            reader: What the reader's schema has there.
+            writer: What the writer's schema has there.
         """
         where = node.path + path
         key = (rule, where, writer)
@@ -141,7 +152,7 @@ class FindingCollector:
         return level is Severity.ERROR
 
     def _find_witness(self, documents: Iterator[etree._Element]) -> tuple[str | None, bool]:
-        """The first document that only the writer's schema allows; else whether both allowed one."""
+        """Return the first document that only the writer's schema allows, and else whether both allowed one."""
         accepted = False
         for document in documents:
             if self._tried >= MAX_DOCUMENTS:
@@ -157,7 +168,7 @@ class FindingCollector:
     # --- documents ----------------------------------------------------------------------------------------------------
 
     def build_document(self, node: ElementPair, element: etree._Element) -> etree._Element:
-        """A document around an element for a node. Raises `NoInstance`."""
+        """Return a document around an element for a node. Raises `NoInstance`."""
         while node.parent is not None:
             assert node.particle is not None
             before, after = self.builder.particles_around(node.parent.writer_type, node.particle)
@@ -170,14 +181,14 @@ class FindingCollector:
         return element
 
     def documents_with_content(self, node: ElementPair, contents: Iterable[ElementContent]) -> Iterator[etree._Element]:
-        """Documents in which the node's element has some content."""
+        """Yield documents in which the pair's element has each of some contents."""
         for content in contents:
             yield self.build_document(
                 node, self.builder.build_element(node.name, node.writer_declaration, node.writer_type, content)
             )
 
     def documents_in_styles(self, node: ElementPair) -> Iterator[etree._Element]:
-        """Documents in which the node's element is poor or rich."""
+        """Yield documents in which the pair's element has few or many optional parts."""
         for style in (
             MINIMAL,
             InstanceStyle(0, True),
@@ -196,7 +207,7 @@ class FindingCollector:
     def documents_with_children(
         self, node: ElementPair, word: Iterable[tuple[Particle, str]], rest: Any
     ) -> Iterator[etree._Element]:
-        """Documents in which the node's element has children of those names, then a short rest."""
+        """Yield a document in which the pair's element has children of those names, then a short rest."""
         children = []
         for leaf, name in word:
             if leaf.name is not None:

@@ -1,4 +1,4 @@
-"""Small documents of a schema: to show an author what breaks, and as examples."""
+"""Makes small documents of a schema: to show an author what breaks, and as examples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MOST_TYPES: Final = 2_000
 
 
 class ElementContent(NamedTuple):
-    """What one element of a document must be like; None leaves it to the builder.
+    """What one element of a document must contain; None leaves it to the builder.
 
     children  elements in order
     text      character data; before the first child where there are children
@@ -73,7 +73,7 @@ class DocumentBuilder:
         content: ElementContent = ANY_CONTENT,
         style: InstanceStyle = MINIMAL,
     ) -> etree._Element:
-        """An element of a type. Raises `NoInstance`."""
+        """Return an element of a type. Raises `NoInstance`."""
         self._size = 0
         depth = next((depth for depth in range(MAX_DEPTH) if self._can_build(kind, depth)), None)
         if depth is None and content.children is None:
@@ -132,7 +132,7 @@ class DocumentBuilder:
         return value
 
     def sample_value(self, kind: Any) -> str | None:
-        """A valid text of a simple type, another one each time for identifiers; None when none was found."""
+        """Return a valid text of a simple type, another one each time for identifiers; None when none was found."""
         if getattr(kind, "is_key", lambda: False)() and accepts_text(kind, "id0"):
             self._ids += 1
             return f"id{self._ids}"
@@ -141,7 +141,7 @@ class DocumentBuilder:
         return self._values[id(kind)]
 
     def build_child(self, leaf: Particle, style: InstanceStyle = MINIMAL) -> etree._Element:
-        """An element for a particle. Raises `NoInstance`."""
+        """Return an element for a particle. Raises `NoInstance`."""
         depth = next((depth for depth in range(MAX_DEPTH) if self._can_leaf(leaf, depth)), None)
         if depth is None:
             raise NoDocument
@@ -174,7 +174,7 @@ class DocumentBuilder:
         raise NoDocument
 
     def concrete_type(self, kind: Any) -> Any | None:
-        """The type itself, or one derived from it that is not abstract, or None."""
+        """Return the type itself, or one derived from it that is not abstract, or None."""
         if not kind.abstract:
             return kind
         return next(
@@ -187,7 +187,7 @@ class DocumentBuilder:
         )
 
     def is_inhabited(self, kind: Any) -> bool:
-        """False when every document of the type would be infinite: nothing can be lost then."""
+        """Return whether the type has documents at all; a type whose documents would all be infinite has none."""
         reached = {id(kind): kind}
         waiting = [kind]
         while waiting and len(reached) < _MOST_TYPES:
@@ -224,7 +224,7 @@ class DocumentBuilder:
     # --- which words there are --------------------------------------------------------------------------------------
 
     def _can_build(self, kind: Any, depth: int) -> bool:
-        """Whether elements of the type can be made with at most depth levels below."""
+        """Return whether elements of the type can be made with at most depth levels below."""
         if simple_content(kind) is not None:
             return True
         key = (id(kind), depth)
@@ -251,7 +251,7 @@ class DocumentBuilder:
         )
 
     def particles_around(self, kind: Any, target: Particle) -> tuple[list[Particle], list[Particle]]:
-        """Particles before and after target in a short word of the type. Raises `NoInstance`."""
+        """Return particles before and after target in a short word of the type. Raises `NoInstance`."""
         words = _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0)
         found = words.word_through(self._side.content_term(kind), target)
         if found is None:
@@ -259,12 +259,12 @@ class DocumentBuilder:
         return found
 
     def shortest_rest(self, term: Term) -> list[Particle]:
-        """A short word of a term. Raises `NoInstance`."""
+        """Return a short word of a term. Raises `NoInstance`."""
         return _Words(lambda leaf: self._can_leaf(leaf, MAX_DEPTH), 0).shortest_word(term)
 
 
 def _element_with_type(name: str, kind: Any) -> etree._Element:
-    """An element with `xsi:type`."""
+    """Return an element with `xsi:type`."""
     space, _, local = kind.name.rpartition("}")
     prefixes = {"xsi": XSI, **({"t": space.lstrip("{")} if space else {})}
     made = etree.Element(name, nsmap=prefixes)
@@ -273,7 +273,7 @@ def _element_with_type(name: str, kind: Any) -> etree._Element:
 
 
 def simple_content(kind: Any) -> Any | None:
-    """The simple type of the content, None for element content."""
+    """Return the simple type of the content, None for element content."""
     if isinstance(kind, XsdSimpleType):
         return kind
     return kind.content if isinstance(kind.content, XsdSimpleType) else None
@@ -311,7 +311,7 @@ class _Words:
         self._copies = copies
 
     def shortest_word(self, term: Term) -> list[Particle]:
-        """One of the shortest words, or a richer one when copies are asked for. Raises `NoInstance`."""
+        """Return one of the shortest words, or a richer one when copies are asked for. Raises `NoInstance`."""
         match term.kind:
             case "leaf":
                 return [term.label]
@@ -339,7 +339,7 @@ class _Words:
         return word * count
 
     def word_through(self, term: Term, target: Particle) -> tuple[list[Particle], list[Particle]] | None:
-        """What stands before and after target."""
+        """Return the particles before and after target, None where target is not in the term."""
         match term.kind:
             case "leaf":
                 return ([], []) if term.label is target else None

@@ -178,7 +178,7 @@ def _check_limits(roots: list[etree._Element], places: SourcePositions) -> int:
 
 
 def _component_weight(element: etree._Element) -> int:
-    """How much of `MAX_SIZE` an element takes."""
+    """Return how much of `MAX_SIZE` an element takes."""
     if element.tag == _XS + "pattern":
         return 10 + len(element.get("value") or "") // 10
     return 1 + len((element.get("memberTypes") or "").split())
@@ -255,7 +255,7 @@ class _ContentSizes:
         return self._known[key]
 
     def _definition_size(self, element: etree._Element, above: tuple[tuple[str, str], ...]) -> tuple[int, int]:
-        """Particles and depth inside one definition; elements are counted but not entered."""
+        """Return particles and depth inside one definition; elements are counted but not entered."""
         size, depth = 0, 0
         pending = list(element)
         while pending:

@@ -1,4 +1,4 @@
-"""Values of elements and attributes: types, fixed values and defaults."""
+"""Compares the values of elements and attributes: types, fixed values and defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAMPLE_UNITS: Final = 4
 
 
 class ValueConstraintChecker:
-    """Compares what texts two places allow; remembers what matters elsewhere.
+    """Compares what texts two places allow, and notes what other checks need.
 
     retyped   a value compares differently for the reader, so identity constraints may come out differently
     ids_gone  identifiers of the writer are none for the reader
@@ -36,7 +36,7 @@ class ValueConstraintChecker:
 
     @staticmethod
     def has_default(declaration: Any | None) -> bool:
-        """Whether an empty element takes a value from its declaration."""
+        """Return whether an empty element takes a value from its declaration."""
         return declaration is not None and (declaration.default is not None or declaration.fixed is not None)
 
     def compare_text(self, node: ElementPair, writer: Any, reader: Any) -> None:
@@ -110,7 +110,7 @@ class ValueConstraintChecker:
             )
 
     def prove_inclusion(self, writer: Any, reader: Any) -> tuple[bool, tuple[str, ...]]:
-        """Whether inclusion is proved, else texts that only the writer's type allows."""
+        """Return whether inclusion is proved, else texts that only the writer's type allows."""
         key = (id(writer), id(reader))
         if key not in self._known:
             proof = compare_simple_types(writer, reader, self._budget)
@@ -148,7 +148,7 @@ class ValueConstraintChecker:
 
 
 def _refused_texts(writer: Any, reader: Any, hints: tuple[str, ...], budget: SimpleTypeBudget) -> Iterator[str]:
-    """Texts that only the writer's type allows, as far as the budget goes."""
+    """Yield texts that only the writer's type allows, until the budget is spent."""
     if not budget.try_spend(_SAMPLES_UNITS):
         return
     collapsed = shape_of(writer).white == "collapse" and shape_of(reader).white != "collapse"
@@ -161,7 +161,7 @@ def _refused_texts(writer: Any, reader: Any, hints: tuple[str, ...], budget: Sim
 
 
 def _has_only_value(fixed: str | None, writer: Any, wanted: str, reader: Any) -> bool:
-    """Whether the writer's values are all equal to the one the reader wants."""
+    """Return whether the writer's values are all equal to the one that the reader requires."""
     texts = (fixed,) if fixed is not None else listed_texts(writer)
     if texts is None or not accepts_text(reader, wanted):
         return False
@@ -177,7 +177,7 @@ def _explain_refusal(found: tuple[str, ...], writer: Any, reader: Any) -> str:
 
 
 def _describe_type(kind: Any) -> str:
-    """A simple type in a few words."""
+    """Return a simple type in a few words."""
     shape = shape_of(kind)
     base = shape.base or shape.variety
     facets = [f"pattern {' | '.join(step)[:60]}" for step in shape.patterns[:2]]

@@ -12,7 +12,7 @@ from stele.formats.jsonschema.json_text import Json
 
 
 def compare_objects(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
-    """All that two objects can differ in; `patternProperties` count for what they cover, `propertyNames` not at all."""
+    """Compare two objects; `patternProperties` count for what they cover, `propertyNames` not at all."""
     yield from _compare_required(old, new)
     before, after = _object_content(old), _object_content(new)
     yield from _compare_properties(comparison, before, after)
@@ -30,7 +30,7 @@ def _object_content(shape: SchemaShape) -> ContentModel:
 
 
 def _compare_required(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange]:
-    """Properties both know that became required or free; names that are in no `properties` are not looked at."""
+    """Compare what is required; names that are in no `properties` are ignored."""
     before, after = _string_set(old.source.get("required")), _string_set(new.source.get("required"))
     if before == after:
         return
@@ -115,7 +115,7 @@ def _compare_with_cover(
 
 
 def _compare_dependencies(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
-    """First what a property brings with it as names, then what it brings as schemas."""
+    """Compare dependencies: first those that name properties, then those that are schemas."""
     before, after = (
         {
             name: found
@@ -151,7 +151,7 @@ def _set_change(was: set[str] | None, now: set[str] | None) -> str:
 
 
 def _dependency_map(shape: SchemaShape, keyword: str) -> dict[str, Json]:
-    """One half of what was `dependencies` up to draft-07."""
+    """Return one half of what was `dependencies` up to draft-07."""
     return shape.named_schemas(keyword if shape.model.later else "dependencies")
 
 
@@ -160,13 +160,13 @@ def _string_set(value: Json) -> set[str]:
 
 
 def _has_default(shape: SchemaShape, name: str) -> bool:
-    """Whether a property has a default, written beside its reference if it is one."""
+    """Return whether a property has a default, written beside its reference if it is one."""
     schema = shape.named_schemas("properties").get(name)
     return isinstance(schema, dict) and has_default(schema, shape.model)
 
 
 def compare_arrays(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
-    """All that two arrays can differ in; of `contains` only its bounds are looked at."""
+    """Compare two arrays; of `contains` only the bounds count."""
     yield from _compare_item_schemas(old, new)
     before, after = _array_content(old), _array_content(new)
     yield from _compare_positions(comparison, before, after)
@@ -182,7 +182,7 @@ def compare_arrays(comparison: SchemaDiff, old: SchemaShape, new: SchemaShape) -
 
 
 def _contains_bound(shape: SchemaShape, keyword: str) -> Json:
-    """A bound of `contains`: since 2019-09 it needs one beside it, and is one or more when nothing else is said."""
+    """Return a bound of `contains`; since 2019-09 the lower one is 1 where `contains` stands alone."""
     if not shape.model.later:
         return shape.source.get(keyword) if shape.whole else None
     if "contains" not in shape.source:
@@ -191,7 +191,7 @@ def _contains_bound(shape: SchemaShape, keyword: str) -> Json:
 
 
 def _compare_item_schemas(old: SchemaShape, new: SchemaShape) -> Iterator[LocalChange | InnerPair]:
-    """The schema of all items, where there is one."""
+    """Compare the schemas of all items, where there are any."""
     before, after = _item_schema(old), _item_schema(new)
     if before is not None and after is not None:
         yield InnerPair(old.model.get_shape(before), new.model.get_shape(after), ("items",))
@@ -229,7 +229,7 @@ def _find_added_item(
 
 
 def _tuple_schemas(shape: SchemaShape) -> list[Json]:
-    """The schemas of a tuple: `prefixItems`, before 2020-12 a list in `items`."""
+    """Return the schemas of a tuple: `prefixItems`, before 2020-12 a list in `items`."""
     for keyword in ("prefixItems", "items") if shape.model.later else ("items",):
         schemas = shape.source.get(keyword)
         if isinstance(schemas, list):
@@ -238,7 +238,7 @@ def _tuple_schemas(shape: SchemaShape) -> list[Json]:
 
 
 def _item_schema(shape: SchemaShape) -> Json:
-    """`items` as one schema for everything; since 2019-09 a boolean there says as little or as much as for the rest."""
+    """Return `items` as one schema for all items, None where it is none; since 2019-09 a boolean counts as none."""
     schema = shape.source.get("items")
     if shape.model.later:
         return schema if isinstance(schema, dict) and not _tuple_schemas(shape) else None
@@ -257,6 +257,6 @@ def _array_content(shape: SchemaShape) -> ContentModel:
 
 
 def _additional_items(shape: SchemaShape) -> Rest:
-    """`additionalItems` up to draft-07: it forbids nothing beside one schema for all items."""
+    """Return `additionalItems` up to draft-07, which has no effect beside one schema for all items."""
     value = shape.source.get("additionalItems")
     return parse_rest(None if value is False and _item_schema(shape) is not None else value)

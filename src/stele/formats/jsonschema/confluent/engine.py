@@ -1,4 +1,4 @@
-"""Running the rules over two schemas that may be recursive, huge or hostile.
+"""Runs the rules over two schemas that may be recursive, huge or hostile.
 
 A rule looks at one pair of shapes and yields what changed there and which inner pairs to look at. Whether a pair is
 compatible may depend on itself through a cycle of references: such a pair is assumed compatible until something speaks
@@ -78,13 +78,13 @@ class SchemaDiff:
         self._seen: set[Pair] = set()
 
     def list_changes(self, old: SchemaShape, new: SchemaShape) -> list[SchemaChange]:
-        """All changes from old to new, outer before inner. Raises `TooLarge`."""
+        """Return all changes from old to new, outer before inner. Raises `TooLarge`."""
         self.is_compatible(old, new)
         self._settle_verdicts()
         return list(self._report_changes((old, new)))
 
     def is_compatible(self, old: SchemaShape, new: SchemaShape) -> bool:
-        """Whether new reads all that old allows, as far as is known; who asked is asked again when that changes."""
+        """Return whether new reads all that old allows, as far as known; a change queues the asking pair again."""
         self._questions += 1
         if self._questions > MAX_QUESTIONS:
             raise TooLarge(f"comparing the schemas takes more than {MAX_QUESTIONS} steps")
@@ -100,7 +100,7 @@ class SchemaDiff:
         return verdict
 
     def _settle_verdicts(self) -> None:
-        """Evaluate in rounds: what a round asked for comes before what has to be asked again because of it."""
+        """Evaluate in rounds: pairs that a round asked for come before pairs to evaluate again."""
         while self._queue:
             current, self._queue = self._queue, {}
             for pair in current:
@@ -109,7 +109,7 @@ class SchemaDiff:
                     self._queue.update(dict.fromkeys(self._dependents.get(pair, ())))
 
     def _extra_cost(self, shape: SchemaShape) -> int:
-        """What looking at a schema with long lists costs beyond one step."""
+        """Return how many steps a schema with long lists costs beyond the first."""
         known = self._weights.get(shape)
         if known is None:
             long = sum(len(value) for value in shape.source.values() if isinstance(value, list | dict))

@@ -14,7 +14,7 @@ from stele.formats.jsonschema.parse import ParsedJsonSchema
 def list_changes(
     reader: ParsedJsonSchema, writer: ParsedJsonSchema, *, allowed: frozenset[str] = STRICT
 ) -> list[SchemaChange]:
-    """What changed from the writer's schema (the original) to the reader's (the update), harmless changes included.
+    """Return the changes from the writer's schema (the original) to the reader's (the update), harmless ones included.
 
     allowed is the table of compatible types: it decides which branches of combinations belong together.
     Raises `TooLarge` when the schemas are too entangled to compare.

@@ -96,11 +96,11 @@ class SchemaShape:
         return self._members
 
     def get_member(self, index: int) -> SchemaShape:
-        """One member of a combination."""
+        """Return one member of a combination."""
         return self.model.get_shape(self.members[index])
 
     def named_schemas(self, keyword: str) -> dict[str, Json]:
-        """A keyword that maps names to schemas; empty when it is absent or no object."""
+        """Return a keyword that maps names to schemas; empty when it is absent or no object."""
         value = self.source.get(keyword)
         return value if isinstance(value, dict) else {}
 
@@ -123,7 +123,7 @@ _Words: TypeAlias = dict[ShapeKind, frozenset[str]]
 
 
 def _keywords_by_kind(draft: Draft) -> _Words:
-    """The keywords of a draft that are about one kind of value, in the order in which kinds are looked for."""
+    """Return the keywords of a draft that are about one kind of value, in the order in which kinds are looked for."""
     array = {"items", "additionalItems", "minItems", "maxItems", "uniqueItems"}
     members = {"properties", "required", "minProperties", "maxProperties", "patternProperties", "additionalProperties"}
     string = {"minLength", "maxLength", "pattern"}
@@ -174,7 +174,7 @@ class ShapeModel:
         self.id_keyword = parsed.draft.id_keyword
 
     def get_shape(self, schema: Member) -> SchemaShape:
-        """The shape of a schema, references followed."""
+        """Return the shape of a schema, references followed."""
         if isinstance(schema, SchemaShape):
             return schema
         if isinstance(schema, ReferencePart):
@@ -191,7 +191,7 @@ class ShapeModel:
         return known
 
     def allows_anything(self, schema: Json) -> bool:
-        """Whether a schema as written, not at the end of a reference, allows everything."""
+        """Return whether a schema as written, not at the end of a reference, allows everything."""
         return schema is True or (
             isinstance(schema, dict)
             and not self._is_reference(schema)
@@ -199,7 +199,7 @@ class ShapeModel:
         )
 
     def arrange_members(self, members: tuple[Member, ...]) -> tuple[Member, ...]:
-        """Members of a combination with the parts of those that dissolve, combinations first."""
+        """Return members of a combination with the parts of those that dissolve, combinations first."""
         found: list[Member] = []
         for member in members:
             if (
@@ -214,7 +214,7 @@ class ShapeModel:
         return tuple(sorted(found, key=lambda member: not self._is_combination(member)))
 
     def _is_combination(self, member: Member) -> bool:
-        """Whether a member is itself a combination; what is behind a reference does not count."""
+        """Return whether a member is itself a combination; what is behind a reference does not count."""
         if isinstance(member, SchemaShape):
             return member.kind is ShapeKind.COMBINED
         return (
@@ -224,11 +224,11 @@ class ShapeModel:
         )
 
     def _is_reference(self, schema: dict[str, Json]) -> bool:
-        """Whether a schema is a reference and nothing else."""
+        """Return whether a schema is a reference and nothing else."""
         return id(schema) in self._links.targets and (not self.later or next(self._own_parts(schema), None) is None)
 
     def _follow_references(self, schema: Json) -> Json:
-        """Follow references that say all there is to say; a chain that bites its tail constrains nothing."""
+        """Follow references that stand alone; a circular chain constrains nothing (True)."""
         seen: set[int] = set()
         while isinstance(schema, dict) and id(schema) in self._links.targets:
             if id(schema) in seen:
@@ -256,7 +256,7 @@ class ShapeModel:
         return shape
 
     def _own_parts(self, schema: dict[str, Json]) -> Iterator[SchemaShape]:
-        """One part for each kind of keyword, references aside."""
+        """Yield one part for each kind of keyword, references aside."""
         if isinstance(schema.get("enum"), list):
             yield SchemaShape(self, ShapeKind.ENUM, schema)
         for keyword, criterion in _CRITERIA:
@@ -272,7 +272,7 @@ class ShapeModel:
             yield SchemaShape(self, ShapeKind.CONDITIONAL, schema)
 
     def _typed_parts(self, schema: dict[str, Json]) -> Iterator[SchemaShape]:
-        """The part that `type` asks for, and one for each kind it does not name but other keywords are about."""
+        """Yield the part that `type` asks for, and one for each kind it does not name but other keywords are about."""
         names = schema.get("type")
         listed = names if isinstance(names, list) else [names]
         parts = [
@@ -302,7 +302,7 @@ class _Order:
         return min((self._places[word] for word in self._part_keywords(part) if word in self._places), default=0)
 
     def _part_keywords(self, part: SchemaShape | ReferencePart) -> Iterable[str]:
-        """The keywords a part may be made of."""
+        """Return the keywords a part may be made of."""
         if isinstance(part, ReferencePart):
             return REF_KEYWORDS
         if part.kind is ShapeKind.COMBINED and part.criterion.value in part.source:

@@ -15,7 +15,7 @@ _MAX_NUMBER = (1 << 31) - 1
 
 
 def _find_deleted_values(unless: str, new: EnumDeclaration, old: EnumDeclaration) -> Iterator[Violation]:
-    """Numbers that are gone; unless: what may be reserved instead, the number, each name, or '' for nothing."""
+    """Report numbers that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
     was, now = old.names_by_number(), new.names_by_number()
     gone = {number: names for number, names in was.items() if number not in now}
     if not gone:

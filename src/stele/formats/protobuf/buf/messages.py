@@ -15,7 +15,7 @@ _MAX_NUMBER = (1 << 29) - 1
 
 
 def _find_deleted_fields(unless: str, new: MessageDeclaration, old: MessageDeclaration) -> Iterator[Violation]:
-    """Fields that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
+    """Report fields that are gone; unless says what may be reserved instead: number, name, or '' for nothing."""
     gone = [field for number, field in old.fields.items() if number not in new.fields]
     if not gone:
         return
@@ -43,7 +43,7 @@ def _deleted_field(unless: str, new: MessageDeclaration, field: FieldDeclaration
 
 
 def _reserved_numbers(message: MessageDeclaration) -> Ranges:
-    """The ends of a message's ranges are exclusive in a descriptor."""
+    """Return the ends of a message's ranges are exclusive in a descriptor."""
     return Ranges((span.start, span.end - 1) for span in message.proto.reserved_range)
 
 

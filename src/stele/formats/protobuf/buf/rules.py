@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Violation(NamedTuple):
-    """A finding whose rule goes without saying; the members are those of `stele.core.findings.Finding`."""
+    """A finding without its rule, which the caller adds; see `stele.core.findings.Finding` for the members."""
 
     path: str
     reader: str
