@@ -62,7 +62,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "shown",
         }
     ),
-    "core": frozenset({}),
     "formats": frozenset(
         {
             "converted",
@@ -77,8 +76,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "ordered",
         }
     ),
-    "server": frozenset({}),
-    "service": frozenset({}),
     "spark": frozenset(
         {
             "added",
@@ -145,7 +142,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "weighed",
         }
     ),
-    "storage": frozenset({}),
     "wire": frozenset(
         {
             "named",
