@@ -189,7 +189,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Rule",
         "RuleSet",
         "Schema",
-        "SchemaRecord",
         "SchemaSource",
         "Scope",
         "Settings",
@@ -203,7 +202,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Verdict",
         "Version",
         "Wire",
-        "Written",
     }
 )
 """Names that public classes of different meaning share."""
