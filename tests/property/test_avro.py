@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import fastavro
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.property.avro_strategies import related_schemas, schemas
+from tests.property.java_oracle import JavaError, java
 from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import DataError, Invalid, MalformedSchema
 from stele.formats.avro import AVRO, AvroSchema
-
-sys.path.insert(0, str(Path(__file__).parent))
-from avro_strategies import related_schemas, schemas
-from java_oracle import JavaError, java
 
 FAST = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.property.avro_data import avro_data
+from tests.property.avro_strategies import schemas
+from tests.property.jsonschema_pairs import URIS, Schemas, random_document
 from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
@@ -21,11 +22,6 @@ from stele.formats.conversion.json_values import to_json_value
 from stele.formats.conversion.model import Loss, Model, RecordType
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import PROTOBUF
-
-sys.path.insert(0, str(Path(__file__).parent))
-from avro_data import avro_data
-from avro_strategies import schemas
-from jsonschema_pairs import URIS, Schemas, random_document
 
 FAST = settings(max_examples=scale_examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 HARMLESS = {"ATTRIBUTE", "ORDER", "DEFAULT"}

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.property.avro_strategies import related_schemas, schemas
+from tests.property.jsonschema_pairs import random_document
 from tests.support.examples import scale_examples
 
 from stele.core.findings import Finding
@@ -19,9 +21,6 @@ from stele.formats.registry import get_format
 from stele.service.changes import ChangeKind, DeclarationChange, Direction
 from stele.service.check import Candidate
 from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
-
-from .avro_strategies import related_schemas, schemas
-from .jsonschema_pairs import random_document
 
 _MIRRORED = {ChangeKind.ADDED: ChangeKind.REMOVED, ChangeKind.REMOVED: ChangeKind.ADDED}
 _TURNED = {Direction.BACKWARD: Direction.FORWARD, Direction.FORWARD: Direction.BACKWARD}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.property.jsonschema_pairs import URIS, Schemas, random_document
 from tests.support.examples import scale_examples
 
 from stele.core.findings import Severity
@@ -21,10 +20,6 @@ from stele.formats.jsonschema.containment.structural_prover import StructuralPro
 from stele.formats.jsonschema.containment.view import DocumentView
 from stele.formats.jsonschema.drafts import Draft
 from stele.formats.jsonschema.json_text import to_builtin
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from jsonschema_pairs import URIS, Schemas, random_document
 
 QUICK = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**48)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from pyspark.sql import SparkSession
-from registry_stub import StubRegistry
+from tests.spark.registry_stub import StubRegistry
 
 from stele.spark import local_session
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from orders import SUBJECT, V2, V3, VERSIONS, drop, framed, order
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V2, V3, VERSIONS, drop, framed, order
+from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import Invalid, SubjectNotFound
 from stele.spark import declarative

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from orders import SUBJECT, V1, V2, V3, VERSIONS, drop, framed, order
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, V3, VERSIONS, drop, framed, order
+from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry

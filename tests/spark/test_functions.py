@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
+from tests.spark.registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
 from stele.errors import ContentNotFound, EncodeError, Invalid, SubjectNotFound, VersionNotFound

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from orders import SUBJECT, V1, V2, V3, order
 from pyspark.sql import DataFrame, SparkSession
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, V3, order
+from tests.spark.registry_stub import StubRegistry
 from typer.testing import CliRunner
 
 from stele.cli.app import app

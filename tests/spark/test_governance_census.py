@@ -11,10 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from orders import SUBJECT, V1, V2, V3, datum, framed, order
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, V3, datum, framed, order
+from tests.spark.registry_stub import StubRegistry
 from tests.support.server_process import serving
 from typer.testing import CliRunner
 

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from orders import framed
 from pyspark.sql import SparkSession
-from registry_stub import StubRegistry
+from tests.spark.orders import framed
+from tests.spark.registry_stub import StubRegistry
 from typer.testing import CliRunner
 
 from stele.cli.app import app

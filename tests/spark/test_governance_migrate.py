@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from orders import SUBJECT, V1, V3, datum, order
 from pyspark.sql import SparkSession
+from tests.spark.orders import SUBJECT, V1, V3, datum, order
 from tests.support.server_process import serving
 from typer.testing import CliRunner
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
 from pyspark.errors import SparkRuntimeException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, V3, datum, drop, framed, order
+from tests.spark.registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Invalid

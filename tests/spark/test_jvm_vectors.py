@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +20,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "unit" / "spark"))
-
-import malformed
-import test_engines
-import test_recursion
-from avro_cases import LEAVES, Cases, framed, schema, unframed
+from tests.spark import test_recursion
+from tests.unit.spark import malformed, test_engines
+from tests.unit.spark.avro_cases import LEAVES, Cases, framed, schema, unframed
 
 from stele.errors import EncodeError
 from stele.formats.avro import AvroSchema

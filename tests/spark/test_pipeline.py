@@ -15,9 +15,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from orders import SUBJECT, V1, V2, V3, drop, framed, order
 from pyspark.sql import DataFrame, SparkSession
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, V3, drop, framed, order
+from tests.spark.registry_stub import StubRegistry
 
 from stele.client import SchemaRegistryClient
 from stele.errors import Conflict, DecodeError, Invalid, NotFound, StoreError, SubjectNotFound, Unavailable

@@ -10,9 +10,9 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
-from orders import SUBJECT, V1, V2, V3, drop, order
 from pyspark.sql import SparkSession
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, V3, drop, order
+from tests.spark.registry_stub import StubRegistry
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app

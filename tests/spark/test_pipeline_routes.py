@@ -7,9 +7,9 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
-from orders import SUBJECT, V1, V3, datum, drop, framed, order
 from pyspark.sql import SparkSession
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V3, datum, drop, framed, order
+from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import Conflict, Invalid, StoreError
 from stele.spark.pipeline import (

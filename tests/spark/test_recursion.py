@@ -6,10 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from orders import framed
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import DataFrame, SparkSession
-from registry_stub import StubRegistry
+from tests.spark.orders import framed
+from tests.spark.registry_stub import StubRegistry
 
 from stele.errors import EncodeError, Invalid
 from stele.spark import from_registry, to_registry

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from orders import SUBJECT, V1, V2, V3, drop, order
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, V3, drop, order
+from tests.spark.registry_stub import StubRegistry
 from tests.support.examples import scale_examples
 
 from stele.client import SchemaRegistryClient

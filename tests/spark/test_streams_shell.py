@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from orders import SUBJECT, V1, V2, drop, order
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from registry_stub import StubRegistry
+from tests.spark.orders import SUBJECT, V1, V2, drop, order
+from tests.spark.registry_stub import StubRegistry
 from typer.testing import CliRunner
 
 from stele.cli.app import app

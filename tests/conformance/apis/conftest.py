@@ -8,11 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
+from tests.conformance.apis.in_process import client_of
 
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import client_of
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

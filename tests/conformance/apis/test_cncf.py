@@ -10,6 +10,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from tests.conformance.apis.cncf_copying import pulled, uris
+from tests.conformance.apis.in_process import client_of
+from tests.conformance.apis.transcripts import Rule, play, read_rules, says
 
 from stele.apis.cncf import CncfOptions, application
 from stele.apis.cncf.options import GroupPermission
@@ -19,10 +22,6 @@ from stele.server.metrics import Metrics
 from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .cncf_copying import pulled, uris
-from .in_process import client_of
-from .transcripts import Rule, play, read_rules, says
 
 RULES = read_rules(*sorted((Path(__file__).parent / "cncf").glob("*.txt")))
 LATER = {17}

@@ -11,14 +11,13 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from tests.conformance.apis.in_process import client_of
 
 from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import client_of
 
 A1 = '{"type":"record","name":"R","namespace":"n","fields":[{"name":"a","type":"int"}]}'
 A2 = A1.replace("]}", ',{"name":"b","type":"string","default":""}]}')

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conformance.apis.in_process import client_of
 from tests.support.examples import scale_examples
 
 from stele.apis.cncf import CncfOptions, application
@@ -18,8 +19,6 @@ from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import client_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -10,15 +10,14 @@ from urllib.parse import quote
 import httpx
 import pytest
 import pytest_asyncio
+from tests.conformance.apis.cncf_copying import pulled, uris
+from tests.conformance.apis.in_process import client_of
 
 from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .cncf_copying import pulled, uris
-from .in_process import client_of
 
 AVRO = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 WIDER = AVRO.replace("int", "long")

@@ -10,6 +10,8 @@ from typing import get_args
 import httpx
 import pytest
 import pytest_asyncio
+from tests.conformance.apis.in_process import App, client_of
+from tests.conformance.apis.transcripts import Rule, play, read_rules
 
 from stele.apis.confluent import ConfluentOptions, application
 from stele.apis.confluent.options import Profile
@@ -17,9 +19,6 @@ from stele.server.dispatch import Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import App, client_of
-from .transcripts import Rule, play, read_rules
 
 RULES = read_rules(*sorted((Path(__file__).parent / "confluent").glob("*.txt")))
 PLAYED = [(rule, profile) for rule in RULES for profile in get_args(Profile) if profile >= rule.since]

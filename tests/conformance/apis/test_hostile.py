@@ -13,6 +13,8 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conformance.apis.in_process import client_of
+from tests.conformance.apis.test_confluent import RULES
 from tests.support.examples import scale_examples
 
 from stele.apis.confluent import ConfluentOptions, application
@@ -21,9 +23,6 @@ from stele.core.ports import Log
 from stele.errors import StoreError, StoreTimeout
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import client_of
-from .test_confluent import RULES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,14 +11,13 @@ import httpx
 import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
+from tests.conformance.apis.in_process import client_of
 
 from stele.apis.confluent import application
 from stele.service.limits import Limits
 from stele.service.registry import Registry
 from stele.storage import open_log
 from stele.wire import kms
-
-from .in_process import client_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,13 +8,12 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from tests.conformance.apis.in_process import client_of
 
 from stele.apis.native import application
 from stele.service.limits import Limits
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import client_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 import pytest_asyncio
+from tests.conformance.apis.in_process import client_of
+from tests.conformance.apis.transcripts import Rule, coded, play, read_rules, says
 
 from stele.server.dialects import build_dispatcher
 from stele.server.metrics import Metrics
@@ -15,9 +17,6 @@ from stele.server.settings import ServerSettings
 from stele.service.limits import Limits
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import client_of
-from .transcripts import Rule, coded, play, read_rules, says
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

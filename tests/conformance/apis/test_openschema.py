@@ -8,6 +8,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.conformance.apis.in_process import client_of
+from tests.conformance.apis.transcripts import Rule, play, read_rules, says
 
 from stele.apis.openschema import MEDIA_TYPE, OpenSchemaOptions, application
 from stele.server.dialects import build_dispatcher
@@ -15,9 +17,6 @@ from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
-
-from .in_process import client_of
-from .transcripts import Rule, play, read_rules, says
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

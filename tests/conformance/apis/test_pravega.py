@@ -11,6 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.conformance.apis.in_process import client_of
+from tests.conformance.apis.transcripts import Rule, plain, play, read_rules
 
 from stele.apis.pravega import PravegaOptions, application
 from stele.apis.pravega.access import ResourcePermission
@@ -19,9 +21,6 @@ from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.service.access import Authenticator, Headers, Principal, authenticate_anyone
 from stele.service.registry import Registry
-
-from .in_process import client_of
-from .transcripts import Rule, plain, play, read_rules
 
 RULES = read_rules(*sorted((Path(__file__).parent / "pravega").glob("*.txt")))
 AVRO = {"serializationFormat": "Avro"}

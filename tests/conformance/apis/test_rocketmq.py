@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.conformance.apis.in_process import client_of
+from tests.conformance.apis.transcripts import Rule, play, read_rules, says
 
 from stele.apis.rocketmq import application
 from stele.core.commands import ClearMode, CompatibilityCheck, RegisterSchema, SetMode
@@ -21,9 +23,6 @@ from stele.server.dispatch import App, Dispatcher, MountedDialect
 from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
-
-from .in_process import client_of
-from .transcripts import Rule, play, read_rules, says
 
 RULES = read_rules(*sorted((Path(__file__).parent / "rocketmq").glob("*.txt")))
 ROOT = "/schema-registry/v1"

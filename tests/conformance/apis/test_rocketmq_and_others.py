@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from tests.conformance.apis.in_process import client_of
 
 from stele.core.commands import ChangeSettings
 from stele.core.model import SettingsLevel
@@ -20,8 +21,6 @@ from stele.server.metrics import Metrics
 from stele.server.settings import ServerSettings
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import client_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

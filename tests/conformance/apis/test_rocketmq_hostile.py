@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conformance.apis.in_process import App, client_of
 from tests.support.examples import scale_examples
 
 from stele.apis import openschema, rocketmq
@@ -19,8 +20,6 @@ from stele.core.ports import Log
 from stele.errors import StoreError, StoreTimeout
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .in_process import App, client_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

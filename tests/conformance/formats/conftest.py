@@ -1,6 +1,1 @@
 """Makes `format_cases` importable for the tests of this folder."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from format_cases import published_cases
+from tests.conformance.formats.format_cases import published_cases
 
 from stele.core.findings import Verdict
 from stele.errors import SteleError

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
+from tests.conformance.formats.format_cases import uncontested_cases
 
 from stele.errors import MalformedSchema
 from stele.formats.registry import get_format
@@ -13,8 +14,6 @@ from stele.formats.rulesets import installed_rulesets, split_ruleset
 from stele.service.check import Candidate, CheckRequest, NamedText, check_compatibility
 from stele.service.diff import DiffRequest, diff_schemas
 from stele.testing.format_cases import FormatCase
-
-from .format_cases import uncontested_cases
 
 FORMATS = ("avro", "protobuf", "json", "thrift", "xsd")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from format_cases import CASES, OWN, published_cases
+from tests.conformance.formats.format_cases import CASES, OWN, published_cases
 
 from stele.formats.registry import get_format
 from stele.testing.format_suite import FormatConformance, FormatMaterial

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from golden import FOLDER, FORMATS, Verdicts, compute_verdicts, explain_change, read_verdicts
+from tests.conformance.formats.golden import FOLDER, FORMATS, Verdicts, compute_verdicts, explain_change, read_verdicts
 
 from stele.formats import rulesets
 from stele.formats.registry import get_format, list_formats

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from format_cases import case_id, published_cases, uncontested_cases
+from tests.conformance.formats.format_cases import case_id, published_cases, uncontested_cases
 
 from stele.core.findings import Severity
 from stele.errors import MalformedSchema

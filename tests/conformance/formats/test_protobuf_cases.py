@@ -7,7 +7,7 @@ they are no measure of a ruleset here; `test_formats` tries the rest.
 from __future__ import annotations
 
 import pytest
-from format_cases import case_id, published_cases
+from tests.conformance.formats.format_cases import case_id, published_cases
 
 from stele.errors import MalformedSchema
 from stele.formats.protobuf import PROTOBUF

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from format_cases import case_id, uncontested_cases
+from tests.conformance.formats.format_cases import case_id, uncontested_cases
 
 from stele.formats.xsd import XSD
 from stele.formats.xsd.codec import is_valid

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from decimal import Decimal
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,13 +11,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro, to_avro
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "spark"))
-
-from avro_cases import LEAVES, Cases, framed, schema
-from test_engines import record
-from test_recursion import LIST, chain
 from tests.spark.test_jvm_vectors import Case, agree, decode_all, mutants, plain, table, unordered
+from tests.unit.spark.avro_cases import LEAVES, Cases, framed, schema
+from tests.unit.spark.test_engines import record
+from tests.unit.spark.test_recursion import LIST, chain
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.spark import from_registry, to_registry

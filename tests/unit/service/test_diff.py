@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
+from tests.unit.service.diff_cases import PAIRS, Pair, row
 
 from stele.core.findings import Severity, WhenUndecided
 from stele.errors import MalformedSchema, TooLarge, UnknownFormat, UnknownRuleset
@@ -15,8 +16,6 @@ from stele.service.changes import ChangeKind
 from stele.service.check import Candidate, NamedText
 from stele.service.diff import DiffAnswer, DiffRequest, diff_schemas
 from stele.service.limits import Limits
-
-from .diff_cases import PAIRS, Pair, row
 
 
 def compared(format_name: str, old: str, new: str, ruleset: str | None = None) -> DiffAnswer:

@@ -1,6 +1,6 @@
 """Bytes that were never a record, for every language and wire; run by `test_malformed` in a process of its own.
 
-    python malformed.py [seed]
+    python -m tests.unit.spark.malformed [seed]
 
 Prints one line of JSON: records and bad records by what read them, the slowest batch in seconds, and how much memory
 the process took at most. It fails when a decoder raises, loses a row, or says neither a value nor a reason.
@@ -18,9 +18,9 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-from avro_cases import Cases, schema
-from test_engines import NAMES, mutated, record, shown
-from test_wires import PAYLOADS, VERSIONS, Fake, encoding
+from tests.unit.spark.avro_cases import Cases, schema
+from tests.unit.spark.test_engines import NAMES, mutated, record, shown
+from tests.unit.spark.test_wires import PAYLOADS, VERSIONS, Fake, encoding
 
 from stele.client import ResolvedSchema
 from stele.client.serdes.schemas import parse_schema

@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from avro_cases import Cases, framed, schema, unframed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.examples import scale_examples
+from tests.unit.spark.avro_cases import Cases, framed, schema, unframed
 
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
 from stele.spark.engines.base import Engine, get_engine

@@ -17,8 +17,9 @@ PATIENCE = 600
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
     """What the process that decodes it all said; one that hangs is ended, and one that crashes fails the tests."""
-    command = [sys.executable, str(Path(__file__).with_name("malformed.py")), "7"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    command = [sys.executable, "-m", "tests.unit.spark.malformed", "7"]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=root)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout)
     return found

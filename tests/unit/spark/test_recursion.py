@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from avro_cases import framed, schema
-from test_engines import NAMES, record
+from tests.unit.spark.avro_cases import framed, schema
+from tests.unit.spark.test_engines import NAMES, record
 
 from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid

@@ -9,12 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.conformance.apis.schema_repo.conftest import World
 
 from stele.apis.schema_repo import SchemaRepoOptions
 from stele.formats.registry import get_format
 from stele.service.registry import Registry
-
-from .conftest import World
 
 ROOT = "/avro1124/schemas"
 PERSON = '{"type":"record","name":"Person","fields":[{"name":"age","type":"int"}]}'

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.conformance.apis.schema_repo.conftest import TEXT, World
 
 from stele.apis.schema_repo.translate import parse_policy
 from stele.core import events as ev
@@ -16,8 +17,6 @@ from stele.core.commands import ChangeSettings, CreateSubject, RegisterSchema, S
 from stele.core.model import ComparisonScope, SchemaDocument, SettingsLevel, SubjectKey
 from stele.core.policy import ALL_VERSIONS, ALLOW_ANY, BACKWARD, LATEST_VERSION, Policy, RangeKind, VersionRange
 from stele.service.registry import Registry
-
-from .conftest import TEXT, World
 
 S = SubjectKey("", "s")
 INT, LONG, STRING = '"int"', '"long"', '"string"'

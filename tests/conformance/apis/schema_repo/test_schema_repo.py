@@ -10,14 +10,13 @@ import re
 import httpx
 import pytest
 from markupsafe import escape
+from tests.conformance.apis.schema_repo.conftest import JSON, TEXT, World
 
 from stele.apis.schema_repo import SchemaRepoOptions
 from stele.core.commands import SetMode
 from stele.core.model import Mode, SettingsLevel
 from stele.errors import UnknownPolicy
 from stele.service.registry import Registry
-
-from .conftest import JSON, TEXT, World
 
 ROOT = "/schema-repo"
 INT, LONG, STRING = '"int"', '"long"', '"string"'

@@ -6,14 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from tests.unit.apis.confluent.conftest import Put
 
 from stele.apis.confluent.compatibility_messages import messages
 from stele.core.findings import Finding, Severity
 from stele.core.model import SubjectKey
 from stele.formats.avro import AVRO
 from stele.service.registry import Registry
-
-from .conftest import Put
 
 FINDING = Finding("SOME_RULE", "/a", "int", "string", "It broke.", "Mend it.")
 

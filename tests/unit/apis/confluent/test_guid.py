@@ -4,14 +4,14 @@ import hashlib
 import struct
 from uuid import UUID
 
+from tests.unit.apis.confluent.conftest import Put
+
 from stele.apis.confluent.guid import GuidIndex, guid_of
 from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.metadata import Metadata, Rule, RuleSet
 from stele.core.model import Reference, SubjectKey
 from stele.service.registry import Registry
 from stele.storage import open_log
-
-from .conftest import Put
 
 
 def uuid_of(*pieces: bytes) -> UUID:

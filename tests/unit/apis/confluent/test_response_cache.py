@@ -1,13 +1,12 @@
 """Prebuilt answers are those of the endpoint, or none."""
 
 import httpx
+from tests.unit.apis.confluent.conftest import Put
 
 from stele.apis.confluent import ConfluentOptions, HotSchemas, application
 from stele.core.commands import DeleteMode, DeleteSubject
 from stele.core.model import SubjectKey
 from stele.service.registry import Registry
-
-from .conftest import Put
 
 
 async def test_same_as_the_endpoint(registry: Registry, put: Put) -> None:
