@@ -144,7 +144,7 @@ def build_dispatcher(registry: Registry, settings: ServerSettings, metrics: Metr
         {segment: apps[dialect.name] for dialect in DIALECTS for segment in dialect.segments},
         apps[DIALECTS[0].name],
         metrics,
-        hot=confluent.HotSchemas(registry, _confluent_options(settings)).get,
+        hot=confluent.SchemaResponseCache(registry, _confluent_options(settings)).get,
         names=apps,
         media={media_type: apps[dialect.name] for dialect in DIALECTS for media_type in dialect.media},
         ports={port: apps[name] for port, name in parse_ports(settings.listen).items()},

@@ -15,7 +15,7 @@ from stele.apis.http.bodies import read_body
 from stele.apis.http.openapi import openapi_body
 from stele.apis.http.paths import decode_segment
 from stele.apis.http.requests import caller_name
-from stele.apis.native.errors import ERRORS, ErrorOut
+from stele.apis.native.errors import ERRORS, NativeError
 from stele.core.rulesets import join_ruleset
 from stele.service import rulesets as service
 from stele.service.policies import PolicyAnswer, PolicyChange, change_policy, get_policy, parse_level_name
@@ -31,8 +31,8 @@ Name = Annotated[
 _PATHS = ["/api/policies", "/api/policies/{name:str}"]
 _READING = {422: ERRORS[422]}
 _WRITING = ERRORS | {
-    403: ResponseSpec(ErrorOut, description="The level is read-only", generate_examples=False),
-    412: ResponseSpec(ErrorOut, description="Another policy is in force than expected", generate_examples=False),
+    403: ResponseSpec(NativeError, description="The level is read-only", generate_examples=False),
+    412: ResponseSpec(NativeError, description="Another policy is in force than expected", generate_examples=False),
 }
 
 
@@ -68,7 +68,7 @@ def _create_policy_routes(registry: Registry) -> list[HTTPRouteHandler]:
 FormatName = Annotated[str, PathParameter(name="format", description="name of a format, `avro`")]
 RulesetName = Annotated[str, PathParameter(name="ruleset", description="bare name of a ruleset, `confluent`")]
 
-_REFUSED = ERRORS | {403: ResponseSpec(ErrorOut, description="The registry is read-only", generate_examples=False)}
+_REFUSED = ERRORS | {403: ResponseSpec(NativeError, description="The registry is read-only", generate_examples=False)}
 
 
 class RulesetsOut(msgspec.Struct, frozen=True):
