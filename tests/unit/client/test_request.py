@@ -128,7 +128,11 @@ def test_query_leaves_out_what_was_not_said() -> None:
         (in_use.record_usage("table a/b", in_use.CensusRecord(1)), "PUT", "/api/usage/table%20a%2Fb"),
         (in_use.forget_usage("s3://a"), "DELETE", "/api/usage/s3%3A%2F%2Fa"),
         (in_use.foresee_deletion(":.t:a", 2), "GET", "/api/deletions/%3A.t%3Aa?version=2"),
-        (changes.journal(7, space="", subject="a/b"), "GET", "/api/journal?after=7&limit=1000&space=&subject=a%2Fb"),
+        (
+            changes.journal(7, namespace="", subject="a/b"),
+            "GET",
+            "/api/journal?after=7&limit=1000&namespace=&subject=a%2Fb",
+        ),
     ],
 )
 def test_routes(request_: Request[Any], method: str, target: str) -> None:

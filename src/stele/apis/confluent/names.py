@@ -1,7 +1,8 @@
 """Words in paths and queries: qualified subjects, versions, ids, flags, pages.
 
-A context is written `.team` and is the namespace `team` of the core; `.` is the default namespace. `:.team:orders` is a subject in
-it, `:.team:` the context itself where settings are meant, `:.__GLOBAL:` the whole registry, `:*:` every context.
+A context is written `.team` and is the namespace `team` of the core; `.` is the default namespace. `:.team:orders` is a
+subject in it, `:.team:` the context itself where settings are meant, `:.__GLOBAL:` the whole registry, `:*:` every
+context.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def _rows(seen: IdSeen) -> list[Seen]:
                 at.version,
                 seen.schema_id,
                 seen.records,
-                space=context,
+                namespace=context,
                 bytes=seen.bytes,
                 first_seen=_millis(seen.first),
                 last_seen=_millis(seen.last),

@@ -29,7 +29,9 @@ Limit = Annotated[
         description="records of the journal to look through; 0 only asks where it ends",
     ),
 ]
-InSpace = Annotated[str | None, QueryParameter(name="space", description="changes of a space only; '' is the default")]
+InNamespace = Annotated[
+    str | None, QueryParameter(name="namespace", description="changes of a namespace only; '' is the default")
+]
 OfSubject = Annotated[str | None, QueryParameter(name="subject", description="changes of subjects of that name only")]
 Digests = Annotated[
     list[str] | None,
@@ -46,12 +48,14 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
 
     @get("/api/journal", responses=_REFUSED)
     async def read_journal(
-        after: After = "0", limit: Limit = _USUAL, space: InSpace = None, subject: OfSubject = None
+        after: After = "0", limit: Limit = _USUAL, namespace: InNamespace = None, subject: OfSubject = None
     ) -> JournalPage:
-        # GET /api/journal?after&limit&space&subject
+        # GET /api/journal?after&limit&namespace&subject
         """Show what changed behind a sequence number, oldest first: who did what, when, through which API."""
         records = _parse_whole_number("limit", limit, MOST_RECORDS)
-        return await service.read_page(registry, _parse_whole_number("after", after, _LAST), records, space, subject)
+        return await service.read_page(
+            registry, _parse_whole_number("after", after, _LAST), records, namespace, subject
+        )
 
     @get("/api/texts", responses=_REFUSED)
     async def read_texts(digests: Digests = None) -> TextsAnswer:

@@ -1,4 +1,4 @@
-"""Policies of subjects, spaces and the registry, exactly: what is in force, why, and what it is to be."""
+"""Policies of subjects, namespaces and the registry, exactly: what is in force, why, and what it is to be."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from stele.service.rulesets import RulesetInfo
 
 Name = Annotated[
     str,
-    PathParameter(schema_extra={"minLength": 1}, description="`subject`, `:.space:subject`, or `:.space:` for a space"),
+    PathParameter(
+        schema_extra={"minLength": 1}, description="`subject`, `:.namespace:subject`, or `:.namespace:` alone"
+    ),
 ]
 
 _PATHS = ["/api/policies", "/api/policies/{name:str}"]

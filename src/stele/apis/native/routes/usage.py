@@ -24,7 +24,7 @@ Place = Annotated[
     str, PathParameter(schema_extra={"minLength": 1}, description="`topic orders`, `table shop.orders`, a path …")
 ]
 SubjectName = Annotated[
-    str, PathParameter(name="subject", schema_extra={"minLength": 1}, description="`subject` or `:.space:subject`")
+    str, PathParameter(name="subject", schema_extra={"minLength": 1}, description="`subject` or `:.namespace:subject`")
 ]
 Number = Annotated[
     str | None,
@@ -41,7 +41,9 @@ Limit = Annotated[
         schema_extra={"type": "integer", "minimum": 1, "maximum": MOST_PLACES}, description="places at most"
     ),
 ]
-InSpace = Annotated[str | None, QueryParameter(name="space", description="of a space only; '' is the default")]
+InNamespace = Annotated[
+    str | None, QueryParameter(name="namespace", description="of a namespace only; '' is the default")
+]
 OfSubject = Annotated[str | None, QueryParameter(name="subject", description="of subjects of that name only")]
 
 _MISSING = {404: ResponseSpec(NativeError, description="Nothing is recorded of the place", generate_examples=False)}
@@ -56,11 +58,11 @@ def create_routes(registry: Registry) -> list[HTTPRouteHandler]:
 
     @get("/api/usage", responses=_REFUSED)
     async def list_usage(
-        after: After = "", limit: Limit = str(MOST_PLACES), space: InSpace = None, subject: OfSubject = None
+        after: After = "", limit: Limit = str(MOST_PLACES), namespace: InNamespace = None, subject: OfSubject = None
     ) -> UsagePage:
-        # GET /api/usage?after&limit&space&subject
-        """Show the last census of every place, by name; of a space or a subject, the places that hold its records."""
-        return await usage.list_places(after, _parse_whole_number("limit", limit), space=space, subject=subject)
+        # GET /api/usage?after&limit&namespace&subject
+        """Show the last census of every place, by name; of a namespace or subject, those with its records."""
+        return await usage.list_places(after, _parse_whole_number("limit", limit), namespace=namespace, subject=subject)
 
     @get("/api/usage/{place:str}", responses=_MISSING)
     async def show_usage(place: Place) -> LocationUsage:
