@@ -11,9 +11,8 @@ from stele.storage.memory import MemoryLog
 
 async def test_stored_censuses_keep_their_words() -> None:
     """The log has called namespaces `space` from the beginning: what was recorded once is read for ever."""
-    registry = Registry(MemoryLog())
+    registry = await Registry.open(MemoryLog())
     seen = VersionUsage("orders", 1, 7, 3, namespace="team")
-    await registry.start()
     try:
         await Usage(registry).record_census("topic orders", CensusRecord(5, seen=(seen,)))
         (document,) = registry.state.collections[COLLECTION].items.values()
