@@ -22,6 +22,7 @@ from threading import Lock
 from typing import NamedTuple, TypeVar
 
 import msgspec
+from tenacity import DoSleep, RetryCallState, Retrying, retry_if_result, stop_after_attempt
 
 from stele.client.cache import MISSING, AnswerCache
 from stele.client.errors import ResponseError, read_failure, response_error
@@ -60,7 +61,7 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class Lost(NamedTuple):
+class TransportFailure(NamedTuple):
     """Came of a `Send`: no answer. reached is False when the server certainly never saw the request."""
 
     why: str
@@ -68,7 +69,7 @@ class Lost(NamedTuple):
 
 
 Step = Send | Pause
-Outcome = Reply | Lost | None
+Outcome = Reply | TransportFailure | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Retry:
         return min(self.cap, max(asked, self.jitter() * self.base * 2.0 ** min(number, _DOUBLINGS)))
 
 
-class Nodes:
+class ServerOrder:
     """The servers of a registry: the one that answered last goes first, those that failed lately go last.
 
     Staying with one server reads one's own writes even where others lag behind.
@@ -112,7 +113,7 @@ class Nodes:
             now = self._clock()
             return sorted(self._order, key=lambda base: max(self._resting.get(base, 0.0) - now, 0.0))
 
-    def answered(self, base: str) -> None:
+    def mark_healthy(self, base: str) -> None:
         """The server is well; it is asked first from now on."""
         with self._lock:
             self._resting.pop(base, None)
@@ -120,13 +121,15 @@ class Nodes:
                 self._order.remove(base)
                 self._order.insert(0, base)
 
-    def failed(self, base: str) -> None:
+    def mark_failed(self, base: str) -> None:
         """The server is not well; others are asked first for a while."""
         with self._lock:
             self._resting[base] = self._clock() + self._cool_down
 
 
-def answer(request: Request[T], nodes: Nodes, retry: Retry, cache: AnswerCache) -> Generator[Step, Outcome, T]:
+def answer_request(
+    request: Request[T], nodes: ServerOrder, retry: Retry, cache: AnswerCache
+) -> Generator[Step, Outcome, T]:
     """The result of a request, from the cache or a server. Raises `ResponseError` and `RegistryUnreachable`."""
     known = cache.get(request.key)
     if known is not MISSING:
@@ -134,52 +137,91 @@ def answer(request: Request[T], nodes: Nodes, retry: Retry, cache: AnswerCache) 
         return result
     epoch = cache.epoch
     try:
-        result = yield from _ask(request, nodes, retry)
+        result = yield from _send_with_retries(request, nodes, retry)
     finally:
-        cache.wrote(request.effect)  # also after an error: the write may have happened
-    cache.put(request.key, result, request.lifetime, epoch)
+        cache.forget_after_write(request.effect)  # also after an error: the write may have happened
+    cache.put(request.key, result, request.cache_policy, epoch)
     return result
 
 
-def _ask(request: Request[T], nodes: Nodes, retry: Retry) -> Generator[Step, Outcome, T]:
+class _Round(NamedTuple):
+    """What came of asking the servers in turn: an answer and who gave it, or how long they want to be left alone."""
+
+    answer: tuple[str, Reply] | None = None
+    refusal: ResponseError | None = None
+    retry_after: float = 0.0
+
+
+def _send_with_retries(request: Request[T], nodes: ServerOrder, retry: Retry) -> Generator[Step, Outcome, T]:
+    """Ask all servers, round after round. tenacity decides whether to go on and how long to pause; it never sleeps."""
+    retrying = Retrying(
+        stop=stop_after_attempt(retry.rounds),
+        wait=lambda state: retry.pause(state.attempt_number - 1, _last_round(state).retry_after),
+        retry=retry_if_result(lambda done: done.answer is None),
+        retry_error_callback=_last_round,
+    )
+    retrying.begin()
+    state = RetryCallState(retrying, None, (), {})
     refusal: ResponseError | None = None
     troubles: dict[str, str] = {}
-    for number in range(retry.rounds):
-        asked = 0.0
-        for base in nodes.order():
-            outcome = yield Send(base, request.method, request.target, request.body, request.media)
-            if isinstance(outcome, Lost):
-                nodes.failed(base)
-                troubles[base] = outcome.why
-                if outcome.reached and request.effect is Effect.DELETE:
-                    raise RegistryUnreachable(f"{_unreachable(request, troubles)}; whether it was deleted is unknown")
-                continue
-            assert isinstance(outcome, Reply)
-            if outcome.status not in TRANSIENT:
-                nodes.answered(base)
-                return _result(request, base, outcome)
-            nodes.failed(base)
-            refusal = _refusal(request, base, outcome)
-            asked = max(asked, refusal.failure.retry_after or 0.0)
-            if request.effect is Effect.DELETE and outcome.status != HTTPStatus.TOO_MANY_REQUESTS:
-                raise refusal
-        if number + 1 < retry.rounds:
-            yield Pause(retry.pause(number, asked))
-    raise refusal or RegistryUnreachable(_unreachable(request, troubles))
+    while not isinstance(action := retrying.iter(retry_state=state), _Round):
+        if isinstance(action, DoSleep):
+            state.prepare_for_next_attempt()
+            yield Pause(float(action))
+        else:
+            done = yield from _ask_servers(request, nodes, troubles)
+            refusal = done.refusal or refusal
+            state.set_result(done)
+    if action.answer is None:
+        raise refusal or RegistryUnreachable(_unreachable_message(request, troubles))
+    return _decode_reply(request, *action.answer)
 
 
-def _result(request: Request[T], base: str, reply: Reply) -> T:
+def _last_round(state: RetryCallState) -> _Round:
+    assert state.outcome is not None
+    done: _Round = state.outcome.result()
+    return done
+
+
+def _ask_servers(request: Request[T], nodes: ServerOrder, troubles: dict[str, str]) -> Generator[Step, Outcome, _Round]:
+    """Ask one server after the other until one answers. troubles takes why others did not.
+
+    Raises `RegistryUnreachable` and `ResponseError` for a deletion that must not be sent again.
+    """
+    done = _Round()
+    for base in nodes.order():
+        outcome = yield Send(base, request.method, request.target, request.body, request.media)
+        if isinstance(outcome, TransportFailure):
+            nodes.mark_failed(base)
+            troubles[base] = outcome.why
+            if outcome.reached and request.effect is Effect.DELETE:
+                message = _unreachable_message(request, troubles)
+                raise RegistryUnreachable(f"{message}; whether it was deleted is unknown")
+            continue
+        assert isinstance(outcome, Reply)
+        if outcome.status not in TRANSIENT:
+            nodes.mark_healthy(base)
+            return _Round((base, outcome))
+        nodes.mark_failed(base)
+        refusal = _refusal_error(request, base, outcome)
+        if request.effect is Effect.DELETE and outcome.status != HTTPStatus.TOO_MANY_REQUESTS:
+            raise refusal
+        done = _Round(None, refusal, max(done.retry_after, refusal.failure.retry_after or 0.0))
+    return done
+
+
+def _decode_reply(request: Request[T], base: str, reply: Reply) -> T:
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
-        raise _refusal(request, base, reply)
+        raise _refusal_error(request, base, reply)
     try:
         return request.read(reply.body)
     except (msgspec.MsgspecError, LookupError) as error:
-        failure = _refusal(request, base, reply).failure
+        failure = _refusal_error(request, base, reply).failure
         why = f"the answer is not what the API promises: {error}"
         raise response_error(msgspec.structs.replace(failure, error_code=_UNREADABLE, message=why)) from error
 
 
-def _refusal(request: Request[T], base: str, reply: Reply) -> ResponseError:
+def _refusal_error(request: Request[T], base: str, reply: Reply) -> ResponseError:
     return response_error(
         read_failure(
             reply.body,
@@ -188,17 +230,17 @@ def _refusal(request: Request[T], base: str, reply: Reply) -> ResponseError:
             status=reply.status,
             subject=request.subject,
             version=request.version,
-            retry_after=retry_after(reply.headers.get("retry-after", "")),
+            retry_after=parse_retry_after(reply.headers.get("retry-after", "")),
         )
     )
 
 
-def _unreachable(request: Request[T], troubles: Mapping[str, str]) -> str:
+def _unreachable_message(request: Request[T], troubles: Mapping[str, str]) -> str:
     reasons = "; ".join(f"{base}: {why}" for base, why in troubles.items())
     return f"no registry answered {request.method} {request.target} ({reasons})"
 
 
-def retry_after(value: str) -> float | None:
+def parse_retry_after(value: str) -> float | None:
     """Seconds a Retry-After header asks for: a number, or a date of which the distance to now counts; else None."""
     try:
         return float(max(int(value), 0))

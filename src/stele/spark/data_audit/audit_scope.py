@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from stele.client import ResolvedSchema, SchemaSnapshot, calls
-from stele.client.names import qualify, split
+from stele.client import ResolvedSchema, SchemaSnapshot, endpoints
+from stele.client.names import qualify_subject, split_subject
 from stele.errors import DataError, Invalid, NotFound, SubjectNotFound
 from stele.spark.data_audit.schema_stats import Frame
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable, get_client, retry_unavailable
-from stele.spark.wires import WireLike, wire_named
+from stele.spark.wires import WireLike, get_wire
 
 SubjectLike: TypeAlias = "str | Sequence[str]"
 """A subject, or several whose records are mixed; '' or none where nobody knows."""
@@ -81,8 +81,8 @@ class Known:
         registry = self.frame.registry
         if isinstance(registry, SchemaSnapshot) or not schema.id:
             return [VersionAt(schema.subject, schema.version)] if schema.subject else []
-        context = split(self.frame.subject).context
-        asked = calls.versions_of_id(schema.id, subject=qualify("", context) or None, deleted=True)
+        context = split_subject(self.frame.subject).context
+        asked = endpoints.versions_of_id(schema.id, subject=qualify_subject("", context) or None, deleted=True)
         with suppress(NotFound):
             places = retry_unavailable(lambda: get_client(registry).send(asked), self.frame.patience)
             return [VersionAt(place.subject, place.version) for place in places]
@@ -103,17 +103,17 @@ def known(
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid` for subjects of several contexts or an unknown
     wire or engine.
     """
-    engine_named(engine)
+    get_engine(engine)
     registry = as_picklable(registry)
     names = [subject] if isinstance(subject, str) else list(subject)
     names = [name for name in names if name]
-    if len({split(name).context for name in names}) > 1:
+    if len({split_subject(name).context for name in names}) > 1:
         raise Invalid("the subjects are of several contexts, in which ids mean different schemas")
     versions = [version for name in names for version in _versions(registry, name, patience)]
     snapshot = SchemaSnapshot(tuple(version.schema for version in versions))
     if isinstance(registry, SchemaSnapshot):
         snapshot = registry
-    frame = Frame(registry, wire_named(wire), names[0] if names else "", snapshot, message, patience, engine)
+    frame = Frame(registry, get_wire(wire), names[0] if names else "", snapshot, message, patience, engine)
     return Known(frame, tuple(versions))
 
 
@@ -128,19 +128,19 @@ def _versions(registry: RegistryLike, subject: str, patience: float) -> Iterable
 
 def _asked(registry: Any, subject: str) -> list[VersionOf]:
     client = get_client(registry)
-    context = split(subject).context
-    numbers: list[int] = client.send(calls.versions(subject, deleted=True))
+    context = split_subject(subject).context
+    numbers: list[int] = client.send(endpoints.versions(subject, deleted=True))
     live: list[int] = []
     with suppress(NotFound):  # all are deleted
-        live = client.send(calls.versions(subject))
+        live = client.send(endpoints.versions(subject))
     found = []
     for number in numbers:
-        registered = client.send(calls.version(subject, number, deleted=True))
+        registered = client.send(endpoints.version(subject, number, deleted=True))
         schema = client.resolve(registered.id, context=context)
         named = msgspec.structs.replace(schema, id=registered.id, subject=subject, version=number, guid=registered.guid)
         referring: list[int] = []
         with suppress(NotFound):  # registries that do not tell
-            referring = client.send(calls.referenced_by(subject, number))
+            referring = client.send(endpoints.referenced_by(subject, number))
         hidden = number not in live
         newest = number == max(live, default=0)
         found.append(VersionOf(subject, number, named, hidden, newest, tuple(referring)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.core.findings import Finding, Verdict, WhenUndecided
 from stele.errors import Invalid
 from stele.formats import rulesets
@@ -24,7 +24,7 @@ from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
 from stele.spark.data_audit.schema_stats import NO_ID
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import ReaderLike, pin_schemas
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 
 if TYPE_CHECKING:
@@ -133,12 +133,12 @@ def backtest(
     Raises `SubjectNotFound`, `VersionNotFound`, `MalformedSchema`, `UnknownRuleset`, `RegistryUnreachable`, `Invalid`,
     `JobFailed`, `NotInstalled`.
     """
-    need_spark()
+    require_spark()
     asked = known(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     if not asked.frame.subject:
         raise Invalid("a schema is proposed for a subject: name it")
     proposed = pin_schemas(asked.frame.registry, asked.frame.subject, schema, patience=patience).reader
-    fmt = ready(proposed).format
+    fmt = parse_schema(proposed).format
     rules = rulesets.newest_ruleset(fmt, ruleset) if ruleset or fmt.rulesets else ""
     question = Trials(asked.frame, proposed, examples)
     records = Records(df, column, headers, position=tuple(position))
@@ -186,7 +186,7 @@ def _compared(
         said = f"it is {schema.schema_type}, the proposed schema is {proposed.schema_type}"
         return Comparison(name, places, records, "incompatible", note=said)
     try:
-        reader, writer = ready(proposed), ready(schema)
+        reader, writer = parse_schema(proposed), parse_schema(schema)
     except Invalid as error:
         return Comparison(name, places, records, "unknown", note=str(error))
     found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, ruleset) if ruleset else []

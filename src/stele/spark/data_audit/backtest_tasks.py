@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import DataError, DecodeError, Invalid
 from stele.spark.data_audit.aggregation import CHOSEN, HEADERS, PLACE, RAW, added, bounded, counted, first_of
 from stele.spark.data_audit.schema_stats import MOST_REASONS, NO_ID, Frame, OwnDecoders
@@ -171,7 +171,7 @@ class JsonTrial:
 
     def __init__(self, frame: Frame, proposed: ResolvedSchema) -> None:
         self._normalizer = FrameNormalizer(frame.wire, frame.lookup(), frame.message)
-        parsed = ready(proposed)
+        parsed = parse_schema(proposed)
         self._decode = parsed.format.codec(parsed.parsed).decode
 
     def reasons(self, raw: Column, headers: Column | None) -> Column:

@@ -17,7 +17,7 @@ from stele.spark.data_audit.audit_scope import Known, SubjectLike, VersionAt, Ve
 from stele.spark.data_audit.report import Bars, Fact, Report, Section, moment, several, spread
 from stele.spark.data_audit.schema_stats import NO_ID, Sighting, Sightings
 from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def census(
 
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
-    need_spark()
+    require_spark()
     asked = known(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     records = Records(df, column, headers, timestamp)
     return counted_up(gathered(records, Sightings(asked.frame, fields=fields)), asked)

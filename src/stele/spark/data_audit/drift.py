@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import Invalid
 from stele.formats.capabilities import ToModel
 from stele.formats.conversion.model import Array, Enumeration, Map, Model, RecordType, Type, TypeReference
@@ -22,7 +22,7 @@ from stele.spark.data_audit.field_stats import Fields, FieldStats, merge
 from stele.spark.data_audit.report import Bars, Fact, Report, Section, several
 from stele.spark.data_audit.schema_stats import NO_ID, Sighting, Sightings
 from stele.spark.registry.clients import PATIENCE, RegistryLike
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.wires import WireLike
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def drift(
 
     Raises `SubjectNotFound`, `RegistryUnreachable`, `Invalid`, `JobFailed`, `NotInstalled`.
     """
-    need_spark()
+    require_spark()
     asked = known(registry, subject, wire=wire, message=message, patience=patience, engine=engine)
     if not 0 < sample <= 1:
         raise Invalid(f"a sample is a part of the records, more than 0 and at most 1, not {sample}")
@@ -228,7 +228,7 @@ def _listed(words: list[str], most: int = 8) -> str:
 def enumerations(schema: ResolvedSchema) -> dict[str, tuple[str, ...]]:
     """The symbols of each field that is an enumeration, by path; empty for formats that cannot tell."""
     try:
-        parsed = ready(schema)
+        parsed = parse_schema(schema)
         if not isinstance(parsed.format, ToModel):
             return {}
         model, _ = parsed.format.to_model(parsed.parsed)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import Invalid
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 from stele.spark.stream_sql import insert
 from stele.spark.stream_sql.options import OptionInvalid
 from stele.spark.stream_sql.parser import parsed
@@ -62,7 +62,7 @@ def script(spark: SparkSession, text: str) -> list[DataFrame]:
 
 def run(spark: SparkSession, piece: Piece, args: Mapping[str, Any] | None = None) -> DataFrame:
     """Run one statement; see `sql`."""
-    need_spark()
+    require_spark()
     statement = parsed(piece)
     try:
         match statement:

@@ -261,7 +261,7 @@ def _subjects(name: str, said: _Said) -> tuple[str, ...]:
 
 def _place(name: str, said: _Said, wire: str) -> Place:
     """Where the records are. Raises `Invalid` when nobody says so."""
-    from stele.spark.wires import wire_named
+    from stele.spark.wires import get_wire
 
     passed = said.passed["option."]
     column, headers = said.get("column", "value"), said.get("headers")
@@ -288,7 +288,7 @@ def _place(name: str, said: _Said, wire: str) -> Place:
         raise Invalid(f"nothing says where the records of {name!r} are: give the option topic, path, table or source")
     if not said.get("bootstrap"):
         raise said.wrong("topic", "needs a broker: give the option bootstrap or set stele.bootstrap = 'host:9092'")
-    with_headers = bool(headers) or wire_named(wire).needs_headers
+    with_headers = bool(headers) or get_wire(wire).needs_headers
     return Kafka(
         said.get("topic"),
         said.get("bootstrap"),

@@ -24,7 +24,7 @@ from stele.spark.datasource import add_source
 from stele.spark.functions import to_spark_types
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import pin_schemas
-from stele.spark.session import need_spark
+from stele.spark.session import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -63,7 +63,7 @@ def register_sql_functions(
 
     Raises like `from_registry` and `to_registry`; `NotInstalled` before Spark 4.1, which has no such functions.
     """
-    need_spark()
+    require_spark()
     from stele.spark.decode.planning import plan_read, plan_write
 
     registry = as_picklable(registry)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, FrameError, Invalid
 from stele.formats.protobuf import indexes_of
@@ -109,13 +109,13 @@ class FrameNormalizer:
             number = self._numbers[key] = len(self._known)
             self._known.append((key, found))
         found = self._known[number][1]
-        return found, id_prefix(number) + self._indexes(found)
+        return found, id_prefix(number) + self._encode_indexes(found)
 
-    def _indexes(self, found: ResolvedId) -> bytes:
+    def _encode_indexes(self, found: ResolvedId) -> bytes:
         """Message indexes for payloads that come without."""
         if found.schema.schema_type.upper() != "PROTOBUF" or found.message is None:
             return b""
-        parsed = ready(found.schema).parsed
+        parsed = parse_schema(found.schema).parsed
         try:
             return encode_indexes(indexes_of(parsed, found.message or self._message))
         except Invalid as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from stele.client import ResolvedSchema
-from stele.client.serdes.schemas import ready
+from stele.client.serdes.schemas import parse_schema
 from stele.errors import DecodeError, Invalid, SubjectNotFound
 from stele.formats import rulesets
 from stele.formats.conversion.convert import convert_schema
@@ -22,11 +22,11 @@ from stele.spark.data_audit.reencode.result import Migration, MovedId
 from stele.spark.decode.planning import WritePlan, plan_read, plan_write
 from stele.spark.decode.records import ReadPlan
 from stele.spark.decode.rules import RulesLike
-from stele.spark.engines.base import engine_named
+from stele.spark.engines.base import get_engine
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import ReaderLike, SchemaLookup, pin_schemas
-from stele.spark.session import need_spark
-from stele.spark.wires import ResolvedId, Unframed, Wire, WireLike, wire_named
+from stele.spark.session import require_spark
+from stele.spark.wires import ResolvedId, Unframed, Wire, WireLike, get_wire
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,16 +124,16 @@ def migrate(
     that do not become one another), `RulesRefused`, `RegistryUnreachable`, `Invalid`, `NotInstalled`.
     """
     # Long because every choice is an argument, and each is told once, here
-    need_spark()
+    require_spark()
     if mode not in {"FAILFAST", "DEADLETTER"}:
         raise Invalid(f"there is no mode {mode!r}: choose FAILFAST or DEADLETTER")
     if not subject:
         raise SubjectNotFound(subject)
-    engine_named(engine)
+    get_engine(engine)
     registry = as_picklable(registry)
     writer = pin_schemas(registry, to_subject or subject, to_version, patience=patience).reader
     old = pin_schemas(registry, subject, patience=patience)
-    chosen = _unframed(registry, subject, schema, patience) if wire == "unframed" else wire_named(wire)
+    chosen = _unframed(registry, subject, schema, patience) if wire == "unframed" else get_wire(wire)
     target = wire if to_wire is None else to_wire
     same = old.reader.schema_type == writer.schema_type
     reading = plan_read(
@@ -178,7 +178,7 @@ def _unframed(registry: RegistryLike, subject: str, schema: ReaderLike | None, p
 
 def _losses_within(old: ResolvedSchema, new: ResolvedSchema) -> tuple[Loss, ...]:
     """What the language's own rules hold against reading old data with the new schema: such records may be dead."""
-    reader, writer = ready(new), ready(old)
+    reader, writer = parse_schema(new), parse_schema(old)
     if not reader.format.rulesets:
         return ()
     found = rulesets.run_ruleset(reader.format, reader.parsed, writer.parsed, rulesets.newest_ruleset(reader.format))
@@ -191,7 +191,7 @@ def _losses_between(old: ResolvedSchema, new: ResolvedSchema, message: str, to_m
     from stele.spark.data_audit.reencode.transcoders import model_of
 
     _, losses = by_name(model_of(old, message), model_of(new, to_message))
-    reader, writer = ready(old), ready(new)
+    reader, writer = parse_schema(old), parse_schema(new)
     said = convert_schema(reader.format, reader.parsed, writer.format).losses if not message else []
     return (*losses, *(loss for loss in said if loss.data))
 

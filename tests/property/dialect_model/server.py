@@ -1,0 +1,129 @@
+"""The server in this process: every dialect behind one front, over one log, which can be replayed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import structlog
+from tests.property.dialect_model.exchange import Ask, Differs, Reply, Request
+
+from stele.core.ports import Log
+from stele.server.dialects import build_dispatcher
+from stele.server.dispatch import App
+from stele.server.metrics import Metrics
+from stele.server.settings import ServerSettings
+from stele.service.registry import Registry
+from stele.storage.memory import MemoryLog, MemoryStore
+from stele.storage.sqlite import SqliteLog
+
+
+class Server:
+    """One node with all its dialects; `folder` None keeps the log in memory."""
+
+    def __init__(self, registry: Registry, folder: Path | None) -> None:
+        self.registry = registry
+        self.asked = 0
+        self._folder = folder
+        self._log: Log | None = None
+        self._store = MemoryStore()
+        self._logs = 0
+        self._front: App = build_dispatcher(registry, ServerSettings(store="memory:"), Metrics())
+
+    @classmethod
+    async def open(cls, folder: Path | None) -> Server:
+        """An empty world."""
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+        server = cls(await Registry.open(MemoryLog()), folder)
+        await server.empty()
+        return server
+
+    async def close(self) -> None:
+        """Release everything."""
+        await self.registry.close()
+        structlog.reset_defaults()
+
+    async def empty(self) -> None:
+        """Begin again with an empty log."""
+        self._store = MemoryStore()
+        self._logs += 1
+        await self.replay()
+
+    async def replay(self) -> None:
+        """Forget the state and fold the log again from its first record."""
+        before = self._log
+        self._log = await self._open_log()
+        await self.registry.reset(self._log)
+        if before is not None:
+            await before.close()
+
+    async def restart(self, *, snapshot: bool) -> None:
+        """End the node and start another one on its log: from a snapshot, or from the first record."""
+        if snapshot:
+            await self.registry._save_snapshot(always=True)
+        await self.registry.close()
+        self._log = await self._open_log()
+        self.registry = await Registry.open(self._log)
+        self._front = build_dispatcher(self.registry, ServerSettings(store="memory:"), Metrics())
+
+    async def _open_log(self) -> Log:
+        if self._folder is None:
+            return MemoryLog(self._store)
+        return await SqliteLog.open(str(self._folder / f"{self._logs}.db"))
+
+    async def answer(self, request: Request) -> Reply:
+        """Send a request."""
+        self.asked += 1
+        path, _, query = request.path.partition("?")
+        given = request.body
+        data = given if isinstance(given, bytes) else b"" if given is None else json.dumps(given).encode()
+        headers = {"content-type": "application/json", **request.headers}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": request.method,
+            "scheme": "http",
+            "path": unquote(path),
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "server": ("registry", 80),
+            "client": ("client", 1),
+        }
+        return await _send_request(self._front, scope, data)
+
+    async def check(self, ask: Ask) -> None:
+        """Send a request and compare. Raises `Differs`."""
+        reply = await self.answer(ask.request)
+        try:
+            told = ask.told(reply)
+        except (ValueError, KeyError, TypeError) as error:
+            told = f"unreadable ({error!r})"
+        if told != ask.expected:
+            request = ask.request
+            raise Differs(
+                f"{request.method} {request.path} {request.body}\n  model: {ask.expected}\n  told:  {told}\n"
+                f"  answer: {reply.status} {reply.body[:2000]!r}"
+            )
+
+
+async def _send_request(app: App, scope: dict[str, Any], data: bytes) -> Reply:
+    told: list[Any] = []
+    sent = False
+
+    async def receive() -> Any:
+        nonlocal sent
+        if sent:
+            return {"type": "http.disconnect"}
+        sent = True
+        return {"type": "http.request", "body": data, "more_body": False}
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    await app(scope, receive, send)
+    headers = {name.decode().lower(): value.decode() for name, value in told[0].get("headers", ())}
+    return Reply(told[0]["status"], headers, b"".join(message.get("body", b"") for message in told[1:]))

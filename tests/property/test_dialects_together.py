@@ -1,0 +1,278 @@
+"""One registry, many dialects: random operations through all dialects at once, every read compared with one model.
+
+The model (`dialect_model/model.py`) is the one domain model of the dialects in plain objects. A schema registered
+through any dialect is visible through all others, with its numbers and its bytes; a policy set in one is enforced in
+all; soft deletion, purging and closing mean in each what they mean there; and a log folded again says the same.
+
+`DIALECT_WALK_SEED` walks elsewhere: the seed of a walk is printed when it fails, with as few operations as show it.
+`DIALECT_WALK_STEPS` walks further, `DIALECT_WALKS` walks more often (20 in the long form).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from tests.property.dialect_model.exchange import Ask, Op, Request
+from tests.property.dialect_model.model import Model
+from tests.property.dialect_model.model_types import Key
+from tests.property.dialect_model.random_walk import (
+    DIALECTS,
+    Failed,
+    compare,
+    draw_operation,
+    replay_operations,
+    shrink_operations,
+    walk,
+)
+from tests.property.dialect_model.schemas import DRAFTS, READS
+from tests.property.dialect_model.server import Server
+
+from stele.apis import cncf, openschema, pravega, rocketmq, schema_repo
+from stele.core import queries
+from stele.core.commands import CompatibilityCheck
+from stele.core.policy import Policy
+
+SEED = os.environ.get("DIALECT_WALK_SEED", "one registry")
+STEPS = int(os.environ.get("DIALECT_WALK_STEPS", "500"))
+"""Operations of a walk: a new registry each, so that a red one is found again soon."""
+WALKS = int(os.environ.get("DIALECT_WALKS", "7"))
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """One event loop for all tests here."""
+    with asyncio.Runner() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(runner: asyncio.Runner) -> Iterator[Server]:
+    """All dialects over a log in memory."""
+    made = runner.run(Server.open(None))
+    yield made
+    runner.run(made.close())
+
+
+async def run_walk(server: Server, seed: str) -> None:
+    """A walk; one that fails is shrunk, and fails with what is left of it."""
+    try:
+        await walk(server, seed, STEPS)
+    except Failed as failed:
+        ops, error = await shrink_operations(server, failed.ops)
+        told = "\n".join(map(repr, ops if error is not None else failed.ops))
+        pytest.fail(f"walk {seed!r}, {len(failed.ops)} operations; these are enough:\n{told}\n{error or failed}")
+
+
+@pytest.mark.parametrize("number", range(WALKS))
+def test_all_dialects_tell_of_one_registry(server: Server, runner: asyncio.Runner, number: int) -> None:
+    """Whatever is done through any of them, answers and reads of all of them are those of the model."""
+    runner.run(run_walk(server, f"{SEED} {number}"))
+
+
+def test_all_dialects_tell_of_one_file(runner: asyncio.Runner, tmp_path: Path) -> None:
+    """The same over SQLite, whose file is read again every now and then, and at the end by a new node."""
+
+    async def play() -> None:
+        server = await Server.open(tmp_path)
+        try:
+            await run_walk(server, f"{SEED} on disk")
+        finally:
+            await server.close()
+
+    runner.run(play())
+
+
+@pytest.mark.parametrize("snapshot", [False, True], ids=["log", "snapshot"])
+def test_a_new_node_says_the_same(runner: asyncio.Runner, tmp_path: Path, snapshot: bool) -> None:
+    """A node that starts on the log of another one, with or without a snapshot of it, gives every answer it gave."""
+
+    async def play() -> None:
+        server = await Server.open(tmp_path)
+        try:
+            model = await walk(server, f"{SEED} restarted", STEPS // 2)
+            await server.restart(snapshot=snapshot)
+            await compare(server, model, DRAFTS)
+        finally:
+            await server.close()
+
+    runner.run(play())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whoever_comes_first_the_others_find_it(server: Server, runner: asyncio.Runner, seed: int) -> None:
+    """One schema sent through all doors at the same time is one version with one id, and everybody is told so."""
+    doors = [("confluent", "register"), ("pravega", "add"), ("schema-repo", "post"), ("schema-repo", "put")]
+    doors += [("openschema", "register"), ("cncf", "post")]
+    ops = [Op(door, what, "", "a", draft=0) for door, what in doors for _ in range(3)]
+    Random(seed).shuffle(ops)
+
+    async def play() -> None:
+        await server.empty()
+        model = Model()
+        await server.check(DIALECTS["pravega"].act(model, Op("pravega", "create", "", "a", word="/several/AllowAny")))
+        # The empty space is no group yet where groups have to be there first.
+        await server.check(DIALECTS["cncf"].act(model, Op("cncf", "group", "", "a")))
+        await asyncio.gather(*(server.check(ask) for ask in [DIALECTS[op.door].act(model, op) for op in ops]))
+        assert [row.version_number for row in model.live(Key("", "a"))] == [1]
+        await compare(server, model, DRAFTS)
+
+    runner.run(play())
+
+
+# --- whether the tests above can fail -------------------------------------------------------------------------------
+
+
+def test_the_walk_meets_what_it_is_about(runner: asyncio.Runner) -> None:
+    """Every operation of every dialect is done and refused, and most kinds of refusal occur: nothing is always one."""
+    done: Counter[tuple[str, str, bool]] = Counter()
+    for number in range(6):
+        random, model = Random(f"{SEED} {number}"), Model()
+        for _ in range(STEPS):
+            op = draw_operation(random, model)
+            ask = DIALECTS[op.door].act(model, op)
+            done[op.door, op.what, refused(ask)] += 1
+    operations = {(door, what) for door, what, _ in done}
+    assert {door for door, _ in operations} == set(DIALECTS)
+    never = {key for key in operations if not done[*key, False]}
+    assert not never, "operations that never go well"
+    unrefused = {what for door, what in operations if not done[door, what, True]}
+    assert unrefused <= ALWAYS
+
+
+ALWAYS = {"space", "registry", "clear space", "mode", "unmode", "group"}
+"""Operations that are never refused."""
+
+
+def refused(ask: Ask) -> bool:
+    """Whether the model refuses."""
+    return bool(ask.expected[0] >= 400)
+
+
+def test_the_pool_is_what_the_table_says(server: Server, runner: asyncio.Runner) -> None:
+    """Who reads whom, by the check of schemas nobody registered; within each format."""
+
+    async def check() -> None:
+        for reader in DRAFTS:
+            for writer in DRAFTS:
+                if reader.format != writer.format or reader.format == "opaque":
+                    continue
+                body = {"format": reader.format, "schema": reader.raw, "against": [{"schema": writer.raw}]}
+                expected = writer.meaning in READS[reader.meaning]
+                told = (await server.answer(Request("POST", "/api/check", body))).json["compatible"]
+                assert told is expected, (reader.meaning, writer.meaning)
+
+    runner.run(check())
+
+
+def _off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pravega.translate, "build_version_info", _shifted(pravega.translate.build_version_info, "id"))
+
+
+def _shifted(original: Callable[..., Any], member: str) -> Callable[..., Any]:
+    def shifted(*given: Any, **named: Any) -> Any:
+        told = original(*given, **named)
+        return msgspec.structs.replace(told, **{member: getattr(told, member) + 1})
+
+    return shifted
+
+
+def _lax(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy the dialect cannot express is shown as none at all."""
+    original = Policy.nearest_name.fget  # type: ignore[attr-defined]  # of a property
+    lax = property(lambda policy: original(policy) if policy.exact_name else "NONE")
+    monkeypatch.setattr(Policy, "nearest_name", lax)
+
+
+def _printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One dialect gives back a printed text instead of the author's bytes."""
+    original = cncf.responses.document_response
+
+    def document_response(operations: Any, state: Any, version: Any) -> Any:
+        answer = original(operations, state, version)
+        answer.content = answer.content.replace(b", ", b",")
+        return answer
+
+    monkeypatch.setattr(cncf.responses, "document_response", document_response)
+
+
+def _undead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dialect without soft deletion shows what another one deleted softly."""
+    monkeypatch.setattr(openschema.operations, "get_live_version", lambda state, subject, number: _any(subject, number))
+    monkeypatch.setattr(
+        openschema.routes.schemas, "get_live_version", lambda state, subject, number: _any(subject, number)
+    )
+
+
+def _any(subject: Any, number: int | None) -> Any:
+    return next(row for row in reversed(subject.versions) if number in (None, row.version_number))
+
+
+def _unbound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic leads to the newest version, whichever it is bound to."""
+    monkeypatch.setattr(
+        rocketmq.translate, "find_record", lambda state, row: queries.latest_version(state.find_subject(row.subject))
+    )
+
+
+def _unjudged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One dialect registers without asking the policy."""
+    monkeypatch.setattr(
+        schema_repo.operations,
+        "CompatibilityCheck",
+        type("Check", (), {"SKIP": CompatibilityCheck.SKIP, "POLICY": CompatibilityCheck.SKIP}),
+    )
+
+
+async def _failing(server: Server, seed: str) -> list[Op] | None:
+    """The operations of a walk that fails."""
+    try:
+        await walk(server, seed, STEPS)
+    except Failed as failed:
+        return failed.ops
+    return None
+
+
+@pytest.mark.parametrize("plant", [_off_by_one, _lax, _printed, _undead, _unbound, _unjudged])
+def test_a_planted_fault_is_found(
+    server: Server, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    """A walk through dialects one of which is wrong fails, and what is left of it after shrinking shows the fault."""
+    plant(monkeypatch)
+
+    async def play() -> None:
+        for number in range(4):
+            if (ops := await _failing(server, f"{SEED} {number}")) is not None:
+                assert await replay_operations(server, ops) is not None
+                return
+        pytest.fail("nobody noticed")
+
+    runner.run(play())
+
+
+def test_shrinking_leaves_what_matters(server: Server, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault that needs two operations is shown by two."""
+    _unjudged(monkeypatch)
+
+    async def play() -> None:
+        model_free = [
+            Op("confluent", "unmode", "", "a"),
+            Op("confluent", "level", "", "a", word="FULL_TRANSITIVE"),
+            Op("schema-repo", "create", "", "b/c"),
+            Op("schema-repo", "post", "", "a", draft=0),
+            Op("schema-repo", "post", "", "b/c", draft=0),
+            Op("schema-repo", "post", "", "a", draft=6),
+        ]
+        ops, error = await shrink_operations(server, model_free)
+        assert error is not None
+        assert [op.what for op in ops] == ["level", "post", "post"]
+        assert {op.name for op in ops} == {"a"}
+
+    runner.run(play())
