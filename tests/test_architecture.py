@@ -119,14 +119,14 @@ DIALECT_EXTRAS = {
         "tags": "tags of schema entities, which are part of the metadata",
     },
     "cncf": {
-        "formats": "formats of this API, and the core's",
-        "responses": "answers whose body is a document",
-        "subscription_store": "definitions of subscriptions as they are stored and changed",
+        "formats": "names of formats and content types of documents",
+        "responses": "responses with a document, and the headers that describe its version",
+        "subscription_store": "validation and storage of subscriptions",
         "uris": "URIs of versions, and what they mean",
     },
     "native": {},
     "openschema": {
-        "consistency": "levels of compatibility that this API checks in one request",
+        "consistency": "checks that registered versions agree with a policy before it is set",
         "tenancy": "tenants and namespaces, and the core's namespaces",
     },
     "pravega": {"access": "resources and permissions of the authorization hook"},
@@ -156,7 +156,7 @@ def test_dialects_have_one_shape() -> None:
 def test_endpoints_begin_with_their_route() -> None:
     """The first line of an endpoint is a comment with its route."""
     wrong = []
-    methods = ("# GET", "# POST", "# PUT", "# DELETE", "# PATCH")
+    methods = ("# GET", "# POST", "# PUT", "# DELETE", "# PATCH", "# OPTIONS")
     for path in (SOURCE / "apis").rglob("routes/*.py"):
         lines = path.read_text(encoding="utf-8").splitlines()
         for node in ast.walk(ast.parse("\n".join(lines))):
