@@ -9,11 +9,11 @@ A stream says where records are (`places`) and how the registry reads them (`opt
 `from_registry` makes of them with the columns of the version that is newest when a query is planned.
 """
 
-from stele.spark.stream_sql.execute import run, script, sql
-from stele.spark.stream_sql.statements import ColumnWanted
-from stele.spark.stream_sql.stream import Stream
+from stele.spark.stream_sql.execute import run_statement, script, sql
+from stele.spark.stream_sql.statements import RequestedColumn
+from stele.spark.stream_sql.stream import RegisteredStream
 from stele.spark.stream_sql.stream_catalog import (
-    Description,
+    StreamDescription,
     StreamNotFound,
     create_stream,
     describe_stream,
@@ -24,17 +24,17 @@ from stele.spark.stream_sql.stream_catalog import (
 from stele.spark.stream_sql.tokens import StatementInvalid
 
 __all__ = [
-    "ColumnWanted",
-    "Description",
+    "RegisteredStream",
+    "RequestedColumn",
     "StatementInvalid",
-    "Stream",
+    "StreamDescription",
     "StreamNotFound",
     "create_stream",
     "describe_stream",
     "drop_stream",
     "list_streams",
     "read_stream",
-    "run",
+    "run_statement",
     "script",
     "sql",
 ]

@@ -16,7 +16,7 @@ _MODES: Final = ("append", "update", "complete")
 _WAIT: Final = 1  # second between looks at Ctrl-C
 
 
-def follow(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool = False) -> None:
+def follow_stream(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool = False) -> None:
     """Start a query over a streaming DataFrame and wait for its end, or for Ctrl-C, which stops it.
 
     show           gets every micro-batch and its number
@@ -25,9 +25,9 @@ def follow(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_n
     Aggregates are shown as they change. Raises `AnalysisException` for what cannot be streamed and
     `StreamingQueryException` for a query that fails.
     """
-    query = _started(df, show, available_now=available_now)
+    query = _start_query(df, show, available_now=available_now)
     try:
-        with _interruptions() as interrupted:
+        with _note_interrupts() as interrupted:
             while not interrupted.is_set() and not query.awaitTermination(_WAIT):
                 pass
     finally:
@@ -35,7 +35,7 @@ def follow(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_n
 
 
 @contextmanager
-def _interruptions() -> Iterator[Event]:
+def _note_interrupts() -> Iterator[Event]:
     """Take note of Ctrl-C. PySpark's own handler would break into a conversation with the JVM, and show its stack."""
     seen = Event()
     if current_thread() is not main_thread():
@@ -48,7 +48,7 @@ def _interruptions() -> Iterator[Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _started(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool) -> StreamingQuery:
+def _start_query(df: DataFrame, show: Callable[[DataFrame, int], None], *, available_now: bool) -> StreamingQuery:
     """The query in the first output mode it can have. Raises what Spark said of the first."""
     from pyspark.errors import AnalysisException
 

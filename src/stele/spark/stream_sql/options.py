@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from stele.errors import Invalid
 from stele.spark.registry.clients import PATIENCE
-from stele.spark.stream_sql.connectors import Files, Kafka, Place, Source, Table
+from stele.spark.stream_sql.connectors import Connector, FilesConnector, KafkaConnector, SourceConnector, TableConnector
 
 if TYPE_CHECKING:
     from stele.spark.decode.rules import RulesLike
@@ -67,7 +67,7 @@ class OptionInvalid(Invalid):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class StreamOptions:
     """How a stream is read: its place, and what `from_registry` wants to know.
 
     subjects     one; several, which make a struct each; none, for records of any type
@@ -75,7 +75,7 @@ class Reading:
     extras       whether columns of the source beside the records are columns of the stream
     """
 
-    place: Place
+    connector: Connector
     registry: str
     subjects: tuple[str, ...]
     topic: str
@@ -91,7 +91,7 @@ class Reading:
     format_type: str
 
 
-class _Said:
+class _MergedOptions:
     """Options by their first names, beside how they were written."""
 
     def __init__(self, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
@@ -105,12 +105,12 @@ class _Said:
             scoped = _SCOPED.fullmatch(pravega)
             if scoped is None:
                 raise self.wrong("pravega-stream", f"is 'scope/stream', not {pravega!r}")
-            self._fill(_pravega(scoped[1], scoped[2], settings))
+            self._fill(_pravega_settings(scoped[1], scoped[2], settings))
             self._fill({"wire": f"pravega:{pravega}", "subject": pravega})
-        self._fill(_defaults(settings))
+        self._fill(_setting_defaults(settings))
 
     def _add(self, written: str, value: str) -> None:
-        name, prefix, rest = _named(written)
+        name, prefix, rest = _canonical_name(written)
         if not isinstance(value, str):
             raise OptionInvalid(f"the option {written!r} is a text, not {value!r}", written)
         if name:
@@ -127,7 +127,7 @@ class _Said:
         """Take what nobody said before."""
         placed = any(way in self.values for way in _WAYS)
         for written, value in more.items():
-            name, prefix, rest = _named(written)
+            name, prefix, rest = _canonical_name(written)
             if name in _WAYS and placed:
                 continue
             if name and name not in self.values:
@@ -145,35 +145,35 @@ class _Said:
         return OptionInvalid(f"the option {written!r} {why}", written)
 
 
-def reading(name: str, given: Mapping[str, str], settings: Mapping[str, str]) -> Reading:
+def resolve_options(name: str, given: Mapping[str, str], settings: Mapping[str, str]) -> StreamOptions:
     """How the stream of a name is read.
 
     given     options as they were written
     settings  of the session; those that begin with `SETTINGS` count
     Raises `OptionInvalid`, `Invalid` when nothing says where the records or the registry are.
     """
-    said = _Said(given, settings)
+    said = _MergedOptions(given, settings)
     _check_words(said)
     wire = said.get("wire", "confluent")
-    return Reading(
-        place=_place(name, said, wire),
+    return StreamOptions(
+        connector=_make_connector(name, said, wire),
         registry=said.get("registry"),
-        subjects=_subjects(name, said),
+        subjects=_parse_subjects(name, said),
         topic=said.get("topic"),
         reader=said.get("reader", "latest"),
         wire=wire,
         mode=said.get("mode", "FAILFAST").upper(),
-        message=_message(said),
+        message=_message_name(said),
         rules=cast("RulesLike", said.get("rules", "refuse").lower()),
         engine=said.get("engine", "auto"),
         extras=said.get("extras", "true").lower() == "true",
-        patience=_seconds(said),
-        recursion=_depth(said),
+        patience=_parse_patience(said),
+        recursion=_parse_recursion(said),
         format_type=said.get("format.type").upper(),
     )
 
 
-def _named(written: str) -> tuple[str, str, str]:
+def _canonical_name(written: str) -> tuple[str, str, str]:
     """The first name of an option; or the beginning of one that is handed on, and the rest of it."""
     name = written.strip().lower().replace("_", "-")
     if name in _NAMES:
@@ -184,12 +184,12 @@ def _named(written: str) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _defaults(settings: Mapping[str, str]) -> dict[str, str]:
-    own = _settings(settings)
+def _setting_defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    own = _own_settings(settings)
     return {name: value for name, value in own.items() if name in _DEFAULTS or name.startswith("kafka.")}
 
 
-def _settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
+def _own_settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
     """Settings of the session by what stands behind their beginning; `stele.x` wins over `spark.stele.x`."""
     found: dict[str, str] = {}
     for prefix in reversed(SETTINGS):
@@ -198,13 +198,13 @@ def _settings(settings: Mapping[str, str], inner: str = "") -> dict[str, str]:
     return found
 
 
-def _pravega(scope: str, stream: str, settings: Mapping[str, str]) -> dict[str, str]:
+def _pravega_settings(scope: str, stream: str, settings: Mapping[str, str]) -> dict[str, str]:
     """What the session says of all of Pravega's streams, with the names of this one put in."""
-    own = _settings(settings, "pravega.")
+    own = _own_settings(settings, "pravega.")
     return {name: value.replace("{scope}", scope).replace("{stream}", stream) for name, value in own.items()}
 
 
-def _check_words(said: _Said) -> None:
+def _check_words(said: _MergedOptions) -> None:
     """Raise for words that are none of those there are."""
     words = {
         "mode": MODES,
@@ -221,7 +221,7 @@ def _check_words(said: _Said) -> None:
         raise said.wrong("reader", f"is latest or the number of a version, not {reader!r}")
 
 
-def _seconds(said: _Said) -> float:
+def _parse_patience(said: _MergedOptions) -> float:
     text = said.get("patience", str(PATIENCE))
     try:
         seconds = float(text)
@@ -232,21 +232,21 @@ def _seconds(said: _Said) -> float:
     return seconds
 
 
-def _depth(said: _Said) -> int:
+def _parse_recursion(said: _MergedOptions) -> int:
     text = said.get("recursion", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 4):
         raise said.wrong("recursion", f"is how often a type may stand inside itself, not {text!r}")
     return int(text)
 
 
-def _message(said: _Said) -> str:
+def _message_name(said: _MergedOptions) -> str:
     """The message to read; of a class of Java its own name."""
     message = said.get("message")
     written = said.written.get("message", "")
     return message if written.lower() == "message" else message.rpartition(".")[2]
 
 
-def _subjects(name: str, said: _Said) -> tuple[str, ...]:
+def _parse_subjects(name: str, said: _MergedOptions) -> tuple[str, ...]:
     """What was said, the group of Pravega's stream, or the subject of the topic's values."""
     subject = said.values.get("subject")
     if subject is None:
@@ -259,7 +259,7 @@ def _subjects(name: str, said: _Said) -> tuple[str, ...]:
     return found
 
 
-def _place(name: str, said: _Said, wire: str) -> Place:
+def _make_connector(name: str, said: _MergedOptions, wire: str) -> Connector:
     """Where the records are. Raises `Invalid` when nobody says so."""
     from stele.spark.wires import wire_named
 
@@ -270,14 +270,14 @@ def _place(name: str, said: _Said, wire: str) -> Place:
         if one in said.values and other in said.values:
             raise said.wrong(other, f"does not go with {said.written[one]!r}")
     if "table" in said.values:
-        return Table(said.get("table"), passed, column, headers, starting)
+        return TableConnector(said.get("table"), passed, column, headers, starting)
     if "source" in said.values:
         more = {"path": said.get("path")} if "path" in said.values else {}
-        return Source(said.get("source"), {**more, **passed}, column, headers, starting)
+        return SourceConnector(said.get("source"), {**more, **passed}, column, headers, starting)
     if "path" in said.values:
         shape = said.get("format", "parquet")
         column = said.get("column", "content" if shape.lower() == "binaryfile" else "value")
-        return Files(said.get("path"), shape, passed, column, headers, starting)
+        return FilesConnector(said.get("path"), shape, passed, column, headers, starting)
     if said.get("pravega-stream") and "topic" not in said.values:
         raise Invalid(
             f"nothing says where the events of {said.get('pravega-stream')!r} are: Spark 4 has no connector for "
@@ -289,7 +289,7 @@ def _place(name: str, said: _Said, wire: str) -> Place:
     if not said.get("bootstrap"):
         raise said.wrong("topic", "needs a broker: give the option bootstrap or set stele.bootstrap = 'host:9092'")
     with_headers = bool(headers) or wire_named(wire).needs_headers
-    return Kafka(
+    return KafkaConnector(
         said.get("topic"),
         said.get("bootstrap"),
         {**{f"kafka.{each}": value for each, value in said.passed["kafka."].items()}, **passed},

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from stele.errors import Invalid
-from stele.spark.stream_sql.statements import ColumnWanted
-from stele.spark.stream_sql.tokens import quote
+from stele.spark.stream_sql.statements import RequestedColumn
+from stele.spark.stream_sql.tokens import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,7 +33,7 @@ class ColumnInvalid(Invalid):
         return ColumnInvalid, (str(self), self.column)
 
 
-def chosen(df: DataFrame, wanted: Sequence[ColumnWanted], free: Sequence[str], what: str) -> list[Column]:
+def select_columns(df: DataFrame, wanted: Sequence[RequestedColumn], free: Sequence[str], what: str) -> list[Column]:
     """The columns that are wanted, in their order, of a DataFrame that has them under the same names.
 
     free  columns of which bytes may be read as text, since no schema says what they are
@@ -54,20 +54,20 @@ def chosen(df: DataFrame, wanted: Sequence[ColumnWanted], free: Sequence[str], w
             raise ColumnInvalid(
                 f"{what} has no column {column.name!r}: its columns are {', '.join(df.columns)}", column.name
             )
-        kind = _parsed(column)
-        text = field.name in free and (_name(field.dataType), _name(kind)) == ("BinaryType", "StringType")
-        if not text and not fits(field.dataType, kind):
+        kind = _parse_column_type(column)
+        text = field.name in free and (_class_name(field.dataType), _class_name(kind)) == ("BinaryType", "StringType")
+        if not text and not can_cast_losslessly(field.dataType, kind):
             raise ColumnInvalid(
                 f"the column {column.name!r} of {what} is {field.dataType.simpleString()}, of which not every value is "
                 f"{kind.simpleString()}: declare what it is, and cast in the query",
                 column.name,
             )
         metadata = {"comment": column.comment} if column.comment is not None else {}
-        made.append(f.col(quote(field.name)).cast(kind).alias(column.name, metadata=metadata))
+        made.append(f.col(quote_name(field.name)).cast(kind).alias(column.name, metadata=metadata))
     return made
 
 
-def _parsed(column: ColumnWanted) -> DataType:
+def _parse_column_type(column: RequestedColumn) -> DataType:
     """The type as Spark reads it; texts have no greatest length."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import DataType
@@ -78,24 +78,26 @@ def _parsed(column: ColumnWanted) -> DataType:
         raise ColumnInvalid(f"{column.type} is no type of Spark's", column.name) from None
 
 
-def fits(held: DataType, wanted: DataType) -> bool:
+def can_cast_losslessly(held: DataType, wanted: DataType) -> bool:
     """Whether every value of one type is one of the other, without loss."""
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 
-    mine, theirs = _name(held), _name(wanted)
+    mine, theirs = _class_name(held), _class_name(wanted)
     match held, wanted:
         case ArrayType(), ArrayType():
-            return fits(held.elementType, wanted.elementType)
+            return can_cast_losslessly(held.elementType, wanted.elementType)
         case MapType(), MapType():
-            return fits(held.keyType, wanted.keyType) and fits(held.valueType, wanted.valueType)
+            return can_cast_losslessly(held.keyType, wanted.keyType) and can_cast_losslessly(
+                held.valueType, wanted.valueType
+            )
         case StructType(), StructType():
             return [field.name.lower() for field in held] == [field.name.lower() for field in wanted] and all(
-                fits(one.dataType, other.dataType) for one, other in zip(held, wanted, strict=True)
+                can_cast_losslessly(one.dataType, other.dataType) for one, other in zip(held, wanted, strict=True)
             )
         case DecimalType(), DecimalType():
-            return _decimal(held.precision - held.scale, held.scale, wanted)
+            return _fits_decimal(held.precision - held.scale, held.scale, wanted)
         case _, DecimalType() if mine in _DIGITS:
-            return _decimal(_DIGITS[mine], 0, wanted)
+            return _fits_decimal(_DIGITS[mine], 0, wanted)
         case DecimalType(), _:
             return theirs == "StringType"
     if mine == theirs or mine in {"NullType", "VoidType"}:
@@ -111,9 +113,9 @@ def fits(held: DataType, wanted: DataType) -> bool:
     }
 
 
-def _decimal(whole: int, scale: int, wanted: DecimalType) -> bool:
+def _fits_decimal(whole: int, scale: int, wanted: DecimalType) -> bool:
     return wanted.scale >= scale and wanted.precision - wanted.scale >= whole
 
 
-def _name(kind: Any) -> str:
+def _class_name(kind: Any) -> str:
     return type(kind).__name__

@@ -71,7 +71,7 @@ def register_sql_functions(
 
     def reading(subject: Subjects) -> ReadPlan:
         found = plan_read(
-            registry, subject, message=message, wire=wire, rules=rules, engine=_arrow(engine), patience=patience
+            registry, subject, message=message, wire=wire, rules=rules, engine=_arrow_engine(engine), patience=patience
         )
         if found.wire.needs_headers:
             raise Invalid(f"the wire {found.wire.name!r} has ids in headers, which a function of one column cannot see")
@@ -79,25 +79,25 @@ def register_sql_functions(
 
     for name, subject in (readers or {}).items():
         found = reading(subject)
-        made[name] = _values(found), found.type
-        made[f"{name}_error"] = _errors(found), _error_type(found)
+        made[name] = _decode_function(found), found.type
+        made[f"{name}_error"] = _error_function(found), _error_type(found)
     for name, subject in (writers or {}).items():
         writer = pin_schemas(registry, subject, patience=patience).reader
-        writing = plan_write(writer, registry, wire=wire, message=message, rules=rules, engine=_arrow(engine))
-        made[name] = _records(writing), None
+        writing = plan_write(writer, registry, wire=wire, message=message, rules=rules, engine=_arrow_engine(engine))
+        made[name] = _encode_function(writing), None
     anything = reading(None)
-    made[GENERIC] = _values(anything), anything.type
+    made[GENERIC] = _decode_function(anything), anything.type
     for name, (function, type_) in made.items():
         _register_scalar(spark, name, function, type_)
     from pyspark.sql.functions import udtf
 
-    table: Any = udtf(_table_function(anything))
+    table: Any = udtf(_make_table_function(anything))
     spark.udtf.register(TABLE, table)
     add_source(spark)
     return [*made, TABLE]
 
 
-def _arrow(engine: str) -> str:
+def _arrow_engine(engine: str) -> str:
     """The engine of functions over Arrow arrays."""
     return "auto" if engine == "jvm" else engine
 
@@ -108,7 +108,7 @@ def _error_type(reading: ReadPlan) -> Any:
     return error_type(reading.wire.id_type)
 
 
-def _values(reading: ReadPlan) -> Callable[[Any], Any]:
+def _decode_function(reading: ReadPlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def values(records: Any) -> Any:
@@ -119,7 +119,7 @@ def _values(reading: ReadPlan) -> Callable[[Any], Any]:
     return values
 
 
-def _errors(reading: ReadPlan) -> Callable[[Any], Any]:
+def _error_function(reading: ReadPlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def faults(records: Any) -> Any:
@@ -132,7 +132,7 @@ def _errors(reading: ReadPlan) -> Callable[[Any], Any]:
     return faults
 
 
-def _records(writing: WritePlan) -> Callable[[Any], Any]:
+def _encode_function(writing: WritePlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def records(values: Any) -> Any:
@@ -154,10 +154,10 @@ def _register_scalar(spark: SparkSession, name: str, function: Callable[[Any], A
         raise NotInstalled("Spark 4.1 (functions over Arrow arrays)", "spark")
     returned = BinaryType() if type_ is None else to_spark_types([type_])[0]
     function.__name__ = name
-    spark.udf.register(name, make(_annotated(function), returned))
+    spark.udf.register(name, make(_annotate_arrow(function), returned))
 
 
-def _annotated(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _annotate_arrow(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Spark tells by the annotations that arrays come and go, and looks them up by name."""
     import pyarrow as pa
 
@@ -168,7 +168,7 @@ def _annotated(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 # --- the table function ---------------------------------------------------------------------------------------------
 
 
-def _table_function(like: ReadPlan) -> type:
+def _make_table_function(like: ReadPlan) -> type:
     """The handler of `from_registry` in SQL. It reads as another reading does, but a subject the query gives."""
 
     class FromRegistry:
@@ -185,7 +185,7 @@ def _table_function(like: ReadPlan) -> type:
             from pyspark.sql.types import StructField, StructType
             from pyspark.sql.udtf import AnalyzeResult
 
-            reading = _read_as(like, subject.value)
+            reading = _plan_like(like, subject.value)
             raw = "value" if column is None else column.value
             if not rows.isTable or raw not in rows.dataType.names:
                 raise Invalid(f"the first argument is a table with the column {raw!r}: from_registry(TABLE(t), …)")
@@ -197,7 +197,7 @@ def _table_function(like: ReadPlan) -> type:
         def eval(self, rows: Any, subject: str, column: str = "value") -> Iterator[Any]:
             """Take a row; give rows once there are enough."""
             if self._decoder is None:
-                self._decoder, self._column = _read_as(like, subject).decoder(), column
+                self._decoder, self._column = _plan_like(like, subject).decoder(), column
             self._rows.append(rows)
             if len(self._rows) >= _ROWS:
                 yield from self._flush()
@@ -209,12 +209,12 @@ def _table_function(like: ReadPlan) -> type:
 
         def _flush(self) -> Iterator[Any]:
             rows, self._rows = self._rows, []
-            return _decoded(self._decoder, rows, self._column)
+            return _decode_rows(self._decoder, rows, self._column)
 
     return FromRegistry
 
 
-def _read_as(like: ReadPlan, subject: Any) -> ReadPlan:
+def _plan_like(like: ReadPlan, subject: Any) -> ReadPlan:
     from stele.spark.decode.planning import plan_read
 
     if not isinstance(subject, str):
@@ -224,7 +224,7 @@ def _read_as(like: ReadPlan, subject: Any) -> ReadPlan:
     )
 
 
-def _decoded(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterator[tuple[Any, ...]]:
+def _decode_rows(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterator[tuple[Any, ...]]:
     import pyarrow as pa
 
     from stele.spark.decode.decoding import error_structs
