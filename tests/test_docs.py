@@ -75,6 +75,12 @@ def test_relative_links_resolve(page: Path) -> None:
             assert find_broken_link(page.parent, own) is None, f"{page.relative_to(ROOT)}: {target}"
 
 
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_have_no_marks_of_a_merge(page: Path) -> None:
+    """No page was committed in the middle of a merge."""
+    assert not re.search(r"^(<{7}|>{7}) ", page.read_text(encoding="utf-8"), re.MULTILINE), page.name
+
+
 def test_documentation_paths_in_code_resolve() -> None:
     """Every `docs/…` path that the code, the tests or the tools mention exists, with its heading if one is named."""
     sources = [
