@@ -24,8 +24,8 @@ test: $(VENV)/dev.stamp $(VENV)/suites.stamp $(VENV)/tools.stamp ## The tests th
 
 test-servers: $(VENV)/dev.stamp $(VENV)/tools.stamp $(VENV)/spark41.stamp ## The tests against real servers and foreign clients: Maven and Node.js, too
 	@$(JAR)
-	$(BIN)/python -m pytest -q -m servers --ignore tests/lakehouse
-	$(VENV)/spark41/bin/python -m pytest -q tests/lakehouse
+	$(BIN)/python -m pytest -q -m servers --ignore tests/spark/lakehouse
+	$(VENV)/spark41/bin/python -m pytest -q tests/spark/lakehouse
 
 serve: $(VENV)/demo.stamp ## Just the server on port 8081, its log in ./.stele/
 	$(BIN)/stele serve

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.running import serving
+from tests.support.server_process import serving
 
 from report import Row, report
 from stele.client import SchemaRegistryClient

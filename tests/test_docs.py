@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.running import serving
+from tests.support.server_process import serving
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -94,6 +94,17 @@ def test_documentation_paths_in_code_resolve() -> None:
         problems = (find_broken_link(ROOT, target) for target in DOCS_PATH.findall(path.read_text(encoding="utf-8")))
         broken += [f"{path.relative_to(ROOT)}: {problem}" for problem in problems if problem is not None]
     assert broken == []
+
+
+PATH_IN_PROSE = re.compile(r"`((?:[a-z_]+/)+[\w.-]*)`")
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_paths_in_prose_exist(name: str) -> None:
+    """A path in backquotes is a file or folder of the repository or of the package, or of a checkout."""
+    paths = PATH_IN_PROSE.findall((ROOT / name).read_text(encoding="utf-8"))
+    missing = [path for path in paths if not any((base / path).exists() for base in (ROOT, ROOT / "src" / "stele"))]
+    assert missing == []
 
 
 CITATION = re.compile(r"\bSource: +(.{0,400})", re.DOTALL)

@@ -52,78 +52,16 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "wanted",
         }
     ),
-    "cli": frozenset(
-        {
-            "configured",
-            "finished",
-            "flattened",
-            "known",
-            "moved",
-            "opened",
-            "written",
-        }
-    ),
-    "client": frozenset(
-        {
-            "answered",
-            "asked",
-            "bound",
-            "failed",
-            "guarded",
-            "lost",
-            "shaped",
-            "shown",
-        }
-    ),
-    "core": frozenset(
-        {
-            "bound",
-            "changed",
-            "ordered",
-            "purged",
-            "refused",
-            "shared",
-        }
-    ),
+    "cli": frozenset({"configured", "finished", "flattened", "known", "moved", "opened", "written"}),
+    "client": frozenset({"answered", "asked", "bound", "failed", "guarded", "lost", "shaped", "shown"}),
+    "core": frozenset({"bound", "changed", "ordered", "purged", "refused", "shared"}),
     "formats": frozenset(
-        {
-            "converted",
-            "documented",
-            "dotted",
-            "normalized",
-            "numbered",
-            "quoted",
-            "required",
-            "shown",
-        }
+        {"converted", "documented", "dotted", "normalized", "numbered", "quoted", "required", "shown"}
     ),
-    "migrate": frozenset(
-        {
-            "decoded",
-            "delivered",
-            "numbered",
-            "opened",
-            "ordered",
-        }
-    ),
-    "server": frozenset(
-        {
-            "described",
-        }
-    ),
+    "migrate": frozenset({"decoded", "delivered", "numbered", "opened", "ordered"}),
+    "server": frozenset({"described"}),
     "service": frozenset(
-        {
-            "adopted",
-            "blamed",
-            "found",
-            "installed",
-            "known",
-            "listed",
-            "parsed",
-            "shown",
-            "unchanged",
-            "unified",
-        }
+        {"adopted", "blamed", "found", "installed", "known", "listed", "parsed", "shown", "unchanged", "unified"}
     ),
     "spark": frozenset(
         {
@@ -149,7 +87,6 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "fixed",
             "folded",
             "found",
-            "framed",
             "gathered",
             "held",
             "judged",
@@ -186,17 +123,8 @@ PARTICIPLES_LEFT: Final[dict[str, frozenset[str]]] = {
             "weighed",
         }
     ),
-    "storage": frozenset(
-        {
-            "changed",
-        }
-    ),
-    "wire": frozenset(
-        {
-            "named",
-            "structured",
-        }
-    ),
+    "storage": frozenset({"changed"}),
+    "wire": frozenset({"named", "structured"}),
 }
 """Public functions whose whole name is a past participle, by part of the source."""
 
@@ -223,7 +151,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Field",
         "Folder",
         "Frame",
-        "Frames",
         "Group",
         "ImportRefusal",
         "ImportRequest",
@@ -252,7 +179,6 @@ SHARED_CLASSES_LEFT: Final = frozenset(
         "Prefix",
         "Problem",
         "QualifiedName",
-        "Reason",
         "Record",
         "RegisterSchema",
         "Registry",

@@ -33,6 +33,7 @@ from stele.server.dialects import DIALECTS, Dialect
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
+from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.pipeline import config as pipelines
 from stele.spark.pipeline.metrics import FAMILIES
 from stele.spark.types import support_table
@@ -343,6 +344,21 @@ def build_rulesets_page() -> str:
     )
 
 
+def build_record_errors_page() -> str:
+    """The codes of records that cannot be decoded, with their sentences."""
+    rows = [("code", "number", "sentence")]
+    for code, message in MESSAGES.items():
+        rows.append((f"`{code.name}`", str(int(code)), message.format(label="*schema id*", id="*7*", detail="*…*")))
+    return (
+        "# Record errors\n\nWhat is wrong with a record, wherever Stele reads data on Spark. The code's name is in "
+        "the field `code` of the error struct (`schema_id`, `offset`, `code`, `reason`) that `from_registry` makes, in "
+        "the column `code` of dead-letter tables and, in lower case, in the label `kind` of the metric "
+        "`stele_pipeline_dead_letters_total`. Names and numbers keep their meaning for ever; sentences (`reason`) may "
+        "change, so decide by codes. `offset` (in dead letters: `byte`) counts from the first byte after the frame and "
+        "is null where nobody knows.\n\n" + format_table(*rows)
+    )
+
+
 def build_figures_page() -> str:
     """What the benchmarks measured last, from their result files."""
     head = (
@@ -373,6 +389,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "pipeline.md": build_pipeline_page,
     "routes.md": build_routes_page,
     "errors.md": build_errors_page,
+    "record-errors.md": build_record_errors_page,
     "rules.md": build_rulesets_page,
     "spark-types.md": build_spark_types_page,
     "figures.md": build_figures_page,

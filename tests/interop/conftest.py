@@ -22,7 +22,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from grpc_tools import protoc  # type: ignore[import-untyped]  # ships no types
-from tests.servers.kafka import kafka
+from tests.support.kafka import kafka
 
 from stele.client import SchemaRegistryClient
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.test_azure_client import ending_tls
-from tests.running import free_port, serving
+from tests.support.server_process import free_port, serving
 
 from stele.wire import pravega as wire
 

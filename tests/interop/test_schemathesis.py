@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.running import free_port, serving
+from tests.support.server_process import free_port, serving
 
 from stele.server.dialects import DIALECTS
 

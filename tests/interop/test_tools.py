@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.running import serving
+from tests.support.server_process import serving
 
 HERE = Path(__file__).parent
 TOOLS = Path(sys.prefix) / "tools" / "bin"

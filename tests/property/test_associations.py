@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.apis.confluent import application
 from stele.service.registry import Registry
@@ -101,7 +102,7 @@ def test_associations_are_sound() -> None:
         node = runner.run(_opened())
         app = application(node)
 
-        @settings(max_examples=20, deadline=None)
+        @settings(max_examples=scale_examples(20), deadline=None)
         @given(st.lists(steps, min_size=4, max_size=14))
         def check(moves: list[Step]) -> None:
             met.update(runner.run(_play(node, app, [("POST", "/subjects/s/versions", INT), *moves])))

@@ -11,6 +11,7 @@ from typing import Any
 import fastavro
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import DataError, Invalid, MalformedSchema
@@ -20,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from avro_strategies import related, schemas
 from java_oracle import JavaError, java
 
-FAST = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def parse(value: Any) -> AvroSchema:
@@ -87,7 +88,7 @@ def test_compatibility_is_reflexive(schema: Any) -> None:
     assert found == [] or (ambiguous and "aliases" in json.dumps(schema))
 
 
-@settings(FAST, max_examples=300)
+@settings(FAST, max_examples=scale_examples(300))
 @given(related())
 def test_verdicts_are_those_of_java(pair: tuple[Any, Any]) -> None:
     """Verdict, rules and paths equal those of Java's SchemaCompatibility, in both directions."""
@@ -163,7 +164,7 @@ def test_damaged_data_are_errors(schema: Any, noise: bytes) -> None:
         assert repr(codec.decode(codec.encode(datum))) == repr(datum)
 
 
-@settings(FAST, max_examples=300)
+@settings(FAST, max_examples=scale_examples(300))
 @given(related())
 def test_compatible_means_readable(pair: tuple[Any, Any]) -> None:
     """Where the check finds nothing, the writer's example decodes with the reader's schema."""
@@ -178,7 +179,7 @@ def test_compatible_means_readable(pair: tuple[Any, Any]) -> None:
 
 
 @given(st.binary(max_size=80))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=scale_examples(500), deadline=None)
 def test_any_bytes_parse_or_say_why(text: bytes) -> None:
     """Arbitrary bytes give a schema or a MalformedSchema, nothing else."""
     try:
@@ -188,7 +189,7 @@ def test_any_bytes_parse_or_say_why(text: bytes) -> None:
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scale_examples(200), deadline=None)
 def test_numbers_survive_printing(value: float) -> None:
     """A double printed in Java's notation reads back as the same double."""
     text = json.dumps({"type": "int", "x": value}).encode()

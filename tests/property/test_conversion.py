@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import CannotConvert, MalformedSchema
@@ -26,7 +27,7 @@ from avro_data import data
 from avro_strategies import schemas
 from jsonschema_pairs import URIS, Schemas, document
 
-FAST = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(max_examples=scale_examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 HARMLESS = {"ATTRIBUTE", "ORDER", "DEFAULT"}
 """Losses that Parsing Canonical Form does not show."""
 
@@ -87,7 +88,7 @@ def records(model: Model) -> int:
     return sum(isinstance(declared, RecordType) for declared in model.types.values())
 
 
-@settings(FAST, max_examples=25)
+@settings(FAST, max_examples=scale_examples(25))
 @given(schemas(depth=2), st.data())
 @example(["boolean", {"type": "fixed", "name": "F0", "size": 0}], None)
 def test_avro_by_way_of_protobuf(schema: Any, draw: st.DataObject) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.findings import Finding
 from stele.errors import SteleError
@@ -229,7 +230,7 @@ def test_thrift(old: list[str], new: list[str], ends: tuple[str, str]) -> None:
     obeys("thrift", *texts)
 
 
-@settings(max_examples=25)
+@settings(max_examples=scale_examples(25))
 @given(
     old=st.lists(st.sampled_from(XSD_PARTS), max_size=3, unique=True),
     new=st.lists(st.sampled_from(XSD_PARTS), max_size=3, unique=True),

@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.formats.avro import AVRO
 from stele.formats.conversion.convert import write_model
@@ -15,7 +16,7 @@ from stele.formats.conversion.json_values import to_json_value
 from stele.formats.conversion.model import Model
 from stele.formats.jsonschema import JSON_SCHEMA
 
-FAST = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 TEXTS = st.sampled_from(
     [
         *("a", "b", "", "é", "2024-01-31", "1999-12-01", "123e4567-e89b-42d3-a456-426614174000"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.findings import Severity
 from stele.errors import SteleError
@@ -25,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from jsonschema_pairs import URIS, Schemas, document
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 SEEDS = st.integers(0, 2**48)
 DRAFTS = st.sampled_from(sorted(URIS))
 DOCUMENTS = [document(Random(seed)) for seed in range(400)]

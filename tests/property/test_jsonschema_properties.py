@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import SteleError
@@ -67,7 +68,7 @@ SCHEMAS = st.builds(
     INNER.filter(lambda schema: isinstance(schema, dict) and "$ref" not in schema),
     INNER,
 )
-QUICK = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=scale_examples(120), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def parse(schema: Any) -> ParsedJsonSchema | None:

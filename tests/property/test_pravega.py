@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conformance.apis.in_process import client_of
+from tests.support.examples import scale_examples
 
 from stele.apis.pravega import application
 from stele.service.registry import Registry
@@ -237,7 +238,7 @@ def world() -> Iterator[World]:
 
 
 @given(_beginnings, st.lists(_ops, min_size=10, max_size=25))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scale_examples(40), deadline=None)
 def test_the_dialect_does_what_its_rules_say(world: World, beginning: list[Op], drawn: list[Op]) -> None:
     """Whatever is asked in whatever order, answers and reads are those of the rules."""
 

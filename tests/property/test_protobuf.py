@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.core.ports import TextForm
 from stele.errors import DecodeError, MalformedSchema
@@ -76,7 +77,7 @@ def parse(source: tuple[list[str], list[list[str]]]) -> ProtobufSchema:
     return PROTOBUF.parse(text(source), {})
 
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=scale_examples(60), deadline=None)
 
 
 @LAW
@@ -202,7 +203,7 @@ def test_data_survive(datum: Any) -> None:
     assert codec.decode(codec.encode(datum)) == datum
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scale_examples(300), deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_decode_or_are_refused(junk: bytes) -> None:
     """Decoding never fails in another way than DecodeError, and what was decoded can be encoded."""
@@ -218,7 +219,7 @@ WORDS = ["syntax", "=", '"proto3"', ";", "message", "A", "{", "}", "int32", "x",
 WORDS += ["/*", "import", "oneof", "map<string,", ">", "enum", "reserved", "\x00", "é", "\\", "extend", "group", "{ a:"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scale_examples(200), deadline=None)
 @given(st.one_of(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join).map(str.encode), st.binary(max_size=80)))
 def test_any_text_is_parsed_or_refused(junk: bytes) -> None:
     """Parsing never fails in another way than MalformedSchema; what is accepted can be printed and parsed again."""

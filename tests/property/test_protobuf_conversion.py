@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.property.conversion_models import models
 from tests.property.test_protobuf import parse, sources
+from tests.support.examples import scale_examples
 
 from stele.formats.conversion.model import Array, Map, Model, RecordField, RecordType, Type, TypeReference
 from stele.formats.protobuf import PROTOBUF, ProtobufFormat, ProtobufSchema
 
 FORMAT = ProtobufFormat()
-GENEROUS = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+GENEROUS = settings(max_examples=scale_examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 BESIDES = {"OPEN_ENUM", "RESERVED", "TYPE", "SERVICE", "EXTENSION", "OPTION"}
 """Losses that leave every field as it is."""
 

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.property.avro_strategies import schemas
+from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, Rule
 from stele.client.serdes.rules import FieldPlace, Mode, Record, RuleContext
@@ -19,7 +20,9 @@ from stele.formats.registry import get_format
 
 CONTEXT = RuleContext(Rule("r"), Mode.WRITE, (), 0, Record("s"), ResolvedSchema("{}"))
 SLOW = settings(
-    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], deadline=None
+    max_examples=scale_examples(60),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    deadline=None,
 )
 
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conformance.apis.in_process import client_of
+from tests.support.examples import scale_examples
 
 from stele.apis import confluent, schema_repo
 from stele.service.registry import Registry
@@ -181,7 +182,7 @@ def world() -> Iterator[tuple[World, Run]]:
         runner.run(stack.aclose())
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ops, min_size=8, max_size=24))
 def test_three_dialects_tell_of_one_registry(world: tuple[World, Run], drawn: list[Op]) -> None:
     """Whatever is done through any of them, answers and all reads through all of them are those of the model."""
@@ -243,7 +244,7 @@ bodies = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(["GET", "PUT", "POST", "DELETE", "PATCH"]),
     st.lists(segments, min_size=1, max_size=6),

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.formats.conversion.infer import InferOptions, infer_model
 from stele.spark.data_audit.infer.columns import of_rows
@@ -15,7 +16,7 @@ from stele.spark.data_audit.infer.documents import of_documents
 from stele.spark.data_audit.infer.evidence import Evidence
 from stele.spark.data_audit.infer.proposal import model_from, told
 
-FAST = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+FAST = settings(max_examples=scale_examples(80), deadline=None, suppress_health_check=list(HealthCheck))
 MOST = 8
 TEXTS = st.sampled_from(
     [

@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as t
 from tests.property.conversion_models import models
+from tests.support.examples import scale_examples
 
 from stele.errors import CannotConvert, TooLarge
 from stele.formats.conversion.model import Model, RecordType, TypeReference
 from stele.spark.types import from_spark, to_spark
 
-GENEROUS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+GENEROUS = settings(max_examples=scale_examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 NAMES = st.sampled_from(["a", "b", "A", "a b", "größe", "x.y", "value", ""])
 LEAVES: st.SearchStrategy[t.DataType] = st.one_of(
     st.sampled_from(

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 from tests.property.xsd_pairs import Complex, Simple, changed, element, random_complex, random_simple, schema
+from tests.support.examples import scale_examples
 
 from stele.core.findings import Finding, Severity
 from stele.core.ports import TextForm
@@ -16,6 +17,7 @@ from stele.formats.xsd import XSD, ParsedXsd
 from stele.formats.xsd.codec import is_valid
 
 DOCUMENTS = 25
+_SLOW_DRAWS = [HealthCheck.filter_too_much, HealthCheck.too_slow]
 
 
 def parsed(kind: Simple | Complex) -> ParsedXsd:
@@ -46,7 +48,11 @@ def breaks(findings: list[Finding]) -> bool:
     return any(finding.level is not Severity.WARNING for finding in findings)
 
 
-@settings(max_examples=160, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=scale_examples(160),
+    deadline=None,
+    suppress_health_check=_SLOW_DRAWS,
+)
 @given(seed=st.integers(0, 2**40))
 def test_compatible_means_every_document_passes(seed: int) -> None:
     """When no finding is made, every random document the writer's schema allows is valid for the reader's."""
@@ -58,7 +64,11 @@ def test_compatible_means_every_document_passes(seed: int) -> None:
             assert is_valid(reader, document), (document, schema(kind), etree.tostring(reader.root))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=scale_examples(80),
+    deadline=None,
+    suppress_health_check=_SLOW_DRAWS,
+)
 @given(seed=st.integers(0, 2**40))
 def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
     """Nearly every witness convinces libxml2 too; each one convinces the validator the verdict is about."""
@@ -77,7 +87,11 @@ def test_witnesses_are_proofs_for_another_validator(seed: int) -> None:
             assert (mine.validate(document), theirs.validate(document)) == (True, False), finding
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=scale_examples(40),
+    deadline=None,
+    suppress_health_check=_SLOW_DRAWS,
+)
 @given(seed=st.integers(0, 2**40))
 def test_every_schema_contains_itself(seed: int) -> None:
     """A schema is compatible with itself and with each of its printed texts, whatever is in it."""

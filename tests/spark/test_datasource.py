@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from tests.running import serving
+from tests.support.server_process import serving
 
 from stele.client import CensusRecord, Schema, SchemaReference, SchemaRegistryClient, Seen
 from stele.spark import add_source, subject_tables

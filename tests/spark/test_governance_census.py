@@ -15,7 +15,7 @@ from orders import SUBJECT, V1, V2, V3, datum, framed, order
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from registry_stub import StubRegistry
-from tests.running import serving
+from tests.support.server_process import serving
 from typer.testing import CliRunner
 
 from stele.cli.app import app

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.running import serving
+from tests.support.server_process import serving
 from typer.testing import CliRunner
 
 from stele.cli.app import app

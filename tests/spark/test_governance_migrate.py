@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from orders import SUBJECT, V1, V3, datum, order
 from pyspark.sql import SparkSession
-from tests.running import serving
+from tests.support.server_process import serving
 from typer.testing import CliRunner
 
 from stele.cli.app import app

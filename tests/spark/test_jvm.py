@@ -21,9 +21,9 @@ from stele.client import SchemaRegistryClient
 from stele.errors import Invalid
 from stele.spark import from_registry, to_registry
 from stele.spark.engines.base import engine_named
+from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.engines.jvm import jar
 from stele.spark.engines.jvm.build import build
-from stele.spark.engines.reasons import TEXTS
 
 
 @pytest.fixture
@@ -250,8 +250,8 @@ def test_the_jar_is_reproducible(tmp_path: Path) -> None:
     one, two = build(tmp_path / "one.jar"), build(tmp_path / "two.jar")
     assert one.read_bytes() == two.read_bytes()
     with zipfile.ZipFile(one) as content:
-        reasons = json.loads(content.read("io/stele/spark/reasons.json"))
-    assert reasons == {reason.name: text for reason, text in TEXTS.items()}
+        messages = json.loads(content.read("io/stele/spark/error_messages.json"))
+    assert messages == {code.name: message for code, message in MESSAGES.items()}
 
 
 RUNNING = """

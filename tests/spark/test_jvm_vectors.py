@@ -31,9 +31,11 @@ from avro_cases import LEAVES, Cases, framed, schema, unframed
 
 from stele.errors import EncodeError
 from stele.formats.avro import AvroSchema
+from stele.spark.decode.errors import error_structs
 from stele.spark.decode.jvm_expressions import decoding, encoding
 from stele.spark.decode.schema_lookup_worker import Answers
-from stele.spark.engines.base import Decoded, Decoder, Encoder, Engine, Writers, engine_named
+from stele.spark.engines.base import Decoder, Encoder, Engine, Writers, engine_named
+from stele.spark.engines.decoded import Decoded
 from stele.spark.engines.jvm.fitting import unfit
 from stele.spark.engines.jvm.jar import is_loaded
 from stele.spark.engines.resolve import Resolver
@@ -96,7 +98,18 @@ def table(spark: SparkSession, columns: Sequence[pa.Array]) -> DataFrame:
     return spark.createDataFrame(pa.table({f"c{n}": column for n, column in enumerate(padded)})).coalesce(1)
 
 
-def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[Decoded]:
+@dataclass(frozen=True)
+class DecodedByJvm:
+    """What the engine in Spark makes of a column; error structs taken apart, null where there is none."""
+
+    values: Any
+    schema_ids: Any
+    offsets: Any
+    codes: Any
+    reasons: Any
+
+
+def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[DecodedByJvm]:
     """What the engine in Spark makes of each case."""
     for begin in range(0, len(cases), BESIDE):
         some = cases[begin : begin + BESIDE]
@@ -111,8 +124,8 @@ def decode_all(spark: SparkSession, cases: Sequence[Case]) -> Iterator[Decoded]:
         for case, column in zip(some, made.columns, strict=True):
             row = column.combine_chunks().slice(0, len(case.column))
             value, ids_, error = row.flatten()
-            _, places, reasons = error.flatten()
-            yield Decoded(value, ids_, reasons, places)
+            _, *parts = error.flatten()
+            yield DecodedByJvm(value, ids_, *parts)
 
 
 def agree(spark: SparkSession, cases: Sequence[Case], *names: str) -> tuple[int, int]:
@@ -121,11 +134,13 @@ def agree(spark: SparkSession, cases: Sequence[Case], *names: str) -> tuple[int,
     for case, mine in zip(cases, decode_all(spark, cases), strict=True):
         for name in names:
             other = case.by(name)
-            assert mine.reasons.to_pylist() == other.reasons.to_pylist()
-            assert mine.places.to_pylist() == other.places.to_pylist()
+            _, offsets, codes, reasons = error_structs(other).flatten()
+            assert mine.codes.to_pylist() == codes.to_pylist()
+            assert mine.reasons.to_pylist() == reasons.to_pylist()
+            assert mine.offsets.to_pylist() == offsets.to_pylist()
             assert mine.schema_ids.to_pylist() == other.schema_ids.to_pylist()
             assert plain(mine.values) == plain(other.values)
-        bad += len(case.column) - mine.reasons.null_count
+        bad += len(case.column) - mine.codes.null_count
         total += len(case.column)
     return bad, total
 

@@ -71,6 +71,7 @@ def test_from_the_first_file_to_a_replay(registry: StubRegistry, tmp_path: Path,
 
     listed = json.loads(typed("letters", file, "-o", "json").stdout)
     assert sorted(letter["reason"].partition(":")[0] for letter in listed) == ["no frame", *["unknown schema id 2"] * 2]
+    assert sorted(letter["code"] for letter in listed) == ["NOT_FRAMED", *["UNKNOWN_SCHEMA_ID"] * 2]
     assert b"junk" in [b64decode(letter["value_base64"]) for letter in listed]
     assert all(re.fullmatch(r"20\d\d-.*Z", letter["seen_at"]) for letter in listed)
     counted = list(csv.DictReader(io.StringIO(typed("letters", file, "--by", "reason", "-o", "csv").stdout)))

@@ -13,7 +13,8 @@ from registry_stub import StubRegistry
 
 from stele.errors import EncodeError, Invalid
 from stele.spark import from_registry, to_registry
-from stele.spark.engines.reasons import TEXTS, Reason
+from stele.spark.engines.error_codes import ErrorCode
+from stele.spark.engines.error_messages import MESSAGES
 
 NODE = {
     "type": "record",
@@ -63,7 +64,7 @@ def test_levels(spark: SparkSession, registry: StubRegistry, engine: str) -> Non
         None,
         None,
     ]
-    deep = TEXTS[Reason.TOO_DEEP]
+    deep = MESSAGES[ErrorCode.TOO_DEEP]
     assert [row.value_error and row.value_error.reason for row in rows] == [None, None, deep, None, None, deep, None]
     good = df.where("row < 2").select("row", "value")
     again = to_registry(good, columns="value", keep=["row"], into="bytes", **options)

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from registry_stub import StubRegistry
+from tests.support.examples import scale_examples
 
 from stele.client import SchemaRegistryClient
 from stele.errors import AlreadyExists, EncodeError, Invalid, NotFound, SubjectNotFound
@@ -394,7 +395,7 @@ def test_names_and_values_cannot_break_out(spark: SparkSession, orders: Path) ->
         stream_sql(spark, f"CREATE STREAM s WITH (path={quote_string(str(orders))}, subject='x''); DROP VIEW y; --')")
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=scale_examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=20))
 def test_spark_reads_literals_as_they_are_meant(spark: SparkSession, values: list[str]) -> None:
     """The strings this package writes and reads are, to Spark, the same strings."""
@@ -437,6 +438,7 @@ sys.path.insert(0, {folder!r})
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
 from stele.spark import script, sql
+from tests.support.examples import scale_examples
 script(spark, "SET stele.registry={url}; CREATE STREAM o WITH (path={path!r}, topic=orders, mode=deadletter)")
 print([row.id for row in sql(spark, "SELECT o.id FROM o ORDER BY id").collect()])
 print(sql(spark, "SELECT STREAM o.id FROM o").isStreaming, sql(spark, "SELECT * FROM o$dead").count())

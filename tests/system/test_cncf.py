@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import httpx
-from tests.running import free_port, serving
+from tests.support.server_process import free_port, serving
 
 AVRO = b'{"type":"record","name":"R","fields":[]}'
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.running import call, serving
+from tests.support.server_process import call, serving
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "table-schema"
 OLD = '{"fields": [{"name": "a", "type": "integer"}]}'

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.running import serving
+from tests.support.server_process import serving
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app

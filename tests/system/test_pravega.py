@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.running import call, serving
+from tests.support.server_process import call, serving
 
 PROPERTIES = {
     "serializationFormat": {"serializationFormat": "Avro"},

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.running import call, serving
+from tests.support.server_process import call, serving
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.running import call, serving
+from tests.support.server_process import call, serving
 
 
 class Told(NamedTuple):

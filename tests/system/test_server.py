@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import sys
 import threading
 import time
 import urllib.parse
@@ -13,7 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.running import call, free_port, serving
+from tests.support.server_process import call, free_port, serving
 
 from stele.errors import InvalidRequest
 from stele.server.dialects import ports_of
@@ -60,6 +61,26 @@ def test_several_workers_share_one_log(tmp_path: Path) -> None:
             assert call(f"{server.url}/subjects/s/versions").body == list(range(1, number + 2))
             assert call(f"{server.url}/schemas/ids/{answer.body['id']}").status == 200
         assert sorted(seen) == list(range(1, 41))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_workers_are_forked_after_loading(tmp_path: Path) -> None:
+    """Workers come from the loaded parent, share its memory, and end with it."""
+    with serving("--workers", "2", folder=tmp_path) as server:
+        parent = server.process.pid
+        workers = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        command = Path(f"/proc/{parent}/cmdline").read_bytes()
+        assert len(workers) == 2
+        assert {Path(f"/proc/{worker}/cmdline").read_bytes() for worker in workers} == {command}
+        os.kill(int(workers[0]), signal.SIGKILL)
+        until = time.monotonic() + 30
+        after = workers
+        while workers[0] in after or len(after) < 2:
+            assert time.monotonic() < until, "no new worker"
+            time.sleep(0.1)
+            after = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        assert call(f"{server.url}/subjects").status == 200
+    assert not any(Path(f"/proc/{worker}").exists() for worker in after)
 
 
 def test_concurrent_clients_race_for_the_same_schemas(tmp_path: Path) -> None:

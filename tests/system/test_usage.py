@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.running import serving
+from tests.support.server_process import serving
 from typer.testing import CliRunner, Result
 
 from stele.cli.app import app

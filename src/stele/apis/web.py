@@ -9,12 +9,14 @@ from http import HTTPStatus
 from typing import Any, TypeVar, cast
 
 import msgspec
-from litestar import Request
+from litestar import Litestar, Request
 from litestar.exceptions import HTTPException, InternalServerException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
+from litestar.plugins import PluginProtocol
+from litestar.plugins.core import MsgspecDIPlugin
 from litestar.types import ASGIApp, Receive, Scope, Send
 from litestar.types.internal_types import PathParameterDefinition
 
@@ -28,6 +30,15 @@ BASE = "stele.base"
 """Key of the ASGI scope under which the server leaves what it took off the front of the path; absent: nothing."""
 
 T = TypeVar("T")
+
+
+class Application(Litestar):
+    """A dialect's application. It leaves out Litestar's plug-ins for Pydantic and attrs, which take long to load."""
+
+    @staticmethod
+    def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
+        return [*plugins, MsgspecDIPlugin()]
+
 
 _MOST_FINDINGS = 20
 

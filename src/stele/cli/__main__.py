@@ -1,5 +1,5 @@
 """`python -m stele.cli` is `stele`."""
 
-from stele.cli.app import main
+from stele.cli import main
 
 main()

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 
 HEAD = 24
 """Bytes of a record that are shown in text."""
-COLUMNS = ("letter", "seen_at", "topic", "partition", "offset", "source", "schema_id", "byte", "reason", "batch")
+COLUMNS = (
+    "letter",
+    "seen_at",
+    "topic",
+    "partition",
+    "offset",
+    "source",
+    "schema_id",
+    "byte",
+    "code",
+    "reason",
+    "batch",
+)
 """Columns of a dead letter that are listed, beside its bytes and when it was replayed."""
 
 
@@ -36,6 +48,7 @@ class Shape(StrEnum):
 class By(StrEnum):
     """What dead letters are counted by: a column of their table."""
 
+    CODE = "code"
     REASON = "reason"
     ID = "schema_id"
     TOPIC = "topic"
@@ -44,7 +57,7 @@ class By(StrEnum):
 
 
 WhereOption = Annotated[
-    str, typer.Option("--where", help="Which ones, a condition of SQL: \"reason LIKE 'unknown%' AND batch > 10\".")
+    str, typer.Option("--where", help="Which ones, a condition of SQL: \"code = 'UNKNOWN_SCHEMA_ID' AND batch > 10\".")
 ]
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from stele.core.findings import Finding, Severity
@@ -50,6 +49,8 @@ def print_rows(output: Output, columns: Sequence[str], rows: Sequence[Mapping[st
     if output is Output.JSON:
         print_json(rows)
         return
+    from rich.table import Table  # most commands print no table
+
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(Text(str(row[column])) for column in columns))

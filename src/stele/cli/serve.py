@@ -35,7 +35,6 @@ def serve(
 
     Every other setting comes from STELE_* variables or the TOML file: see docs/reference/settings.md.
     """
-    from stele.server.dialects import ports_of
     from stele.server.run import serve as run
     from stele.server.settings import load_settings
 
@@ -53,7 +52,4 @@ def serve(
     }
     with failures():
         settings = load_settings(flags, config=config)
-        for own, dialect in ports_of(settings.listen).items():
-            errors.print(f"{dialect} alone on http://{settings.host}:{own}", highlight=False)
-        errors.print(f"Stele on http://{settings.host}:{settings.port}, log in {settings.store}", highlight=False)
-        run(settings)
+        run(settings, lambda line: errors.print(line, highlight=False))

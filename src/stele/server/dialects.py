@@ -7,13 +7,14 @@ A dialect answers the paths that begin with one of its segments, everything belo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeVar, cast
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
 
 from litestar import Litestar
 
 from stele.apis import cncf, confluent, native, openschema, pravega, rocketmq, schema_repo
 from stele.errors import InvalidRequest
-from stele.server.dispatch import App, Front, Mount
+from stele.server.dispatch import App, Front, Mount, Receive, Scope, Send
 from stele.server.metrics import Metrics
 from stele.server.settings import Settings
 from stele.service.registry import Registry
@@ -27,7 +28,8 @@ class Dialect(NamedTuple):
     name      in metrics, of its prefix, its documents and its port
     title     for people
     segments  beginnings of paths, of one segment or two
-    build     makes its application
+    options   its options, from the settings; raises `InvalidRequest`
+    build     makes its application, from the registry and the options
     root      what its paths begin with, and clients of its own port leave out
     media     types that mean this dialect on paths of the first one
     """
@@ -35,7 +37,8 @@ class Dialect(NamedTuple):
     name: str
     title: str
     segments: tuple[str, ...]
-    build: Callable[[Registry, Settings], Litestar]
+    options: Callable[[Settings], Any]
+    build: Callable[[Registry, Any], Litestar]
     root: str = ""
     media: tuple[str, ...] = ()
 
@@ -49,64 +52,92 @@ def _confluent(settings: Settings) -> confluent.ConfluentOptions:
     )
 
 
-def _schema_repo(registry: Registry, settings: Settings) -> Litestar:
-    options = schema_repo.SchemaRepoOptions(
+def _schema_repo(settings: Settings) -> schema_repo.SchemaRepoOptions:
+    return schema_repo.SchemaRepoOptions(
         ids=settings.schema_repo_ids,
         default_validators=schema_repo.words_in(settings.schema_repo_validators),
         models=schema_repo.models_in(settings.schema_repo_models),
         read_only=settings.schema_repo_read_only,
         max_request_bytes=settings.max_request_bytes,
     )
-    return schema_repo.application(registry, options)
 
 
-def _usual(
-    make: Callable[[Registry, T], Litestar], options: Callable[..., T]
-) -> Callable[[Registry, Settings], Litestar]:
-    """The builder of a dialect that has no settings but what all have."""
-    return lambda registry, settings: make(registry, options(max_request_bytes=settings.max_request_bytes))
+def _cncf(settings: Settings) -> cncf.CncfOptions:
+    return cncf.CncfOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
 
 
-def _cncf(registry: Registry, settings: Settings) -> Litestar:
-    options = cncf.CncfOptions(max_request_bytes=settings.max_request_bytes, base_url=settings.public_url)
-    return cncf.application(registry, options)
+def _request_limit_only(options: Callable[..., T]) -> Callable[[Settings], T]:
+    """The options of a dialect that has no settings but the longest request."""
+    return lambda settings: options(max_request_bytes=settings.max_request_bytes)
 
 
-def _confluent_app(registry: Registry, settings: Settings) -> Litestar:
-    return confluent.application(registry, _confluent(settings))
-
-
-def _native(registry: Registry, settings: Settings) -> Litestar:
-    return native.application(registry, max_request_bytes=settings.max_request_bytes)
+def _build_native(registry: Registry, max_request_bytes: int) -> Litestar:
+    return native.application(registry, max_request_bytes=max_request_bytes)
 
 
 DIALECTS = (
-    Dialect("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent_app),
-    Dialect("native", "Stele's own", ("api",), _native),
-    Dialect("pravega", "Pravega", pravega.SEGMENTS, _usual(pravega.application, pravega.PravegaOptions)),
-    Dialect("schema-repo", "AVRO-1124 and schema-repo", schema_repo.SEGMENTS, _schema_repo, root="/avro1124"),
-    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf),
+    Dialect("confluent", "Confluent and Redpanda", confluent.SEGMENTS, _confluent, confluent.application),
+    Dialect("native", "Stele's own", ("api",), lambda settings: settings.max_request_bytes, _build_native),
+    Dialect(
+        "pravega",
+        "Pravega",
+        pravega.SEGMENTS,
+        _request_limit_only(pravega.PravegaOptions),
+        pravega.application,
+    ),
+    Dialect(
+        "schema-repo",
+        "AVRO-1124 and schema-repo",
+        schema_repo.SEGMENTS,
+        _schema_repo,
+        schema_repo.application,
+        root="/avro1124",
+    ),
+    Dialect(cncf.NAME, "CNCF Schema Registry and Azure", cncf.SEGMENTS, _cncf, cncf.application),
     Dialect(
         rocketmq.NAME,
         "RocketMQ",
         rocketmq.SEGMENTS,
-        _usual(rocketmq.application, rocketmq.RocketmqOptions),
+        _request_limit_only(rocketmq.RocketmqOptions),
+        rocketmq.application,
         root=rocketmq.ROOT,
     ),
     Dialect(
         openschema.NAME,
         "OpenSchema",
         openschema.SEGMENTS,
-        _usual(openschema.application, openschema.OpenSchemaOptions),
+        _request_limit_only(openschema.OpenSchemaOptions),
+        openschema.application,
         media=(openschema.MEDIA_TYPE,),
     ),
 )
 
 
+class DeferredApp:
+    """An ASGI application that is built when its first request arrives.
+
+    A server that speaks seven dialects starts as fast as one that speaks none; most servers are asked in one or two.
+    """
+
+    def __init__(self, build: Callable[[], Litestar]) -> None:
+        self._build = build
+        self._app: App | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self._app is None:
+            self._app = cast("App", self._build())
+        await self._app(scope, receive, send)
+
+
 def build_front(registry: Registry, settings: Settings, metrics: Metrics) -> App:
     """Every dialect of the registry behind one front. Raises `InvalidRequest` for a port of no dialect."""
     apps = {
-        dialect.name: Mount(dialect.name, cast("App", dialect.build(registry, settings)), dialect.root)
+        dialect.name: Mount(
+            dialect.name,
+            DeferredApp(partial(dialect.build, registry, dialect.options(settings))),
+            dialect.root,
+        )
         for dialect in DIALECTS
     }
     return Front(

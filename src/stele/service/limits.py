@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from stele.core.events import Event, VersionRegistered
-from stele.core.state import State
 from stele.errors import TooLarge
+
+if TYPE_CHECKING:
+    from stele.core.events import Event
+    from stele.core.state import State
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -38,6 +41,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     def check_growth(self, state: State, events: Iterable[Event]) -> None:
         """Raise `TooLarge` when what was decided on a state would add a version or a text over the limit."""
+        from stele.core.events import VersionRegistered  # a check of files needs no events
+
         for event in events:
             if not isinstance(event, VersionRegistered):
                 continue

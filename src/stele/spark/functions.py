@@ -4,7 +4,7 @@ Every record is decoded with the schema it was written with, found by the id in 
 schema, which is pinned when the function is called. What becomes of a bad record is the caller's choice:
 
     FAILFAST     the task fails and names the first one
-    PERMISSIVE   the value is null, and `<into>_error` is a struct (schema_id, offset, reason); null for good records
+    PERMISSIVE   the value is null, and `<into>_error` is a struct (schema_id, offset, code, reason); null for good ones
     DEADLETTER   two DataFrames: the good records, and the bad ones with their raw bytes and the error struct
 
 A null record (a tombstone) is null in every mode and never an error. A registry that does not answer is asked again for

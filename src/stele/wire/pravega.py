@@ -21,8 +21,9 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
+from cramjam import DecompressionError, snappy
+
 from stele.errors import FrameError
-from stele.wire import snappy
 
 MAGIC: Final = 0x01
 """First byte of every frame."""
@@ -69,7 +70,7 @@ def compress(codec: str, serialized: bytes | memoryview) -> bytes:
         packer = zlib.compressobj(wbits=_GZIP)
         return packer.compress(serialized) + packer.flush()
     if codec == SNAPPY:
-        return snappy.compress(bytes(serialized))
+        return bytes(snappy.compress_raw(bytes(serialized)))
     raise _unknown(codec)
 
 
@@ -84,7 +85,7 @@ def decompress(codec: str, payload: bytes | memoryview, *, max_bytes: int = MAX_
     if codec == GZIP:
         return _gunzip(bytes(payload), max_bytes)
     if codec == SNAPPY:
-        return snappy.decompress(bytes(payload), max_bytes=max_bytes)
+        return _decompress_snappy(bytes(payload), max_bytes)
     raise _unknown(codec)
 
 
@@ -108,6 +109,17 @@ def _gunzip(data: bytes, max_bytes: int) -> bytes:
         if not data.strip(b"\0"):
             return b"".join(parts)
     raise FrameError(f"the payload has more than {_MAX_MEMBERS} gzip members")
+
+
+def _decompress_snappy(block: bytes, max_bytes: int) -> bytes:
+    """One raw block, whose first bytes say how long its data are."""
+    try:
+        length = snappy.decompress_raw_len(block)
+        if length > max_bytes:
+            raise FrameError(f"the payload has {length} bytes when decompressed, more than {max_bytes}")
+        return bytes(snappy.decompress_raw(block))
+    except DecompressionError as error:
+        raise FrameError(f"the payload is not Snappy: {error}") from None
 
 
 def _unknown(codec: str) -> FrameError:

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.apis.cncf import CncfOptions, application
 from stele.server.dispatch import Front, Mount
@@ -158,7 +159,7 @@ _queries = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scale_examples(150))
 @given(
     st.sampled_from(["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"]),
     _roots,
@@ -178,7 +179,7 @@ async def test_any_request_gets_an_answer(
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.binary(max_size=40))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=scale_examples(60))
 async def test_any_description_and_bytes_come_back_or_are_refused(
     client: httpx.AsyncClient, description: str, body: bytes
 ) -> None:

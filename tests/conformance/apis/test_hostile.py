@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.apis.confluent import ConfluentOptions, application
 from stele.apis.confluent.faults import ERROR_CODES
@@ -250,7 +251,7 @@ WRITES = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=names)
 async def test_names(name: str, client: httpx.AsyncClient) -> None:
     """No name in a path or query is a server error, and every name that was taken can be listed."""

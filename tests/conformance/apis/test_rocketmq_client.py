@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.running import serving
+from tests.support.server_process import serving
 
 from stele.client import ResponseError, Retry, SchemaRegistryClient
 from stele.client.rocketmq import Subjects, number_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import httpx
 import pytest
-from tests.running import serving
+from tests.support.server_process import serving
 from tests.system.migration.boxes import box
 from tests.system.migration.crawl import crawl, differences
 from tests.system.migration.histories import EVERYTHING, Step, play, register

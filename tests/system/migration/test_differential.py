@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec.structs import replace
+from tests.support.examples import scale_examples
 from tests.system.migration.boxes import Box, box
 from tests.system.migration.crawl import crawl, differences
 from tests.system.migration.histories import EVERYTHING, Step, histories, play
@@ -72,7 +73,7 @@ def test_everything_moves(pair: tuple[Box, Box], way: Callable[[Dump], Dump]) ->
     assert_moves(pair, way(dump))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=histories())
 def test_any_history_moves(pair: tuple[Box, Box], history: list[Step]) -> None:
     """Random registrations, deletions, settings and modes leave nothing an import would change on its way."""

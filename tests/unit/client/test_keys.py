@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 import pytest
-from tests.running import serving
+from tests.support.server_process import serving
 
 from stele.client import AsyncSchemaRegistryClient, Dek, Kek, SchemaRegistryClient, UpdateKekRequest, keys
 from stele.client.request import Effect, Lifetime

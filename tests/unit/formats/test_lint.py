@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 from tests.unit.formats.lint_cases import CASES, REFERENCES, Case, logical, record
 
 from stele.core.findings import Finding, Severity
@@ -335,7 +336,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scale_examples(150), deadline=None)
 @given(st.dictionaries(_KEYED, _VALUES, max_size=6), st.dictionaries(_KEYED, _VALUES, max_size=6))
 def test_keywords_of_any_shape_are_no_trouble(schema: dict[str, Any], before: dict[str, Any]) -> None:
     """A JSON Schema that was let in leniently may say nonsense anywhere; advice on it is still advice."""
@@ -368,7 +369,7 @@ _FIELDS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scale_examples(150), deadline=None)
 @given(_FIELDS, _FIELDS)
 def test_attributes_of_any_shape_are_no_trouble(fields: list[Any], before: list[Any]) -> None:
     """So may an Avro schema: defaults that fit nothing, logical types that are numbers, records inside themselves."""

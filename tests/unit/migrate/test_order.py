@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 from tests.unit.migrate.samples import row
 
 from stele.errors import InvalidRequest
@@ -13,7 +14,7 @@ from stele.migrate.order import ordered
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 def test_targets_come_first(data: st.DataObject) -> None:
     """Whatever refers to whatever, as long as it goes one way, every target stands before its referrers."""
     names = [f"s{number}" for number in data.draw(st.permutations(range(8)))]

@@ -7,6 +7,7 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.support.examples import scale_examples
 from tests.unit.migrate.samples import dumps
 
 from stele.migrate import lines, topic, unfold
@@ -15,7 +16,7 @@ from stele.migrate.records import Flavour, Record
 
 
 @given(dump=dumps())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 def test_confluent_records_hold_everything(dump: Dump) -> None:
     """Folding the records of a registry gives the registry."""
     written = unfold.write(dump, Flavour.CONFLUENT)
@@ -24,7 +25,7 @@ def test_confluent_records_hold_everything(dump: Dump) -> None:
 
 
 @given(dump=dumps(), flavour=st.sampled_from(Flavour))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 def test_records_of_every_flavour_are_read_as_written(dump: Dump, flavour: Flavour) -> None:
     """What a format has a place for survives: the second writing is the first, and loses nothing more."""
     first = unfold.write(dump, flavour)
@@ -34,7 +35,7 @@ def test_records_of_every_flavour_are_read_as_written(dump: Dump, flavour: Flavo
 
 
 @given(dump=dumps(), flavour=st.sampled_from(Flavour))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scale_examples(40), deadline=None)
 def test_compaction_changes_nothing(dump: Dump, flavour: Flavour) -> None:
     """A topic of which only the last record of each key is left says the same, but for ids that were given once."""
     records = unfold.write(dump, flavour).records
@@ -45,7 +46,7 @@ def test_compaction_changes_nothing(dump: Dump, flavour: Flavour) -> None:
 
 
 @given(dump=dumps(), offsets=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scale_examples(40), deadline=None)
 def test_dump_files_of_both_kinds(dump: Dump, offsets: bool) -> None:
     """Lines of JSON and lines with tabs hold the same records."""
     records = unfold.write(dump, Flavour.REDPANDA).records

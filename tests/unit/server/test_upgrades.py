@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.running import call, serving
+from tests.support.server_process import call, serving
 
 from stele.server.http2_upgrade import whole_lines, without_offer
 

@@ -14,10 +14,13 @@ import pytest
 from avro_cases import Cases, framed, schema, unframed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import EncodeError, Invalid, RegistryUnreachable
-from stele.spark.engines.base import Decoded, Engine, engine_named
-from stele.spark.engines.reasons import TEXTS, Reason
+from stele.spark.engines.base import Engine, engine_named
+from stele.spark.engines.decoded import Decoded
+from stele.spark.engines.error_codes import ErrorCode
+from stele.spark.engines.error_messages import MESSAGES, describe_errors
 
 NAMES = ("vm", "python")
 
@@ -57,7 +60,7 @@ def test_reads_what_fastavro_writes(engine: Engine, seed: int) -> None:
     frames.insert(7, None)
     decoded = decode(engine, document, frames)
     expected = pa.array([*[p[1] for p in pairs[:7]], None, *[p[1] for p in pairs[7:]]], decoded.values.type)
-    assert decoded.reasons.null_count == len(frames)
+    assert describe_errors(decoded).null_count == len(frames)
     assert decoded.values.to_pylist() == expected.to_pylist()
     assert decoded.schema_ids.to_pylist() == [1] * 7 + [None] + [1] * 23
 
@@ -70,7 +73,7 @@ def test_writes_what_fastavro_writes(engine: Engine, seed: int) -> None:
     frames: list[bytes | None] = [framed(document, make(cases.random)[0], 77) for _ in range(30)]
     frames.insert(3, None)
     decoded = decode(engine, document, frames, {77: document})
-    assert decoded.reasons.null_count == len(frames)
+    assert describe_errors(decoded).null_count == len(frames)
     encoder = engine.encoder(schema(document), 77)
     again = encoder.encode(decoded.values).to_pylist()
     assert [unframed(document, frame) for frame in again] == [unframed(document, frame) for frame in frames]
@@ -195,7 +198,7 @@ def test_defaults_that_cannot_be_used_are_reasons(engine: Engine) -> None:
     for reader in (nulls, large):
         decoded = decode(engine, reader, [framed(writer, {"kept": 1}), None], {1: writer})
         assert decoded.values.to_pylist() == [None, None]
-        assert [reason is None for reason in decoded.reasons.to_pylist()] == [False, True]
+        assert [reason is None for reason in describe_errors(decoded).to_pylist()] == [False, True]
 
 
 def test_aliases_and_order(engine: Engine) -> None:
@@ -216,7 +219,7 @@ def test_enum_symbols_resolve_by_name(engine: Engine) -> None:
     assert decoded.values.to_pylist() == ["OTHER", "A", "B"]
     decoded = decode(engine, reader, frames, {1: writer})
     assert decoded.values.to_pylist() == [None, "A", "B"]
-    assert decoded.reasons[0].as_py() == "the reader's enum has neither the symbol nor a default"
+    assert describe_errors(decoded)[0].as_py() == "the reader's enum has neither the symbol nor a default"
 
 
 def test_a_branch_without_a_place_is_an_error_of_its_records_only(engine: Engine) -> None:
@@ -225,7 +228,7 @@ def test_a_branch_without_a_place_is_an_error_of_its_records_only(engine: Engine
         engine, "int", [framed(["int", "string"], 5), framed(["int", "string"], "x")], {1: ["int", "string"]}
     )
     assert decoded.values.to_pylist() == [5, None]
-    assert decoded.reasons[1].as_py() == "the reader cannot read this branch of the writer's union"
+    assert describe_errors(decoded)[1].as_py() == "the reader cannot read this branch of the writer's union"
 
 
 def test_units_of_time_convert(engine: Engine) -> None:
@@ -234,7 +237,7 @@ def test_units_of_time_convert(engine: Engine) -> None:
     frames: list[bytes | None] = [framed("long", 1500), framed("long", 2**62)]
     decoded = decode(engine, micros, frames, {1: millis})
     assert decoded.values.cast(pa.int64()).to_pylist() == [1_500_000, None]
-    assert decoded.reasons[1].as_py() == "a time is out of range for its type or for the unit of its column"
+    assert describe_errors(decoded)[1].as_py() == "a time is out of range for its type or for the unit of its column"
     decoded = decode(engine, millis, [framed("long", -1)], {1: micros})
     assert decoded.values.cast(pa.int64()).to_pylist() == [-1]
 
@@ -269,7 +272,7 @@ def test_several_writers_in_one_column_keep_row_order(engine: Engine) -> None:
         (4, "none", None),
     ]
     assert decoded.schema_ids.to_pylist()[:6] == [3, 1, None, 2, None, 9]
-    reasons = decoded.reasons.to_pylist()
+    reasons = describe_errors(decoded).to_pylist()
     assert [bool(reason) for reason in reasons] == [False] * 4 + [True] * 3 + [False]
     assert reasons[4].startswith("no frame")
     assert reasons[5] == "unknown schema id 9"
@@ -280,7 +283,7 @@ def test_an_unknown_id_is_asked_for_again_and_an_outage_is_raised(engine: Engine
     known: dict[int, Any] = {}
     decoder = engine.decoder(schema("long"), known.get)
     frames = pa.array([framed("long", 5)], pa.binary())
-    assert decoder.decode(frames).reasons.to_pylist() == ["unknown schema id 1"]
+    assert describe_errors(decoder.decode(frames)).to_pylist() == ["unknown schema id 1"]
     known[1] = schema("long")
     assert decoder.decode(frames).values.to_pylist() == [5]
 
@@ -298,7 +301,7 @@ def test_an_unreadable_writer_spoils_only_its_own_records(engine: Engine) -> Non
     frames += [struct.pack(">bI", 0, 4) + b"\2"]
     decoded = decode(engine, record(("v", "int")), frames, writers)
     assert decoded.values.to_pylist() == [{"v": 1}, None, None]
-    assert decoded.reasons.to_pylist() == [
+    assert describe_errors(decoded).to_pylist() == [
         None,
         "schema id 2 cannot be read: v: string cannot be read as int",
         "schema id 4 cannot be read: the writer has no field 'v', and the reader no default for it",
@@ -328,49 +331,50 @@ def test_schemas_without_a_table_shape_are_refused_at_once(engine: Engine, reade
 DECIMAL_2 = {"type": "bytes", "logicalType": "decimal", "precision": 2}
 DECIMAL_38 = DECIMAL_2 | {"precision": 38}
 BAD = [
-    ("int", "8080808010", Reason.INT_RANGE),
-    ("long", "ffffffffffffffffff02", Reason.BAD_VARINT),
-    ("long", "80", Reason.TRUNCATED),
-    ("boolean", "02", Reason.BAD_BOOLEAN),
-    ("float", "000000", Reason.TRUNCATED),
-    ("double", "00000000000000", Reason.TRUNCATED),
-    ("string", "01", Reason.BAD_LENGTH),
-    ("string", "0461", Reason.BAD_LENGTH),
-    ("string", "fcffffff0f61", Reason.BAD_LENGTH),
-    ("string", "02ff", Reason.BAD_UTF8),
-    ("string", "04c080", Reason.BAD_UTF8),
-    ("string", "06eda080", Reason.BAD_UTF8),
-    ("string", "08f4908080", Reason.BAD_UTF8),
-    ("string", "02c3", Reason.BAD_UTF8),
-    (["null", "int"], "04", Reason.BAD_BRANCH),
-    (["null", "int"], "01", Reason.BAD_BRANCH),
-    ({"type": "enum", "name": "E", "symbols": ["A"]}, "02", Reason.BAD_SYMBOL),
-    ({"type": "fixed", "name": "F", "size": 2}, "00", Reason.TRUNCATED),
-    ({"type": "array", "items": "int"}, "feffffff0f00", Reason.BAD_BLOCK),
-    ({"type": "array", "items": "int"}, "ffffffffffffffffff0100", Reason.BAD_BLOCK),
-    ({"type": "array", "items": "int"}, "017e0200", Reason.BAD_BLOCK),
-    ({"type": "array", "items": "null"}, "feffffffff7f00", Reason.TOO_MANY_ITEMS),
-    ({"type": "array", "items": {"type": "array", "items": "null"}}, "80808001" + "8010" * 9, Reason.BAD_BLOCK),
-    (DECIMAL_2, "0264", Reason.DECIMAL_RANGE),
-    (DECIMAL_2, "00", Reason.EMPTY_DECIMAL),
-    (DECIMAL_38, "22" + "7f" + "ff" * 16, Reason.DECIMAL_RANGE),
-    (DECIMAL_38, "20" + "80" + "00" * 15, Reason.DECIMAL_RANGE),
-    ({"type": "int", "logicalType": "time-millis"}, "01", Reason.OUT_OF_RANGE),
-    ({"type": "long", "logicalType": "time-micros"}, "8080bbdd8305", Reason.OUT_OF_RANGE),
-    ("null", "00", Reason.TRAILING),
-    ("long", "0000", Reason.TRAILING),
+    ("int", "8080808010", ErrorCode.INT_RANGE),
+    ("long", "ffffffffffffffffff02", ErrorCode.BAD_VARINT),
+    ("long", "80", ErrorCode.TRUNCATED),
+    ("boolean", "02", ErrorCode.BAD_BOOLEAN),
+    ("float", "000000", ErrorCode.TRUNCATED),
+    ("double", "00000000000000", ErrorCode.TRUNCATED),
+    ("string", "01", ErrorCode.BAD_LENGTH),
+    ("string", "0461", ErrorCode.BAD_LENGTH),
+    ("string", "fcffffff0f61", ErrorCode.BAD_LENGTH),
+    ("string", "02ff", ErrorCode.BAD_UTF8),
+    ("string", "04c080", ErrorCode.BAD_UTF8),
+    ("string", "06eda080", ErrorCode.BAD_UTF8),
+    ("string", "08f4908080", ErrorCode.BAD_UTF8),
+    ("string", "02c3", ErrorCode.BAD_UTF8),
+    (["null", "int"], "04", ErrorCode.BAD_BRANCH),
+    (["null", "int"], "01", ErrorCode.BAD_BRANCH),
+    ({"type": "enum", "name": "E", "symbols": ["A"]}, "02", ErrorCode.BAD_SYMBOL),
+    ({"type": "fixed", "name": "F", "size": 2}, "00", ErrorCode.TRUNCATED),
+    ({"type": "array", "items": "int"}, "feffffff0f00", ErrorCode.BAD_BLOCK),
+    ({"type": "array", "items": "int"}, "ffffffffffffffffff0100", ErrorCode.BAD_BLOCK),
+    ({"type": "array", "items": "int"}, "017e0200", ErrorCode.BAD_BLOCK),
+    ({"type": "array", "items": "null"}, "feffffffff7f00", ErrorCode.TOO_MANY_ITEMS),
+    ({"type": "array", "items": {"type": "array", "items": "null"}}, "80808001" + "8010" * 9, ErrorCode.BAD_BLOCK),
+    (DECIMAL_2, "0264", ErrorCode.DECIMAL_RANGE),
+    (DECIMAL_2, "00", ErrorCode.EMPTY_DECIMAL),
+    (DECIMAL_38, "22" + "7f" + "ff" * 16, ErrorCode.DECIMAL_RANGE),
+    (DECIMAL_38, "20" + "80" + "00" * 15, ErrorCode.DECIMAL_RANGE),
+    ({"type": "int", "logicalType": "time-millis"}, "01", ErrorCode.OUT_OF_RANGE),
+    ({"type": "long", "logicalType": "time-micros"}, "8080bbdd8305", ErrorCode.OUT_OF_RANGE),
+    ("null", "00", ErrorCode.TRAILING),
+    ("long", "0000", ErrorCode.TRAILING),
 ]
 
 
 @pytest.mark.parametrize(("document", "body", "reason"), BAD)
-def test_damaged_records_are_errors_never_crashes(engine: Engine, document: Any, body: str, reason: Reason) -> None:
+def test_damaged_records_are_errors_never_crashes(engine: Engine, document: Any, body: str, reason: ErrorCode) -> None:
     """Each kind of damage has its own reason, at the byte where the value begins; neighbours are untouched."""
     good = record(("pad", "int"), ("v", document))
     frame = b"\0\0\0\0\1" + b"\2" + bytes.fromhex(body)
     decoded = decode(engine, good, [None, frame, None])
-    assert decoded.reasons.to_pylist() == [None, TEXTS[reason], None]
-    place = len(frame) - 6 if reason is Reason.TRAILING else 1
-    assert decoded.places.to_pylist() == [None, place, None]
+    assert describe_errors(decoded).to_pylist() == [None, MESSAGES[reason], None]
+    place = len(frame) - 6 if reason is ErrorCode.TRAILING else 1
+    assert decoded.codes.to_pylist() == [0, reason, 0]
+    assert decoded.offsets.to_pylist() == [-1, place, -1]
 
 
 def test_decimals_may_be_padded_with_their_sign(engine: Engine) -> None:
@@ -417,10 +421,12 @@ def shown(array: Any) -> str:
 def agree(document: Any, reader: Any, frames: list[bytes]) -> int:
     """Assert that the engines say the same of every frame; how many were bad."""
     one, other = (decode(engine_named(name), reader, [*frames], {1: document}) for name in NAMES)
-    assert one.reasons.to_pylist() == other.reasons.to_pylist()
-    assert one.places.to_pylist() == other.places.to_pylist()
+    assert describe_errors(one).to_pylist() == describe_errors(other).to_pylist()
+    assert one.codes.equals(other.codes)
+    assert one.details.equals(other.details)
+    assert one.offsets.equals(other.offsets)
     assert shown(one.values) == shown(other.values)
-    good: int = one.reasons.null_count
+    good: int = describe_errors(one).null_count
     return len(frames) - good
 
 
@@ -436,7 +442,7 @@ def test_engines_agree_on_damaged_records() -> None:
     assert 0.3 < bad / total < 0.99, "the damage must be neither harmless nor always fatal, or this proves little"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=scale_examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(body=st.binary(max_size=60), seed=st.integers(0, 15))
 def test_engines_agree_on_arbitrary_bytes(body: bytes, seed: int) -> None:
     """Bytes that were never a record are read alike too, or refused alike."""
@@ -513,7 +519,7 @@ def test_a_schema_that_is_just_bytes_is_bare(engine: Engine) -> None:
     money = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
     decoded = decode(engine, money, [frame + b"\1\0", frame])
     assert decoded.values.to_pylist() == [Decimal("2.56"), None]
-    assert decoded.reasons.to_pylist() == [None, TEXTS[Reason.EMPTY_DECIMAL]]
+    assert describe_errors(decoded).to_pylist() == [None, MESSAGES[ErrorCode.EMPTY_DECIMAL]]
     assert engine.encoder(schema("bytes"), 1).encode(pa.array([b"ab", b"", None])).to_pylist() == [
         frame + b"ab",
         frame,

@@ -20,7 +20,8 @@ from stele.formats.protobuf import message_class
 from stele.spark.decode.formats import LANGUAGES, decoder_for, encoder_for, type_for
 from stele.spark.decode.formats.json import JsonLanguage
 from stele.spark.decode.formats.plans import spark_type
-from stele.spark.engines.base import Decoded
+from stele.spark.engines.decoded import Decoded
+from stele.spark.engines.error_messages import describe_errors
 from stele.wire.confluent import frame
 
 PROTO = """
@@ -99,7 +100,7 @@ def test_protobuf_fields_of_every_kind_become_columns() -> None:
     full, tombstone, empty = decoded.values.to_pylist()
     assert full == ORDER
     assert tombstone is None
-    assert decoded.reasons.null_count == 3
+    assert describe_errors(decoded).null_count == 3
     assert {name for name, value in empty.items() if value is None} == {
         *("maybe", "part", "text", "other", "at", "span", "wrapped", "any", "mask"),
     }
@@ -143,7 +144,7 @@ def test_protobuf_records_of_another_message_are_told() -> None:
     ]
     decoded = decode(PROTOBUF, frames, message="acme.Cancel")
     assert decoded.values.to_pylist() == [{"why": "x", "inner": None}, None, None, None]
-    assert decoded.reasons.to_pylist() == [
+    assert describe_errors(decoded).to_pylist() == [
         None,
         "the record is a acme.Cancel.Inner, not a acme.Cancel",
         "the schema has no message at the indexes [9]",
@@ -175,7 +176,7 @@ def test_times_out_of_range_are_reasons() -> None:
     good = frame(1, order().SerializeToString(), [2])
     decoded = decode(PROTOBUF, [good, frame(1, bad.SerializeToString(), [2]), good], message="acme.Order")
     assert [value is None for value in decoded.values.to_pylist()] == [False, True, False]
-    assert decoded.reasons.to_pylist()[1] == "at: 1000000000000000 s and 5000 ns are out of range"
+    assert describe_errors(decoded).to_pylist()[1] == "at: 1000000000000000 s and 5000 ns are out of range"
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ def written(*data: Any, number: int = 1) -> list[bytes | None]:
 def test_json_values_of_every_kind_become_columns() -> None:
     """Objects, maps, lists, numbers, texts and untyped values; null and missing are null, unnamed members left out."""
     decoded = decode(JSON, written(DATUM, None, {"id": 1, "name": None, "price": 3}))
-    assert decoded.reasons.null_count == 3
+    assert describe_errors(decoded).null_count == 3
     full, tombstone, small = decoded.values.to_pylist()
     assert full == ROW
     assert tombstone is None
@@ -241,11 +242,11 @@ def test_json_values_of_every_kind_become_columns() -> None:
 def test_json_that_is_not_of_its_schema_is_told(text: bytes, reason: str, place: int | None) -> None:
     """Faults of syntax, of the schema and of the columns are reasons of their row alone."""
     decoded = decode(JSON, written(DATUM, text, DATUM))
-    good, bad, other = zip(decoded.values.to_pylist(), decoded.reasons.to_pylist(), strict=True)
+    good, bad, other = zip(decoded.values.to_pylist(), describe_errors(decoded).to_pylist(), strict=True)
     assert good == other == (ROW, None)
     assert bad[0] is None
     assert bad[1].startswith(reason) or reason == "not readable as JSON", bad[1]
-    assert place is None or decoded.places.to_pylist()[1] == place
+    assert place is None or decoded.offsets.to_pylist()[1] == place
 
 
 def test_json_is_checked_by_the_writer_and_shaped_by_the_reader() -> None:
@@ -255,7 +256,7 @@ def test_json_is_checked_by_the_writer_and_shaped_by_the_reader() -> None:
     )
     decoded = decode(reader, [*written({"id": 5}), *written({"id": "five", "x": 1}, number=2)], JSON)
     assert decoded.values.to_pylist() == [None, {"id": "five", "x": 1.0}]
-    assert decoded.reasons.to_pylist() == ["id: a int where the column is string", None]
+    assert describe_errors(decoded).to_pylist() == ["id: a int where the column is string", None]
 
 
 def test_json_numbers_keep_their_value() -> None:
@@ -265,7 +266,9 @@ def test_json_numbers_keep_their_value() -> None:
     assert (exact["id"], exact["any"], whole["id"]) == (9007199254740993, "123456789012345678901", 2)
     loose = ResolvedSchema('{"type": "object", "properties": {"id": {"type": "integer"}}}', "JSON", id=1)
     writer = ResolvedSchema('{"type": "object"}', "JSON", id=2)
-    assert decode(loose, written({"id": 2.5}, number=2), writer).reasons.to_pylist() == ["id: 2.5 is no integer"]
+    assert describe_errors(decode(loose, written({"id": 2.5}, number=2), writer)).to_pylist() == [
+        "id: 2.5 is no integer"
+    ]
 
 
 def test_json_that_is_no_object_is_the_value_itself() -> None:
@@ -310,8 +313,8 @@ def test_thrift_structs_become_columns() -> None:
     payload = own.format.codec(own.parsed).encode(datum)
     decoded = decode(THRIFT, [frame(1, payload), None, frame(1, payload + b"x"), frame(1, b"")])
     assert decoded.values.to_pylist() == [THRIFT_ROW, None, None, None]
-    assert decoded.reasons.to_pylist()[2] == "1 bytes are left over after the datum"
-    assert decoded.places.to_pylist()[2] == len(payload)
+    assert describe_errors(decoded).to_pylist()[2] == "1 bytes are left over after the datum"
+    assert decoded.offsets.to_pylist()[2] == len(payload)
     again = encoder_for(THRIFT, 1).encode(decoded.values.slice(0, 2))
     assert decode(THRIFT, again.to_pylist()).values.to_pylist() == [THRIFT_ROW, None]
 
@@ -327,7 +330,7 @@ def test_damaged_frames_are_reasons(schema: ResolvedSchema) -> None:
     example = encoder_for(schema, 1).encode(pa.array([row], type_for(schema)))
     frames = [*example.to_pylist(), b"", b"\x01zzzzzz", frame(77, b""), frame(5, b""), b"\0\xff\xff\xff\xff"]
     decoded = decode(schema, frames, other)
-    reasons = decoded.reasons.to_pylist()
+    reasons = describe_errors(decoded).to_pylist()
     assert reasons[0] is None
     assert reasons[1] == reasons[2] == "no frame: the first byte must be 0, followed by a schema id of four bytes"
     assert reasons[3] == "unknown schema id 77"
@@ -430,7 +433,7 @@ def test_mutated_records_end_in_a_value_or_a_reason(name: str) -> None:
                 break
         frames.append(bytes(data))
     decoded = decode(schema, frames, message=message)
-    for value, why in zip(decoded.values.is_valid().to_pylist(), decoded.reasons.to_pylist(), strict=True):
+    for value, why in zip(decoded.values.is_valid().to_pylist(), describe_errors(decoded).to_pylist(), strict=True):
         assert value == (why is None)
 
 
@@ -441,7 +444,7 @@ def test_batches_are_read_in_pieces() -> None:
     decoded = decode(JSON, frames)
     ids = [value and value["id"] for value in decoded.values.to_pylist()]
     assert ids == [*range(3333), None, *range(3334, 5000)]
-    assert decoded.reasons.null_count == 4999
+    assert describe_errors(decoded).null_count == 4999
     assert len(decode(JSON, []).values) == 0
 
 

@@ -7,13 +7,17 @@ import urllib.request
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from stele.errors import Conflict, Invalid
+from stele.spark.decode.errors import error_structs
+from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.config import MetricsConfig, PipelineConfig, SourceConfig, TableConfig
-from stele.spark.pipeline.dead_letter_kinds import KINDS, by_kind, kind
+from stele.spark.pipeline.dead_letter_kinds import KINDS, by_kind
 from stele.spark.pipeline.journal import Entry, Journal
 from stele.spark.pipeline.metrics import FAMILIES, MOST_IDS, PipelineMetrics, open_metrics
 from stele.spark.pipeline.report import BatchReport
@@ -27,6 +31,7 @@ BATCH = BatchReport(
     tables={"shop.orders": 7},
     versions={"orders-value": 2},
     records={"1": 4, "2": 3},
+    codes={"UNKNOWN_SCHEMA_ID": 2, "BAD_UTF8": 1},
     reasons={"unknown schema id 9": 2, "a string is not UTF-8": 1},
     seconds=3.0,
 )
@@ -61,7 +66,7 @@ def test_a_file_after_every_batch(tmp_path: Path) -> None:
         now = figures(file.read_text())
     assert now["stele_pipeline_rows_total{table=shop.orders}"] == 7
     assert now["stele_pipeline_records_total{id=2}"] == 3
-    assert now["stele_pipeline_dead_letters_total{kind=unknown_id}"] == 2
+    assert now["stele_pipeline_dead_letters_total{kind=unknown_schema_id}"] == 2
     assert now["stele_pipeline_dead_letters_total{kind=bad_utf8}"] == 1
     assert now["stele_pipeline_dead_letters_total{kind=other}"] == 0
     assert now["stele_pipeline_tombstones_total{}"] == 1
@@ -86,7 +91,7 @@ def test_counters_go_on_in_the_next_run(tmp_path: Path) -> None:
     now = figures((tmp_path / "orders.prom").read_text())
     assert now["stele_pipeline_batches_total{}"] == 2
     assert now["stele_pipeline_rows_total{table=shop.orders}"] == 14
-    assert now["stele_pipeline_dead_letters_total{kind=unknown_id}"] == 4
+    assert now["stele_pipeline_dead_letters_total{kind=unknown_schema_id}"] == 4
     assert now["stele_pipeline_batch_seconds_bucket{le=1800.0}"] == 1
     assert now["stele_pipeline_batch_seconds_bucket{le=+Inf}"] == 2
     assert now["stele_pipeline_batch_seconds_sum{}"] == 4003.0
@@ -98,7 +103,7 @@ def test_a_file_that_is_none_counts_nothing(tmp_path: Path, left: str) -> None:
     (tmp_path / "orders.prom").write_bytes(left.encode("latin-1"))
     with open_metrics(config(tmp_path, file="orders.prom")):
         now = figures((tmp_path / "orders.prom").read_text())
-    assert now["stele_pipeline_dead_letters_total{kind=unknown_id}"] == 0
+    assert now["stele_pipeline_dead_letters_total{kind=unknown_schema_id}"] == 0
 
 
 def test_a_port_while_it_runs(tmp_path: Path) -> None:
@@ -153,15 +158,17 @@ def test_labels_stay_few(tmp_path: Path) -> None:
     """However many ids and reasons there are, there are only so many series, and none is lost from the sums."""
     ids = {str(number): 1 for number in range(5 * MOST_IDS)}
     reasons = {f"schema id {number} cannot be read: so": 1 for number in range(20)}
-    batch = BatchReport(0, records=ids, rows=500, dead_letters=50, reasons=reasons, tables={"shop.orders": 500})
+    codes = {"UNUSABLE_SCHEMA": 20}
+    tables = {"shop.orders": 500}
+    batch = BatchReport(0, records=ids, rows=500, dead_letters=50, codes=codes, reasons=reasons, tables=tables)
     with open_metrics(config(tmp_path, file="it.prom")) as seen:
         seen(batch)
     now = figures((tmp_path / "it.prom").read_text())
     records = {name: value for name, value in now.items() if name.startswith("stele_pipeline_records_total")}
     assert len(records) == MOST_IDS + 1
     assert sum(records.values()) == 500
-    assert now["stele_pipeline_dead_letters_total{kind=unusable_id}"] == 20
-    assert now["stele_pipeline_dead_letters_total{kind=other}"] == 30, "those whose reasons the report leaves out"
+    assert now["stele_pipeline_dead_letters_total{kind=unusable_schema}"] == 20
+    assert now["stele_pipeline_dead_letters_total{kind=other}"] == 30, "those whose codes the report leaves out"
     assert sum(1 for name in now if name.startswith("stele_pipeline_dead_letters_total")) == len(KINDS)
 
 
@@ -191,15 +198,27 @@ def test_the_documented_families_are_those_there_are(tmp_path: Path) -> None:
     assert there == {(f"stele_pipeline_{each.name}", each.type, each.text) for each in FAMILIES}
 
 
-def test_kinds_of_reasons() -> None:
-    """Reasons with ids and names in them fall into a few kinds; all others are one."""
-    assert kind("unknown schema id 12") == "unknown_id"
-    assert kind("schema id 3 cannot be read: it is no record") == "unusable_id"
-    assert kind("the record ends inside a value") == "truncated"
-    assert kind("no route takes records of the topic x") == "unrouted"
-    assert kind("whatever a plug-in says") == "other"
-    assert by_kind({"unknown schema id 1": 2, "unknown schema id 2": 3}, 6) == {"unknown_id": 5, "other": 1}
+def test_kinds_of_codes() -> None:
+    """The kind of a dead letter is its code, and letters of old reports, which have no codes, are one kind."""
+    assert by_kind({"UNKNOWN_SCHEMA_ID": 5}, 6) == {"unknown_schema_id": 5, "other": 1}
+    codes = ("UNUSABLE_SCHEMA", "TRUNCATED", "UNROUTED", "NOT_FRAMED", "RULE_FAILED", "INVALID_DATA")
+    assert by_kind(dict.fromkeys(codes, 1), len(codes)) == {code.lower(): 1 for code in codes}
+    assert {code.lower() for code in codes} < set(KINDS)
     assert by_kind({}, 0) == {}
+
+
+@pytest.mark.parametrize(
+    ("label", "schema_id"),
+    [("schema id", 12), ("encoding id", 5), ("record id", 2), ("schema", "guid"), ("dataschema", "uri")],
+)
+def test_ids_of_every_wire_count_as_unknown_ids(label: str, schema_id: object) -> None:
+    """What a wire calls its ids changes the sentence and not the kind."""
+    errors = ErrorColumns(1)
+    errors.add(0, ErrorCode.UNKNOWN_SCHEMA_ID)
+    decoded = Decoded(pa.nulls(1), pa.array([schema_id]), *errors.columns(), label)
+    (error,) = error_structs(decoded).to_pylist()
+    assert (error["code"], error["reason"]) == ("UNKNOWN_SCHEMA_ID", f"unknown {label} {schema_id}")
+    assert by_kind({error["code"]: 1}, 1) == {"unknown_schema_id": 1}
 
 
 def _samples(metrics: PipelineMetrics, name: str) -> list[Sample]:

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import Invalid
 from stele.spark.pipeline.config import PipelineConfig, TableKind, load_config
@@ -110,7 +111,7 @@ def test_answers_that_do_not_fit(tmp_path: Path, start: Start, said: str) -> Non
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(lambda text: "${" not in text)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=_TEXT, subject=_TEXT, registry=_TEXT)
 def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: str) -> None:
     """Quotes, control characters and other alphabets do not break the file."""
@@ -120,7 +121,7 @@ def test_any_text_comes_back(tmp_path: Path, path: str, subject: str, registry: 
     assert found.source.path.endswith(f"x{path}")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(topics=st.lists(st.text("ab._-", min_size=1, max_size=4), min_size=1, max_size=6, unique=True))
 def test_any_topics_have_tables(tmp_path: Path, topics: list[str]) -> None:
     """However alike the names of topics are, each has a table of its own, and the file is valid."""

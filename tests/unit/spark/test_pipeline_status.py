@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.errors import StoreError
@@ -52,6 +53,7 @@ def batch(number: int, **more: object) -> BatchReport:
         tables={"shop.orders": 10},
         versions={SUBJECT: 1 if number < 2 else 2},
         records={"11": 9, "99": 1},
+        codes={"UNKNOWN_SCHEMA_ID": 2},
         reasons={"unknown schema id 7": 2},
         seconds=2.0,
     )
@@ -148,7 +150,7 @@ def test_the_page_has_plots_and_their_figures(tmp_path: Path) -> None:
     ]
     assert page.elements.count("details") == len(page.plots) + 1
     assert "11 (orders-value v1)" in text
-    assert "unknown_id" in text
+    assert "unknown_schema_id" in text
     assert "script" not in page.elements
     assert "link" not in page.elements
 
@@ -173,7 +175,7 @@ def test_many_series_are_gathered(tmp_path: Path) -> None:
     assert sum(count for count in ids.rows[0][1:] if isinstance(count, int)) == 820
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 @given(st.lists(st.floats(0, 4e9), min_size=1, max_size=30))
 def test_slots_hold_every_batch(times: list[float]) -> None:
     """However far batches are apart, they fit into few slots of one length, and each is counted once, in order."""

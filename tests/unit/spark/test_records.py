@@ -20,6 +20,7 @@ from stele.formats.protobuf import message_class
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import RecordDecoder, RecordEncoder
 from stele.spark.decode.rules import RulesRefused
+from stele.spark.engines.error_messages import describe_errors
 from stele.spark.registry.snapshot import pin_schemas
 from stele.wire.confluent import frame
 
@@ -49,7 +50,7 @@ def decode(frames: list[bytes | None], registry: Any, subject: Any, **options: A
     reading = plan_read(registry, subject, engine="python", patience=0.0, **options)
     decoded = RecordDecoder(reading).decode(pa.array(frames, pa.binary()))
     assert decoded.values.type == reading.type
-    return decoded.values.to_pylist(), decoded.reasons.to_pylist()
+    return decoded.values.to_pylist(), describe_errors(decoded).to_pylist()
 
 
 # --- the reader's schema --------------------------------------------------------------------------------------------

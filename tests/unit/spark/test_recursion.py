@@ -16,10 +16,12 @@ from test_engines import NAMES, record
 from stele.client import ResolvedSchema
 from stele.errors import EncodeError, Invalid
 from stele.spark.decode.formats import decoder_for, encoder_for, type_for
-from stele.spark.engines.base import Decoded, Engine, engine_named
-from stele.spark.engines.reasons import TEXTS, Reason
+from stele.spark.engines.base import Engine, engine_named
+from stele.spark.engines.decoded import Decoded
+from stele.spark.engines.error_codes import ErrorCode
+from stele.spark.engines.error_messages import MESSAGES, describe_errors
 
-DEEP, ENDLESS = TEXTS[Reason.TOO_DEEP], TEXTS[Reason.ENDLESS]
+DEEP, ENDLESS = MESSAGES[ErrorCode.TOO_DEEP], MESSAGES[ErrorCode.ENDLESS]
 LIST = record(("v", "int"), ("next", ["null", "Node"], None), name="Node")
 TREE = record(("v", "int"), ("kids", {"type": "array", "items": "Tree"}), name="Tree")
 
@@ -61,8 +63,9 @@ def test_a_list_has_columns_for_its_levels(engine: Engine) -> None:
     frames: list[bytes | None] = [framed(LIST, chain(length)) for length in (1, 2, 3, 4, 9)]
     decoded = decode(engine, LIST, frames, 2)
     assert decoded.values.to_pylist() == [node(1, 2), node(2, 2), node(3, 2), None, None]
-    assert decoded.reasons.to_pylist() == [None, None, None, DEEP, DEEP]
-    assert decoded.places.to_pylist() == [None, None, None, 6, 6]
+    assert describe_errors(decoded).to_pylist() == [None, None, None, DEEP, DEEP]
+    assert decoded.offsets.to_pylist() == [-1, -1, -1, 6, 6]
+    assert decoded.codes.to_pylist() == [0, 0, 0, ErrorCode.TOO_DEEP, ErrorCode.TOO_DEEP]
     again = engine.encoder(schema(LIST), 1, recursion=2).encode(decoded.values)
     assert again.to_pylist() == [*frames[:3], None, None]
 
@@ -75,16 +78,16 @@ def test_a_tree_has_columns_for_its_levels(engine: Engine) -> None:
     ]
     decoded = decode(engine, TREE, frames, 1)
     assert decoded.values.to_pylist() == [{"v": 1, "kids": [{"v": 3}, {"v": 2}]}, None]
-    assert decoded.reasons.to_pylist() == [None, DEEP]
+    assert describe_errors(decoded).to_pylist() == [None, DEEP]
     assert engine.encoder(schema(TREE), 1, recursion=1).encode(decoded.values)[0].as_py() == frames[0]
     both = decode(engine, TREE, frames, 2)
-    assert both.reasons.null_count == 2
+    assert describe_errors(both).null_count == 2
     assert engine.encoder(schema(TREE), 1, recursion=2).encode(both.values).to_pylist() == frames
     named = record(("v", "int"), ("by", {"type": "map", "values": "M"}), name="M")
     frames = [framed(named, {"v": 1, "by": {"a": {"v": 2, "by": by}}}) for by in ({}, {"b": {"v": 3, "by": {}}})]
     decoded = decode(engine, named, frames, 1)
     assert decoded.values.to_pylist() == [{"v": 1, "by": [("a", {"v": 2})]}, None]
-    assert decoded.reasons.to_pylist() == [None, DEEP]
+    assert describe_errors(decoded).to_pylist() == [None, DEEP]
 
 
 def test_types_inside_each_other(engine: Engine) -> None:
@@ -96,7 +99,7 @@ def test_types_inside_each_other(engine: Engine) -> None:
     frames: list[bytes | None] = [framed(outer, datum) for datum in (*data, deep)]
     decoded = decode(engine, outer, frames, 1)
     assert decoded.values.to_pylist() == [{"v": 1, "b": None}, {"v": 1, "b": {"a": {"v": 2}}}, None]
-    assert decoded.reasons.to_pylist() == [None, None, DEEP]
+    assert describe_errors(decoded).to_pylist() == [None, None, DEEP]
     assert engine.encoder(schema(outer), 1, recursion=1).encode(decoded.values.slice(0, 2)).to_pylist() == frames[:2]
 
 
@@ -111,7 +114,7 @@ def test_a_union_loses_the_branch_that_goes_deeper(engine: Engine) -> None:
     decoded = decode(engine, expr, frames, 1)
     ends = [row and row["of"]["member2"]["of"] for row in decoded.values.to_pylist()]
     assert ends == [None, {"member0": "text", "member1": None}, {"member0": None, "member1": {"x": 7}}, None]
-    assert decoded.reasons.to_pylist() == [None, None, None, DEEP]
+    assert describe_errors(decoded).to_pylist() == [None, None, None, DEEP]
     again = engine.encoder(schema(expr), 1, recursion=1).encode(decoded.values)
     assert again.to_pylist() == [*frames[:3], None]
 
@@ -127,7 +130,7 @@ def test_writers_that_grow_into_the_type(engine: Engine) -> None:
     frames += [framed(renamed, long, 3)]
     decoded = decode(engine, reader, frames, 1, {1: flat, 2: two, 3: renamed})
     assert decoded.values.to_pylist() == [{"v": 1, "next": None}, {"v": 1, "next": {"v": 2}}, None]
-    assert decoded.reasons.to_pylist() == [None, None, DEEP]
+    assert describe_errors(decoded).to_pylist() == [None, None, DEEP]
 
 
 def test_what_nobody_asked_for_is_read_past(engine: Engine) -> None:
@@ -160,19 +163,21 @@ def test_what_nobody_asked_for_is_read_past(engine: Engine) -> None:
     ]
     decoded = decode(engine, reader, [framed(writer, datum) for datum in data], 0, {1: writer})
     assert decoded.values.to_pylist() == [{"a": 1, "b": "é"}, {"a": 2, "b": "é"}, None]
-    assert decoded.reasons.to_pylist() == [None, None, ENDLESS]
+    assert describe_errors(decoded).to_pylist() == [None, None, ENDLESS]
 
 
 def test_endless_nesting_is_a_bad_record(engine: Engine) -> None:
     """A hundred thousand records in each other are noticed at the last level there is, whether wanted or not."""
     body = b"\2\2" * 100_000 + b"\2\0"
-    assert decode(engine, LIST, [b"\0\0\0\0\1" + body], 3).reasons.to_pylist() == [DEEP]
+    assert describe_errors(decode(engine, LIST, [b"\0\0\0\0\1" + body], 3)).to_pylist() == [DEEP]
     outer = record(("x", ["null", LIST], None), ("y", "int", 0))
     reader = record(("y", "int", 0))
-    assert decode(engine, reader, [b"\0\0\0\0\1\2" + body], 0, {1: outer}).reasons.to_pylist() == [ENDLESS]
+    assert describe_errors(decode(engine, reader, [b"\0\0\0\0\1\2" + body], 0, {1: outer})).to_pylist() == [ENDLESS]
     twice = record(("l", ["null", "T"]), ("r", ["null", "T"]), name="T")
     outer = record(("x", twice), ("y", "int", 0))
-    assert decode(engine, reader, [b"\0\0\0\0\1" + b"\2" * 100_000], 0, {1: outer}).reasons.to_pylist() == [ENDLESS]
+    assert describe_errors(decode(engine, reader, [b"\0\0\0\0\1" + b"\2" * 100_000], 0, {1: outer})).to_pylist() == [
+        ENDLESS
+    ]
 
 
 def test_decimals_wider_than_columns_are_text(engine: Engine) -> None:
@@ -201,11 +206,11 @@ def test_decimals_wider_than_columns_are_text(engine: Engine) -> None:
     huge = struct.pack(">bI", 0, 1) + b"\x50" + b"\x7f" * 40
     decoded = decode(engine, document, [over, padded, huge, struct.pack(">bI", 0, 1) + b"\0"], 0)
     assert decoded.values.to_pylist() == [None, {"d": "-0.001"}, None, None]
-    assert decoded.reasons.to_pylist() == [
-        TEXTS[Reason.DECIMAL_RANGE],
+    assert describe_errors(decoded).to_pylist() == [
+        MESSAGES[ErrorCode.DECIMAL_RANGE],
         None,
-        TEXTS[Reason.DECIMAL_RANGE],
-        TEXTS[Reason.EMPTY_DECIMAL],
+        MESSAGES[ErrorCode.DECIMAL_RANGE],
+        MESSAGES[ErrorCode.EMPTY_DECIMAL],
     ]
 
 
@@ -218,7 +223,7 @@ def test_defaults_that_go_deeper(engine: Engine) -> None:
     decoded = decode(engine, reader, frames, 1, {1: writer})
     assert decoded.values.to_pylist() == [{"first": {"v": 5, "kids": []}, "second": {"v": 1, "kids": [{"v": 2}]}}]
     default["kids"][0]["kids"] = [{"v": 3, "kids": []}]
-    refused = decode(engine, reader, frames, 1, {1: writer}).reasons[0].as_py()
+    refused = describe_errors(decode(engine, reader, frames, 1, {1: writer}))[0].as_py()
     assert refused == "schema id 1 cannot be read: the default of 'kids' goes deeper than the levels of columns"
 
 
@@ -300,7 +305,7 @@ def test_other_languages_have_levels_too(name: str, text: str) -> None:
     )
     decoded = decoder_for(known, {1: known}.get, recursion=1).decode(frames)
     decoded.values.validate(full=True)
-    assert decoded.reasons.to_pylist() == [None, None, DEEP, DEEP, DEEP]
+    assert describe_errors(decoded).to_pylist() == [None, None, DEEP, DEEP, DEEP]
     assert [row and row["v"] for row in decoded.values.to_pylist()] == [1, 1, None, None, None]
     second = decoded.values[1].as_py()
     assert (second["next"], second["kids"], dict(second["by"])) == ({"v": 2}, [{"v": 9}] * 2, {"a": {"v": 9}})

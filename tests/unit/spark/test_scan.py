@@ -13,7 +13,8 @@ from stele.client.serdes.schemas import ready
 from stele.formats.protobuf import message_class
 from stele.spark.decode.formats.protobuf import ProtobufLanguage
 from stele.spark.decode.formats.rows import RowDecoder
-from stele.spark.engines.base import Decoded
+from stele.spark.engines.decoded import Decoded
+from stele.spark.engines.error_messages import describe_errors
 from stele.wire.confluent import frame
 
 TEXT = """
@@ -149,8 +150,9 @@ def same(frames: list[bytes | None]) -> Decoded:
     one, other = SCANNING.decode(column), PARSING.decode(column)
     one.values.validate(full=True)
     assert one.values.type == other.values.type
-    assert one.reasons.to_pylist() == other.reasons.to_pylist()
-    assert one.places.to_pylist() == other.places.to_pylist()
+    assert describe_errors(one).to_pylist() == describe_errors(other).to_pylist()
+    assert one.codes.equals(other.codes)
+    assert one.offsets.equals(other.offsets)
     assert one.schema_ids.to_pylist() == other.schema_ids.to_pylist()
     for mine, its in zip(one.values.to_pylist(), other.values.to_pylist(), strict=True):
         assert plain(mine) == plain(its)

@@ -17,6 +17,7 @@ from stele.errors import ContentNotFound, DataError, Invalid, NotFound, Registry
 from stele.formats.avro import AVRO
 from stele.spark.decode.planning import plan_read, plan_write
 from stele.spark.decode.records import RecordDecoder, RecordEncoder
+from stele.spark.engines.error_messages import describe_errors
 from stele.spark.registry.clients import retry_unavailable
 from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
 from stele.spark.wires import CloudEvents, HeaderGuid, Pravega, RocketMQ, Unframed, Wire, wire_named
@@ -109,7 +110,7 @@ def decode(
     column = None if headers is None else pa.array(headers, HEADERS)
     decoded = RecordDecoder(reading).decode(pa.array(values, pa.binary()), column)
     assert decoded.schema_ids.type == reading.wire.id_type
-    return decoded.values.to_pylist(), decoded.schema_ids.to_pylist(), decoded.reasons.to_pylist()
+    return decoded.values.to_pylist(), decoded.schema_ids.to_pylist(), describe_errors(decoded).to_pylist()
 
 
 def encoded(wire: Any, registry: Any, writer: ResolvedSchema, rows: list[Any]) -> list[Any]:
@@ -180,7 +181,7 @@ def test_single_objects() -> None:
     decoded = decoder.decode(pa.array(frames))
     assert decoded.values.to_pylist() == [{"a": 1}, None, None, None]
     assert decoded.schema_ids.to_pylist() == [prints[0].hex(), bytes(8).hex(), None, None]
-    assert decoded.reasons.to_pylist()[1] == f"unknown schema fingerprint {bytes(8).hex()}"
+    assert describe_errors(decoded).to_pylist()[1] == f"unknown schema fingerprint {bytes(8).hex()}"
     registry.schemas.append(VERSIONS[1])
     decoder.decode(pa.array(frames))
     assert registry.asked == ["snapshot", "snapshot"], "once to plan, once for the unknown one"
@@ -378,31 +379,31 @@ def test_snapshots_have_no_encodings() -> None:
 
 def test_a_sixth_wire_is_a_class() -> None:
     """A wire of one's own needs the methods of `Wire` and nothing else."""
-    from stele.spark.wires.base import Found, Parts
+    from stele.spark.wires.base import FrameParts, ResolvedId
 
     class Hashed:
         """One byte, then the payload."""
 
         name = "mine"
         id_type = pa.int8()
-        what = "letter"
+        id_label = "letter"
         needs_headers = False
 
-        def split(self, values: Any, headers: Any) -> Parts:
+        def split(self, values: Any, headers: Any) -> FrameParts:
             """See `Wire`."""
             data = values.to_pylist()
-            return Parts(
+            return FrameParts(
                 pa.array([row[0] if row else None for row in data], pa.int8()),
                 pa.array([row[1:] if row else None for row in data], pa.binary()),
                 pa.nulls(len(data), pa.string()),
             )
 
-        def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+        def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
             """See `Wire`."""
             schema = lookup.find_schema(number + 6)
-            return None if schema is None else Found(schema)
+            return None if schema is None else ResolvedId(schema)
 
-        def seal(self, writer: ResolvedSchema, message: str, registry: Any) -> Any:
+        def framer(self, writer: ResolvedSchema, message: str, registry: Any) -> Any:
             """See `Wire`."""
             raise NotImplementedError
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.examples import scale_examples
 
 from stele.core.ports import Log
 from stele.errors import StoreError
@@ -118,8 +119,8 @@ class _SqliteModel(_Model):
 
 
 TestMemoryModel = _MemoryModel.TestCase
-TestMemoryModel.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestMemoryModel.settings = settings(max_examples=scale_examples(100), stateful_step_count=30, deadline=None)
 TestSqliteModel = _SqliteModel.TestCase
 TestSqliteModel.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=scale_examples(25), stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import FrameError
-from stele.wire import pravega, snappy
+from stele.wire import pravega
 
 _PIECES = st.sampled_from([b"ab", b"abcd", b"x" * 40, b"\0"])
 TEXTS = st.binary(max_size=300) | st.lists(_PIECES, max_size=60).map(b"".join)
@@ -23,7 +24,7 @@ def test_a_frame_is_one_and_the_id_in_four_bytes() -> None:
 
 
 @given(st.integers(0, pravega.MAX_ID), st.binary(max_size=20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=scale_examples(50), deadline=None)
 def test_unframe_gives_back_what_was_framed(encoding_id: int, payload: bytes) -> None:
     """Framing and taking apart are inverse."""
     assert pravega.unframe(pravega.frame(encoding_id, payload)) == (encoding_id, payload)
@@ -45,7 +46,7 @@ def test_ids_are_31_bits(encoding_id: int) -> None:
 
 @pytest.mark.parametrize("codec", pravega.CODECS)
 @given(data=TEXTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 def test_decompressing_undoes_compressing(codec: str, data: bytes) -> None:
     """26: every codec gives back the serialized datum."""
     assert pravega.decompress(codec, memoryview(pravega.compress(codec, data))) == data
@@ -90,11 +91,11 @@ def test_corrupt_gzip_is_a_frame_error(payload: bytes) -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scale_examples(200), deadline=None)
 def test_any_bytes_are_a_block_or_a_frame_error(junk: bytes, length: int) -> None:
     """Hostile blocks never fail in another way, and never make more than they say."""
     try:
-        made = snappy.decompress(bytes([length]) + junk, max_bytes=50)
+        made = pravega.decompress(pravega.SNAPPY, bytes([length]) + junk, max_bytes=50)
     except FrameError:
         return
     assert len(made) == length <= 50
@@ -114,16 +115,16 @@ def test_any_bytes_are_a_block_or_a_frame_error(junk: bytes, length: int) -> Non
 )
 def test_all_kinds_of_elements_are_read(block: bytes, made: bytes) -> None:
     """Literals with and without a length of their own, copies with one, two and four bytes of offset."""
-    assert snappy.decompress(block, max_bytes=1000) == made
+    assert pravega.decompress(pravega.SNAPPY, block, max_bytes=1000) == made
 
 
 @given(TEXTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 def test_blocks_agree_with_a_native_library(data: bytes) -> None:
     """What one side writes the other reads."""
     native = pa.Codec("snappy")
-    assert native.decompress(snappy.compress(data), len(data)).to_pybytes() == data
-    assert snappy.decompress(native.compress(data).to_pybytes(), max_bytes=len(data)) == data
+    assert native.decompress(pravega.compress(pravega.SNAPPY, data), len(data)).to_pybytes() == data
+    assert pravega.decompress(pravega.SNAPPY, native.compress(data).to_pybytes(), max_bytes=len(data)) == data
 
 
 def test_unknown_codecs_are_named() -> None:

@@ -18,7 +18,7 @@ from stele.apis.cncf.faults import answer
 from stele.apis.cncf.names import spelled
 from stele.apis.cncf.options import CncfOptions
 from stele.apis.cncf.parameters import attributes
-from stele.apis.web import actor_of, base_of, described
+from stele.apis.web import Application, actor_of, base_of, described
 from stele.service.registry import Registry
 
 __all__ = ["NAME", "SEGMENTS", "CncfOptions", "application"]
@@ -33,7 +33,7 @@ _RELEASE = "0.2"
 _HOST = re.compile(r"[A-Za-z0-9._~:\[\]-]{1,300}\Z")
 
 
-class _Application(Litestar):
+class _Application(Application):
     """The application, with paths as its routes spell them."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -29,7 +29,7 @@ from stele.apis.confluent.faults import MEDIA_TYPE, answer
 from stele.apis.confluent.guid import GuidIndex
 from stele.apis.confluent.hot import HotSchemas
 from stele.apis.confluent.options import OLD, ConfluentOptions
-from stele.apis.web import actor_of, described, without_empty_segments
+from stele.apis.web import Application, actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 from stele.service.usage import Usage
 
@@ -84,7 +84,7 @@ def application(registry: Registry, options: ConfluentOptions | None = None, **s
         routes_acls,
     )
     unknown = {id(handler) for handler in _SINCE_8} if options.profile == OLD else set()
-    return Litestar(
+    return Application(
         route_handlers=[handler for module in modules for handler in module.ROUTES if id(handler) not in unknown],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer(options)},

@@ -22,7 +22,7 @@ from stele.apis.native import (
     routes_usage,
 )
 from stele.apis.native.faults import answer
-from stele.apis.web import described
+from stele.apis.web import Application, described
 from stele.service.registry import Registry
 
 __all__ = ["application"]
@@ -30,7 +30,7 @@ __all__ = ["application"]
 
 def application(registry: Registry, *, max_request_bytes: int = 16 * 1024 * 1024, **settings: Any) -> Litestar:
     """The API as an application of its own. settings go to Litestar as they are."""
-    return Litestar(
+    return Application(
         route_handlers=[
             routes_check.checking(registry),
             routes_diff.comparing(registry),

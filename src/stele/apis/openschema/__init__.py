@@ -20,7 +20,7 @@ from stele.apis.openschema.desk import Desk, Office
 from stele.apis.openschema.faults import answer
 from stele.apis.openschema.options import OpenSchemaOptions
 from stele.apis.openschema.places import asked_space
-from stele.apis.web import actor_of, described, without_empty_segments
+from stele.apis.web import Application, actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["MEDIA_TYPE", "NAME", "SEGMENTS", "OpenSchemaOptions", "application"]
@@ -46,7 +46,7 @@ def application(registry: Registry, options: OpenSchemaOptions | None = None, **
         return Desk(office, actor_of(request), asked_space(tenant, namespace))
 
     modules = (routes_subjects, routes_schemas, routes_compatibility)
-    return Litestar(
+    return Application(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},

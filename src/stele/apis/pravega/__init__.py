@@ -16,7 +16,7 @@ from stele.apis.pravega import routes_encodings, routes_groups, routes_schemas
 from stele.apis.pravega.desk import Desk, Office
 from stele.apis.pravega.faults import answer
 from stele.apis.pravega.options import PravegaOptions
-from stele.apis.web import actor_of, described
+from stele.apis.web import Application, actor_of, described
 from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "PravegaOptions", "application"]
@@ -39,7 +39,7 @@ def application(registry: Registry, options: PravegaOptions | None = None, **set
         return Desk(office, actor_of(request), named(str(request.path_params.get("ns", namespace))))
 
     modules = (routes_groups, routes_schemas, routes_encodings)
-    return Litestar(
+    return Application(
         route_handlers=[handler for module in modules for handler in module.ROUTES],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},

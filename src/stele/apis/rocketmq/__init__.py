@@ -16,7 +16,7 @@ from stele.apis.rocketmq.desk import Desk, Office
 from stele.apis.rocketmq.faults import answer
 from stele.apis.rocketmq.options import RocketmqOptions
 from stele.apis.rocketmq.translate import DEFAULT, place_of
-from stele.apis.web import actor_of, described, without_empty_segments
+from stele.apis.web import Application, actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["NAME", "ROOT", "SEGMENTS", "RocketmqOptions", "application"]
@@ -44,7 +44,7 @@ def application(registry: Registry, options: RocketmqOptions | None = None, **se
         return Desk(office, actor_of(request), place_of(cluster, tenant))
 
     modules = (routes_schemas, routes_reading, routes_lists, routes_bindings)
-    return Litestar(
+    return Application(
         route_handlers=[Router(ROOT, route_handlers=[handler for module in modules for handler in module.ROUTES])],
         dependencies={"desk": Provide(desk, sync_to_thread=False)},
         exception_handlers={Exception: answer},

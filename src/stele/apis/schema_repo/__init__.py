@@ -28,7 +28,7 @@ from stele.apis.schema_repo.ids import IdIndex
 from stele.apis.schema_repo.options import SchemaRepoOptions, models_in, words_in
 from stele.apis.schema_repo.strategies import strategy
 from stele.apis.schema_repo.translate import policy_of
-from stele.apis.web import actor_of, described, without_empty_segments
+from stele.apis.web import Application, actor_of, described, without_empty_segments
 from stele.service.registry import Registry
 
 __all__ = ["SEGMENTS", "SchemaRepoOptions", "application", "models_in", "words_in"]
@@ -48,7 +48,7 @@ def application(registry: Registry, options: SchemaRepoOptions | None = None, **
     for words in (options.default_validators, *options.models.values()):
         policy_of(words, options.models)
     office = Office(registry, options, IdIndex(options.ids))
-    return Litestar(
+    return Application(
         route_handlers=[
             Router("/", route_handlers=routes_avro1124.ROUTES, dependencies={"desk": _desks(office, AVRO1124)}),
             Router(

@@ -13,11 +13,9 @@ from stele.core.ports import Field, TextForm
 from stele.formats.avro import canonical as _canonical
 from stele.formats.avro import compat as _compat
 from stele.formats.avro import fields as _fields
-from stele.formats.avro import from_model as _from_model
 from stele.formats.avro import lint as _lint
 from stele.formats.avro import outline as _outline
 from stele.formats.avro import parse as _parse
-from stele.formats.avro import to_model as _to_model
 from stele.formats.avro.model import AvroSchema
 from stele.formats.capabilities import OutlineLocation, OutlineNode
 from stele.formats.conversion.model import Loss, Model
@@ -118,10 +116,14 @@ class AvroFormat:
 
     def to_model(self, parsed: AvroSchema) -> tuple[Model, list[Loss]]:
         """The schema in neutral words; see `stele.formats.avro.to_model`. Raises `TooLarge`."""
+        from stele.formats.avro import to_model as _to_model  # a check needs no conversion
+
         return _to_model.to_model(parsed)
 
     def from_model(self, model: Model) -> tuple[bytes, list[Loss]]:
         """A schema document for a model; see `stele.formats.avro.from_model`. Raises `CannotConvert`, `TooLarge`."""
+        from stele.formats.avro import from_model as _from_model  # a check needs no conversion
+
         return _from_model.from_model(model)
 
 

@@ -64,10 +64,10 @@ class Known:
         frame = self.frame
         key: Any = int(name) if pa.types.is_integer(frame.wire.id_type) else name
         try:
-            found = frame.wire.find(key, frame.lookup())
+            found = frame.wire.resolve_id(key, frame.lookup())
         except (DataError, Invalid) as error:
-            return None, f"{frame.wire.what} {name} cannot be read: {error}"
-        return (found.schema, "") if found else (None, f"unknown {frame.wire.what} {name}")
+            return None, f"{frame.wire.id_label} {name} cannot be read: {error}"
+        return (found.schema, "") if found else (None, f"unknown {frame.wire.id_label} {name}")
 
     def places(self, schema: ResolvedSchema) -> list[VersionOf]:
         """The versions in question that are this schema."""

@@ -17,7 +17,8 @@ from stele.errors import DataError, DecodeError, Invalid
 from stele.spark.data_audit.aggregation import CHOSEN, HEADERS, PLACE, RAW, added, bounded, counted, first_of
 from stele.spark.data_audit.schema_stats import MOST_REASONS, NO_ID, Frame, OwnDecoders
 from stele.spark.engines.arrow import Column
-from stele.spark.wires.opened import Opener
+from stele.spark.engines.error_messages import describe_errors
+from stele.spark.wires.normalize import FrameNormalizer
 
 HEX: Final = 32
 """Bytes of a failing record that are shown."""
@@ -112,7 +113,7 @@ class _Court:
             self._reasons = JsonTrial(question.frame, question.proposed).reasons
         else:
             decoder = question.frame.decoder(question.proposed)
-            self._reasons = lambda raw, headers: decoder.decode(raw, headers).reasons
+            self._reasons = lambda raw, headers: describe_errors(decoder.decode(raw, headers))
 
     def answer(self, batch: pa.RecordBatch) -> Mapping[str, Trial]:
         raw: Column = batch.column(RAW)
@@ -149,7 +150,7 @@ class _Court:
             decoder, _ = self._own.of(ids.filter(failing)[0].as_py())
             if decoder is not None:
                 headers = rows.column(HEADERS) if HEADERS in rows.schema.names else None
-                lost = decoder.decode(raw, headers).reasons.is_valid()
+                lost = decoder.decode(raw, headers).is_bad()
         places = rows.column(PLACE).to_pylist() if PLACE in rows.schema.names else [""] * len(raw)
         shown = zip(places, heads.to_pylist(), sizes.to_pylist(), strict=True)
         examples = [
@@ -169,14 +170,16 @@ class JsonTrial:
     """Validates JSON records by the proposed schema: decoding checks them by their own only."""
 
     def __init__(self, frame: Frame, proposed: ResolvedSchema) -> None:
-        self._opener = Opener(frame.wire, frame.lookup(), frame.message)
+        self._normalizer = FrameNormalizer(frame.wire, frame.lookup(), frame.message)
         parsed = ready(proposed)
         self._decode = parsed.format.codec(parsed.parsed).decode
 
     def reasons(self, raw: Column, headers: Column | None) -> Column:
         """A sentence for each record that is not valid; null for the others."""
-        frames = self._opener.open(raw, headers)
-        known = zip(frames.reasons.to_pylist(), pc.binary_slice(frames.frames, 5, 1 << 31).to_pylist(), strict=True)
+        frames = self._normalizer.normalize(raw, headers)
+        known = zip(
+            describe_errors(frames).to_pylist(), pc.binary_slice(frames.frames, 5, 1 << 31).to_pylist(), strict=True
+        )
         return pa.array([why or self._why(data, padded=frames.padded) for why, data in known], pa.string())
 
     def _why(self, data: bytes | None, *, padded: bool) -> str | None:

@@ -19,6 +19,8 @@ from stele.spark.data_audit.aggregation import HEADERS, RAW, TIME, added, bounde
 from stele.spark.data_audit.field_stats import Fields, merge, observed
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import Column
+from stele.spark.engines.error_codes import ErrorCode
+from stele.spark.engines.error_messages import describe_error, describe_errors
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
 from stele.spark.wires import Wire
@@ -157,7 +159,7 @@ class _Watch:
             found[str(key)] = self._read(key, seen, raw.filter(mine), headers.filter(mine) if headers else None)
         lost = pc.and_(raw.is_valid(), parts.ids.is_null())
         seen = _counted(raw.filter(lost), times.filter(lost))
-        reasons = bounded(counted(parts.reasons.filter(lost)), MOST_REASONS)
+        reasons = bounded(counted(parts.frame_errors.filter(lost)), MOST_REASONS)
         found[NO_ID] = msgspec.structs.replace(seen, reasons=reasons, nulls=raw.null_count)
         return found
 
@@ -169,7 +171,7 @@ class _Watch:
         decoded = decoder.decode(raw, headers)
         return msgspec.structs.replace(
             seen,
-            reasons=bounded(counted(decoded.reasons), MOST_REASONS),
+            reasons=bounded(counted(describe_errors(decoded)), MOST_REASONS),
             fields=observed(decoded.values, deep=self._question.deep),
         )
 
@@ -188,14 +190,14 @@ class OwnDecoders:
         return self._known[key]
 
     def _made(self, key: Any) -> tuple[RecordDecoder | None, str]:
-        what = self._frame.wire.what
+        label = self._frame.wire.id_label
         try:
-            found = self._frame.wire.find(key, self._lookup)
+            found = self._frame.wire.resolve_id(key, self._lookup)
             if found is None:
-                return None, f"unknown {what} {key}"
+                return None, describe_error(ErrorCode.UNKNOWN_SCHEMA_ID, label, key, None)
             return self._frame.decoder(found.schema), ""
         except (DataError, Invalid) as error:
-            return None, f"{what} {key} cannot be read: {error}"
+            return None, describe_error(ErrorCode.UNUSABLE_SCHEMA, label, key, str(error))
 
 
 def _counted(raw: Column, times: Column) -> Sighting:

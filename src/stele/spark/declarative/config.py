@@ -11,7 +11,7 @@ from stele.errors import Invalid
 from stele.spark.declarative.streams import Newer, Stream, declare_letters, need_pipelines, session
 from stele.spark.decode.rules import refuse_reading
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig, load_config
-from stele.spark.pipeline.judging import ERROR, Group, Route, groups, has_unrouted, unrouted
+from stele.spark.pipeline.judging import ERROR, Group, Route, groups, has_unrouted, letter_parts, unrouted
 from stele.spark.pipeline.raw_records import RAW, frames
 from stele.spark.pipeline.schema_evolution import OWN
 from stele.spark.registry.clients import RegistryLike
@@ -50,7 +50,7 @@ def from_config(path: Path | str, *, newer: Newer = "stop") -> None:
     rest = unrouted(raw, grouped, config)
     if rest is not None:
         error = f.col(ERROR)
-        parts = [error["schema_id"].alias("schema_id"), error["offset"].alias("byte"), error["reason"].alias("reason")]
+        parts = letter_parts(error)
         letters["unrouted"] = rest.select(*RAW, *parts)
     if config.mode == "DEADLETTER":
         declare_letters(_in_catalog(config, config.dead_letter_table), letters, format_)

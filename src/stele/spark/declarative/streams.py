@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from stele.errors import Invalid, NotInstalled
-from stele.spark.decode.decoding import error_structs, error_type, fail_on_bad
+from stele.spark.decode.errors import error_structs, error_type, raise_first_error
 from stele.spark.decode.jvm_expressions import ERROR, ID, VALUE
 from stele.spark.decode.jvm_expressions import decoded as decoded_by_jvm
 from stele.spark.decode.records import ReadPlan, ReadTarget
 from stele.spark.engines.arrow import ArrowType, Column
 from stele.spark.functions import to_spark_types
-from stele.spark.pipeline.judging import ID_COLUMN, VERSION_COLUMN, names_of, version_of
+from stele.spark.pipeline.judging import ID_COLUMN, VERSION_COLUMN, letter_parts, names_of, version_of
 from stele.spark.pipeline.schema_evolution import OWN
 from stele.spark.session import need_spark
 
@@ -33,7 +33,7 @@ ERROR_COLUMN: Final = f"{OWN}error"
 TABLE_COLUMN: Final = f"{OWN}table"
 """Columns of the records beside `_stele_schema_id`: what is wrong with a record, else which table's it is."""
 _MADE: Final = f"{OWN}made"
-_LETTER: Final = ("schema_id", "byte", "reason")
+_LETTER: Final = ("schema_id", "byte", "code", "reason")
 _LATE: Final = (
     " was registered after this run began, or in another subject: run again, or take such records with newer='read'"
 )
@@ -60,7 +60,7 @@ class _Decode:
             for batch in batches:
                 found = decoder.decode(*(batch if isinstance(batch, tuple) else (batch,)))
                 if fail_fast:
-                    fail_on_bad(found)
+                    raise_first_error(found)
                 parts = [found.values, found.schema_ids, error_structs(found)]
                 yield pa.StructArray.from_arrays(parts, fields=list(type_))
 
@@ -116,7 +116,7 @@ class Stream:
         from pyspark.sql import functions as f
 
         error = f.col(ERROR_COLUMN)
-        parts = [error["schema_id"].alias("schema_id"), error["offset"].alias("byte"), error["reason"].alias("reason")]
+        parts = letter_parts(error)
         stored = spark.readStream.table(self.records).where(error.isNotNull())
         return stored.select(_named(self.column), *self._along(), *parts)
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stele.errors import DecodeError
+from stele.spark.decode.errors import error_structs, error_type, raise_first_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from stele.spark.decode.records import ReadPlan
-    from stele.spark.engines.arrow import ArrowType, Column
-    from stele.spark.engines.base import Decoded
+    from stele.spark.engines.arrow import ArrowType
 
 
 class DecodeTask:
@@ -57,39 +56,7 @@ class DecodeTask:
             if self._with_id:
                 columns.append(decoded.schema_ids)
             if self._fail_fast:
-                fail_on_bad(decoded)
+                raise_first_error(decoded)
             else:
                 columns.append(error_structs(decoded))
             yield pa.RecordBatch.from_arrays(columns, [f"p{place}" for place in range(len(columns))])
-
-
-def error_type(id_type: ArrowType = None) -> ArrowType:
-    """What is known about a bad record; offset is the byte of the payload where it showed.
-
-    id_type is that of the wire's ids, a 32-bit integer unless said otherwise.
-    """
-    import pyarrow as pa
-
-    return pa.struct([("schema_id", id_type or pa.int32()), ("offset", pa.int32()), ("reason", pa.string())])
-
-
-def error_structs(decoded: Decoded) -> Column:
-    """The error struct of each record, null for good ones."""
-    import pyarrow as pa
-
-    parts = [decoded.schema_ids, decoded.places, decoded.reasons]
-    return pa.StructArray.from_arrays(
-        parts, fields=list(error_type(decoded.schema_ids.type)), mask=decoded.reasons.is_null()
-    )
-
-
-def fail_on_bad(decoded: Decoded) -> None:
-    """Raise `DecodeError` for the first bad record of a batch."""
-    if decoded.reasons.null_count == len(decoded.reasons):
-        return
-    row = decoded.reasons.is_valid().index(True).as_py()
-    number, reason = decoded.schema_ids[row].as_py(), decoded.reasons[row].as_py()
-    said = f"id {number}" if isinstance(number, int) else str(number)
-    if number is None or said in reason:
-        raise DecodeError(reason)
-    raise DecodeError(f"{reason} (schema id {number})", offset=decoded.places[row].as_py())

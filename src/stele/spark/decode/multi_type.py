@@ -6,8 +6,8 @@ where its type has the name of the reader's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,14 +16,12 @@ from stele.client.serdes.schemas import ready
 from stele.client.snapshot import ResolvedSchema
 from stele.errors import DataError, Invalid
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Decoded
+from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.spark.registry.snapshot import PinnedSchemas
 
 Decode: TypeAlias = Callable[[Column], Decoded]
 Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
-
-OTHER: Final = "the record is a "
-"""How the reason begins for a record of another message of the schema than the one wanted."""
 
 
 class MultiTypeDecoder:
@@ -51,37 +49,33 @@ class MultiTypeDecoder:
         left = [choices[code] if code is not None else () for code in coded.indices.to_pylist()]
         heads = coded.dictionary.to_pylist()
         n = len(frames)
-        chosen: list[Column] = [pa.nulls(n, field.type) for field in self._type]
+        values: list[Column] = [pa.nulls(n, field.type) for field in self._type]
         numbers: list[int | None] = [None] * n
-        reasons: list[str | None] = [None] * n
-        places: list[int | None] = [None] * n
+        failures: dict[int, RecordError] = {}
         for row, (code, ways) in enumerate(zip(coded.indices.to_pylist(), left, strict=True)):
             if code is not None and not ways:
                 numbers[row] = int.from_bytes(heads[code][1:], "big")
-                reasons[row] = f"schema id {numbers[row]} belongs to none of {', '.join(self._names)}"
+                failures[row] = RecordError(ErrorCode.WRONG_SUBJECT, ", ".join(self._names))
         while any(left):
             for place, decode in enumerate(self._decoders):
                 rows = [row for row, ways in enumerate(left) if ways and ways[0] == place]
                 if not rows:
                     continue
                 decoded = decode(frames.take(pa.array(rows, pa.int64())))
-                self._put(chosen, place, rows, decoded.values)
-                told = zip(
-                    rows,
-                    decoded.schema_ids.to_pylist(),
-                    decoded.reasons.to_pylist(),
-                    decoded.places.to_pylist(),
-                    strict=True,
-                )
-                for row, number, why, at in told:
-                    numbers[row], reasons[row], places[row] = number, why, at
-                    again = why is not None and why.startswith(OTHER) and len(left[row]) > 1
+                self._put(values, place, rows, decoded.values)
+                for row, number, error in zip(rows, decoded.schema_ids.to_pylist(), _errors(decoded), strict=True):
+                    numbers[row] = number
+                    failures.pop(row, None)
+                    if error is not None:
+                        failures[row] = error
+                    again = error is not None and error.code is ErrorCode.WRONG_MESSAGE and len(left[row]) > 1
                     left[row] = left[row][1:] if again else ()
-        absent = pc.and_(*_pair([column.is_null() for column in chosen]))
-        values = pa.StructArray.from_arrays(chosen, fields=list(self._type), mask=absent)
-        return Decoded(
-            values, pa.array(numbers, pa.int32()), pa.array(reasons, pa.string()), pa.array(places, pa.int32())
-        )
+        absent = pc.and_(*_pair([column.is_null() for column in values]))
+        column = pa.StructArray.from_arrays(values, fields=list(self._type), mask=absent)
+        errors = ErrorColumns(n)
+        for row, error in failures.items():
+            errors.add_error(row, error)
+        return Decoded(column, pa.array(numbers, pa.int32()), *errors.columns())
 
     @staticmethod
     def _put(chosen: list[Column], place: int, rows: Sequence[int], values: Column) -> None:
@@ -118,6 +112,13 @@ class MultiTypeDecoder:
             and any(known.id == schema.id for known in pinned.snapshot.schemas if known.subject == pinned.subject)
         ]
         return tuple(mine or [place for place, pin in enumerate(self._pins) if _is_of(schema, *pin)])
+
+
+def _errors(decoded: Decoded) -> Iterator[RecordError | None]:
+    """What is wrong with each record."""
+    parts = zip(decoded.codes.to_pylist(), decoded.details.to_pylist(), decoded.offsets.to_pylist(), strict=True)
+    for code, detail, offset in parts:
+        yield RecordError(ErrorCode(code), detail, offset) if code else None
 
 
 def _is_of(schema: ResolvedSchema, pinned: PinnedSchemas, message: str) -> bool:

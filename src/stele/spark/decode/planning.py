@@ -16,7 +16,7 @@ from stele.spark.decode.rules import RulesLike, check_rules_choice, refuse_readi
 from stele.spark.engines.unroll import check_recursion
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas, ReaderLike, pin_schemas
-from stele.spark.wires import Prefix, Seal, Wire, WireLike, wire_named
+from stele.spark.wires import Framer, Prefix, Wire, WireLike, wire_named
 
 Subjects: TypeAlias = "str | Sequence[str] | Mapping[str, str] | None"
 """One subject; several; several by the name of their column; or None, where nobody knows them beforehand."""
@@ -94,7 +94,7 @@ class WritePlan:
     writer: ResolvedSchema
     registry: RegistryLike
     wire: Wire
-    seal: Seal | None
+    framer: Framer | None
     message: str
     rules: RulesLike
     topic: str
@@ -117,5 +117,5 @@ def plan_write(
     chosen, rules = wire_named(wire), check_rules_choice(rules)
     if rules == "refuse":
         refuse_writing(writer)
-    seal = None if isinstance(chosen, Prefix) else chosen.seal(writer, message, registry)
+    seal = None if isinstance(chosen, Prefix) else chosen.framer(writer, message, registry)
     return WritePlan(writer, registry, chosen, seal, message, rules, topic, engine, check_recursion(recursion))

@@ -21,11 +21,13 @@ from stele.spark.decode.formats import decoder_for, encoder_for, generic, type_f
 from stele.spark.decode.multi_type import MultiTypeDecoder
 from stele.spark.decode.rules import OWN_NUMBER, READING, RuleEncoder, RuleRunner, RulesLike, first_rule
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Decoded, Decoder
+from stele.spark.engines.base import Decoder
+from stele.spark.engines.decoded import Decoded
+from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.registry.clients import PATIENCE, RegistryLike
 from stele.spark.registry.snapshot import PinnedSchemas, SchemaLookup
 from stele.spark.wires import Prefix, Wire
-from stele.spark.wires.opened import Opener, without_padding
+from stele.spark.wires.normalize import FrameNormalizer, retry_without_padding
 from stele.wire.confluent import encode_indexes
 
 if TYPE_CHECKING:
@@ -88,9 +90,11 @@ class RecordDecoder:
     def __init__(self, reading: ReadPlan) -> None:
         self._reading = reading
         self._lookup = _lookup(reading)
-        self._opener: Opener | None = None
+        self._normalizer: FrameNormalizer | None = None
         if not isinstance(reading.wire, Prefix):
-            self._opener = Opener(reading.wire, self._lookup, reading.targets[0].message if reading.targets else "")
+            self._normalizer = FrameNormalizer(
+                reading.wire, self._lookup, reading.targets[0].message if reading.targets else ""
+            )
         self._decode = self._chosen()
 
     def decode(self, values: Column, headers: Column | None = None) -> Decoded:
@@ -98,13 +102,13 @@ class RecordDecoder:
 
         `Decoded.schema_ids` are in the wire's own type. Bad records are reported; an outage is raised.
         """
-        if self._opener is None:
+        if self._normalizer is None:
             return self._decode(values)
-        frames = self._opener.open(values, headers)
+        frames = self._normalizer.normalize(values, headers)
         decoded = self._decode(frames.frames)
         if frames.padded:
-            decoded = without_padding(decoded, frames.frames, self._decode)
-        return self._opener.told(decoded, frames)
+            decoded = retry_without_padding(decoded, frames.frames, self._decode)
+        return self._normalizer.restore_ids(decoded, frames)
 
     def _chosen(self) -> Callable[[Column], Decoded]:
         reading = self._reading
@@ -121,7 +125,9 @@ class RecordDecoder:
 
     def _schema(self, number: int) -> ResolvedSchema | None:
         """The schema of an id in a frame. Raises `DataError` for one with rules that nobody decided about."""
-        found = self._opener.schema(number) if self._opener is not None else self._lookup.find_schema(number)
+        found = (
+            self._normalizer.find_schema(number) if self._normalizer is not None else self._lookup.find_schema(number)
+        )
         if found is not None and self._reading.rules == "refuse":
             name = first_rule(found, READING)
             if name:
@@ -167,14 +173,18 @@ class _TargetDecoder:
         if not concerned:
             return self._decoder.decode(frames)
         made: list[bytes | None] = []
-        whys: list[str | None] = []
-        for data in frames.to_pylist():
-            after, why = self._run(data) if data is not None and data[:5] in concerned else (data, None)
+        refused: dict[int, str] = {}
+        for row, data in enumerate(frames.to_pylist()):
+            after: bytes | None = data
+            if data is not None and data[:5] in concerned:
+                try:
+                    after = self._runner.run(data)
+                except DataError as error:
+                    after, refused[row] = None, str(error)
             made.append(after)
-            whys.append(why)
         decoded = self._decoder.decode(pa.array(made, pa.binary()))
         numbers = pa.array([_number(data) for data in frames.to_pylist()], pa.int32())
-        return replace(decoded, schema_ids=numbers, reasons=pc.coalesce(pa.array(whys, pa.string()), decoded.reasons))
+        return replace(decoded, schema_ids=numbers).with_errors(ErrorCode.RULE_FAILED, refused)
 
     def _concerns(self, head: bytes | None) -> bool:
         assert self._runner is not None
@@ -183,13 +193,6 @@ class _TargetDecoder:
             return number is not None and number >= 0 and self._runner.concerns(number)
         except DataError:  # the decoder says what is wrong with the id
             return False
-
-    def _run(self, frame: bytes) -> tuple[bytes | None, str | None]:
-        assert self._runner is not None
-        try:
-            return self._runner.run(frame), None
-        except DataError as error:
-            return None, str(error)
 
 
 def _number(frame: Any) -> int | None:
@@ -219,8 +222,8 @@ class RecordEncoder:
         if self._rules is not None:
             run = self._rules.run
             frames = pa.array([None if frame is None else run(frame) for frame in frames.to_pylist()], pa.binary())
-        if self._writing.seal is None:
+        if self._writing.framer is None:
             return [frames]
         payloads = pc.binary_slice(frames, 5 + len(self._indexes), 1 << 31)
-        records, headers = self._writing.seal(payloads, self._indexes)
+        records, headers = self._writing.framer(payloads, self._indexes)
         return [records] if headers is None else [records, headers]

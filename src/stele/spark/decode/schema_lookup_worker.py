@@ -79,7 +79,7 @@ class Answers:
             checked(steps)  # defaults that cannot be used are found here, once
             return {"program": reading(steps)}
         except DataError as error:
-            return {"refused": f"schema id {number} cannot be read: {error}"}
+            return {"refused": str(error)}
 
 
 def _writers(task: Task) -> Writers:

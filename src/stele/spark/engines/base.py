@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from stele.errors import Invalid, NotInstalled
 from stele.formats.avro.model import AvroSchema
 from stele.spark.engines.arrow import ArrowType, Column
+from stele.spark.engines.decoded import Decoded
 
 Writers: TypeAlias = Callable[[int], "AvroSchema | None"]
 """The schema of an id; None when the registry knows no such id.
@@ -16,22 +16,6 @@ Writers: TypeAlias = Callable[[int], "AvroSchema | None"]
 A `DataError` says that the id is of no use (another format, text that does not parse) and becomes the reason of its
 records; whatever else it raises fails the batch, as an outage must.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """One decoded batch, all arrays as long as the input and in its order.
-
-    values      under the reader's type; null where the record was null or bad
-    schema_ids  int32; null where there was no frame
-    reasons     a sentence; null where the record was good, or null itself
-    places      int32: byte of the payload (after the frame) at which the bad value begins; null with no reason
-    """
-
-    values: Column
-    schema_ids: Column
-    reasons: Column
-    places: Column
 
 
 class Decoder(Protocol):

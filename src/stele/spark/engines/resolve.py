@@ -28,8 +28,8 @@ from stele.formats.avro.model import (
     describe_type,
 )
 from stele.spark.engines.defaults import encoded_default
+from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.layout import layout, members, merged
-from stele.spark.engines.reasons import Reason
 from stele.spark.engines.scalars import is_number, number, promotes
 from stele.spark.engines.steps import (
     REST,
@@ -195,7 +195,7 @@ class _Match:
             except DataError:
                 # an error only for the records that take this branch
                 steps.append(Unreadable(slot))
-        if all(isinstance(step, Unreadable) and step.reason is Reason.UNREADABLE_BRANCH for step in steps):
+        if all(isinstance(step, Unreadable) and step.code is ErrorCode.UNREADABLE_BRANCH for step in steps):
             raise _mismatch(writer, reader)
         return Branch(slot, tuple(steps))
 
@@ -204,7 +204,7 @@ class _Match:
             return Nothing(slot)
         branches = members(reader)
         if isinstance(reader, Pruned) and _best(writer, reader.deeper) < min(2, _best(writer, branches)):
-            return Unreadable(slot, Reason.TOO_DEEP)
+            return Unreadable(slot, ErrorCode.TOO_DEEP)
         single = merged(branches, slot.type)
         if single is not None:
             return self.step(writer, single, slot)
@@ -226,10 +226,10 @@ def _only_empty(writer: AvroType) -> Step:
         case AvroUnion():
             return Branch(None, tuple(_only_empty(branch) for branch in writer.branches))
         case AvroArray():
-            return Repeat(None, None, Unreadable(None, Reason.TOO_DEEP), 1)
+            return Repeat(None, None, Unreadable(None, ErrorCode.TOO_DEEP), 1)
         case AvroMap():
-            return Repeat(None, Text(None), Unreadable(None, Reason.TOO_DEEP), 1)
-    return Unreadable(None, Reason.TOO_DEEP)
+            return Repeat(None, Text(None), Unreadable(None, ErrorCode.TOO_DEEP), 1)
+    return Unreadable(None, ErrorCode.TOO_DEEP)
 
 
 def _empty(writer: AvroType) -> tuple[int, ...] | None:
@@ -253,7 +253,7 @@ def _deep_default(field: AvroField) -> Step:
     """What becomes of a field that has no column, and that the writer does not have."""
     if field.default is NO_DEFAULT:
         raise _no_default(field)
-    return Nothing(None) if field.default in (None, [], {}) else Unreadable(None, Reason.TOO_DEEP)
+    return Nothing(None) if field.default in (None, [], {}) else Unreadable(None, ErrorCode.TOO_DEEP)
 
 
 def _no_default(field: AvroField) -> DataError:

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from stele.spark.engines.arrow import ArrowType
-from stele.spark.engines.reasons import Reason
+from stele.spark.engines.error_codes import ErrorCode
 
 
 class Kind(IntEnum):
@@ -190,7 +190,7 @@ class Unreadable:
     """A branch or an item the reader has no place for: an error when a record has it."""
 
     slot: Slot | None
-    reason: Reason = Reason.UNREADABLE_BRANCH
+    code: ErrorCode = ErrorCode.UNREADABLE_BRANCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ import msgspec
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.client.names import split
 from stele.errors import Conflict, ContentNotFound, DecodeError, Unavailable
+from stele.spark.decode.errors import decode_error
 from stele.spark.decode.rules import refuse_reading
+from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.pipeline.config import PipelineConfig
 from stele.spark.pipeline.journal import Entry, Journal
 from stele.spark.pipeline.judging import ERROR, ID, Group, Route, groups, names_of, settled, unrouted
@@ -58,6 +60,7 @@ class Judge:
 
     def __init__(self, config: PipelineConfig, registry: RegistryLike, stop: Event) -> None:
         self._config, self._registry, self._stop = config, registry, stop
+        self._label = wire_named(config.source.wire).id_label
 
     def pinned(self) -> tuple[Route, ...]:
         """The routes with the newest versions of their subjects; a registry that is being restarted is waited for."""
@@ -94,7 +97,7 @@ class Judge:
                     fresh = self._found(routes, parts)
                 if fresh is None:
                     if unknown:
-                        parts = tuple((group, settled(df, sorted(known))) for group, df in parts)
+                        parts = tuple((group, settled(df, sorted(known), self._label)) for group, df in parts)
                     yield Judged(routes, parts, tuple(sorted(known)), counts)
                     return
                 routes = fresh
@@ -111,7 +114,7 @@ class Judge:
         grouped = groups(routes)
         for group in grouped:
             judged = group.judged(raw, self._config, self._registry)
-            found.append((group, (judged if known is None else settled(judged, known)).persist()))
+            found.append((group, (judged if known is None else settled(judged, known, self._label)).persist()))
         rest = unrouted(raw, grouped, self._config)
         if rest is not None:
             found.append((None, rest.persist()))
@@ -165,7 +168,7 @@ def _unknown_ids(parts: Sequence[Part]) -> list[int]:
 
     ids: list[int] = []
     for _, df in parts:
-        bad = df.where(f.col(ERROR)["reason"].startswith("unknown ") & f.col(ID).isNotNull())
+        bad = df.where((f.col(ERROR)["code"] == _UNKNOWN) & f.col(ID).isNotNull())
         ids += [row[0] for row in bad.select(ID).distinct().limit(MOST_ASKED).collect()]
     return [number for number in dict.fromkeys(ids) if number > 0][:MOST_ASKED]
 
@@ -183,7 +186,8 @@ def _release(kept: list[DataFrame]) -> None:
         kept.pop().unpersist()
 
 
-_DEAD, _UNKNOWN, _NULL = "dead", "unknown", "null"
+_DEAD, _NULL = "dead", "null"
+_UNKNOWN = ErrorCode.UNKNOWN_SCHEMA_ID.name
 
 
 def _counted(parts: Sequence[Part], batch: int) -> tuple[BatchReport, set[str], bool]:
@@ -191,16 +195,15 @@ def _counted(parts: Sequence[Part], batch: int) -> tuple[BatchReport, set[str], 
     from pyspark.sql import functions as f
 
     report, known, unknown = BatchReport(batch), set[str](), False
-    reason = f.col(ERROR)["reason"]
     for group, df in parts:
-        outcome = f.when(reason.startswith("unknown "), _UNKNOWN).when(f.col(ERROR).isNotNull(), _DEAD)
+        outcome, code = f.when(f.col(ERROR).isNotNull(), _DEAD), f.col(ERROR)["code"]
         outcome = outcome.when(f.col("value").isNull(), _NULL)
         for place, route in enumerate(group.routes if group else ()):
             outcome = outcome.when(group.value(route).isNotNull(), str(place))  # type: ignore[union-attr]  # of a group
-        name = f.when(outcome.isNull() | (outcome != _UNKNOWN), f.col(ID).cast("string"))
-        rows = df.groupBy(outcome.alias("outcome"), name.alias("id")).count().collect()
+        name = f.when(code.isNull() | (code != _UNKNOWN), f.col(ID).cast("string"))
+        rows = df.groupBy(outcome.alias("outcome"), code.alias("code"), name.alias("id")).count().collect()
         known |= {row.id for row in rows if row.id is not None}
-        unknown = unknown or any(row.outcome == _UNKNOWN for row in rows)
+        unknown = unknown or any(row.code == _UNKNOWN for row in rows)
         report = _plus(report, group, rows)
     return report, known, unknown
 
@@ -208,10 +211,11 @@ def _counted(parts: Sequence[Part], batch: int) -> tuple[BatchReport, set[str], 
 def _plus(report: BatchReport, group: Group | None, rows: Sequence[Any]) -> BatchReport:
     tables: dict[str, int] = {}
     records: dict[str, int] = {}
-    dead = null = 0
+    codes: dict[str, int] = {}
+    null = 0
     for row in rows:
-        if row.outcome in (_DEAD, _UNKNOWN):
-            dead += row["count"]
+        if row.outcome == _DEAD:
+            codes = summed(codes, {row.code: row["count"]})
         elif row.outcome in (_NULL, None):
             null += row["count"]
         elif group is not None:
@@ -220,7 +224,8 @@ def _plus(report: BatchReport, group: Group | None, rows: Sequence[Any]) -> Batc
     return msgspec.structs.replace(
         report,
         rows=report.rows + sum(tables.values()),
-        dead_letters=report.dead_letters + dead,
+        dead_letters=report.dead_letters + sum(codes.values()),
+        codes=summed(report.codes, codes),
         tombstones=report.tombstones + null,
         tables=summed(report.tables, tables),
         records=summed(report.records, records),
@@ -303,7 +308,5 @@ def _first_error(judged: Judged) -> DecodeError:
         if row is None:
             continue
         error = row[0]
-        if error.schema_id is None or str(error.schema_id) in error.reason:
-            return DecodeError(error.reason)
-        return DecodeError(f"{error.reason} (schema id {error.schema_id})", offset=error.offset)
+        return decode_error(ErrorCode[error.code], error.reason, error.schema_id, error.offset)
     raise AssertionError("no record is bad")

@@ -108,7 +108,7 @@ def _plots(batches: Sequence[BatchReport], ids: Iterable[IdCount]) -> Iterator[S
         f"good records by {slots.span}",
         slots.counted(lambda batch: {titles.get(name, name): count for name, count in batch.records.items()}),
     )
-    letters = slots.counted(lambda batch: by_kind(batch.reasons, batch.dead_letters))
+    letters = slots.counted(lambda batch: by_kind(batch.codes, batch.dead_letters))
     yield _plot("Dead letters by kind", f"dead letters by {slots.span}", letters)
 
 

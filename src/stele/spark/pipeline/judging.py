@@ -11,6 +11,8 @@ import pyarrow as pa
 from stele.errors import Invalid
 from stele.spark.decode.formats import type_for
 from stele.spark.decode.records import ReadPlan, ReadTarget
+from stele.spark.engines.error_codes import ErrorCode
+from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.functions import decode_column, to_spark_types
 from stele.spark.pipeline.config import PipelineConfig, RouteConfig
 from stele.spark.pipeline.raw_records import RAW
@@ -31,8 +33,6 @@ ID_COLUMN: Final = f"{OWN}schema_id"
 VERSION_COLUMN: Final = f"{OWN}version"
 """Columns of every table: what names the schema each record was written with, and which version of the subject that
 is; null where it belongs to another subject."""
-
-UNROUTED = "no route takes records of the topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,21 +177,40 @@ def unrouted(raw: DataFrame, grouped: Sequence[Group], config: PipelineConfig) -
         return None
     topics = [group.topic for group in grouped]
     nothing = f.lit(None).cast(id_type(config))
-    reason = f.concat(f.lit(f"{UNROUTED} "), f.col("topic"))
-    error = f.struct(nothing.alias("schema_id"), f.lit(None).cast("int").alias("offset"), reason.alias("reason"))
+    sentence, after = MESSAGES[ErrorCode.UNROUTED].split("{detail}")
+    error = _error(nothing, ErrorCode.UNROUTED, f.concat(f.lit(sentence), f.col("topic"), f.lit(after)))
     rest = raw.where(~f.col("topic").isin(*topics))
     return rest.select("*", f.lit(None).cast("string").alias(VALUE), nothing.alias(ID), error.alias(ERROR))
 
 
-def settled(judged: DataFrame, known: Sequence[str]) -> DataFrame:
+def settled(judged: DataFrame, known: Sequence[str], label: str) -> DataFrame:
     """The judgement with nothing left open: records of ids that are not among the known ones are dead letters,
-    whatever has been registered since."""
+    whatever has been registered since. label is what the wire calls an id."""
     from pyspark.sql import functions as f
 
     late = f.col(ERROR).isNull() & f.col(ID).isNotNull() & ~f.col(ID).cast("string").isin(*known)
-    reason = f.concat(f.lit("unknown schema id "), f.col(ID).cast("string"))
-    error = f.struct(f.col(ID).alias("schema_id"), f.lit(None).cast("int").alias("offset"), reason.alias("reason"))
+    sentence, after = MESSAGES[ErrorCode.UNKNOWN_SCHEMA_ID].format(label=label, id="\0").split("\0")
+    reason = f.concat(f.lit(sentence), f.col(ID).cast("string"), f.lit(after))
+    error = _error(f.col(ID), ErrorCode.UNKNOWN_SCHEMA_ID, reason)
     return judged.withColumns({VALUE: f.when(~late, f.col(VALUE)), ERROR: f.when(late, error).otherwise(f.col(ERROR))})
+
+
+def _error(schema_id: Column, code: ErrorCode, reason: Column) -> Column:
+    """An error struct as decoding makes it, without an offset."""
+    from pyspark.sql import functions as f
+
+    return f.struct(
+        schema_id.alias("schema_id"),
+        f.lit(None).cast("int").alias("offset"),
+        f.lit(code.name).alias("code"),
+        reason.alias("reason"),
+    )
+
+
+def letter_parts(error: Column) -> list[Column]:
+    """The parts of an error struct under the names that dead letters have."""
+    names = {"schema_id": "schema_id", "offset": "byte", "code": "code", "reason": "reason"}
+    return [error[part].alias(name) for part, name in names.items()]
 
 
 def letter_columns(config: PipelineConfig) -> StructType:
@@ -201,7 +220,8 @@ def letter_columns(config: PipelineConfig) -> StructType:
     …            the raw record and where it was, see `source.RAW`
     schema_id    what names its schema, in the wire's type
     byte         of the payload, where it goes wrong
-    reason       why
+    code         why, the name of an `ErrorCode`
+    reason       why, a sentence
     batch, application, seen_at   which batch of which pipeline found it, and when
     """
     from pyspark.sql.types import StructField, StructType
@@ -209,7 +229,7 @@ def letter_columns(config: PipelineConfig) -> StructType:
     text, count, moment = to_spark_types([RAW["source"], RAW["offset"], RAW["timestamp"]])
     raw = zip(RAW, to_spark_types(list(RAW.values())), strict=True)
     columns = {"letter": text, **dict(raw), "schema_id": id_type(config), "byte": to_spark_types([RAW["partition"]])[0]}
-    columns |= {"reason": text, "batch": count, "application": text, "seen_at": moment}
+    columns |= {"code": text, "reason": text, "batch": count, "application": text, "seen_at": moment}
     return StructType([StructField(name, type_) for name, type_ in columns.items()])
 
 
@@ -221,8 +241,7 @@ def letters(judged: DataFrame, application: str, batch: int) -> DataFrame:
         f.expr("uuid()").alias("letter"),
         *RAW,
         f.col(ID).alias("schema_id"),
-        f.col(ERROR)["offset"].alias("byte"),
-        f.col(ERROR)["reason"].alias("reason"),
+        *letter_parts(f.col(ERROR))[1:],
         f.lit(batch).cast("bigint").alias("batch"),
         f.lit(application).alias("application"),
         f.current_timestamp().alias("seen_at"),

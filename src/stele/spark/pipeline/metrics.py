@@ -125,7 +125,7 @@ class PipelineMetrics(Collector):
             if batch.batch <= self._totals.through:
                 return
             self._totals = self._totals.plus(batch)
-            for kind, count in by_kind(batch.reasons, batch.dead_letters).items():
+            for kind, count in by_kind(batch.codes, batch.dead_letters).items():
                 self._kinds[kind] = self._kinds.get(kind, 0) + count
             self._durations = self._durations.plus(batch.seconds)
         if self._file is not None:

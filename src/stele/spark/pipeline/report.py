@@ -19,6 +19,7 @@ class BatchReport(msgspec.Struct, frozen=True):
     tables          rows by table
     versions        version by subject whose columns the tables have
     records         good records by what names their writer's schema: its id, or what the wire has instead
+    codes           dead letters by the name of their `ErrorCode`
     reasons         dead letters by reason; of very many different ones the most frequent
     columns_added   dotted paths of columns the tables gained
     replayed        the batch had been begun, perhaps finished, by an earlier run
@@ -33,6 +34,7 @@ class BatchReport(msgspec.Struct, frozen=True):
     tables: dict[str, int] = {}
     versions: dict[str, int] = {}
     records: dict[str, int] = {}
+    codes: dict[str, int] = {}
     reasons: dict[str, int] = {}
     columns_added: tuple[str, ...] = ()
     replayed: bool = False

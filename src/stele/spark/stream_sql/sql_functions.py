@@ -103,7 +103,7 @@ def _arrow_engine(engine: str) -> str:
 
 
 def _error_type(reading: ReadPlan) -> Any:
-    from stele.spark.decode.decoding import error_type
+    from stele.spark.decode.errors import error_type
 
     return error_type(reading.wire.id_type)
 
@@ -123,7 +123,7 @@ def _error_function(reading: ReadPlan) -> Callable[[Any], Any]:
     kept: list[Any] = []
 
     def faults(records: Any) -> Any:
-        from stele.spark.decode.decoding import error_structs
+        from stele.spark.decode.errors import error_structs
 
         if not kept:
             kept.append(reading.decoder())
@@ -227,7 +227,7 @@ def _plan_like(like: ReadPlan, subject: Any) -> ReadPlan:
 def _decode_rows(decoder: RecordDecoder, rows: list[Row], column: str) -> Iterator[tuple[Any, ...]]:
     import pyarrow as pa
 
-    from stele.spark.decode.decoding import error_structs
+    from stele.spark.decode.errors import error_structs
 
     found = decoder.decode(pa.array([row[column] for row in rows], pa.binary()))
     values = found.values.to_pylist(maps_as_pydicts="lossy")

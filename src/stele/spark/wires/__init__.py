@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from stele.errors import Invalid
 from stele.spark.wires.avro_single import SingleObject
-from stele.spark.wires.base import Found, Parts, Seal, Wire
+from stele.spark.wires.base import FrameParts, Framer, ResolvedId, Wire
 from stele.spark.wires.cloudevents import CloudEvents, of_mode
 from stele.spark.wires.confluent import HeaderGuid, Prefix
 from stele.spark.wires.pravega import Pravega
@@ -30,13 +30,13 @@ WireLike: TypeAlias = "str | Wire"
 
 __all__ = [
     "CloudEvents",
-    "Found",
+    "FrameParts",
+    "Framer",
     "HeaderGuid",
-    "Parts",
     "Pravega",
     "Prefix",
+    "ResolvedId",
     "RocketMQ",
-    "Seal",
     "SingleObject",
     "Unframed",
     "Wire",

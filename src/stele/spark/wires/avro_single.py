@@ -15,7 +15,7 @@ from stele.errors import DataError, Invalid
 from stele.formats.avro import AVRO
 from stele.spark.engines.arrow import Column
 from stele.spark.registry.snapshot import parse_avro
-from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
+from stele.spark.wires.base import FrameParts, Framer, ResolvedId, prepend_frame, split_by_heads
 from stele.wire import avro_single
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ class SingleObject:
 
     name: str = "avro-single-object"
     id_type = pa.string()
-    what = "schema fingerprint"
+    id_label = "schema fingerprint"
     needs_headers = False
 
-    def split(self, values: Column, headers: Column | None) -> Parts:
+    def split(self, values: Column, headers: Column | None) -> FrameParts:
         """See `Wire`."""
         del headers
-        return by_heads(values, _HEADER, lambda head: avro_single.unframe(head)[0].hex(), self.id_type)
+        return split_by_heads(values, _HEADER, lambda head: avro_single.unframe(head)[0].hex(), self.id_type)
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
         wanted = bytes.fromhex(number)
         pinned = [*lookup.pinned.snapshot.schemas, lookup.pinned.reader]
@@ -52,25 +52,25 @@ class SingleObject:
             found = None if fresh is None else _with(wanted, fresh.schemas)
             if found is None:
                 lookup.remember_unknown(("versions", number))
-        return None if found is None else Found(found)
+        return None if found is None else ResolvedId(found)
 
-    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+    def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`. Raises `Invalid` for a schema that is not Avro."""
         del message, registry
         if writer.schema_type != "AVRO":
             raise Invalid(f"single objects are Avro, the schema is {writer.schema_type}")
-        return SingleObjectSeal(_rabin(writer))
+        return SingleObjectFramer(_rabin(writer))
 
 
 @dataclass(frozen=True, slots=True)
-class SingleObjectSeal:
-    """See `Seal`."""
+class SingleObjectFramer:
+    """See `Framer`."""
 
     rabin: bytes
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
-        """Frame payloads; see `Seal`."""
-        return framed(avro_single.frame(self.rabin, indexes), payloads), None
+        """Frame payloads; see `Framer`."""
+        return prepend_frame(avro_single.frame(self.rabin, indexes), payloads), None
 
 
 def _with(rabin: bytes, schemas: Iterable[ResolvedSchema]) -> ResolvedSchema | None:

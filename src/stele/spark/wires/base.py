@@ -1,7 +1,7 @@
 """What a wire format is to Spark: how records name their schemas, taken apart a column at a time.
 
-Whatever the wire, engines and languages see Confluent frames: `Opened` (in `stele.spark.wires.opened`) puts a number of
-its own in place of each id. So a wire format is one class with the three methods of `Wire`.
+Engines and formats see Confluent frames, whatever the wire: `normalize.FrameNormalizer` puts a number of its own in
+place of each id. So a wire format is one class with the three methods of `Wire`.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from stele.spark.registry.snapshot import SchemaLookup
 
 
-class Parts(NamedTuple):
+class FrameParts(NamedTuple):
     """A column of records taken apart, all arrays as long as the column.
 
     ids       what names the schema of each record, in the wire's own type; null where there is no frame
     payloads  binary, what is left of the record
-    reasons   a sentence where a record has no frame; null elsewhere, also where the record is null
+    frame_errors  what is wrong where a record has no frame; null elsewhere, also where the record is null
     indexes   binary, message indexes of Protobuf that stood apart from the payload; None where the wire has none
     """
 
     ids: Column
     payloads: Column
-    reasons: Column
+    frame_errors: Column
     indexes: Column | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ResolvedId:
     """What an id stands for.
 
     message  full name of the Protobuf message or Thrift struct that payloads are, '' for the one that is read anyway;
@@ -53,7 +53,7 @@ class Found:
     padded: bool = False
 
 
-class Seal(Protocol):
+class Framer(Protocol):
     """Puts the frame of one schema around payloads. Made on the driver, used by tasks: it must be picklable."""
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
@@ -78,7 +78,7 @@ class Wire(Protocol):
         ...
 
     @property
-    def what(self) -> str:
+    def id_label(self) -> str:
         """What an id is called in a sentence: `schema id`, `schema guid` …"""
         ...
 
@@ -87,15 +87,15 @@ class Wire(Protocol):
         """Whether ids are in the headers of records, of which there must be a column then."""
         ...
 
-    def split(self, values: Column, headers: Column | None) -> Parts:
+    def split(self, values: Column, headers: Column | None) -> FrameParts:
         """Take a binary column apart."""
         ...
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """What an id stands for, None when nobody knows it; see `engines.base.Writers` for what it raises."""
         ...
 
-    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+    def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """How records of a schema are framed. Raises `Invalid` when the wire cannot carry it."""
         ...
 
@@ -104,9 +104,9 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 """Headers as Spark's Kafka source gives them and its sink takes them."""
 
 
-def header(headers: Column, name: str) -> Column:
+def first_header(headers: Column, name: str) -> Column:
     """Value of the first header of a name (in lower case) for each record, binary; null where there is none."""
-    (keys, values), owners = _entries(headers)
+    (keys, values), owners = _header_entries(headers)
     mine = pc.fill_null(pc.equal(pc.utf8_lower(keys), pa.scalar(name)), False)
     rows, found = owners.filter(mine), values.filter(mine)
     first: dict[int, int] = {}
@@ -116,7 +116,7 @@ def header(headers: Column, name: str) -> Column:
     return found.cast(pa.binary()).take(wanted)
 
 
-def _entries(headers: Column) -> tuple[tuple[Column, Column], Column]:
+def _header_entries(headers: Column) -> tuple[tuple[Column, Column], Column]:
     """Keys and values of all headers, and the rows they belong to."""
     if pa.types.is_map(headers.type):
         headers = headers.cast(pa.list_(pa.struct([("key", headers.type.key_type), ("value", headers.type.item_type)])))
@@ -128,24 +128,24 @@ def _entries(headers: Column) -> tuple[tuple[Column, Column], Column]:
     return (keys.cast(pa.string()), values), pc.list_parent_indices(headers)
 
 
-def starts(values: Column, size: int) -> tuple[Column, Column]:
+def split_heads(values: Column, size: int) -> tuple[Column, Column]:
     """The first bytes of each record, and the rest of it; the first are shorter where the record is."""
     if not pa.types.is_binary(values.type):
         values = values.cast(pa.binary())
     return pc.binary_slice(values, 0, size), pc.binary_slice(values, size, 1 << 31)
 
 
-def by_heads(values: Column, size: int, read: Callable[[bytes], Any], id_type: ArrowType) -> Parts:
+def split_by_heads(values: Column, size: int, read: Callable[[bytes], Any], id_type: ArrowType) -> FrameParts:
     """Records whose first bytes hold the id. Different heads are few, so each is read but once.
 
     read makes an id of a head, or raises `FrameError`; records shorter than size come to it as they are.
     """
-    heads, payloads = starts(values, size)
-    ids, reasons = each(heads, read, id_type)
-    return Parts(ids, payloads, reasons)
+    heads, payloads = split_heads(values, size)
+    ids, reasons = read_ids(heads, read, id_type)
+    return FrameParts(ids, payloads, reasons)
 
 
-def each(keys: Column, read: Callable[[bytes], Any], id_type: ArrowType) -> tuple[Column, Column]:
+def read_ids(keys: Column, read: Callable[[bytes], Any], id_type: ArrowType) -> tuple[Column, Column]:
     """Ids and reasons for keys of which many are equal; null keys have neither."""
     coded = keys.dictionary_encode()
     ids: list[Any] = []
@@ -160,7 +160,7 @@ def each(keys: Column, read: Callable[[bytes], Any], id_type: ArrowType) -> tupl
     return pa.array(ids, id_type).take(coded.indices), pa.array(reasons, pa.string()).take(coded.indices)
 
 
-def framed(prefix: bytes, payloads: Column) -> Column:
+def prepend_frame(prefix: bytes, payloads: Column) -> Column:
     """A prefix before every payload."""
     prefixes = pa.repeat(pa.scalar(prefix, pa.binary()), len(payloads))
     return pc.binary_join_element_wise(prefixes, payloads.cast(pa.binary()), b"")

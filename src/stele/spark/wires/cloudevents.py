@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from stele.errors import FrameError, Invalid, NotFound
 from stele.spark.engines.arrow import Column
-from stele.spark.wires.base import HEADERS, Found, Parts, Seal, each, header
+from stele.spark.wires.base import HEADERS, FrameParts, Framer, ResolvedId, first_header, read_ids
 from stele.wire import cloudevents
 
 if TYPE_CHECKING:
@@ -44,28 +44,28 @@ class CloudEvents:
     type: str = "record"
     name: str = "cloudevents"
     id_type = pa.string()
-    what = "dataschema"
+    id_label = "dataschema"
 
     @property
     def needs_headers(self) -> bool:
         """See `Wire`."""
         return self.mode == "binary"
 
-    def split(self, values: Column, headers: Column | None) -> Parts:
+    def split(self, values: Column, headers: Column | None) -> FrameParts:
         """See `Wire`."""
         values = values.cast(pa.binary())
         if headers is not None and self.mode == "binary":
-            found = [header(headers, prefix + "dataschema") for prefix in cloudevents.PREFIXES]
-            ids, said = each(pc.if_else(values.is_valid(), pc.coalesce(*found), None), _uri, pa.string())
-            return Parts(ids, values, pc.coalesce(said, _missing(ids, values)))
+            found = [first_header(headers, prefix + "dataschema") for prefix in cloudevents.PREFIXES]
+            ids, said = read_ids(pc.if_else(values.is_valid(), pc.coalesce(*found), None), _uri, pa.string())
+            return FrameParts(ids, values, pc.coalesce(said, _missing(ids, values)))
         events = [None if document is None else _read(document) for document in values.to_pylist()]
         ids = pa.array([event.dataschema or None if isinstance(event, cloudevents.Event) else None for event in events])
         payloads = [event.data if isinstance(event, cloudevents.Event) else None for event in events]
         said = pa.array([event if isinstance(event, str) else None for event in events], pa.string())
         ids = ids.cast(pa.string())
-        return Parts(ids, pa.array(payloads, pa.binary()), pc.coalesce(said, _missing(ids, values)))
+        return FrameParts(ids, pa.array(payloads, pa.binary()), pc.coalesce(said, _missing(ids, values)))
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
         named = cloudevents.named(number)
         if named is None or not self._trusted(number, lookup.registry):
@@ -76,7 +76,7 @@ class CloudEvents:
             schema = lookup.find_schema(key)
         else:
             schema = _version(named, lookup)
-        return None if schema is None else Found(schema, message="")
+        return None if schema is None else ResolvedId(schema, message="")
 
     def _trusted(self, uri: str, registry: RegistryLike) -> bool:
         if "://" not in uri and not uri.startswith("//"):
@@ -85,18 +85,18 @@ class CloudEvents:
         known = [base.strip().rstrip("/") + "/" for base in bases]
         return not known or uri.startswith(tuple(known))
 
-    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+    def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`."""
         del message
         first = registry.partition(",")[0] if isinstance(registry, str) else ""
         base = (self.base or first).rstrip("/")
         uri = f"{base}/schemas/ids/{writer.id}"
-        return EventSeal(uri, self.source, self.type, self.mode, writer.schema_type == "JSON")
+        return EventFramer(uri, self.source, self.type, self.mode, writer.schema_type == "JSON")
 
 
 @dataclass(frozen=True, slots=True)
-class EventSeal:
-    """See `Seal`. Every event gets an id of its own."""
+class EventFramer:
+    """See `Framer`. Every event gets an id of its own."""
 
     uri: str
     source: str
@@ -105,7 +105,7 @@ class EventSeal:
     is_json: bool
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
-        """Frame payloads; see `Seal`."""
+        """Frame payloads; see `Framer`."""
         del indexes
         attributes = {"source": self.source, "type": self.type}
         if self.mode == "structured":

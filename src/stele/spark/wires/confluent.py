@@ -11,7 +11,16 @@ import pyarrow.compute as pc
 
 from stele.errors import FrameError, Invalid
 from stele.spark.engines.arrow import Column
-from stele.spark.wires.base import HEADERS, Found, Parts, Seal, each, framed, header, starts
+from stele.spark.wires.base import (
+    HEADERS,
+    FrameParts,
+    Framer,
+    ResolvedId,
+    first_header,
+    prepend_frame,
+    read_ids,
+    split_heads,
+)
 from stele.wire import confluent
 from stele.wire.confluent import RecordField
 
@@ -29,36 +38,36 @@ class Prefix:
 
     name: str = "confluent"
     id_type = pa.int32()
-    what = "schema id"
+    id_label = "schema id"
     needs_headers = False
 
-    def split(self, values: Column, headers: Column | None) -> Parts:
+    def split(self, values: Column, headers: Column | None) -> FrameParts:
         """See `Wire`."""
         del headers
-        heads, payloads = starts(values, 5)
-        ids, reasons = each(heads, lambda head: confluent.unframe(head)[0], self.id_type)
-        return Parts(ids, payloads, reasons)
+        heads, payloads = split_heads(values, 5)
+        ids, reasons = read_ids(heads, lambda head: confluent.unframe(head)[0], self.id_type)
+        return FrameParts(ids, payloads, reasons)
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
         schema = lookup.find_schema(number)
-        return None if schema is None else Found(schema)
+        return None if schema is None else ResolvedId(schema)
 
-    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+    def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`."""
         del message, registry
-        return PrefixSeal(writer.id)
+        return PrefixFramer(writer.id)
 
 
 @dataclass(frozen=True, slots=True)
-class PrefixSeal:
-    """See `Seal`."""
+class PrefixFramer:
+    """See `Framer`."""
 
     number: int
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
-        """Frame payloads; see `Seal`."""
-        return framed(confluent.id_prefix(self.number) + indexes, payloads), None
+        """Frame payloads; see `Framer`."""
+        return prepend_frame(confluent.id_prefix(self.number) + indexes, payloads), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,47 +81,47 @@ class HeaderGuid:
     field: RecordField = "value"
     name: str = "confluent-header"
     id_type = pa.string()
-    what = "schema"
+    id_label = "schema"
     needs_headers = True
 
-    def split(self, values: Column, headers: Column | None) -> Parts:
+    def split(self, values: Column, headers: Column | None) -> FrameParts:
         """See `Wire`."""
         assert headers is not None
-        found = header(headers, confluent.HEADER_NAMES[self.field])
-        heads, rest = starts(values, 5)
+        found = first_header(headers, confluent.HEADER_NAMES[self.field])
+        heads, rest = split_heads(values, 5)
         bare = found.is_null()
-        own, own_reasons = each(found, _in_header, pa.string())
-        near, near_reasons = each(heads.filter(bare), _in_front, pa.string())
+        own, own_reasons = read_ids(found, _in_header, pa.string())
+        near, near_reasons = read_ids(heads.filter(bare), _in_front, pa.string())
         places = _places(bare)
         payloads = pc.if_else(bare, rest, values.cast(pa.binary()))
         indexes = pc.fill_null(pc.binary_slice(found, _GUID_END, 1 << 31), b"")
         ids = pc.coalesce(own, near.take(places))
         reasons = pc.coalesce(own_reasons, near_reasons.take(places))
         gone = values.is_null()
-        return Parts(_blank(ids, gone), payloads, _blank(reasons, gone), pc.if_else(bare, None, indexes))
+        return FrameParts(_blank(ids, gone), payloads, _blank(reasons, gone), pc.if_else(bare, None, indexes))
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
         schema = lookup.find_schema(int(number) if number.isdecimal() else UUID(number))
-        return None if schema is None else Found(schema)
+        return None if schema is None else ResolvedId(schema)
 
-    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+    def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`. Raises `Invalid` where the server does not say guids."""
         del message, registry
         if not writer.guid:
             raise Invalid("the server does not say the guid of the schema, so it cannot go into a header")
-        return HeaderSeal(UUID(writer.guid), confluent.HEADER_NAMES[self.field])
+        return HeaderFramer(UUID(writer.guid), confluent.HEADER_NAMES[self.field])
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderSeal:
-    """See `Seal`."""
+class HeaderFramer:
+    """See `Framer`."""
 
     guid: UUID
     header: str
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
-        """Frame payloads; see `Seal`."""
+        """Frame payloads; see `Framer`."""
         value = confluent.guid_header(self.guid) + indexes
         one = pa.array([[{"key": self.header, "value": value}]], HEADERS)
         return payloads, one.take(pa.array([0] * len(payloads), pa.int64()))

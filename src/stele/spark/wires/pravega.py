@@ -16,7 +16,7 @@ from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
 from stele.spark.registry.clients import get_client
-from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
+from stele.spark.wires.base import FrameParts, Framer, ResolvedId, prepend_frame, split_by_heads
 from stele.wire import pravega
 
 if TYPE_CHECKING:
@@ -62,15 +62,15 @@ class Pravega:
     codec: str = pravega.NONE
     name: str = "pravega"
     id_type = pa.int32()
-    what = "encoding id"
+    id_label = "encoding id"
     needs_headers = False
 
-    def split(self, values: Column, headers: Column | None) -> Parts:
+    def split(self, values: Column, headers: Column | None) -> FrameParts:
         """See `Wire`."""
         del headers
-        return by_heads(values, _HEADER, lambda head: pravega.unframe(head)[0], self.id_type)
+        return split_by_heads(values, _HEADER, lambda head: pravega.unframe(head)[0], self.id_type)
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`. Raises `Invalid` beside a snapshot, which holds no encodings."""
         _need_registry(lookup.registry)
         group = self.group or lookup.pinned.subject
@@ -87,9 +87,9 @@ class Pravega:
             return None
         codec = found.codec_type.name
         unpack = partial(pravega.decompress, codec) if codec else None
-        return Found(_resolved(found.schema_info), found.schema_info.type, unpack, padded=bool(codec))
+        return ResolvedId(_resolved(found.schema_info), found.schema_info.type, unpack, padded=bool(codec))
 
-    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+    def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`. The registry gives the encoding id; raises `NotFound` for a codec or schema the group lacks."""
         _need_registry(registry)
         assert not isinstance(registry, SchemaSnapshot)
@@ -107,23 +107,23 @@ class Pravega:
         body = encode({"versionInfo": version, "codecType": self.codec})
         route = f"{_group(group)}/encodings"
         given = client.send(Request("PUT", route, decoder(_EncodingId), parameters, body, JSON, effect=Effect.WRITE))
-        return PravegaSeal(given.encoding_id, self.codec)
+        return PravegaFramer(given.encoding_id, self.codec)
 
 
 @dataclass(frozen=True, slots=True)
-class PravegaSeal:
-    """See `Seal`."""
+class PravegaFramer:
+    """See `Framer`."""
 
     number: int
     codec: str
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
-        """Frame payloads; see `Seal`."""
+        """Frame payloads; see `Framer`."""
         del indexes  # the encoding names the message
         if self.codec:
             packed = [None if data is None else pravega.compress(self.codec, data) for data in payloads.to_pylist()]
             payloads = pa.array(packed, pa.binary())
-        return framed(pravega.frame(self.number, b""), payloads), None
+        return prepend_frame(pravega.frame(self.number, b""), payloads), None
 
 
 def _need_registry(registry: RegistryLike) -> None:

@@ -13,7 +13,7 @@ from stele.client.snapshot import ResolvedSchema, SchemaSnapshot
 from stele.errors import Invalid, NotFound
 from stele.spark.engines.arrow import Column
 from stele.spark.registry.clients import get_client
-from stele.spark.wires.base import Found, Parts, Seal, by_heads, framed
+from stele.spark.wires.base import FrameParts, Framer, ResolvedId, prepend_frame, split_by_heads
 from stele.wire import rocketmq as wire
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ class RocketMQ:
     subject: str = ""
     name: str = "rocketmq"
     id_type = pa.int64()
-    what = "record id"
+    id_label = "record id"
     needs_headers = False
 
-    def split(self, values: Column, headers: Column | None) -> Parts:
+    def split(self, values: Column, headers: Column | None) -> FrameParts:
         """See `Wire`."""
         del headers
         unframe, size = (wire.unframe_avro, 9) if self.form == "avro" else (wire.unframe_json, 8)
-        return by_heads(values, size, lambda head: unframe(head)[0], self.id_type)
+        return split_by_heads(values, size, lambda head: unframe(head)[0], self.id_type)
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`. Raises `Invalid` beside a snapshot, which holds no record ids."""
         if isinstance(lookup.registry, SchemaSnapshot):
             raise Invalid("a snapshot holds no record ids: reading the RocketMQ wire needs the registry")
@@ -58,9 +58,9 @@ class RocketMQ:
         route = f"{self._subject(subject)}/recordId/{number}/schema"
         request = Request("GET", route, decoder(_Record), lifetime=Lifetime.EVER, subject=subject)
         found = lookup.query((subject, number), lambda registry: registry.send(request), NotFound)
-        return None if found is None else Found(ResolvedSchema(found.idl, found.type.upper()), message="")
+        return None if found is None else ResolvedId(ResolvedSchema(found.idl, found.type.upper()), message="")
 
-    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+    def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`. Raises `NotFound` when the subject has no record with the schema."""
         del message
         if isinstance(registry, SchemaSnapshot):
@@ -73,7 +73,7 @@ class RocketMQ:
         if found.record_id is None:
             raise NotFound(f"the schema has no record id in the subject {subject!r}")
         frame = wire.frame_avro if self.form == "avro" else wire.frame_json
-        return RocketMQSeal(frame(found.record_id, b""))
+        return RocketMQFramer(frame(found.record_id, b""))
 
     def _subject(self, subject: str) -> str:
         where = ("cluster", self.cluster, "tenant", self.tenant, "subject", subject)
@@ -81,12 +81,12 @@ class RocketMQ:
 
 
 @dataclass(frozen=True, slots=True)
-class RocketMQSeal:
-    """See `Seal`."""
+class RocketMQFramer:
+    """See `Framer`."""
 
     prefix: bytes
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
-        """Frame payloads; see `Seal`."""
+        """Frame payloads; see `Framer`."""
         del indexes
-        return framed(self.prefix, payloads), None
+        return prepend_frame(self.prefix, payloads), None

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stele.spark.engines.arrow import Column
-from stele.spark.wires.base import Found, Parts, Seal
+from stele.spark.wires.base import FrameParts, Framer, ResolvedId
 
 if TYPE_CHECKING:
     from stele.client.snapshot import ResolvedSchema
@@ -24,32 +24,32 @@ class Unframed:
     schema_id: int
     name: str = "unframed"
     id_type = pa.int32()
-    what = "schema id"
+    id_label = "schema id"
     needs_headers = False
 
-    def split(self, values: Column, headers: Column | None) -> Parts:
+    def split(self, values: Column, headers: Column | None) -> FrameParts:
         """See `Wire`."""
         del headers
         values = values.cast(pa.binary())
         ids = pc.if_else(values.is_valid(), pa.scalar(self.schema_id, pa.int32()), None)
-        return Parts(ids, values, pa.nulls(len(values), pa.string()))
+        return FrameParts(ids, values, pa.nulls(len(values), pa.string()))
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
         schema = lookup.find_schema(number)
-        return None if schema is None else Found(schema, message="")
+        return None if schema is None else ResolvedId(schema, message="")
 
-    def seal(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Seal:
+    def framer(self, writer: ResolvedSchema, message: str, registry: RegistryLike) -> Framer:
         """See `Wire`."""
         del writer, message, registry
-        return UnframedSeal()
+        return UnframedFramer()
 
 
 @dataclass(frozen=True, slots=True)
-class UnframedSeal:
-    """See `Seal`."""
+class UnframedFramer:
+    """See `Framer`."""
 
     def __call__(self, payloads: Column, indexes: bytes) -> tuple[Column, Column | None]:
-        """Frame payloads; see `Seal`."""
+        """Frame payloads; see `Framer`."""
         del indexes
         return payloads, None

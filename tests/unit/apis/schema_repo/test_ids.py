@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 from tests.unit.core.box import Box, S
 
 from stele.apis.schema_repo import strategies
@@ -63,7 +64,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=scale_examples(60))
 @given(steps)
 def test_an_id_means_the_first_live_version_of_it(drawn: list[cmd.Command]) -> None:
     """After every step the index, kept up all along, finds what looking at all versions finds, and nothing else."""

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 from tests.unit.client.rules.registry import RuledRegistry
 from tink import aead, core, daead
 from tink.proto import tink_pb2
@@ -247,7 +248,7 @@ def tink(algorithm: str, material: bytes) -> Any:
 
 @pytest.mark.parametrize("algorithm", kms.ALGORITHMS)
 @given(text=st.binary(max_size=100))
-@settings(max_examples=30)
+@settings(max_examples=scale_examples(30))
 def test_ciphers_agree_with_tink(algorithm: str, text: bytes) -> None:
     """Each reads what the other wrote."""
     material = kms.new_material(algorithm)
@@ -261,7 +262,7 @@ def test_ciphers_agree_with_tink(algorithm: str, text: bytes) -> None:
 
 
 @given(material=st.binary(max_size=80), data=st.binary(max_size=40))
-@settings(max_examples=100)
+@settings(max_examples=scale_examples(100))
 def test_keys_and_texts_that_are_none(material: bytes, data: bytes) -> None:
     """Arbitrary bytes as key or cipher are a DecodeError."""
     for algorithm in kms.ALGORITHMS:

@@ -8,6 +8,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.client.serdes.rules.tags import matches, tags_at
 
@@ -38,7 +39,7 @@ def test_patterns(pattern: str, name: str, fits: bool) -> None:
 
 
 @given(pattern=st.text(alphabet="ab.*?", max_size=8), name=NAMES)
-@settings(max_examples=300)
+@settings(max_examples=scale_examples(300))
 def test_patterns_mean_the_expressions_they_abbreviate(pattern: str, name: str) -> None:
     """The matcher agrees with the regular expression a pattern stands for."""
     words = {"**": ".*", "*": "[^.]*", "?": "[^.]"}

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.errors import EncodeError
 from stele.formats.conversion.convert import convert_schema
@@ -21,7 +22,7 @@ from stele.formats.conversion.scalar_text import Nanos, date_to_parts, decimal_t
 from stele.formats.jsonschema import JSON_SCHEMA
 from stele.formats.protobuf import ProtobufFormat
 
-FEW = settings(max_examples=50, deadline=None)
+FEW = settings(max_examples=scale_examples(50), deadline=None)
 SOURCE = b"""
 syntax = "proto3";
 import "confluent/type/decimal.proto";

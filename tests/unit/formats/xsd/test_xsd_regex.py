@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.formats.xsd.regex import Pattern, PatternError, intersect_charsets, parse_pattern, split_sets
 from stele.formats.xsd.terms import Algebra, find_missing_word
@@ -23,14 +24,14 @@ def python(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("[a-c-[b]]", "[ac]"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scale_examples(300), deadline=None)
 @given(ALTERNATIVES, TEXTS)
 def test_matches_as_python_does(pattern: str, text: str) -> None:
     """Where the syntaxes mean the same, so do the engines."""
     assert (Pattern(pattern).match(text) is not None) == (python(pattern).fullmatch(text) is not None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=scale_examples(200), deadline=None)
 @given(ALTERNATIVES, ALTERNATIVES, st.lists(TEXTS, max_size=12))
 def test_inclusion(one: str, other: str, texts: list[str]) -> None:
     """Inclusion holds for every text, and a counterexample is one."""

@@ -6,6 +6,7 @@ import json
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.client import ResolvedSchema, SchemaSnapshot
 from stele.formats import rulesets
@@ -50,7 +51,7 @@ def asked() -> Known:
     return known(SchemaSnapshot(schemas), "s", engine="python")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scale_examples(40), deadline=None)
 @given(TRIALS, TRIALS, TRIALS)
 def test_trials_merge_in_any_grouping(a: Trial, b: Trial, c: Trial) -> None:
     """Which task meets which record first makes no difference, and the first examples stay."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import scale_examples
 
 from stele.spark.data_audit.field_stats import MOST_VALUES, Fields, merge, observed
 from stele.spark.data_audit.schema_stats import Sighting
@@ -40,7 +41,7 @@ def look(records: list[Any]) -> Fields:
     return observed(pa.array(records, TYPE), deep=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scale_examples(60), deadline=None)
 @given(st.lists(st.none() | RECORD, min_size=1, max_size=12), st.integers(0, 12))
 def test_parts_add_up_to_the_whole(records: list[Any], cut: int) -> None:
     """Stats of two parts merged, in either order, are those of all records."""
@@ -48,7 +49,7 @@ def test_parts_add_up_to_the_whole(records: list[Any], cut: int) -> None:
     assert merge(one, other) == merge(other, one) == look(records)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scale_examples(30), deadline=None)
 @given(*[st.builds(Sighting, st.integers(0, 9), st.integers(0, 9), st.none() | st.integers(0, 9))] * 3)
 def test_sightings_merge_in_any_grouping(a: Sighting, b: Sighting, c: Sighting) -> None:
     """Which task meets which record first makes no difference."""

@@ -26,7 +26,7 @@ from stele.spark.engines.base import engine_named
 from stele.spark.registry.clients import PATIENCE, RegistryLike, as_picklable
 from stele.spark.registry.snapshot import ReaderLike, SchemaLookup, pin_schemas
 from stele.spark.session import need_spark
-from stele.spark.wires import Found, Unframed, Wire, WireLike, wire_named
+from stele.spark.wires import ResolvedId, Unframed, Wire, WireLike, wire_named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,10 +165,10 @@ class Bare(Unframed):
 
     schema: ResolvedSchema = ResolvedSchema("")  # noqa: RUF009 - it cannot change
 
-    def find(self, number: Any, lookup: SchemaLookup) -> Found | None:
+    def resolve_id(self, number: Any, lookup: SchemaLookup) -> ResolvedId | None:
         """See `Wire`."""
         del number, lookup
-        return Found(self.schema, message="")
+        return ResolvedId(self.schema, message="")
 
 
 def _unframed(registry: RegistryLike, subject: str, schema: ReaderLike | None, patience: float) -> Wire:

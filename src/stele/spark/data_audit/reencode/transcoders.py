@@ -18,9 +18,10 @@ from stele.spark.data_audit.reencode.field_mapping import Adapt, by_name
 from stele.spark.decode.planning import WritePlan
 from stele.spark.decode.records import ReadPlan, RecordEncoder
 from stele.spark.engines.arrow import Column
+from stele.spark.engines.error_messages import describe_errors
 from stele.spark.registry.snapshot import SchemaLookup
 from stele.spark.wires import Prefix
-from stele.spark.wires.opened import Opener
+from stele.spark.wires.normalize import FrameNormalizer
 from stele.wire.confluent import decode_indexes, encode_indexes
 
 _HEAD: Final = 5
@@ -55,8 +56,8 @@ class ByColumns:
     def transcode(self, raw: Column, headers: Column | None) -> Transcoded:
         """See `Transcoder`."""
         decoded = self._decoder.decode(raw, headers)
-        lost = pc.and_(pc.and_(raw.is_valid(), decoded.values.is_null()), decoded.reasons.is_null())
-        reasons = pc.if_else(lost, pa.scalar(NULL_DATUM), decoded.reasons)
+        lost = pc.and_(pc.and_(raw.is_valid(), decoded.values.is_null()), pc.invert(decoded.is_bad()))
+        reasons = pc.if_else(lost, pa.scalar(NULL_DATUM), describe_errors(decoded))
         records, made, more = _encoded(decoded.values, self._encoder.encode)
         return Transcoded(records, made, decoded.schema_ids, pc.coalesce(reasons, more))
 
@@ -82,8 +83,8 @@ class ByValues:
     def __init__(self, reading: ReadPlan, writing: WritePlan) -> None:
         target = reading.targets[0]
         lookup = SchemaLookup(target.pinned, reading.registry, patience=reading.patience)
-        self._opener = Opener(reading.wire, lookup, target.message)
-        self._seal = writing.seal or Prefix().seal(writing.writer, writing.message, writing.registry)
+        self._normalizer = FrameNormalizer(reading.wire, lookup, target.message)
+        self._framer = writing.framer or Prefix().framer(writing.writer, writing.message, writing.registry)
         self._message = target.message
         self._reader, writer = ready(target.pinned.reader), ready(writing.writer)
         self._source = model_of(target.pinned.reader, target.message)
@@ -99,15 +100,15 @@ class ByValues:
 
     def transcode(self, raw: Column, headers: Column | None) -> Transcoded:
         """See `Transcoder`."""
-        frames = self._opener.open(raw, headers)
+        frames = self._normalizer.normalize(raw, headers)
         payloads: list[bytes | None] = []
-        reasons: list[str | None] = frames.reasons.to_pylist()
+        reasons: list[str | None] = describe_errors(frames).to_pylist()
         for row, frame in enumerate(frames.frames.to_pylist()):
             made, why = (None, None) if frame is None else self._row(frame, padded=frames.padded)
             payloads.append(made)
             reasons[row] = reasons[row] or why
-        records, made_headers = self._seal(pa.array(payloads, pa.binary()), self._indexes)
-        return Transcoded(records, made_headers, frames.ids, pa.array(reasons, pa.string()))
+        records, made_headers = self._framer(pa.array(payloads, pa.binary()), self._indexes)
+        return Transcoded(records, made_headers, frames.schema_ids, pa.array(reasons, pa.string()))
 
     def _row(self, frame: bytes, *, padded: bool) -> tuple[bytes | None, str | None]:
         number = int.from_bytes(frame[1:_HEAD], "big", signed=True)
@@ -122,7 +123,7 @@ class ByValues:
 
     def _datum(self, number: int, data: bytes, *, padded: bool) -> Any:
         """The datum of a payload, towards the reader's schema. Raises `DataError`, `Invalid`."""
-        schema = self._opener.schema(number)
+        schema = self._normalizer.find_schema(number)
         if schema is None:
             raise DataError("unknown schema")
         name = self._message

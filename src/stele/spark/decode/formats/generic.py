@@ -19,10 +19,10 @@ from google.protobuf.message import DecodeError as ParserError
 from stele.client.serdes.schemas import Ready, ready
 from stele.errors import DataError, DecodeError, Invalid, InvalidRequest
 from stele.formats.protobuf import message_by_indexes
-from stele.spark.decode.formats.rows import Schemas
+from stele.spark.decode.formats.rows import Schemas, as_record_error
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Decoded
-from stele.spark.engines.reasons import TEXTS, Reason
+from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.wire.confluent import decode_indexes
 
 TYPE: Final[ArrowType] = pa.struct([("type", pa.string()), ("json", pa.string())])
@@ -37,7 +37,7 @@ class GenericDecoder:
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
-        self._reads: dict[int, _Read | str] = {}
+        self._reads: dict[int, _Read | RecordError] = {}
 
     @property
     def type(self) -> ArrowType:
@@ -46,48 +46,42 @@ class GenericDecoder:
 
     def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `engines.base.Decoder.decode`."""
-        self._reads = {number: read for number, read in self._reads.items() if not isinstance(read, str)}
-        types: list[str | None] = []
-        texts: list[str | None] = []
-        numbers: list[int | None] = []
-        reasons: list[str | None] = []
-        places: list[int | None] = []
-        for data in frames.to_pylist():
-            found, number, why, place = (None, None, None, None) if data is None else self._row(data)
-            types.append(found and found[0])
-            texts.append(found and found[1])
-            numbers.append(number)
-            reasons.append(why)
-            places.append(place)
+        self._reads = {number: read for number, read in self._reads.items() if not isinstance(read, RecordError)}
+        n = len(frames)
+        types: list[str | None] = [None] * n
+        texts: list[str | None] = [None] * n
+        numbers: list[int | None] = [None] * n
+        errors = ErrorColumns(n)
+        for row, data in enumerate(frames.to_pylist()):
+            if data is None:
+                continue
+            if len(data) < _HEADER or data[0] != 0:
+                errors.add(row, ErrorCode.NOT_FRAMED, offset=0)
+                continue
+            number = numbers[row] = int.from_bytes(data[1:_HEADER], "big", signed=True)
+            read = self._reads.get(number)
+            if read is None:
+                read = self._reads[number] = self._open(number)
+            try:
+                if isinstance(read, RecordError):
+                    errors.add_error(row, read)
+                else:
+                    types[row], texts[row] = read(data[_HEADER:])
+            except DataError as error:
+                errors.add_error(row, as_record_error(error))
+            except InvalidRequest as error:
+                errors.add(row, ErrorCode.INVALID_DATA, str(error))
         absent = pa.array([text is None for text in texts])
         parts = [pa.array(types, pa.string()), pa.array(texts, pa.string())]
         values = pa.StructArray.from_arrays(parts, fields=list(TYPE), mask=absent)
-        return Decoded(
-            values, pa.array(numbers, pa.int32()), pa.array(reasons, pa.string()), pa.array(places, pa.int32())
-        )
+        return Decoded(values, pa.array(numbers, pa.int32()), *errors.columns())
 
-    def _row(self, data: bytes) -> tuple[tuple[str, str] | None, int | None, str | None, int | None]:
-        if len(data) < _HEADER or data[0] != 0:
-            return None, None, TEXTS[Reason.NOT_FRAMED], 0
-        number = int.from_bytes(data[1:_HEADER], "big", signed=True)
-        read = self._reads.get(number)
-        if read is None:
-            read = self._reads[number] = self._open(number)
-        if isinstance(read, str):
-            return None, number, read, 0
-        try:
-            return read(data[_HEADER:]), number, None, None
-        except DecodeError as error:
-            return None, number, error.why, error.offset
-        except (DataError, InvalidRequest) as error:
-            return None, number, str(error), None
-
-    def _open(self, number: int) -> _Read | str:
+    def _open(self, number: int) -> _Read | RecordError:
         try:
             schema = self._schemas(number) if number >= 0 else None
-            return f"unknown schema id {number}" if schema is None else _reading(ready(schema))
+            return RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0) if schema is None else _reading(ready(schema))
         except (DataError, Invalid) as error:
-            return f"schema id {number} cannot be read: {error}"
+            return RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
 
 
 def _reading(schema: Ready) -> _Read:

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from stele.errors import DataError, EncodeError
 from stele.spark.engines.arrow import ArrowType, Column
+from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.spark.engines.layout import tabular
-from stele.spark.engines.reasons import TEXTS, Reason
 
 Values: TypeAlias = Sequence[Any]
 Convert: TypeAlias = Callable[[Any], Any]
@@ -140,7 +140,7 @@ class Deeper(NamedTuple):
         """Raise `DataError` when a value goes deeper."""
         for found in self.pick(values, holes):
             if found is not None and not (self.items and len(found) == 0):
-                raise DataError(TEXTS[Reason.TOO_DEEP])
+                raise RecordError(ErrorCode.TOO_DEEP)
 
 
 class Struct:
@@ -285,24 +285,25 @@ class Built(NamedTuple):
     """A column, and by row why a value did not fit; the column is null there."""
 
     column: Column
-    misfits: dict[int, str]
+    misfits: dict[int, RecordError]
 
 
 def built(plan: Plan, values: Values) -> Built:
     """The column of all values that fit."""
-    misfits: dict[int, str] = {}
+    misfits: dict[int, RecordError] = {}
     pieces = list(_pieces(plan, values, 0, misfits))
     return Built(pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), misfits)
 
 
-def _pieces(plan: Plan, values: Values, first: int, misfits: dict[int, str]) -> Iterable[Column]:
+def _pieces(plan: Plan, values: Values, first: int, misfits: dict[int, RecordError]) -> Iterable[Column]:
     """Halves of what does not fit as a whole, down to the single value that is to blame."""
     try:
         yield plan.array(values)
         return
     except DataError as error:
         if len(values) == 1:
-            misfits[first] = str(error)
+            unfit = RecordError(ErrorCode.UNFIT_VALUE, str(error))
+            misfits[first] = error if isinstance(error, RecordError) else unfit
             yield pa.nulls(1, plan.type)
             return
     half = len(values) // 2

@@ -37,6 +37,7 @@ from stele.formats.protobuf.type_names import (
 from stele.spark.decode.formats.base import Accepts, Reads, Write
 from stele.spark.decode.formats.plans import Deeper, Entries, Items, Leaf, Part, Pick, Plan, Struct, Values
 from stele.spark.engines.arrow import ArrowType
+from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.wire.confluent import decode_indexes, encode_indexes
 
 if TYPE_CHECKING:
@@ -102,18 +103,18 @@ class ProtobufLanguage:
     def reading(self, writer: Ready, reader: Ready, message: str) -> Reads:
         """See `Language`."""
         kind = reader.parsed.message_class(message)
-        known: dict[tuple[int, ...], str | None] = {}
+        known: dict[tuple[int, ...], RecordError | None] = {}
 
-        def refusal(indexes: tuple[int, ...]) -> str | None:
+        def refusal(indexes: tuple[int, ...]) -> RecordError | None:
             if indexes not in known:
                 known[indexes] = _refusal(writer, reader, kind.DESCRIPTOR.full_name, indexes)
             return known[indexes]
 
         def read(data: bytes) -> Any:
             indexes, start = _indexes(data)
-            why = refusal(indexes)
-            if why is not None:
-                raise DecodeError(why)
+            refused = refusal(indexes)
+            if refused is not None:
+                raise refused.with_traceback(None)
             try:
                 value = kind.FromString(data[start:])
             except ParserError as error:
@@ -132,15 +133,15 @@ class ProtobufLanguage:
         return lambda value: indexes + codec.encode(value)
 
 
-def _refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]) -> str | None:
+def _refusal(writer: Ready, reader: Ready, wanted: str, indexes: tuple[int, ...]) -> RecordError | None:
     """Why a message of the writer's is not the one wanted; None when it is, or stands for one the reader renamed."""
     try:
         name = message_by_indexes(writer.parsed, indexes)
     except InvalidRequest as error:
-        return str(error)
+        return RecordError(ErrorCode.INVALID_DATA, str(error))
     if name == wanted or (name not in reader.parsed.message_positions and indexes == (0,)):
         return None
-    return f"the record is a {name}, not a {wanted}"
+    return RecordError(ErrorCode.WRONG_MESSAGE, f"{name}, not a {wanted}")
 
 
 class _Planner:

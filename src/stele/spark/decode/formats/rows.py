@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,8 +19,8 @@ from stele.spark.decode.formats.base import Language, Reads, Write, made_ready
 from stele.spark.decode.formats.fitting import fit
 from stele.spark.decode.formats.plans import Plan, built
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Decoded
-from stele.spark.engines.reasons import TEXTS, Reason
+from stele.spark.engines.decoded import Decoded, ErrorColumns, no_errors
+from stele.spark.engines.error_codes import ErrorCode, RecordError
 from stele.wire.confluent import id_prefix
 
 Schemas: TypeAlias = Callable[[int], "ResolvedSchema | None"]
@@ -47,7 +49,7 @@ class RowDecoder:
         self._language, self._reader, self._message = language, reader, message
         self._schemas = schemas
         self._plan = language.plan(reader, message, recursion)
-        self._reads: dict[int, Reads | str] = {}
+        self._reads: dict[int, Reads | RecordError] = {}
         self._scanner = language.scanner(reader, message, self._plan, self._accepts) if scanning else None
 
     @property
@@ -57,74 +59,55 @@ class RowDecoder:
 
     def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `engines.base.Decoder.decode`."""
-        self._reads = {number: read for number, read in self._reads.items() if not isinstance(read, str)}
+        self._reads = {number: read for number, read in self._reads.items() if not isinstance(read, RecordError)}
         scanned = None if self._scanner is None else self._scanner.scan(frames)
         if scanned is None:
             return self._by_rows(frames)
         n = len(frames)
+        good = Decoded(scanned.values, scanned.numbers, *no_errors(n))
         if not scanned.left:
-            return Decoded(scanned.values, scanned.numbers, pa.nulls(n, pa.string()), pa.nulls(n, pa.int32()))
+            return good
         rest = self._by_rows(frames.take(pa.array(scanned.left, pa.int64())))
-        source: list[int | None] = list(range(n))
-        told: list[int | None] = [None] * n
-        for place, row in enumerate(scanned.left):
-            source[row], told[row] = n + place, place
-        values = pa.concat_arrays([scanned.values, rest.values]).take(pa.array(source, pa.int64()))
-        places = pa.array(told, pa.int64())
-        return Decoded(values, scanned.numbers, rest.reasons.take(places), rest.places.take(places))
+        source = np.arange(n)
+        source[scanned.left] = np.arange(n, n + len(scanned.left))
+        return replace(Decoded.concat([good, rest]).take(pa.array(source)), schema_ids=scanned.numbers)
 
     def _accepts(self, number: int, indexes: tuple[int, ...]) -> bool:
         """Whether records with this id and these message indexes are of the type read."""
         read = self._reads.get(number) or self._open(number)
-        return not isinstance(read, str) and read.accepts(indexes)
+        return not isinstance(read, RecordError) and read.accepts(indexes)
 
     def _by_rows(self, frames: Column) -> Decoded:
         """Decode one record after the other, in pieces whose values fit the processor's cache."""
         pieces = [self._piece(frames.slice(at, _PIECE)) for at in range(0, len(frames), _PIECE)]
-        if len(pieces) == 1:
-            return pieces[0]
-        if not pieces:
-            return self._piece(frames)
-        return Decoded(
-            pa.concat_arrays([piece.values for piece in pieces]),
-            pa.concat_arrays([piece.schema_ids for piece in pieces]),
-            pa.concat_arrays([piece.reasons for piece in pieces]),
-            pa.concat_arrays([piece.places for piece in pieces]),
-        )
+        return Decoded.concat(pieces) if pieces else self._piece(frames)
 
     def _piece(self, frames: Column) -> Decoded:
         n = len(frames)
         values: list[Any] = [None] * n
         numbers: list[int | None] = [None] * n
-        reasons: dict[int, str] = {}
-        places: dict[int, int | None] = {}
+        errors = ErrorColumns(n)
         careful = self._careful(frames)
         with _no_collecting():
             for row, data in enumerate(frames.to_pylist()):
                 if data is None:
                     continue
                 if len(data) < _HEADER or data[0] != 0:
-                    reasons[row], places[row] = TEXTS[Reason.NOT_FRAMED], 0
+                    errors.add(row, ErrorCode.NOT_FRAMED, offset=0)
                     continue
                 number = numbers[row] = int.from_bytes(data[1:_HEADER], "big", signed=True)
                 read = self._reads.get(number) or self._open(number)
                 try:
-                    if isinstance(read, str):
-                        reasons[row], places[row] = read, 0
+                    if isinstance(read, RecordError):
+                        errors.add_error(row, read)
                     else:
                         values[row] = read[row in careful](data[_HEADER:])
-                except DecodeError as error:
-                    reasons[row], places[row] = error.why, error.offset
                 except DataError as error:
-                    reasons[row] = str(error)
+                    errors.add_error(row, as_record_error(error))
             column, misfits = built(self._plan, values)
-        reasons |= {row: why for row, why in misfits.items() if row not in reasons}
-        return Decoded(
-            column,
-            pa.array(numbers, pa.int32()),
-            _sparse(reasons, n, pa.string()),
-            _sparse(places, n, pa.int32()),
-        )
+        for row, misfit in misfits.items():
+            errors.add_error(row, misfit)
+        return Decoded(column, pa.array(numbers, pa.int32()), *errors.columns())
 
     def _careful(self, frames: Column) -> frozenset[int]:
         """Rows to be read with care."""
@@ -133,18 +116,27 @@ class RowDecoder:
         found: Column = pc.match_substring_regex(frames, self._language.careful)
         return frozenset(pc.indices_nonzero(found.fill_null(False)).to_pylist())
 
-    def _open(self, number: int) -> Reads | str:
+    def _open(self, number: int) -> Reads | RecordError:
         try:
             writer = self._schemas(number) if number >= 0 else None
             if writer is None:
-                found: Reads | str = f"unknown schema id {number}"
+                found: Reads | RecordError = RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
             else:
                 ready = made_ready(writer, self._reader.schema.schema_type)
                 found = self._language.reading(ready, self._reader, self._message)
         except DataError as error:
-            found = f"schema id {number} cannot be read: {error}"
+            found = RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
         self._reads[number] = found
         return found
+
+
+def as_record_error(error: DataError) -> RecordError:
+    """Return what a codec of a format refuses as the error of a record."""
+    if isinstance(error, RecordError):
+        return error
+    if isinstance(error, DecodeError):
+        return RecordError(ErrorCode.INVALID_DATA, error.why, -1 if error.offset is None else error.offset)
+    return RecordError(ErrorCode.INVALID_DATA, str(error))
 
 
 class RowEncoder:
@@ -167,12 +159,6 @@ class RowEncoder:
             except EncodeError as error:
                 raise EncodeError(f"row {row}, {error}") from error
         return pa.array(frames, pa.binary())
-
-
-def _sparse(found: dict[int, Any], n: int, type_: ArrowType) -> Column:
-    if not found:
-        return pa.nulls(n, type_)
-    return pa.array([found.get(row) for row in range(n)], type_)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ JAR: Final = Path(__file__).with_name("stele-spark.jar")
 CATALOG: Final = "stele"
 """Name of the catalog whose functions the engine's are."""
 CATALOG_CLASS: Final = "io.stele.spark.SteleCatalog"
-PROTOCOL: Final = "protocol_2"
+PROTOCOL: Final = "protocol_3"
 """A function by which the jar says what programs it understands."""
 _SETTING = f"spark.sql.catalog.{CATALOG}"
 _KNOWN: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()

@@ -17,7 +17,7 @@ a length in front.
     past group    parts
     member        widths of all members, place, part
     branch        parts
-    fail          the name of a reason
+    fail          an error code
     past record   number of a routine, part: what the routine is, and a call of it
     past again    number of a routine around this
     array, map    width of items or values, least bytes of an entry, part
@@ -172,7 +172,7 @@ class _Reading:
             case Repeat():
                 return ["past array" if step.key is None else "past map", step.floor, self.add(step.item)]
             case Unreadable():
-                return ["fail", step.reason.name]
+                return ["fail", int(step.code)]
             case Branch():
                 return ["branch", self._all(step.steps)]
             case Beyond():

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from stele.errors import DataError
 from stele.spark.engines.arrow import ArrowType, Column
-from stele.spark.engines.base import Decoded, Writers
-from stele.spark.engines.python.reading import Bad, Cursor, Read, arrow, reader
-from stele.spark.engines.reasons import TEXTS, Reason
+from stele.spark.engines.base import Writers
+from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.error_codes import ErrorCode, RecordError
+from stele.spark.engines.python.reading import Cursor, Read, reader, to_arrow
 from stele.spark.engines.resolve import Resolver
 
 _HEADER = struct.Struct(">bi")
-
-
-class _Row(NamedTuple):
-    value: Any
-    number: int | None = None
-    reason: str | None = None
-    place: int | None = None
 
 
 class PythonDecoder:
@@ -30,7 +24,7 @@ class PythonDecoder:
     def __init__(self, resolver: Resolver, writers: Writers) -> None:
         self._resolver = resolver
         self._writers = writers
-        self._readers: dict[int, Read | str] = {}
+        self._readers: dict[int, Read | RecordError] = {}
 
     @property
     def type(self) -> ArrowType:
@@ -40,46 +34,52 @@ class PythonDecoder:
     def decode(self, frames: Column) -> Decoded:
         """Decode one batch; see `Decoder.decode`."""
         self._forget_unknown()
-        rows = [_Row(None) if data is None else self._row(data) for data in frames.to_pylist()]
-        return Decoded(
-            arrow(self._resolver.root, [row.value for row in rows]),
-            pa.array([row.number for row in rows], pa.int32()),
-            pa.array([row.reason for row in rows], pa.string()),
-            pa.array([row.place for row in rows], pa.int32()),
-        )
+        values: list[Any] = [None] * len(frames)
+        numbers: list[int | None] = [None] * len(frames)
+        errors = ErrorColumns(len(frames))
+        for row, data in enumerate(frames.to_pylist()):
+            if data is None:
+                continue
+            if len(data) < _HEADER.size or data[0] != 0:
+                errors.add(row, ErrorCode.NOT_FRAMED, offset=0)
+                continue
+            _, number = _HEADER.unpack_from(data)
+            numbers[row] = number
+            read = self._reader(number)
+            try:
+                if isinstance(read, RecordError):
+                    errors.add_error(row, read)
+                else:
+                    values[row] = _read_whole(read, Cursor(data, _HEADER.size))
+            except RecordError as error:
+                errors.add_error(row, error)
+        column = to_arrow(self._resolver.root, values)
+        return Decoded(column, pa.array(numbers, pa.int32()), *errors.columns())
 
-    def _row(self, data: bytes) -> _Row:
-        if len(data) < _HEADER.size or data[0] != 0:
-            return _Row(None, None, TEXTS[Reason.NOT_FRAMED], 0)
-        _, number = _HEADER.unpack_from(data)
-        read = self._reader(number)
-        if isinstance(read, str):
-            return _Row(None, number, read, 0)
-        cursor = Cursor(data, _HEADER.size)
-        try:
-            value = read(cursor)
-            if cursor.at != cursor.end:
-                raise Bad(Reason.TRAILING, cursor.at)
-        except Bad as bad:
-            return _Row(None, number, TEXTS[bad.reason], bad.at - cursor.begin)
-        return _Row(value, number)
-
-    def _reader(self, number: int) -> Read | str:
+    def _reader(self, number: int) -> Read | RecordError:
         if number not in self._readers:
             self._readers[number] = self._compile(number)
         return self._readers[number]
 
-    def _compile(self, number: int) -> Read | str:
+    def _compile(self, number: int) -> Read | RecordError:
         try:
             writer = self._writers(number) if number >= 0 else None
             if writer is None:
-                return f"unknown schema id {number}"
+                return RecordError(ErrorCode.UNKNOWN_SCHEMA_ID, offset=0)
             return reader(self._resolver.steps(writer))
         except DataError as error:
-            return f"schema id {number} cannot be read: {error}"
+            return RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error), 0)
 
     def _forget_unknown(self) -> None:
         """An id unknown in the last batch may be registered by now."""
         for number, found in list(self._readers.items()):
-            if isinstance(found, str) and found.startswith("unknown"):
+            if isinstance(found, RecordError) and found.code is ErrorCode.UNKNOWN_SCHEMA_ID:
                 del self._readers[number]
+
+
+def _read_whole(read: Read, cursor: Cursor) -> Any:
+    """A value that is all of a record."""
+    value = read(cursor)
+    if cursor.at != cursor.end:
+        raise cursor.error(ErrorCode.TRAILING, cursor.at)
+    return value

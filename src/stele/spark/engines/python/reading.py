@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from stele.errors import DataError
 from stele.spark.engines.arrow import Column
-from stele.spark.engines.reasons import FREE_ITEMS, TEXTS, Reason
+from stele.spark.engines.error_codes import FREE_ITEMS, ErrorCode, RecordError
+from stele.spark.engines.error_messages import MESSAGES
 from stele.spark.engines.steps import (
     MOST_LEVELS,
     REST,
@@ -41,15 +42,6 @@ INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 EXACT = Context(prec=76)
 
 
-class Bad(Exception):
-    """The record cannot be decoded; `at` is where the value at fault begins."""
-
-    def __init__(self, reason: Reason, at: int) -> None:
-        super().__init__(reason, at)
-        self.reason = reason
-        self.at = at
-
-
 class Cursor:
     """A place in a record, how many zero-byte items it may still hold, and in how many routines it is."""
 
@@ -63,6 +55,10 @@ class Cursor:
         self.free = FREE_ITEMS + self.end - at
         self.levels = 0
 
+    def error(self, code: ErrorCode, at: int) -> RecordError:
+        """What is wrong with the value that begins at a byte."""
+        return RecordError(code, offset=at - self.begin)
+
     def varint(self, begin: int) -> int:
         """A zig-zag integer of at most 64 bits; `begin` is what an error names."""
         bits = shift = 0
@@ -71,13 +67,13 @@ class Cursor:
             byte = data[at]
             at += 1
             if shift == 63 and byte > 1:
-                raise Bad(Reason.BAD_VARINT, begin)
+                raise self.error(ErrorCode.BAD_VARINT, begin)
             bits |= (byte & 127) << shift
             if byte < 128:
                 self.at = at
                 return (bits >> 1) ^ -(bits & 1)
             shift += 7
-        raise Bad(Reason.TRUNCATED, begin)
+        raise self.error(ErrorCode.TRUNCATED, begin)
 
     def take(self, size: int | None) -> bytes:
         """`size` bytes, as many as the length in front says, or the rest."""
@@ -87,9 +83,9 @@ class Cursor:
         if size is None:
             size = self.varint(begin)
             if size < 0 or size > self.end - self.at:
-                raise Bad(Reason.BAD_LENGTH, begin)
+                raise self.error(ErrorCode.BAD_LENGTH, begin)
         elif size > self.end - self.at:
-            raise Bad(Reason.TRUNCATED, begin)
+            raise self.error(ErrorCode.TRUNCATED, begin)
         at = self.at
         self.at = at + size
         return self.data[at : self.at]
@@ -100,13 +96,13 @@ class Cursor:
         if count < 0:
             size = self.varint(begin)
             if size < 0 or size > self.end - self.at or count < -LONG_MAX:
-                raise Bad(Reason.BAD_BLOCK, begin)
+                raise self.error(ErrorCode.BAD_BLOCK, begin)
             count = -count
         if floor:
             if count > (self.end - self.at) // floor:
-                raise Bad(Reason.BAD_BLOCK, begin)
+                raise self.error(ErrorCode.BAD_BLOCK, begin)
         elif count > self.free:
-            raise Bad(Reason.TOO_MANY_ITEMS, begin)
+            raise self.error(ErrorCode.TOO_MANY_ITEMS, begin)
         else:
             self.free -= count
         return count
@@ -151,13 +147,13 @@ def reader(step: Step) -> Read:
 def _default(step: Default) -> Any:
     try:
         return reader(step.step)(Cursor(step.data, 0))
-    except Bad as bad:
-        raise DataError(f"a default cannot be used: {TEXTS[bad.reason]}") from bad
+    except RecordError as error:
+        raise DataError(f"a default cannot be used: {MESSAGES[error.code]}") from error
 
 
 def _unreadable(step: Unreadable) -> Read:
     def read(cursor: Cursor) -> Any:
-        raise Bad(step.reason, cursor.at)
+        raise cursor.error(step.code, cursor.at)
 
     return read
 
@@ -165,14 +161,14 @@ def _unreadable(step: Unreadable) -> Read:
 def _past(routine: Routine) -> Read:
     def read(cursor: Cursor) -> None:
         if cursor.levels == MOST_LEVELS:
-            raise Bad(Reason.ENDLESS, cursor.at)
+            raise cursor.error(ErrorCode.ENDLESS, cursor.at)
         if routine.made is None:
             routine.made = reader(routine.step)
         cursor.levels += 1
         try:
             routine.made(cursor)
         except RecursionError:  # many types between two levels
-            raise Bad(Reason.ENDLESS, cursor.at) from None
+            raise cursor.error(ErrorCode.ENDLESS, cursor.at) from None
         cursor.levels -= 1
 
     return read
@@ -204,7 +200,7 @@ def _boolean(cursor: Cursor) -> bool:
     begin = cursor.at
     (byte,) = cursor.take(1)
     if byte > 1:
-        raise Bad(Reason.BAD_BOOLEAN, begin)
+        raise cursor.error(ErrorCode.BAD_BOOLEAN, begin)
     return byte == 1
 
 
@@ -217,14 +213,14 @@ def _integer(step: Number) -> Read:
         begin = cursor.at
         value = cursor.varint(begin)
         if narrow and not -INT_MAX - 1 <= value <= INT_MAX:
-            raise Bad(Reason.INT_RANGE, begin)
+            raise cursor.error(ErrorCode.INT_RANGE, begin)
         if not wanted:
             return 0
         if multiply > 1 and not -largest <= value <= largest:
-            raise Bad(Reason.OUT_OF_RANGE, begin)
+            raise cursor.error(ErrorCode.OUT_OF_RANGE, begin)
         value = value * multiply // divide
         if limit and not 0 <= value < limit:
-            raise Bad(Reason.OUT_OF_RANGE, begin)
+            raise cursor.error(ErrorCode.OUT_OF_RANGE, begin)
         return value if cast is Cast.KEEP else float(value)
 
     return read
@@ -245,7 +241,7 @@ def _text(step: Text) -> Read:
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            raise Bad(Reason.BAD_UTF8, begin) from None
+            raise cursor.error(ErrorCode.BAD_UTF8, begin) from None
         return text if decode else data
 
     return read
@@ -259,10 +255,10 @@ def _unscaled(step: Unscaled) -> Read:
         begin = cursor.at
         data = cursor.take(size)
         if not data:
-            raise Bad(Reason.EMPTY_DECIMAL, begin)
+            raise cursor.error(ErrorCode.EMPTY_DECIMAL, begin)
         value = int.from_bytes(data, signed=True)
         if not -limit < value < limit:
-            raise Bad(Reason.DECIMAL_RANGE, begin)
+            raise cursor.error(ErrorCode.DECIMAL_RANGE, begin)
         number = Decimal(value).scaleb(exponent, EXACT)
         return format(number, "f") if as_text else number
 
@@ -277,11 +273,11 @@ def _symbol(step: Symbol) -> Read:
         begin = cursor.at
         index = cursor.varint(begin)
         if not 0 <= index < len(mapping):
-            raise Bad(Reason.BAD_SYMBOL, begin)
+            raise cursor.error(ErrorCode.BAD_SYMBOL, begin)
         if symbols is None:
             return None
         if mapping[index] < 0:
-            raise Bad(Reason.UNREADABLE_SYMBOL, begin)
+            raise cursor.error(ErrorCode.UNREADABLE_SYMBOL, begin)
         return symbols[mapping[index]]
 
     return read
@@ -331,18 +327,19 @@ def _branch(step: Branch) -> Read:
         begin = cursor.at
         index = cursor.varint(begin)
         if not 0 <= index < len(branches):
-            raise Bad(Reason.BAD_BRANCH, begin)
+            raise cursor.error(ErrorCode.BAD_BRANCH, begin)
         return branches[index](cursor)
 
     return read
 
 
-def arrow(slot: Slot, values: list[Any]) -> Column:
+def to_arrow(slot: Slot, values: list[Any]) -> Column:
     """Python values of a slot as an array; structs go field by field, faster than pyarrow's walk over dicts."""
     if slot.kind is not Kind.STRUCT or not slot.children:
         return pa.array(values, slot.type)
     children = [
-        arrow(child, [None if value is None else value.get(child.name) for value in values]) for child in slot.children
+        to_arrow(child, [None if value is None else value.get(child.name) for value in values])
+        for child in slot.children
     ]
     mask = pa.array([value is None for value in values], pa.bool_())
     return pa.StructArray.from_arrays(children, fields=list(slot.type), mask=mask)

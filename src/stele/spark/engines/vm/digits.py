@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stele.spark.engines.reasons import Reason
+from stele.spark.engines.error_codes import ErrorCode
 from stele.spark.engines.vm.jit import compiled
 from stele.spark.engines.vm.memory import Bytes, Scratch
 
-EMPTY_DECIMAL, DECIMAL_RANGE = int(Reason.EMPTY_DECIMAL), int(Reason.DECIMAL_RANGE)
+EMPTY_DECIMAL, DECIMAL_RANGE = int(ErrorCode.EMPTY_DECIMAL), int(ErrorCode.DECIMAL_RANGE)
 WIDTH = 32
 """Bytes of the longest decimal: 76 digits need 253 bits."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stele.spark.engines.reasons import FREE_ITEMS, Reason
+from stele.spark.engines.error_codes import FREE_ITEMS, ErrorCode
 from stele.spark.engines.steps import MOST_LEVELS, Cast, Kind
 from stele.spark.engines.vm import opcodes as op
 from stele.spark.engines.vm.digits import decimal_text
@@ -21,14 +21,18 @@ from stele.spark.engines.vm.jit import compiled
 from stele.spark.engines.vm.memory import Bytes, Columns, Program, Rows, Scratch
 
 # numba folds plain module integers into the code; members of an Enum it would look up
-TRUNCATED, BAD_VARINT = int(Reason.TRUNCATED), int(Reason.BAD_VARINT)
-INT_RANGE, OUT_OF_RANGE = int(Reason.INT_RANGE), int(Reason.OUT_OF_RANGE)
-BAD_LENGTH, BAD_BOOLEAN, BAD_UTF8 = int(Reason.BAD_LENGTH), int(Reason.BAD_BOOLEAN), int(Reason.BAD_UTF8)
-BAD_SYMBOL, UNREADABLE_SYMBOL = int(Reason.BAD_SYMBOL), int(Reason.UNREADABLE_SYMBOL)
-BAD_BRANCH = int(Reason.BAD_BRANCH)
-BAD_BLOCK, TOO_MANY_ITEMS = int(Reason.BAD_BLOCK), int(Reason.TOO_MANY_ITEMS)
-ENDLESS = int(Reason.ENDLESS)
-EMPTY_DECIMAL, DECIMAL_RANGE, TRAILING = int(Reason.EMPTY_DECIMAL), int(Reason.DECIMAL_RANGE), int(Reason.TRAILING)
+TRUNCATED, BAD_VARINT = int(ErrorCode.TRUNCATED), int(ErrorCode.BAD_VARINT)
+INT_RANGE, OUT_OF_RANGE = int(ErrorCode.INT_RANGE), int(ErrorCode.OUT_OF_RANGE)
+BAD_LENGTH, BAD_BOOLEAN, BAD_UTF8 = int(ErrorCode.BAD_LENGTH), int(ErrorCode.BAD_BOOLEAN), int(ErrorCode.BAD_UTF8)
+BAD_SYMBOL, UNREADABLE_SYMBOL = int(ErrorCode.BAD_SYMBOL), int(ErrorCode.UNREADABLE_SYMBOL)
+BAD_BRANCH = int(ErrorCode.BAD_BRANCH)
+BAD_BLOCK, TOO_MANY_ITEMS = int(ErrorCode.BAD_BLOCK), int(ErrorCode.TOO_MANY_ITEMS)
+ENDLESS = int(ErrorCode.ENDLESS)
+EMPTY_DECIMAL, DECIMAL_RANGE, TRAILING = (
+    int(ErrorCode.EMPTY_DECIMAL),
+    int(ErrorCode.DECIMAL_RANGE),
+    int(ErrorCode.TRAILING),
+)
 KIND_BYTES, KIND_LIST = int(Kind.BYTES), int(Kind.LIST)
 TO_FLOAT, TO_DOUBLE = int(Cast.FLOAT), int(Cast.DOUBLE)
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
@@ -213,7 +217,7 @@ def run(  # noqa: PLR0915 - see below
         outer_at, outer_end = at, end
         free = FREE_ITEMS + end - at
         top = levels = 0
-        pc = rows.entries[row] if rows.reasons[row] == 0 else program.null_row
+        pc = rows.entries[row] if rows.codes[row] == 0 else program.null_row
         reason = 0
         while True:
             opcode, a = code[pc, 0], code[pc, 1]
@@ -377,8 +381,8 @@ def run(  # noqa: PLR0915 - see below
             else:
                 break
         if reason != 0:
-            rows.reasons[row] = reason
-            rows.places[row] = begin - rows.starts[row]
+            rows.codes[row] = reason
+            rows.offsets[row] = begin - rows.starts[row]
             for column in range(len(kept_entries)):
                 columns.entries[column] = kept_entries[column]
                 columns.size[column] = kept_size[column]

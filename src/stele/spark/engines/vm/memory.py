@@ -33,8 +33,8 @@ class Rows(NamedTuple):
     starts: Ints
     ends: Ints
     entries: Ints
-    reasons: Bytes
-    places: Ints
+    codes: Bytes
+    offsets: Ints
 
 
 class Columns(NamedTuple):

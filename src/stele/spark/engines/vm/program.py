@@ -123,7 +123,7 @@ class Assembler:
             case Repeat():
                 self._repeat(step, column)
             case Unreadable():
-                self._emit(op.FAIL, step.reason)
+                self._emit(op.FAIL, step.code)
             case Branch():
                 self._branch(step)
             case Beyond():

@@ -56,7 +56,7 @@ final class Cursor {
     while (place < end) {
       int part = data[place++];
       if (shift == 63 && (part & 0xff) > 1) {
-        throw new Bad(Reason.BAD_VARINT, begin);
+        throw new RecordException(ErrorCode.BAD_VARINT, begin);
       }
       bits |= (long) (part & 0x7f) << shift;
       if (part >= 0) {
@@ -65,7 +65,7 @@ final class Cursor {
       }
       shift += 7;
     }
-    throw new Bad(Reason.TRUNCATED, begin);
+    throw new RecordException(ErrorCode.TRUNCATED, begin);
   }
 
   /** A zig-zag integer that must fit 32 bits. */
@@ -73,17 +73,17 @@ final class Cursor {
     int begin = at;
     long value = varint(begin);
     if (value != (int) value) {
-      throw new Bad(Reason.INT_RANGE, begin);
+      throw new RecordException(ErrorCode.INT_RANGE, begin);
     }
     return (int) value;
   }
 
   /** An index below {@code limit}. */
-  int index(int limit, Reason beyond) {
+  int index(int limit, ErrorCode beyond) {
     int begin = at;
     long value = varint(begin);
     if (value < 0 || value >= limit) {
-      throw new Bad(beyond, begin);
+      throw new RecordException(beyond, begin);
     }
     return (int) value;
   }
@@ -91,7 +91,7 @@ final class Cursor {
   /** Demand {@code size} bytes; the place of the first, behind which the cursor moves. */
   int take(int size) {
     if (size > end - at) {
-      throw new Bad(Reason.TRUNCATED, at);
+      throw new RecordException(ErrorCode.TRUNCATED, at);
     }
     int begin = at;
     at += size;
@@ -102,7 +102,7 @@ final class Cursor {
   int length(int size) {
     if (size >= 0) {
       if (size > end - at) {
-        throw new Bad(Reason.TRUNCATED, at);
+        throw new RecordException(ErrorCode.TRUNCATED, at);
       }
       return size;
     }
@@ -112,7 +112,7 @@ final class Cursor {
     int begin = at;
     long length = varint(begin);
     if (length < 0 || length > end - at) {
-      throw new Bad(Reason.BAD_LENGTH, begin);
+      throw new RecordException(ErrorCode.BAD_LENGTH, begin);
     }
     return (int) length;
   }
@@ -128,7 +128,7 @@ final class Cursor {
   boolean bool() {
     int begin = take(1);
     if ((data[begin] & 0xfe) != 0) {
-      throw new Bad(Reason.BAD_BOOLEAN, begin);
+      throw new RecordException(ErrorCode.BAD_BOOLEAN, begin);
     }
     return data[begin] == 1;
   }
@@ -140,16 +140,16 @@ final class Cursor {
     if (count < 0) {
       long size = varint(begin);
       if (size < 0 || size > left() || count == Long.MIN_VALUE) {
-        throw new Bad(Reason.BAD_BLOCK, begin);
+        throw new RecordException(ErrorCode.BAD_BLOCK, begin);
       }
       count = -count;
     }
     if (floor > 0) {
       if (count > left() / floor) {
-        throw new Bad(Reason.BAD_BLOCK, begin);
+        throw new RecordException(ErrorCode.BAD_BLOCK, begin);
       }
     } else if (count > free) {
-      throw new Bad(Reason.TOO_MANY_ITEMS, begin);
+      throw new RecordException(ErrorCode.TOO_MANY_ITEMS, begin);
     } else {
       free -= count;
     }

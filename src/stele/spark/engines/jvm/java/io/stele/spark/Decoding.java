@@ -20,7 +20,7 @@ final class Decoding {
   private final boolean failFast;
   private final Width width;
   private final UnsafeRowWriter row = new UnsafeRowWriter(3, 512);
-  private final UnsafeRowWriter error = new UnsafeRowWriter(row, 3);
+  private final UnsafeRowWriter error = new UnsafeRowWriter(row, 4);
   private final Cursor cursor = new Cursor();
   private final Map<Integer, Step> steps = new HashMap<>();
   private int lastId = -1;
@@ -40,7 +40,7 @@ final class Decoding {
       row.setNullAt(ID);
       row.setNullAt(ERROR);
     } else if (frame.length < HEADER || frame[0] != 0) {
-      bad(null, Reason.NOT_FRAMED.text(), 0);
+      fail(null, ErrorCode.NOT_FRAMED, null, 0);
     } else {
       framed(frame);
     }
@@ -57,17 +57,17 @@ final class Decoding {
     try {
       step.run(cursor, row, VALUE);
       if (cursor.at != cursor.end) {
-        throw new Bad(Reason.TRAILING, cursor.at);
+        throw new RecordException(ErrorCode.TRAILING, cursor.at);
       }
       row.write(ID, id);
       row.setNullAt(ERROR);
-    } catch (Bad bad) {
+    } catch (RecordException e) {
       begin();
-      bad(id, bad.reason.text(), bad.at - HEADER);
+      fail(id, e.code, null, e.at - HEADER);
     } catch (StackOverflowError e) {
       // only a schema with very many types between two levels of a record gets here
       begin();
-      bad(id, Reason.ENDLESS.text(), cursor.at - HEADER);
+      fail(id, ErrorCode.ENDLESS, null, cursor.at - HEADER);
     }
   }
 
@@ -76,8 +76,12 @@ final class Decoding {
     Step step = steps.get(id);
     if (step == null) {
       Writers.Known known = writers.find(id);
-      if (known == null || known.refusal() != null) {
-        bad(id, known == null ? "unknown schema id " + id : known.refusal(), 0);
+      if (known == null) {
+        fail(id, ErrorCode.UNKNOWN_SCHEMA_ID, null, 0);
+        return null;
+      }
+      if (known.refusal() != null) {
+        fail(id, ErrorCode.UNUSABLE_SCHEMA, known.refusal(), 0);
         return null;
       }
       step = new Steps(known.program()).root(row);
@@ -93,10 +97,11 @@ final class Decoding {
     row.zeroOutNullBytes();
   }
 
-  private void bad(Integer id, String reason, int place) {
+  private void fail(Integer id, ErrorCode code, String detail, int offset) {
+    String reason = code.describe(id, detail);
     if (failFast) {
-      String more = id == null || reason.contains("schema id " + id) ? "" : " (schema id " + id + ") at byte " + place;
-      throw Faults.raised(reason + more, null);
+      String more = id == null || code.namesSchemaId() ? "" : " (schema id " + id + ") at byte " + offset;
+      throw TaskErrors.raised(reason + more, null);
     }
     width.setNull(row, VALUE);
     int begin = row.cursor();
@@ -108,8 +113,9 @@ final class Decoding {
       row.write(ID, id.intValue());
       error.write(0, id.intValue());
     }
-    error.write(1, place);
-    error.write(2, UTF8String.fromString(reason));
+    error.write(1, offset);
+    error.write(2, UTF8String.fromString(code.name()));
+    error.write(3, UTF8String.fromString(reason));
     row.setOffsetAndSizeFromPreviousCursor(ERROR, begin);
   }
 }

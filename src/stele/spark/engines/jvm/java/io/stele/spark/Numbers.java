@@ -95,11 +95,11 @@ final class Numbers {
       int begin = in.at;
       long value = narrow ? in.int32() : in.varint(begin);
       if (multiply > 1 && (value > largest || value < -largest)) {
-        throw new Bad(Reason.OUT_OF_RANGE, begin);
+        throw new RecordException(ErrorCode.OUT_OF_RANGE, begin);
       }
       value = Math.floorDiv(value * multiply, divide);
       if (limit > 0 && (value < 0 || value >= limit)) {
-        throw new Bad(Reason.OUT_OF_RANGE, begin);
+        throw new RecordException(ErrorCode.OUT_OF_RANGE, begin);
       }
       switch (target) {
         case "int":

@@ -88,21 +88,21 @@ final class Parts {
 
     @Override
     void run(Cursor in, UnsafeWriter out, int ordinal) {
-      steps[in.index(steps.length, Reason.BAD_BRANCH)].run(in, out, ordinal);
+      steps[in.index(steps.length, ErrorCode.BAD_BRANCH)].run(in, out, ordinal);
     }
   }
 
   /** A branch or an item the reader has no place for. */
   static final class Fail extends Step {
-    private final Reason reason;
+    private final ErrorCode code;
 
-    Fail(Reason reason) {
-      this.reason = reason;
+    Fail(ErrorCode code) {
+      this.code = code;
     }
 
     @Override
     void run(Cursor in, UnsafeWriter out, int ordinal) {
-      throw new Bad(reason, in.at);
+      throw new RecordException(code, in.at);
     }
   }
 
@@ -120,7 +120,7 @@ final class Parts {
     @Override
     void run(Cursor in, UnsafeWriter out, int ordinal) {
       if (in.levels == MOST_LEVELS) {
-        throw new Bad(Reason.ENDLESS, in.at);
+        throw new RecordException(ErrorCode.ENDLESS, in.at);
       }
       in.levels++;
       step.run(in, null, 0);

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType;
 
 /** By its name Python sees that the jar is loaded and understands its programs; a change of those changes the name. */
 final class ProtocolFunction implements UnboundFunction, ScalarFunction<Integer>, Serializable {
-  static final String NAME = "protocol_2";
+  static final String NAME = "protocol_3";
 
   private static final long serialVersionUID = 1L;
 

@@ -29,6 +29,6 @@ abstract class Put {
   }
 
   RuntimeException fault(String what) {
-    return Faults.raised((path.isEmpty() ? "the value" : path) + ": " + what, null);
+    return TaskErrors.raised((path.isEmpty() ? "the value" : path) + ": " + what, null);
   }
 }

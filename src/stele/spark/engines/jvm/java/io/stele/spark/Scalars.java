@@ -30,7 +30,7 @@ final class Scalars {
       int begin = in.at;
       int length = in.length(size);
       if (utf8 && !in.isUtf8(length)) {
-        throw new Bad(Reason.BAD_UTF8, begin);
+        throw new RecordException(ErrorCode.BAD_UTF8, begin);
       }
       if (wanted) {
         out.write(ordinal, in.data, in.at, length);
@@ -70,7 +70,7 @@ final class Scalars {
       int begin = in.at;
       int length = in.length(size);
       if (length == 0) {
-        throw new Bad(Reason.EMPTY_DECIMAL, begin);
+        throw new RecordException(ErrorCode.EMPTY_DECIMAL, begin);
       }
       if (length <= 8 && precision <= Decimal.MAX_LONG_DIGITS()) {
         small(in, begin, length, out, ordinal);
@@ -86,7 +86,7 @@ final class Scalars {
         value = value << 8 | in.data[in.at + k] & 0xff;
       }
       if (value >= smallLimit || value <= -smallLimit) {
-        throw new Bad(Reason.DECIMAL_RANGE, begin);
+        throw new RecordException(ErrorCode.DECIMAL_RANGE, begin);
       }
       out.write(ordinal, value);
     }
@@ -94,7 +94,7 @@ final class Scalars {
     private void large(Cursor in, int begin, int length, UnsafeWriter out, int ordinal) {
       BigInteger value = new BigInteger(in.data, in.at, length);
       if (value.abs().compareTo(limit) >= 0) {
-        throw new Bad(Reason.DECIMAL_RANGE, begin);
+        throw new RecordException(ErrorCode.DECIMAL_RANGE, begin);
       }
       if (precision <= Decimal.MAX_LONG_DIGITS()) {
         out.write(ordinal, value.longValueExact());
@@ -122,11 +122,11 @@ final class Scalars {
       int begin = in.at;
       int length = in.length(size);
       if (length == 0) {
-        throw new Bad(Reason.EMPTY_DECIMAL, begin);
+        throw new RecordException(ErrorCode.EMPTY_DECIMAL, begin);
       }
       BigInteger value = new BigInteger(in.data, in.at, length);
       if (value.abs().compareTo(limit) >= 0) {
-        throw new Bad(Reason.DECIMAL_RANGE, begin);
+        throw new RecordException(ErrorCode.DECIMAL_RANGE, begin);
       }
       out.write(ordinal, new BigDecimal(value, scale).toPlainString().getBytes(StandardCharsets.US_ASCII));
       in.at += length;
@@ -144,9 +144,9 @@ final class Scalars {
     @Override
     void run(Cursor in, UnsafeWriter out, int ordinal) {
       int begin = in.at;
-      byte[] symbol = symbols[in.index(symbols.length, Reason.BAD_SYMBOL)];
+      byte[] symbol = symbols[in.index(symbols.length, ErrorCode.BAD_SYMBOL)];
       if (symbol == null) {
-        throw new Bad(Reason.UNREADABLE_SYMBOL, begin);
+        throw new RecordException(ErrorCode.UNREADABLE_SYMBOL, begin);
       }
       out.write(ordinal, symbol);
     }
@@ -162,7 +162,7 @@ final class Scalars {
 
     @Override
     void run(Cursor in, UnsafeWriter out, int ordinal) {
-      in.index(symbols, Reason.BAD_SYMBOL);
+      in.index(symbols, ErrorCode.BAD_SYMBOL);
     }
   }
 

@@ -79,7 +79,7 @@ final class Steps {
       case "branch":
         return new Parts.Branch(steps(code.get(1), out));
       case "fail":
-        return new Parts.Fail(Reason.valueOf(code.get(1).textValue()));
+        return new Parts.Fail(ErrorCode.of(code.get(1).intValue()));
       case "past record":
         Parts.PastRecord routine = new Parts.PastRecord();
         routines.put(code.get(1).intValue(), routine);

@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit;
  * was not pinned. An id unknown there is asked for again after a while. One for each function and process.
  */
 final class Writers {
-  /** What is known of an id: a program, or a sentence why its records cannot be read. */
+  /** What is known of an id: a program, or the reason why its records cannot be read. */
   record Known(JsonNode program, String refusal) {}
 
   private static final long ASK_AGAIN = TimeUnit.SECONDS.toNanos(30);
@@ -19,12 +19,12 @@ final class Writers {
 
   private final Map<Integer, Known> known = new ConcurrentHashMap<>();
   private final Map<Integer, Long> unknown = new Recent<>(10_000);
-  private final Asking asking;
+  private final SchemaLookup asking;
 
   private Writers(JsonNode spec) {
     spec.get("programs").properties().forEach(each -> known.put(id(each), new Known(each.getValue(), null)));
     spec.get("refused").properties().forEach(each -> known.put(id(each), new Known(null, each.getValue().textValue())));
-    asking = spec.hasNonNull("ask") ? Asking.of(spec.get("ask")) : null;
+    asking = spec.hasNonNull("ask") ? SchemaLookup.of(spec.get("ask")) : null;
   }
 
   /** Those of the function of a name. */
@@ -54,7 +54,7 @@ final class Writers {
     } else if (answer.hasNonNull("refused")) {
       found = new Known(null, answer.get("refused").textValue());
     } else if (answer.hasNonNull("failed")) {
-      throw Faults.raised(answer.get("failed").textValue(), null);
+      throw TaskErrors.raised(answer.get("failed").textValue(), null);
     } else {
       unknown.put(id, System.nanoTime());
       return null;

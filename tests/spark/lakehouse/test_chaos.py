@@ -19,10 +19,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
-from tests.lakehouse.stack import pipeline_file, register, running, send
-from tests.running import free_port, wait_ready
-from tests.servers.kafka import kafka
+from tests.spark.lakehouse.stack import pipeline_file, register, running, send
 from tests.spark.orders import V1, V2, V3, order
+from tests.support.kafka import kafka
+from tests.support.server_process import free_port, wait_ready
 
 from stele.spark.pipeline import dead_letters, load_config
 from stele.spark.pipeline.journal import Journal

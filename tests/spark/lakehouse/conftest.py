@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.lakehouse.stack import spark_settings
+from tests.spark.lakehouse.stack import spark_settings
 
 from stele.spark import local_session
 

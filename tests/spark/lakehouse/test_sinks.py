@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrameWriter, SparkSession
 from pyspark.sql.readwriter import DataFrameWriterV2
-from tests.lakehouse.conftest import settings
+from tests.spark.lakehouse.conftest import settings
 from tests.spark.sink_suite import SinkSuite, Step
 
 from stele.spark.pipeline.config import TableConfig

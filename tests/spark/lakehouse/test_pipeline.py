@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.lakehouse.stack import KINDS, pipeline_file, register, send
-from tests.running import serving
-from tests.servers.kafka import kafka
+from tests.spark.lakehouse.stack import KINDS, pipeline_file, register, send
 from tests.spark.orders import V1, V2, V3, datum, framed, order
+from tests.support.kafka import kafka
+from tests.support.server_process import serving
 
 from stele.spark.pipeline import (
     PipelineConfig,

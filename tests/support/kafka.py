@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import KafkaException, Producer
-from tests.running import free_port
-from tests.servers.maven import jars
+from tests.support.maven import jars
+from tests.support.server_process import free_port
 
 _POM = Path(__file__).with_name("kafka-pom.xml")
 _START = 120.0  # seconds

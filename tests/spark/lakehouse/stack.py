@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from confluent_kafka import Producer
-from tests.running import call
-from tests.servers.maven import jars
+from tests.support.maven import jars
+from tests.support.server_process import call
 
-_POM = Path(__file__).parent.parent / "servers" / "spark-pom.xml"
+_POM = Path(__file__).parents[2] / "support" / "spark-pom.xml"
 KINDS = ("delta", "iceberg-spark")
 
 

@@ -5,8 +5,8 @@ import org.apache.spark.SparkRuntimeException;
 import scala.collection.immutable.Map;
 
 /** Errors that fail a task, in the form Spark hands to its clients as they are. */
-final class Faults {
-  private Faults() {}
+final class TaskErrors {
+  private TaskErrors() {}
 
   /** The error of the class that SQL's raise_error uses. */
   static SparkRuntimeException raised(String text, Throwable cause) {

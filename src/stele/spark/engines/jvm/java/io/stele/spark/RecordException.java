@@ -1,15 +1,15 @@
 package io.stele.spark;
 
 /** The record cannot be decoded; {@code at} is where in the frame the value at fault begins. Carries no stack trace. */
-final class Bad extends RuntimeException {
+final class RecordException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  final transient Reason reason;
+  final transient ErrorCode code;
   final int at;
 
-  Bad(Reason reason, int at) {
-    super(reason.name(), null, false, false);
-    this.reason = reason;
+  RecordException(ErrorCode code, int at) {
+    super(code.name(), null, false, false);
+    this.code = code;
     this.at = at;
   }
 }

@@ -16,8 +16,8 @@ import org.apache.spark.SparkEnv;
  * resolution. One process for one registry and reader, started at the first question, ended by itself when idle; a
  * question is a line with the id, its answer a line of JSON.
  */
-final class Asking {
-  private static final Map<String, Asking> OPEN = Collections.synchronizedMap(new Recent<>(16));
+final class SchemaLookup {
+  private static final Map<String, SchemaLookup> OPEN = Collections.synchronizedMap(new Recent<>(16));
 
   private final String task;
   private final String python;
@@ -25,14 +25,14 @@ final class Asking {
   private Writer questions;
   private BufferedReader answers;
 
-  private Asking(String task, String python) {
+  private SchemaLookup(String task, String python) {
     this.task = task;
     this.python = python;
   }
 
   /** The one for a task, as Python pickled it. */
-  static Asking of(JsonNode ask) {
-    return OPEN.computeIfAbsent(ask.get("task").textValue(), task -> new Asking(task, python(ask)));
+  static SchemaLookup of(JsonNode ask) {
+    return OPEN.computeIfAbsent(ask.get("task").textValue(), task -> new SchemaLookup(task, python(ask)));
   }
 
   private static String python(JsonNode ask) {
@@ -59,7 +59,7 @@ final class Asking {
       }
       return Spec.line(answer);
     } catch (IOException e) {
-      throw Faults.raised(
+      throw TaskErrors.raised(
           "schema id " + id + " was not pinned, and " + python + " on the executor cannot look it up: " + e.getMessage()
               + " (stele-registry must be installed there)",
           e);

@@ -8,10 +8,10 @@ from threading import Event
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
-from tests.lakehouse.stack import register, send
-from tests.running import serving
-from tests.servers.kafka import kafka
+from tests.spark.lakehouse.stack import register, send
 from tests.spark.orders import V1, order
+from tests.support.kafka import kafka
+from tests.support.server_process import serving
 
 from stele.spark.pipeline import load_config, run_pipeline
 from stele.spark.pipeline.kafka_lag import lag, reached

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
-from tests.lakehouse.stack import register, send, spark_settings
-from tests.running import serving
-from tests.servers.kafka import kafka
+from tests.spark.lakehouse.stack import register, send, spark_settings
 from tests.spark.orders import V1, V2, V3, order
+from tests.support.kafka import kafka
+from tests.support.server_process import serving
 
 from stele.spark import describe_stream, drop_stream, list_streams, script, stream_sql
 

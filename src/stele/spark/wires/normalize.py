@@ -1,0 +1,198 @@
+"""Records of any wire as Confluent frames, with numbers of our own in place of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stele.client.serdes.schemas import ready
+from stele.client.snapshot import ResolvedSchema
+from stele.errors import DataError, FrameError, Invalid
+from stele.formats.protobuf import indexes_of
+from stele.spark.engines.arrow import Column
+from stele.spark.engines.decoded import Decoded, ErrorColumns
+from stele.spark.engines.error_codes import ErrorCode, RecordError
+from stele.spark.registry.snapshot import SchemaLookup
+from stele.spark.wires.base import FrameParts, ResolvedId, Wire
+from stele.wire.confluent import encode_indexes, id_prefix
+
+_PADS: Final = 16
+"""Zero bytes a datum may end with when more follow it, unless the engine says itself where it ends."""
+
+
+class NormalizedFrames(NamedTuple):
+    """A column ready for an engine.
+
+    frames      Confluent frames; null where the record is null or has no usable id
+    schema_ids  what the wire calls the schemas
+    codes       uint8, never null: the `ErrorCode` of a record that cannot go to an engine, 0 for others
+    details     string, what belongs to the codes; see `Decoded`
+    id_label    what the wire calls an id in a sentence
+    padded      whether records may end with zero bytes that are not theirs
+    """
+
+    frames: Column
+    schema_ids: Column
+    codes: Column
+    details: Column
+    id_label: str
+    padded: bool = False
+
+
+class FrameNormalizer:
+    """Takes records of a wire apart and finds their schemas, by id once, whatever number of records has it."""
+
+    def __init__(self, wire: Wire, lookup: SchemaLookup, message: str = "") -> None:
+        self._wire, self._lookup, self._message = wire, lookup, message
+        self._numbers: dict[Any, int] = {}
+        self._known: list[tuple[Any, ResolvedId]] = []
+
+    def normalize(self, values: Column, headers: Column | None) -> NormalizedFrames:
+        """The records of a batch. Raises what looking up schemas raises."""
+        parts = self._wire.split(values, headers)
+        coded = parts.ids.dictionary_encode()
+        resolved = [self._look_up(key) for key in coded.dictionary.to_pylist()]
+        places = coded.indices.to_pylist()
+        errors = _FrameErrors(parts.frame_errors)
+        founds: list[ResolvedId | None] = []
+        prefixes: list[bytes | None] = []
+        for found in resolved:
+            founds.append(None if isinstance(found, RecordError) else found[0])
+            prefixes.append(None if isinstance(found, RecordError) else found[1])
+        if any(found is None for found in founds):
+            for row, place in enumerate(places):
+                known = None if place is None else resolved[place]
+                if isinstance(known, RecordError):
+                    errors.add_error(row, known)
+        before = pa.array(prefixes, pa.binary()).take(coded.indices)
+        payloads = _unpack_payloads(parts.payloads, errors, coded, founds)
+        payloads = _prepend_indexes(parts, payloads, errors, coded, founds)
+        frames = pc.binary_join_element_wise(before, payloads, pa.scalar(b"", pa.binary()))
+        padded = any(found is not None and found.padded for found in founds)
+        codes, details, _ = errors.columns()
+        good = pc.equal(codes, pa.scalar(0, pa.uint8()))
+        good_frames = pc.if_else(good, frames, None)
+        return NormalizedFrames(good_frames, parts.ids, codes, details, self._wire.id_label, padded)
+
+    def find_schema(self, number: int) -> ResolvedSchema | None:
+        """The schema behind a number of ours."""
+        return self._known[number][1].schema if number < len(self._known) else None
+
+    def restore_ids(self, decoded: Decoded, frames: NormalizedFrames) -> Decoded:
+        """Return what an engine says of the frames, with the wire's ids and with the frames that were bad already."""
+        bad: Column = pc.not_equal(frames.codes, pa.scalar(0, pa.uint8()))
+        return replace(
+            decoded,
+            schema_ids=frames.schema_ids,
+            codes=pc.if_else(bad, frames.codes, decoded.codes),
+            details=pc.if_else(bad, frames.details, decoded.details),
+            id_label=frames.id_label,
+        )
+
+    def _look_up(self, key: Any) -> tuple[ResolvedId, bytes] | RecordError:
+        """What an id stands for and what goes before its payloads, or why neither is known."""
+        try:
+            return self._find_prefix(key) or RecordError(ErrorCode.UNKNOWN_SCHEMA_ID)
+        except DataError as error:
+            return RecordError(ErrorCode.UNUSABLE_SCHEMA, str(error))
+
+    def _find_prefix(self, key: Any) -> tuple[ResolvedId, bytes] | None:
+        number = self._numbers.get(key)
+        if number is None:
+            found = self._wire.resolve_id(key, self._lookup)
+            if found is None:
+                return None
+            number = self._numbers[key] = len(self._known)
+            self._known.append((key, found))
+        found = self._known[number][1]
+        return found, id_prefix(number) + self._indexes(found)
+
+    def _indexes(self, found: ResolvedId) -> bytes:
+        """Message indexes for payloads that come without."""
+        if found.schema.schema_type.upper() != "PROTOBUF" or found.message is None:
+            return b""
+        parsed = ready(found.schema).parsed
+        try:
+            return encode_indexes(indexes_of(parsed, found.message or self._message))
+        except Invalid as error:
+            raise DataError(str(error)) from error
+
+
+class _FrameErrors(ErrorColumns):
+    """The errors of a batch so far, those of its frames to begin with."""
+
+    def __init__(self, frame_errors: Column) -> None:
+        super().__init__(len(frame_errors))
+        for row in pc.indices_nonzero(frame_errors.is_valid()).to_pylist():
+            self.add(row, ErrorCode.NOT_FRAMED, frame_errors[row].as_py())
+
+
+def _unpack_payloads(payloads: Column, errors: ErrorColumns, coded: Column, founds: list[ResolvedId | None]) -> Column:
+    """Payloads after their codecs; an error where one cannot be undone."""
+    if not any(found is not None and found.unpack for found in founds):
+        return payloads
+    made: list[bytes | None] = []
+    for row, (data, place) in enumerate(zip(payloads.to_pylist(), coded.indices.to_pylist(), strict=True)):
+        found = None if place is None else founds[place]
+        if data is None or found is None or found.unpack is None:
+            made.append(data)
+            continue
+        try:
+            made.append(found.unpack(data))
+        except FrameError as error:
+            made.append(None)
+            errors.add(row, ErrorCode.CODEC_FAILED, str(error))
+    return pa.array(made, pa.binary())
+
+
+def _prepend_indexes(
+    parts: FrameParts, payloads: Column, errors: ErrorColumns, coded: Column, founds: list[ResolvedId | None]
+) -> Column:
+    """Message indexes that stood apart go before the payload; beside other formats than Protobuf they are too much."""
+    if parts.indexes is None:
+        return payloads
+    protobuf = [found is not None and found.schema.schema_type.upper() == "PROTOBUF" for found in founds]
+    known: Column = pa.array(protobuf, pa.bool_()).take(coded.indices)
+    mine: Column = known.fill_null(False)
+    apart: Column = parts.indexes.fill_null(b"")
+    odd: Column = pc.and_(pc.invert(mine), pc.not_equal(apart, pa.scalar(b"")))
+    odd_rows: Column = pc.indices_nonzero(odd)
+    for row in odd_rows.to_pylist():
+        errors.add(row, ErrorCode.NOT_FRAMED, "unexpected bytes after the guid in the record header")
+    joined = pc.binary_join_element_wise(apart, payloads, pa.scalar(b"", pa.binary()))
+    return pc.if_else(mine, joined, payloads)
+
+
+def retry_without_padding(decoded: Decoded, frames: Column, decode: Callable[[Column], Decoded]) -> Decoded:
+    """Decodes again, without zero bytes at their end, the records that failed with them.
+
+    A record is the shortest beginning that is all datum: a datum of any format here says itself where it ends, so
+    there is never more than one.
+    """
+    cuts: list[bytes] = []
+    owners: list[int] = []
+    for row in decoded.bad_rows().to_pylist():
+        data = frames[row].as_py()
+        if data is None or not data.endswith(b"\0"):
+            continue
+        core = max(len(data.rstrip(b"\0")), 5)
+        place = decoded.offsets[row].as_py()
+        ends = {core + more for more in range(_PADS) if core + more < len(data)}
+        if place >= 0 and core <= place + 5 < len(data):
+            ends.add(place + 5)
+        cuts += [data[:end] for end in sorted(ends)]
+        owners += [row] * len(ends)
+    if not cuts:
+        return decoded
+    again = decode(pa.array(cuts, pa.binary()))
+    good = {}
+    for at in range(len(cuts) - 1, -1, -1):
+        if not again.codes[at].as_py():
+            good[owners[at]] = at
+    n = len(frames)
+    source = pa.array([n + good[row] if row in good else row for row in range(n)], pa.int64())
+    return replace(Decoded.concat([decoded, again]).take(source), schema_ids=decoded.schema_ids)

@@ -1,0 +1,33 @@
+"""How many generated examples a test tries: fewer every day, more in the long run.
+
+`HYPOTHESIS_PROFILE` chooses: `everyday` (the default) draws the same third of the examples in every run, so that
+a red test means a changed tree; `long` draws the same full number; `deep` draws many new ones.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from hypothesis import HealthCheck, settings
+
+PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
+_SHARES: Final = {"everyday": 1 / 3, "long": 1.0, "deep": 15.0}
+_DEFAULT: Final = 60
+
+
+def scale_examples(full: int) -> int:
+    """The number of examples in the chosen profile for a test whose full number this is, at least five."""
+    return max(5, round(full * _SHARES[PROFILE]))
+
+
+def load_profile() -> None:
+    """Make the chosen profile the one that tests without settings of their own have."""
+    settings.register_profile(
+        PROFILE,
+        max_examples=scale_examples(_DEFAULT),
+        deadline=None,
+        derandomize=PROFILE != "deep",
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    settings.load_profile(PROFILE)

@@ -1,0 +1,75 @@
+"""What commands load. A command that loads what it does not need is slow for everybody who never asked for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stele.cli.app import COMMANDS, app, load_command
+
+SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+_RUN = """
+import json, sys
+sys.argv = ["stele", *sys.argv[1:]]
+from stele.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end
+loaded = sorted({name for name in sys.modules} & set(BANNED))
+sys.stderr.write(json.dumps(loaded))
+"""
+SERVER = {"litestar", "uvicorn", "httpx", "prometheus_client", "structlog", "stele.server", "stele.apis.confluent"}
+HEAVY = {"grpc_tools", "pydantic", "pyspark", "pandas", "pyarrow", "numpy", "numba", "lxml", "xmlschema", "jinja2"}
+
+
+def loaded_modules(banned: set[str], *arguments: str) -> list[str]:
+    """Those of the banned modules that a command loads."""
+    code = _RUN.replace("BANNED", repr(sorted(banned)))
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    found: list[str] = json.loads(done.stderr)
+    return found
+
+
+def test_the_version_loads_nothing() -> None:
+    """`stele --version` is told before any library of the command line is loaded."""
+    assert loaded_modules(SERVER | HEAVY | {"typer", "rich", "msgspec", "stele.cli.app"}, "--version") == []
+
+
+def test_a_check_loads_no_server_and_no_other_format(tmp_path: Path) -> None:
+    """`stele check` loads the rules and the one format it is about."""
+    file = tmp_path / "order.avsc"
+    file.write_text(SCHEMA)
+    others = {f"stele.formats.{name}" for name in ("protobuf", "jsonschema", "thrift", "xsd")}
+    assert (
+        loaded_modules(SERVER | HEAVY | others | {"stele.client", "stele.service.registry"}, "check", str(file)) == []
+    )
+
+
+def test_a_server_loads_no_optional_part() -> None:
+    """What only formats and jobs need is loaded when it is used: not even the help of `serve` waits for it."""
+    assert loaded_modules(SERVER | HEAVY, "serve", "--help") == []
+    code = f"import stele.server.app, sys; sys.exit(str(sorted(set(sys.modules) & {HEAVY - {'jinja2'}!r}) or ''))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_table_is_there(name: str) -> None:
+    """A command's module has what the table says, and the command has a help."""
+    command = load_command(name, COMMANDS[name])
+    assert command.name == name
+    assert command.help
+
+
+def test_the_application_lists_all_commands() -> None:
+    """Help, completion and the generated docs see commands that are not loaded yet."""
+    import typer.main
+
+    root = typer.main.get_command(app)
+    assert list(root.commands) == list(COMMANDS)  # type: ignore[attr-defined]
+    assert root.commands["schema"].commands["register"].help  # type: ignore[attr-defined]
