@@ -202,7 +202,9 @@ def test_what_stands_beside_the_record(
     assert rows(stream_sql(spark, "SELECT id, _topic, _offset FROM o WHERE id IS NOT NULL")) == [(1, "t", 5)]
     create_stream(spark, "o", table="raw_orders", column="payload", subject=SUBJECT, extras="false", replace=True)
     assert stream_sql(spark, "SELECT * FROM o").columns == ["id", "place", "tags"]
-    with pytest.raises(Invalid, match="table raw_orders have no column 'value': set the option column to one of payload, "):
+    with pytest.raises(
+        Invalid, match="table raw_orders have no column 'value': set the option column to one of payload, "
+    ):
         create_stream(spark, "p", table="raw_orders", subject=SUBJECT)
     spark.catalog.dropTempView("raw_orders")
 
